@@ -1,0 +1,98 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Every Swift target is built in the Swift 6 language mode with these settings; see docs/decisions/0001-package-layout.md.
+let settings: [SwiftSetting] = [
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+func storey(_ name: String, _ dependencies: [Target.Dependency] = [], path: String? = nil) -> Target {
+    .target(name: name, dependencies: dependencies, path: path, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+let package = Package(
+    name: "sluice",
+    platforms: [.macOS(.v15)],
+    products: [
+        .executable(name: "sluice", targets: ["sluice"])
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        // The bottom: C shims.
+        .target(name: "CSystem", path: "Sources/C/CSystem"),
+        .systemLibrary(
+            name: "COpenSSL",
+            path: "Sources/C/COpenSSL",
+            pkgConfig: "openssl",
+            providers: [.apt(["libssl-dev"])]
+        ),
+
+        // Values and bytes; no I/O.
+        storey("Bytes"),
+        storey("HTTPWire", ["Bytes"]),
+        storey("Digests", ["COpenSSL", "Bytes"]),
+        storey("Signing", ["Digests", "Bytes"]),
+
+        // Sockets; no Swift package below HTTPServer.
+        storey("Transport", ["CSystem", "COpenSSL", "Bytes"]),
+        storey("HTTPServer", ["HTTPWire", "Transport", "Bytes", "CSystem"]),
+
+        // The domain, and what implements its interfaces.
+        storey("UploadCore", ["Bytes", "Digests", "Signing"]),
+        storey("DiskStorage", ["UploadCore", "Bytes", "Digests", "Transport", "CSystem"]),
+        storey("SQLiteState", ["UploadCore", "Transport", .product(name: "GRDB", package: "GRDB.swift")]),
+
+        // Dialects: HTTPWire values in, UploadCore calls out.
+        storey("Tus", ["UploadCore", "HTTPWire", "Bytes", "Digests"], path: "Sources/Dialects/Tus"),
+        storey("TencentVOD", ["UploadCore", "HTTPWire", "Signing"], path: "Sources/Dialects/TencentVOD"),
+
+        // The top: the only one that sees adapters and sockets together.
+        .target(
+            name: "Gateway",
+            dependencies: [
+                "HTTPServer", "HTTPWire", "Transport", "UploadCore", "DiskStorage", "SQLiteState", "Tus", "TencentVOD",
+                "Signing", "Digests", "Bytes",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Yams", package: "Yams"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ],
+            resources: [.embedInCode("Resources/openapi.yaml")],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "sluice",
+            dependencies: [
+                "Gateway", "UploadCore",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: settings
+        ),
+
+        // For tests only; in no product.
+        storey("SluiceTesting", ["UploadCore", "Bytes", "Digests", "Transport"]),
+        tests("HTTPWireTests", ["HTTPWire", "Bytes"]),
+        tests("TransportTests", ["Transport"]),
+        tests("HTTPServerTests", ["HTTPServer", "HTTPWire", "Transport", "Bytes", "SluiceTesting"]),
+        tests("DigestsTests", ["Digests", "Bytes"]),
+        tests("SigningTests", ["Signing", "Digests", "Bytes"]),
+        tests("UploadCoreTests", ["UploadCore", "Signing", "Bytes", "Digests", "SluiceTesting"]),
+        tests("TencentVODTests", ["TencentVOD", "Signing"]),
+        tests("TusTests", ["Tus", "SluiceTesting", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

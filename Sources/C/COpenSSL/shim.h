@@ -1,0 +1,51 @@
+/// OpenSSL 3 for Swift: the headers, and static inline wrappers (prefix `cossl_`) for what is a macro there.
+#ifndef COPENSSL_SHIM_H
+#define COPENSSL_SHIM_H
+
+#include <openssl/bio.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+static inline int cossl_set_min_version(SSL_CTX *context, int version) {
+    return SSL_CTX_set_min_proto_version(context, version);
+}
+static inline long cossl_set_mode(SSL_CTX *context, long mode) { return SSL_CTX_set_mode(context, mode); }
+static inline uint64_t cossl_set_options(SSL_CTX *context, uint64_t options) {
+    return SSL_CTX_set_options(context, options);
+}
+static inline long cossl_set_session_cache_mode(SSL_CTX *context, long mode) {
+    return SSL_CTX_set_session_cache_mode(context, mode);
+}
+
+static const int cossl_tls1_2 = TLS1_2_VERSION;
+static const long cossl_mode_partial_write = SSL_MODE_ENABLE_PARTIAL_WRITE;
+static const long cossl_mode_moving_buffer = SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER;
+static const long cossl_mode_release_buffers = SSL_MODE_RELEASE_BUFFERS;
+static const uint64_t cossl_op_no_renegotiation = SSL_OP_NO_RENEGOTIATION;
+static const uint64_t cossl_op_no_compression = SSL_OP_NO_COMPRESSION;
+static const uint64_t cossl_op_ignore_unexpected_eof = SSL_OP_IGNORE_UNEXPECTED_EOF;
+static const uint64_t cossl_op_cipher_server_preference = SSL_OP_CIPHER_SERVER_PREFERENCE;
+
+/// An HMAC context with its hash set and no key; null if OpenSSL does not offer it.
+static inline EVP_MAC_CTX *cossl_hmac_context(const unsigned char *digest) {
+    EVP_MAC *method = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    EVP_MAC_CTX *context = method == NULL ? NULL : EVP_MAC_CTX_new(method);
+    OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)digest, 0), OSSL_PARAM_construct_end()};
+    EVP_MAC_free(method); // the context holds its own reference
+    if (context != NULL && EVP_MAC_CTX_set_params(context, parameters) != 1) {
+        EVP_MAC_CTX_free(context);
+        return NULL;
+    }
+    return context;
+}
+
+#endif

@@ -1,0 +1,101 @@
+#define _GNU_SOURCE
+#include "CSystem.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+const uint32_t csys_epollin = EPOLLIN;
+const uint32_t csys_epollout = EPOLLOUT;
+const uint32_t csys_epollrdhup = EPOLLRDHUP;
+const uint32_t csys_epollhup = EPOLLHUP;
+const uint32_t csys_epollerr = EPOLLERR;
+
+int csys_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+int csys_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+int csys_epoll_add(int epoll, int fd, uint64_t token) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data = {.u64 = token}};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+int csys_epoll_remove(int epoll, int fd) { return epoll_ctl(epoll, EPOLL_CTL_DEL, fd, 0); }
+
+int csys_epoll_wait(int epoll, uint64_t *tokens, uint32_t *events, int capacity, int timeout) {
+    struct epoll_event found[256];
+    int count = epoll_wait(epoll, found, capacity > 256 ? 256 : capacity, timeout);
+    for (int i = 0; i < count; i++) {
+        tokens[i] = found[i].data.u64;
+        events[i] = found[i].events;
+    }
+    return count;
+}
+
+int csys_accept(int fd, void *address, uint32_t *length) {
+    socklen_t size = *length;
+    int accepted = accept4(fd, address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    *length = size;
+    return accepted;
+}
+
+static int set_option(int fd, int level, int name, int value) {
+    return setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+int csys_tcp_nodelay(int fd) { return set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1); }
+
+int csys_receive_low_water(int fd, int bytes) { return set_option(fd, SOL_SOCKET, SO_RCVLOWAT, bytes); }
+
+int csys_bytes_readable(int fd) {
+    int count = 0;
+    return ioctl(fd, FIONREAD, &count) == 0 ? count : -1;
+}
+
+int csys_wait_readable(int fd, int timeout_ms) {
+    struct pollfd wanted = {.fd = fd, .events = POLLIN | POLLRDHUP};
+    return poll(&wanted, 1, timeout_ms);
+}
+
+int csys_pipe(int fds[2], int size) {
+    if (pipe2(fds, O_CLOEXEC) != 0) return -1;
+    // A user near its pipe limit gets a smaller pipe, which works too.
+    for (int wanted = size; wanted >= 65536; wanted /= 2)
+        if (fcntl(fds[1], F_SETPIPE_SZ, wanted) >= 0) break;
+    return 0;
+}
+
+int64_t csys_splice_in(int socket, int pipe, size_t count) {
+    return splice(socket, 0, pipe, 0, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+}
+
+int64_t csys_splice_out(int pipe, int file, int64_t *offset, size_t count) {
+    off64_t position = *offset;
+    ssize_t moved = splice(pipe, 0, file, &position, count, SPLICE_F_MOVE);
+    *offset = position;
+    return moved;
+}
+
+int64_t csys_sendfile(int socket, int file, int64_t *offset, size_t count) {
+    off64_t position = *offset;
+    ssize_t sent = sendfile64(socket, file, &position, count);
+    *offset = position;
+    return sent;
+}
+
+int csys_start_writeback(int file, int64_t offset, int64_t count) {
+    return sync_file_range(file, offset, count, SYNC_FILE_RANGE_WRITE);
+}
+
+int csys_open(const char *path, int flags, uint32_t mode) { return open(path, flags | O_CLOEXEC, mode); }
+
+int csys_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }

@@ -1,0 +1,49 @@
+/// What Sluice needs of Linux and Glibc's Swift module lacks: epoll, accept4, splice, sync_file_range, ioctl.
+///
+/// Thin wrappers only, all with the prefix `csys_`; they return what the call returns, and errors stay in `errno`.
+/// No system header is included here: their feature macros would clash with those of Swift's own modules.
+#ifndef CSYSTEM_H
+#define CSYSTEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+extern const uint32_t csys_epollin;
+extern const uint32_t csys_epollout;
+extern const uint32_t csys_epollrdhup;
+extern const uint32_t csys_epollhup;
+extern const uint32_t csys_epollerr;
+
+int csys_epoll_create(void);
+/// A non-blocking eventfd, closed on exec.
+int csys_eventfd(void);
+/// Adds `fd` edge-triggered for reading, writing and hang-up; `token` is handed back by `csys_epoll_wait`.
+int csys_epoll_add(int epoll, int fd, uint64_t token);
+int csys_epoll_remove(int epoll, int fd);
+/// Waits for at most `timeout` ms; fills `tokens` and `events` (at most 256); returns how many, or -1.
+int csys_epoll_wait(int epoll, uint64_t *tokens, uint32_t *events, int capacity, int timeout);
+
+/// Accepts a connection: non-blocking, closed on exec. `address` holds at least 128 bytes.
+int csys_accept(int fd, void *address, uint32_t *length);
+int csys_tcp_nodelay(int fd);
+int csys_receive_low_water(int fd, int bytes);
+/// Bytes that can be read now, or -1.
+int csys_bytes_readable(int fd);
+int csys_wait_readable(int fd, int timeout_ms);
+
+/// Makes a pipe of `size` bytes (as near as the kernel allows), closed on exec.
+int csys_pipe(int fds[2], int size);
+/// Socket to pipe, blocking on neither.
+int64_t csys_splice_in(int socket, int pipe, size_t count);
+/// Pipe to file at `*offset`, which is moved on.
+int64_t csys_splice_out(int pipe, int file, int64_t *offset, size_t count);
+/// File at `*offset`, which is moved on, to socket.
+int64_t csys_sendfile(int socket, int file, int64_t *offset, size_t count);
+/// Starts writing dirty pages of the range to the disk, without waiting for it.
+int csys_start_writeback(int file, int64_t offset, int64_t count);
+/// Opens with O_CLOEXEC.
+int csys_open(const char *path, int flags, uint32_t mode);
+/// Takes an exclusive advisory lock on the open file, without waiting.
+int csys_lock(int fd);
+
+#endif
