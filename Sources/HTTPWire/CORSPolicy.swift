@@ -1,0 +1,174 @@
+/// Which web pages may use the server from a browser: the CORS protocol of the Fetch standard
+/// (https://fetch.spec.whatwg.org/#http-cors-protocol).
+///
+/// No answer allows credentials (cookies): whoever uses the server sends an `Authorization` field of its own, or knows
+/// an unguessable URL. So `*` gives a page nothing that a program could not do as well.
+package struct CORSPolicy: Sendable, Equatable {
+    /// The pages that are let in, by the origin (scheme, host and port) they came from.
+    package enum Origins: Sendable, Equatable {
+        case any
+        /// Only these, compared as browsers write them: lower case, no default port, no path.
+        case only(Set<String>)
+    }
+
+    package let origins: Origins
+    /// Switched off, no answer has a field of this protocol: for a proxy in front that adds its own.
+    package let isEnabled: Bool
+    /// How long a browser may remember the answer to a preflight, in seconds.
+    package let maximumAge: Int
+    /// Request fields that a page may set, beside those that every page may.
+    package let requestFields: [String]
+    /// Fields of an answer that a page may read, beside those that every page may.
+    package let exposedFields: [String]
+
+    /// - Parameters:
+    ///   - origins: See `Origins`.
+    ///   - additionalRequestFields: Fields of the application itself; with `.any` they need not be named.
+    ///   - maximumAge: How long a browser may remember the answer to a preflight, in seconds; default a day.
+    package init(
+        origins: Origins = .any,
+        additionalRequestFields: [FieldName] = [],
+        maximumAge: Int = 86400
+    ) {
+        self.init(isEnabled: true, origins: origins, additional: additionalRequestFields, maximumAge: maximumAge)
+    }
+
+    /// Leaves all of it to a proxy in front.
+    package static let disabled = CORSPolicy(isEnabled: false, origins: .any, additional: [], maximumAge: 0)
+
+    private init(isEnabled: Bool, origins: Origins, additional: [FieldName], maximumAge: Int) {
+        self.isEnabled = isEnabled
+        self.origins = origins
+        self.maximumAge = maximumAge
+        requestFields = Self.knownRequestFields + additional.map(\.spelling)
+        exposedFields = Self.knownExposedFields
+    }
+
+    /// The answer to a preflight (Fetch §3.2.2): an OPTIONS request that a browser sends before the one of the page.
+    ///
+    /// - Parameters:
+    ///   - head: Any request.
+    ///   - methods: What the resource serves.
+    /// - Returns: 204, or 403 for an origin that is not let in; `nil` if the request is no preflight, or when switched off.
+    package func preflight(_ head: RequestHead, methods: [HTTPMethod]) -> Response? {
+        guard isEnabled, head.method == .options, head.fields.contains("Origin"),
+            head.fields.contains("Access-Control-Request-Method")
+        else { return nil }
+        guard let allowed = allowedOrigin(for: head) else {
+            var refusal = Response(
+                403,
+                ["Content-Type": "text/plain; charset=utf-8"],
+                .bytes(Array("ERR_ORIGIN_NOT_ALLOWED: Pages of this origin may not use this server.\n".utf8))
+            )
+            addVary(to: &refusal, "Origin")
+            return refusal
+        }
+        var answer = Response(204)
+        answer.fields["Access-Control-Allow-Origin"] = allowed
+        answer.fields["Access-Control-Allow-Methods"] = methods.map(\.rawValue).joined(separator: ", ")
+        answer.fields["Access-Control-Allow-Headers"] = allowedRequestFields(for: head).joined(separator: ", ")
+        answer.fields["Access-Control-Max-Age"] = String(maximumAge)
+        addVary(to: &answer, "Origin")
+        // With `.any` the answer depends on what was asked for.
+        if origins == .any { addVary(to: &answer, "Access-Control-Request-Headers") }
+        return answer
+    }
+
+    /// Adds to an answer, error or not, what a page needs to read it.
+    ///
+    /// Doing it twice changes nothing.
+    package func decorate(_ response: inout Response, for head: RequestHead) {
+        guard isEnabled else { return }
+        addVary(to: &response, "Origin")
+        guard head.fields.contains("Origin"), let allowed = allowedOrigin(for: head) else { return }
+        response.fields["Access-Control-Allow-Origin"] = allowed
+        response.fields["Access-Control-Expose-Headers"] = exposedFields.joined(separator: ", ")
+    }
+
+    /// The value for `Access-Control-Allow-Origin`; `nil` if the origin is not let in.
+    private func allowedOrigin(for head: RequestHead) -> String? {
+        switch origins {
+        case .any: "*"
+        case .only(let list): head.fields["Origin"].flatMap { list.contains($0) ? $0 : nil }
+        }
+    }
+
+    private func allowedRequestFields(for head: RequestHead) -> [String] {
+        guard origins == .any else { return requestFields }
+        let known = Set(requestFields.map { $0.lowercased() })
+        // A `*` here would not cover Authorization (Fetch §3.2.4), so what is asked for is repeated.
+        let asked = head.fields.list("Access-Control-Request-Headers")
+            .filter { FieldName($0) != nil && !known.contains($0.lowercased()) }
+        return requestFields + asked
+    }
+
+    /// With a list of origins the answer depends on the origin, also where there is none (Fetch §3.2.5).
+    private func addVary(to response: inout Response, _ name: String) {
+        if name == "Origin", origins == .any { return }
+        let present = response.fields.list("Vary")
+        if present.contains(where: { $0 == "*" || $0.lowercased() == name.lowercased() }) { return }
+        response.fields["Vary"] = (present + [name]).joined(separator: ", ")
+    }
+
+    private static let knownRequestFields = [
+        "Authorization", "Content-Type", "Origin", "Tus-Resumable", "Upload-Checksum", "Upload-Complete",
+        "Upload-Concat", "Upload-Defer-Length", "Upload-Draft-Interop-Version", "Upload-Incomplete", "Upload-Length",
+        "Upload-Metadata", "Upload-Offset", "X-HTTP-Method-Override", "X-Request-ID", "X-Requested-With",
+    ]
+
+    private static let knownExposedFields = [
+        "ETag", "Location", "Retry-After", "Tus-Checksum-Algorithm", "Tus-Extension", "Tus-Max-Size", "Tus-Resumable",
+        "Tus-Version", "Upload-Complete", "Upload-Concat", "Upload-Defer-Length", "Upload-Expires", "Upload-Length",
+        "Upload-Limit", "Upload-Metadata", "Upload-Offset", "X-Request-ID",
+    ]
+}
+
+extension CORSPolicy.Origins {
+    /// Origins as a configuration lists them: `*` for any, else `https://app.example` or `http://localhost:3000`.
+    ///
+    /// - Throws: The first entry that is none, so that the message can name it.
+    package init(_ texts: [String]) throws(InvalidOrigin) {
+        var list: Set<String> = []
+        for text in texts {
+            if text == "*" {
+                self = .any
+                return
+            }
+            list.insert(try Self.normalized(text))
+        }
+        self = .only(list)
+    }
+
+    /// Lower case and without the default port, as browsers write the Origin field (RFC 6454 §6.2).
+    private static func normalized(_ text: String) throws(InvalidOrigin) -> String {
+        let lowered = text.lowercased()
+        // What pages from files and sandboxed frames send.
+        if lowered == "null" { return lowered }
+        guard let colon = lowered.firstRange(of: "://") else { throw InvalidOrigin(text: text) }
+        let scheme = lowered[..<colon.lowerBound]
+        var host = lowered[colon.upperBound...]
+        let forbidden = Set("/?#@, *\"\t")
+        guard !scheme.isEmpty, scheme.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }),
+            !host.isEmpty, host.allSatisfy({ $0.isASCII && !forbidden.contains($0) })
+        else { throw InvalidOrigin(text: text) }
+        // An IPv6 address has its colons inside brackets.
+        if let last = host.lastIndex(of: ":"), host[last...].firstIndex(of: "]") == nil {
+            let digits = host[host.index(after: last)...]
+            guard last != host.startIndex, digits.allSatisfy(\.isNumber), let port = UInt16(digits) else {
+                throw InvalidOrigin(text: text)
+            }
+            if scheme == "https", port == 443 { host = host[..<last] }
+            if scheme == "http", port == 80 { host = host[..<last] }
+        }
+        return "\(scheme)://\(host)"
+    }
+}
+
+/// A configured origin that is none.
+package struct InvalidOrigin: Error, Sendable, Equatable, CustomStringConvertible {
+    package let text: String
+
+    package var description: String {
+        "'\(text)' is no origin: expected '*' or scheme://host[:port] without path, e.g. https://app.example"
+    }
+}

@@ -1,0 +1,49 @@
+/// Writes Content-Disposition (RFC 6266, RFC 8187).
+package enum ContentDisposition {
+    /// `attachment` with a file name that is safe whatever `fileName` holds.
+    ///
+    /// Path separators and control characters become `_`. Where the name is not plain ASCII, `filename*` carries it in
+    /// UTF-8 beside a replacement for old clients:
+    ///
+    ///     report.pdf      attachment; filename="report.pdf"
+    ///     Übung "1".mp4   attachment; filename="_bung _1_.mp4"; filename*=UTF-8''%C3%9Cbung%20%221%22.mp4
+    ///     ../etc/passwd   attachment; filename=".._etc_passwd"
+    package static func attachment(fileName: String) -> String { write("attachment", fileName) }
+
+    /// As `attachment`, for content that may be shown in place.
+    package static func inline(fileName: String) -> String { write("inline", fileName) }
+
+    private static func write(_ type: String, _ fileName: String) -> String {
+        let name = sanitized(fileName)
+        let plain = String(
+            String.UnicodeScalarView(name.unicodeScalars.map { isPlain($0) ? $0 : "_" })
+        )
+        let value = "\(type); filename=\"\(plain)\""
+        guard plain != name else { return value }
+        // RFC 8187 §3.2.1.
+        return value + "; filename*=UTF-8''"
+            + PercentEncoding.encode(name, allowing: PercentEncoding.isAttributeCharacter)
+    }
+
+    private static func sanitized(_ fileName: String) -> String {
+        let scalars = fileName.unicodeScalars.prefix(255).map { isHarmful($0) ? "_" : $0 }
+        let name = String(String.UnicodeScalarView(scalars))
+        // RFC 6266 §4.3: names with a meaning of their own for the file system.
+        return name.isEmpty || name.allSatisfy { $0 == "." || $0 == " " } ? "download" : name
+    }
+
+    /// Separators of paths, control characters, and marks that make a name look like another (bidirectional ones).
+    private static func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0..<0x20, 0x7F..<0xA0, 0x2F, 0x5C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+        default: false
+        }
+    }
+
+    /// May stand in the quoted `filename`.
+    ///
+    /// Some clients decode `%`, some take a backslash for an escape (RFC 6266 §D).
+    private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.value >= 0x20 && scalar.value < 0x7F && scalar != "\"" && scalar != "\\" && scalar != "%"
+    }
+}

@@ -1,0 +1,93 @@
+internal import Bytes
+
+/// What a proxy says about the request that it received: `Forwarded` (RFC 7239), else `X-Forwarded-…`.
+///
+/// Anybody can write these fields: the caller must look at them only if the peer is a proxy that it trusts. Of lists
+/// the first element counts, which is the one nearest to the client. Invalid values are ignored.
+package struct ForwardedHeaders: Sendable, Equatable {
+    /// `http` or `https`.
+    package let scheme: String?
+    /// Host with or without port, as the client named it.
+    package let host: String?
+    /// Numeric address of the client, without port and brackets.
+    package let client: String?
+
+    package init(_ fields: HTTPFields) {
+        let scheme: String?
+        let host: String?
+        let client: String?
+        if let forwarded = fields["Forwarded"] {
+            let element = FieldValueSyntax.split(forwarded, at: UInt8(ascii: ",")).first ?? ""
+            let pairs = FieldValueSyntax.split(element, at: UInt8(ascii: ";")).compactMap(Self.pair)
+            scheme = pairs.first { $0.name == "proto" }?.value
+            host = pairs.first { $0.name == "host" }?.value
+            client = pairs.first { $0.name == "for" }?.value
+        } else {
+            scheme = fields.list("X-Forwarded-Proto").first
+            host = fields.list("X-Forwarded-Host").first
+            client = fields.list("X-Forwarded-For").first
+        }
+        self.scheme = scheme.map { $0.lowercased() }.flatMap { $0 == "http" || $0 == "https" ? $0 : nil }
+        self.host = host.flatMap { Authority.isValid($0) ? $0 : nil }
+        self.client = client.flatMap(Self.address)
+    }
+
+    /// Name (in lower case) and value of `name=value`.
+    ///
+    /// Ports need quotes (RFC 7239 §4), but many proxies leave them out; each value is checked by itself anyway.
+    private static func pair(_ text: String) -> (name: String, value: String)? {
+        if let parameter = FieldValueSyntax.parameter(text) { return parameter }
+        guard let equals = text.firstIndex(of: "=") else { return nil }
+        return (text[..<equals].lowercased(), String(text[text.index(after: equals)...]))
+    }
+
+    /// The address in `node` (RFC 7239 §6): IPv4 with or without port, IPv6 bare or in brackets with or without port.
+    private static func address(_ node: String) -> String? {
+        if node.first == "[" {
+            guard let end = node.firstIndex(of: "]"), isPort(node[node.index(after: end)...]) else { return nil }
+            let address = node[node.index(after: node.startIndex)..<end]
+            return isIPv6(address) ? address.lowercased() : nil
+        }
+        if isIPv6(node) { return node.lowercased() }
+        let address = node.prefix { $0 != ":" }
+        return isIPv4(address) && isPort(node[address.endIndex...]) ? String(address) : nil
+    }
+
+    private static func isPort(_ text: Substring) -> Bool {
+        guard !text.isEmpty else { return true }
+        return text.first == ":" && text.utf8.count > 1 && text.utf8.dropFirst().allSatisfy(HTTPCharacters.isDigit)
+    }
+
+    private static func isIPv4(_ text: some StringProtocol) -> Bool {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4
+            && parts.allSatisfy { part in
+                part.utf8.count <= 3 && part.utf8.allSatisfy(HTTPCharacters.isDigit)
+                    && Int(part).map { $0 < 256 } == true
+            }
+    }
+
+    /// Up to eight groups of hexadecimal digits, one gap `::`, the last two groups perhaps as IPv4 (RFC 4291 §2.2).
+    private static func isIPv6(_ text: some StringProtocol) -> Bool {
+        let text = String(text)
+        guard text.contains(":"), !text.contains(":::") else { return false }
+        var groups = 0
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        for (index, part) in parts.enumerated() where !part.isEmpty {
+            if index == parts.count - 1, part.contains(".") {
+                guard isIPv4(part) else { return false }
+                groups += 2
+            } else {
+                guard part.utf8.count <= 4, part.utf8.allSatisfy({ Hexadecimal.value(of: $0) != nil }) else {
+                    return false
+                }
+                groups += 1
+            }
+        }
+        let gaps = text.indices.filter { text[$0...].hasPrefix("::") }.count
+        guard gaps <= 1 else { return false }
+        // A single colon at either end belongs to nothing.
+        if text.hasPrefix(":") && !text.hasPrefix("::") || text.hasSuffix(":") && !text.hasSuffix("::") { return false }
+        return gaps == 1 ? groups <= 7 : groups == 8
+    }
+}

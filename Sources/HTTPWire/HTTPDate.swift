@@ -1,0 +1,169 @@
+/// Dates of HTTP (RFC 9110 §5.6.7) as Unix seconds.
+package enum HTTPDate {
+    /// IMF-fixdate, as in `Sun, 06 Nov 1994 08:49:37 GMT`; years outside 0000…9999 are set to the nearest of these.
+    package static func format(_ unixSeconds: Int64) -> String {
+        let seconds = min(max(unixSeconds, -62_167_219_200), 253_402_300_799)
+        let days = floorDivide(seconds, 86400)
+        let second = Int(seconds - days * 86400)
+        let date = civil(fromDays: days)
+        // 1970-01-01 was a Thursday.
+        let weekday = Int((days % 7 + 11) % 7)
+        var output: [UInt8] = []
+        output.reserveCapacity(29)
+        output.append(contentsOf: weekdays[weekday].utf8.prefix(3))
+        output.append(contentsOf: ", ".utf8)
+        append(date.day, digits: 2, to: &output)
+        output.append(UInt8(ascii: " "))
+        output.append(contentsOf: months[date.month - 1].utf8)
+        output.append(UInt8(ascii: " "))
+        append(date.year, digits: 4, to: &output)
+        output.append(UInt8(ascii: " "))
+        append(second / 3600, digits: 2, to: &output)
+        output.append(UInt8(ascii: ":"))
+        append(second / 60 % 60, digits: 2, to: &output)
+        output.append(UInt8(ascii: ":"))
+        append(second % 60, digits: 2, to: &output)
+        output.append(contentsOf: " GMT".utf8)
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    /// Reads IMF-fixdate, the RFC 850 form and the asctime form; `nil` for anything else.
+    ///
+    /// A year of two digits from 70 on belongs to the 20th century, a smaller one to the 21st. The day of the week must
+    /// be one, but is not compared with the date.
+    package static func parse(_ text: some StringProtocol) -> Int64? {
+        var scanner = Scanner(rest: Array(text.utf8)[...])
+        guard let weekday = scanner.letters() else { return nil }
+        if scanner.accept(",") {
+            guard scanner.accept(" ") else { return nil }
+            if let name = weekdays.first(where: { $0.utf8.prefix(3).elementsEqual(weekday.utf8) }), name.utf8.count > 3
+            {
+                return fixdate(&scanner)
+            }
+            return weekdays.contains(weekday) ? rfc850(&scanner) : nil
+        }
+        guard weekdays.contains(where: { $0.utf8.prefix(3).elementsEqual(weekday.utf8) }), scanner.accept(" ") else {
+            return nil
+        }
+        return asctime(&scanner)
+    }
+
+    // MARK: The three forms
+
+    private static func fixdate(_ scanner: inout Scanner) -> Int64? {
+        guard let day = scanner.digits(2), scanner.accept(" "), let month = scanner.month(), scanner.accept(" "),
+            let year = scanner.digits(4), scanner.accept(" "), let time = scanner.time(), scanner.accept(" "),
+            scanner.accept("GMT"), scanner.isAtEnd
+        else { return nil }
+        return seconds(year: year, month: month, day: day, time: time)
+    }
+
+    private static func rfc850(_ scanner: inout Scanner) -> Int64? {
+        guard let day = scanner.digits(2), scanner.accept("-"), let month = scanner.month(), scanner.accept("-"),
+            let year = scanner.digits(2), scanner.accept(" "), let time = scanner.time(), scanner.accept(" "),
+            scanner.accept("GMT"), scanner.isAtEnd
+        else { return nil }
+        return seconds(year: year < 70 ? 2000 + year : 1900 + year, month: month, day: day, time: time)
+    }
+
+    private static func asctime(_ scanner: inout Scanner) -> Int64? {
+        guard let month = scanner.month(), scanner.accept(" "),
+            let day = scanner.accept(" ") ? scanner.digits(1) : scanner.digits(2), scanner.accept(" "),
+            let time = scanner.time(), scanner.accept(" "), let year = scanner.digits(4), scanner.isAtEnd
+        else { return nil }
+        return seconds(year: year, month: month, day: day, time: time)
+    }
+
+    private struct Scanner {
+        var rest: ArraySlice<UInt8>
+
+        var isAtEnd: Bool { rest.isEmpty }
+
+        mutating func accept(_ text: String) -> Bool {
+            guard rest.starts(with: text.utf8) else { return false }
+            rest.removeFirst(text.utf8.count)
+            return true
+        }
+
+        mutating func letters() -> String? {
+            let letters = rest.prefix { $0 | 0x20 >= UInt8(ascii: "a") && $0 | 0x20 <= UInt8(ascii: "z") }
+            guard !letters.isEmpty else { return nil }
+            rest.removeFirst(letters.count)
+            return String(decoding: letters, as: UTF8.self)
+        }
+
+        mutating func digits(_ count: Int) -> Int? {
+            let digits = rest.prefix(count)
+            guard digits.count == count, digits.allSatisfy(HTTPCharacters.isDigit) else { return nil }
+            rest.removeFirst(count)
+            return digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
+        }
+
+        /// 1…12.
+        mutating func month() -> Int? {
+            guard let name = letters(), let index = months.firstIndex(of: name) else { return nil }
+            return index + 1
+        }
+
+        /// Seconds since midnight; a leap second counts as the first of the next minute.
+        mutating func time() -> Int? {
+            guard let hour = digits(2), accept(":"), let minute = digits(2), accept(":"), let second = digits(2),
+                hour < 24, minute < 60, second <= 60
+            else { return nil }
+            return hour * 3600 + minute * 60 + second
+        }
+    }
+
+    // MARK: Calendar
+
+    private static let weekdays = [
+        "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
+    ]
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    private static func append(_ number: Int, digits: Int, to output: inout [UInt8]) {
+        var divisor = 1
+        for _ in 1..<digits { divisor *= 10 }
+        while divisor > 0 {
+            output.append(UInt8(ascii: "0") + UInt8(number / divisor % 10))
+            divisor /= 10
+        }
+    }
+
+    private static func floorDivide(_ number: Int64, _ divisor: Int64) -> Int64 {
+        number >= 0 ? number / divisor : (number - divisor + 1) / divisor
+    }
+
+    private static func seconds(year: Int, month: Int, day: Int, time: Int) -> Int64? {
+        let isLeap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0
+        let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+        guard day >= 1, day <= lengths[month - 1] else { return nil }
+        return days(year: year, month: month, day: day) * 86400 + Int64(time)
+    }
+
+    /// Days since 1970-01-01 in the Gregorian calendar, counted in years that begin in March.
+    private static func days(year: Int, month: Int, day: Int) -> Int64 {
+        let shifted = Int64(month <= 2 ? year - 1 : year)
+        let era = floorDivide(shifted, 400)
+        let yearOfEra = shifted - era * 400
+        let dayOfYear = Int64((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1)
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+
+    private static func civil(fromDays days: Int64) -> (year: Int, month: Int, day: Int) {
+        let shifted = days + 719_468
+        let era = floorDivide(shifted, 146_097)
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        let month = Int(shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9)
+        return (
+            year: Int(yearOfEra + era * 400) + (month <= 2 ? 1 : 0),
+            month: month,
+            day: Int(dayOfYear - (153 * shiftedMonth + 2) / 5) + 1
+        )
+    }
+}

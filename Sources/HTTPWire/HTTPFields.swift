@@ -1,0 +1,198 @@
+/// Header or trailer fields, in the order and with the bytes in which they came.
+///
+/// All fields share one byte array; the entries are offsets into it, so parsing makes no strings and writing is a copy.
+package struct HTTPFields: Sendable {
+    /// Where in `bytes` one field's name and value stand; the value is without surrounding white space.
+    package struct Entry: Sendable, Equatable {
+        package var nameStart: UInt32
+        package var nameLength: UInt32
+        package var valueStart: UInt32
+        package var valueLength: UInt32
+
+        package init(nameStart: Int, nameLength: Int, valueStart: Int, valueLength: Int) {
+            self.nameStart = UInt32(truncatingIfNeeded: nameStart)
+            self.nameLength = UInt32(truncatingIfNeeded: nameLength)
+            self.valueStart = UInt32(truncatingIfNeeded: valueStart)
+            self.valueLength = UInt32(truncatingIfNeeded: valueLength)
+        }
+    }
+
+    package private(set) var bytes: [UInt8]
+    package private(set) var entries: [Entry]
+
+    package init() {
+        bytes = []
+        entries = []
+    }
+
+    /// Fields that a parser found in `bytes`.
+    ///
+    /// - Precondition: Every entry lies inside `bytes`, which hold fewer than 4 GiB.
+    package init(parsed bytes: [UInt8], entries: [Entry]) {
+        self.bytes = bytes
+        self.entries = entries
+    }
+
+    package init(_ pairs: KeyValuePairs<FieldName, String>) {
+        self.init()
+        for (name, value) in pairs { append(name, value) }
+    }
+
+    package var isEmpty: Bool { entries.isEmpty }
+
+    /// All values of the field in their order, joined by ", " as RFC 9110 §5.3 defines; `nil` if the field is absent.
+    ///
+    /// For a field that may stand only once this makes a repetition visible (`5, 6` is not a number) instead of
+    /// hiding it. Setting replaces all fields of that name; `nil` removes them.
+    package subscript(name: FieldName) -> String? {
+        get {
+            var first: Int?
+            var joined: String?
+            for index in entries.indices where matches(index, name) {
+                if let text = joined {
+                    joined = text + ", " + value(at: index)
+                } else if let earlier = first {
+                    joined = value(at: earlier) + ", " + value(at: index)
+                } else {
+                    first = index
+                }
+            }
+            return joined ?? first.map(value(at:))
+        }
+        set {
+            entries = entries.indices.filter { !matches($0, name) }.map { entries[$0] }
+            if let newValue { append(name, newValue) }
+        }
+    }
+
+    /// How many fields have this name.
+    package func count(of name: FieldName) -> Int {
+        var count = 0
+        for index in entries.indices where matches(index, name) { count += 1 }
+        return count
+    }
+
+    package func contains(_ name: FieldName) -> Bool {
+        entries.indices.contains { matches($0, name) }
+    }
+
+    /// Each value of the field by itself, in their order.
+    package func all(_ name: FieldName) -> [String] {
+        entries.indices.filter { matches($0, name) }.map(value(at:))
+    }
+
+    /// The elements of a comma-separated list field (RFC 9110 §5.6.1), trimmed, empty ones left out.
+    ///
+    /// Not for fields whose elements may hold quoted commas.
+    package func list(_ name: FieldName) -> [String] {
+        all(name).flatMap { $0.split(separator: ",") }
+            .map { $0.trimmingWhitespace() }
+            .filter { !$0.isEmpty }
+    }
+
+    /// Adds one field.
+    ///
+    /// Control characters in `value` become spaces, so that no value can end the field (RFC 9110 §5.5).
+    package mutating func append(_ name: FieldName, _ value: String) {
+        let nameStart = bytes.count
+        bytes.append(contentsOf: name.spelling.utf8)
+        let valueStart = bytes.count
+        for byte in value.utf8 { bytes.append(HTTPCharacters.isFieldValue(byte) ? byte : UInt8(ascii: " ")) }
+        entries.append(
+            Entry(
+                nameStart: nameStart,
+                nameLength: valueStart - nameStart,
+                valueStart: valueStart,
+                valueLength: bytes.count - valueStart
+            )
+        )
+    }
+
+    package mutating func append(contentsOf other: HTTPFields) {
+        for entry in other.entries {
+            let shift = bytes.count - Int(entry.nameStart)
+            // Name and value need not be neighbours in `other`: copy each.
+            bytes.append(contentsOf: other.bytes[other.nameRange(entry)])
+            let valueStart = bytes.count
+            bytes.append(contentsOf: other.bytes[other.valueRange(entry)])
+            entries.append(
+                Entry(
+                    nameStart: Int(entry.nameStart) + shift,
+                    nameLength: Int(entry.nameLength),
+                    valueStart: valueStart,
+                    valueLength: Int(entry.valueLength)
+                )
+            )
+        }
+    }
+
+    /// The bytes of the value as they came; for signatures over raw header bytes.
+    package func rawValue(at index: Int) -> ArraySlice<UInt8> { bytes[valueRange(entries[index])] }
+
+    package func rawName(at index: Int) -> ArraySlice<UInt8> { bytes[nameRange(entries[index])] }
+
+    package func name(at index: Int) -> String { String(decoding: rawName(at: index), as: UTF8.self) }
+
+    package func value(at index: Int) -> String { String(decoding: rawValue(at: index), as: UTF8.self) }
+
+    /// Appends every field as `name: value CRLF`.
+    package func serialize(into output: inout [UInt8]) {
+        for entry in entries {
+            output.append(contentsOf: bytes[nameRange(entry)])
+            output.append(UInt8(ascii: ":"))
+            output.append(UInt8(ascii: " "))
+            output.append(contentsOf: bytes[valueRange(entry)])
+            output.append(13)
+            output.append(10)
+        }
+    }
+
+    private func nameRange(_ entry: Entry) -> Range<Int> {
+        Int(entry.nameStart)..<Int(entry.nameStart) + Int(entry.nameLength)
+    }
+
+    private func valueRange(_ entry: Entry) -> Range<Int> {
+        Int(entry.valueStart)..<Int(entry.valueStart) + Int(entry.valueLength)
+    }
+
+    private func matches(_ index: Int, _ name: FieldName) -> Bool {
+        let entry = entries[index]
+        let wanted = name.lowercased.utf8
+        guard Int(entry.nameLength) == wanted.count else { return false }
+        var position = Int(entry.nameStart)
+        for byte in wanted {
+            if HTTPCharacters.lower(bytes[position]) != byte { return false }
+            position += 1
+        }
+        return true
+    }
+}
+
+extension HTTPFields: ExpressibleByDictionaryLiteral {
+    package init(dictionaryLiteral elements: (FieldName, String)...) {
+        self.init()
+        for (name, value) in elements { append(name, value) }
+    }
+}
+
+extension HTTPFields: Equatable {
+    /// Equal names (without regard to case) and values in the same order.
+    package static func == (left: HTTPFields, right: HTTPFields) -> Bool {
+        left.entries.count == right.entries.count
+            && left.entries.indices.allSatisfy { index in
+                left.rawName(at: index).elementsEqual(right.rawName(at: index)) {
+                    HTTPCharacters.lower($0) == HTTPCharacters.lower($1)
+                } && left.rawValue(at: index).elementsEqual(right.rawValue(at: index))
+            }
+    }
+}
+
+extension StringProtocol {
+    /// Without spaces and tabs at both ends (OWS of RFC 9110 §5.6.3).
+    package func trimmingWhitespace() -> String {
+        var view = self[...]
+        while let first = view.first, first == " " || first == "\t" { view = view.dropFirst() }
+        while let last = view.last, last == " " || last == "\t" { view = view.dropLast() }
+        return String(view)
+    }
+}

@@ -1,0 +1,129 @@
+/// What the fields of a request head say about the message itself: framing, persistence, Host, expectation.
+struct HeadSemantics: Sendable {
+    private var hasHost = false
+    private var contentLength: Int64?
+    private var codings = Codings.none
+    private var saysClose = false
+    private var saysKeepAlive = false
+    private var expectation = Expectation.none
+
+    private enum Codings { case none, chunked, unknown, unknownThenChunked }
+    private enum Expectation { case none, `continue`, other }
+
+    struct Meaning {
+        let framing: BodyFraming
+        let keepsAlive: Bool
+        let expectsContinue: Bool
+    }
+
+    /// Takes notice of one field.
+    mutating func take(_ buffer: Span<UInt8>, name: Range<Int>, value: Range<Int>) throws(HeadFailure) {
+        switch name.count {
+        case 4 where buffer.equals(name, ignoringCase: "host"):
+            try takeHost(buffer, value)
+        case 6 where buffer.equals(name, ignoringCase: "expect"):
+            takeExpectation(buffer, value)
+        case 10 where buffer.equals(name, ignoringCase: "connection"):
+            takeConnection(buffer, value)
+        case 14 where buffer.equals(name, ignoringCase: "content-length"):
+            try takeContentLength(buffer, value)
+        case 17 where buffer.equals(name, ignoringCase: "transfer-encoding"):
+            try takeTransferEncoding(buffer, value)
+        default:
+            break
+        }
+    }
+
+    /// Draws the conclusions after the last field.
+    func conclude(version: HTTPVersion) throws(HeadFailure) -> Meaning {
+        // RFC 9112 §3.2.
+        guard hasHost || version == .http1_0 else { throw HeadFailure(400, "no Host field") }
+        let framing = try framing(version: version)
+        if version == .http1_1, expectation == .other {
+            throw HeadFailure(417, "expectation other than 100-continue")  // RFC 9110 §10.1.1
+        }
+        let hasContent =
+            switch framing {
+            case .none, .length(0): false
+            case .length, .chunked: true
+            }
+        return Meaning(
+            framing: framing,
+            keepsAlive: !saysClose && (version == .http1_1 || saysKeepAlive),  // RFC 9112 §9.3
+            // RFC 9110 §10.1.1: ignored in HTTP/1.0, and pointless where nothing follows.
+            expectsContinue: version == .http1_1 && expectation == .continue && hasContent
+        )
+    }
+
+    /// RFC 9112 §6.1 and §6.3.
+    private func framing(version: HTTPVersion) throws(HeadFailure) -> BodyFraming {
+        guard codings != .none else { return contentLength.map(BodyFraming.length) ?? .none }
+        guard version == .http1_1 else { throw HeadFailure(400, "Transfer-Encoding in HTTP/1.0") }
+        guard contentLength == nil else { throw HeadFailure(400, "both Transfer-Encoding and Content-Length") }
+        switch codings {
+        case .chunked: return .chunked
+        case .unknownThenChunked: throw HeadFailure(501, "transfer coding other than chunked")
+        case .unknown, .none: throw HeadFailure(400, "last transfer coding is not chunked")
+        }
+    }
+
+    /// RFC 9112 §3.2: more than one Host field, or one with an invalid value, is answered with 400.
+    private mutating func takeHost(_ buffer: Span<UInt8>, _ value: Range<Int>) throws(HeadFailure) {
+        guard !hasHost else { throw HeadFailure(400, "more than one Host field") }
+        hasHost = true
+        guard Authority.isValidHostField(buffer, value) else { throw HeadFailure(400, "Host is not host[:port]") }
+    }
+
+    /// RFC 9110 §8.6: digits only.
+    ///
+    /// A list, even of equal numbers, and a repetition are refused (RFC 9112 §6.3).
+    private mutating func takeContentLength(_ buffer: Span<UInt8>, _ value: Range<Int>) throws(HeadFailure) {
+        guard contentLength == nil else { throw HeadFailure(400, "more than one Content-Length") }
+        guard !value.isEmpty else { throw HeadFailure(400, "empty Content-Length") }
+        var length: Int64 = 0
+        for index in value {
+            let byte = buffer[index]
+            guard HTTPCharacters.isDigit(byte) else { throw HeadFailure(400, "Content-Length is not a number") }
+            let (tenfold, overflowed) = length.multipliedReportingOverflow(by: 10)
+            let (sum, carried) = tenfold.addingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
+            guard !overflowed, !carried else { throw HeadFailure(400, "Content-Length is too large a number") }
+            length = sum
+        }
+        contentLength = length
+    }
+
+    /// RFC 9112 §6.1, §7: only `chunked` is understood, once and as the last coding.
+    private mutating func takeTransferEncoding(_ buffer: Span<UInt8>, _ value: Range<Int>) throws(HeadFailure) {
+        try buffer.forEachListElement(in: value) { (element) throws(HeadFailure) in
+            var isToken = !element.isEmpty
+            for index in element where !HTTPCharacters.isToken(buffer[index]) { isToken = false }
+            guard isToken else { throw HeadFailure(400, "Transfer-Encoding is not a list of codings") }
+            if codings == .chunked || codings == .unknownThenChunked {
+                throw HeadFailure(400, "chunked is not the last transfer coding, or is there twice")
+            }
+            if buffer.equals(element, ignoringCase: "chunked") {
+                codings = codings == .none ? .chunked : .unknownThenChunked
+            } else {
+                codings = .unknown
+            }
+        }
+    }
+
+    /// RFC 9110 §7.6.1.
+    private mutating func takeConnection(_ buffer: Span<UInt8>, _ value: Range<Int>) {
+        buffer.forEachListElement(in: value) { element in
+            if buffer.equals(element, ignoringCase: "close") { saysClose = true }
+            if buffer.equals(element, ignoringCase: "keep-alive") { saysKeepAlive = true }
+        }
+    }
+
+    private mutating func takeExpectation(_ buffer: Span<UInt8>, _ value: Range<Int>) {
+        buffer.forEachListElement(in: value) { element in
+            if buffer.equals(element, ignoringCase: "100-continue") {
+                if expectation == .none { expectation = .continue }
+            } else if !element.isEmpty {
+                expectation = .other
+            }
+        }
+    }
+}

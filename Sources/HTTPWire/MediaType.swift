@@ -1,0 +1,47 @@
+/// A media type with its parameters (RFC 9110 §8.3.1).
+package struct MediaType: Sendable, Hashable, CustomStringConvertible {
+    package struct Parameter: Sendable, Hashable {
+        /// In lower case.
+        package let name: String
+        package let value: String
+    }
+
+    /// In lower case.
+    package let type: String
+    /// In lower case.
+    package let subtype: String
+    package let parameters: [Parameter]
+
+    /// The media type in `text`; `nil` if it is malformed.
+    package init?(_ text: some StringProtocol) {
+        let pieces = FieldValueSyntax.split(text, at: UInt8(ascii: ";"))
+        guard let essence = pieces.first, text.trimmingWhitespace().first != ";" else { return nil }
+        let halves = essence.split(separator: "/", omittingEmptySubsequences: false)
+        guard halves.count == 2, halves.allSatisfy({ FieldValueSyntax.isToken($0) }) else { return nil }
+        type = halves[0].lowercased()
+        subtype = halves[1].lowercased()
+        var parameters: [Parameter] = []
+        for piece in pieces.dropFirst() {
+            guard let (name, value) = FieldValueSyntax.parameter(piece) else { return nil }
+            parameters.append(Parameter(name: name, value: value))
+        }
+        self.parameters = parameters
+    }
+
+    /// `type/subtype`, in lower case, without parameters.
+    package var essence: String { type + "/" + subtype }
+
+    package func parameter(_ name: String) -> String? {
+        parameters.first { $0.name == name.lowercased() }?.value
+    }
+
+    package var description: String {
+        parameters.reduce(essence) { text, parameter in
+            guard !FieldValueSyntax.isToken(parameter.value) else {
+                return text + "; \(parameter.name)=\(parameter.value)"
+            }
+            let escaped = parameter.value.flatMap { $0 == "\"" || $0 == "\\" ? ["\\", $0] : [$0] }
+            return text + "; \(parameter.name)=\"\(String(escaped))\""
+        }
+    }
+}

@@ -1,0 +1,107 @@
+package import Bytes
+
+/// The head of a request: everything before its content.
+package struct RequestHead: Sendable {
+    package var method: HTTPMethod
+    package var target: RequestTarget
+    package var version: HTTPVersion
+    package var fields: HTTPFields
+
+    package init(method: HTTPMethod, target: RequestTarget, version: HTTPVersion = .http1_1, fields: HTTPFields) {
+        self.method = method
+        self.target = target
+        self.version = version
+        self.fields = fields
+    }
+}
+
+/// The content of a request, pulled by its handler.
+package protocol RequestBody: ByteSource {
+    /// The trailer fields of a chunked body; empty before its end and where there are none.
+    var trailers: HTTPFields { get }
+}
+
+/// The head of a final or interim answer.
+package struct ResponseHead: Sendable {
+    package var status: Status
+    package var fields: HTTPFields
+
+    package init(_ status: Status, _ fields: HTTPFields = HTTPFields()) {
+        self.status = status
+        self.fields = fields
+    }
+}
+
+/// One request as a handler sees it. It belongs to the task of its connection.
+package struct Request {
+    package var head: RequestHead
+    package let body: any RequestBody
+    /// Names the request in logs and answers (`X-Request-ID`).
+    package let id: String
+    /// Numeric address of the peer, without port.
+    package let peerAddress: String
+    package let isEncrypted: Bool
+    /// Sends an interim answer (1xx other than 100 and 101) now; does nothing for an HTTP/1.0 client.
+    package let inform: (ResponseHead) async throws(SinkFailure) -> Void
+
+    package init(
+        head: RequestHead,
+        body: any RequestBody,
+        id: String,
+        peerAddress: String,
+        isEncrypted: Bool,
+        inform: @escaping (ResponseHead) async throws(SinkFailure) -> Void
+    ) {
+        self.head = head
+        self.body = body
+        self.id = id
+        self.peerAddress = peerAddress
+        self.isEncrypted = isEncrypted
+        self.inform = inform
+    }
+}
+
+/// What a handler answers.
+package struct Response: Sendable {
+    package enum Content: Sendable {
+        case empty
+        case bytes([UInt8])
+        case file(FileRegion)
+        /// Made while it is sent; chunked when `length` is unknown. Returns the trailer fields.
+        case stream(length: Int64?, @Sendable (any ByteSink) async throws -> HTTPFields)
+    }
+
+    package var status: Status
+    package var fields: HTTPFields
+    package var content: Content
+    /// Ends the connection after this answer.
+    package var closesConnection = false
+    /// What logs and metrics say about it; never sent.
+    package var trace = Trace()
+
+    package struct Trace: Sendable {
+        /// The template of the route, e.g. `/v1/uploads/{id}`: a text of a bounded number of texts.
+        package var route: String?
+        /// The upload or media that it was about; an id, not a credential.
+        package var uploadID: String?
+        /// The stable code of the error, if it is one.
+        package var errorCode: String?
+
+        package init(route: String? = nil, uploadID: String? = nil, errorCode: String? = nil) {
+            self.route = route
+            self.uploadID = uploadID
+            self.errorCode = errorCode
+        }
+    }
+
+    package init(_ status: Status, _ fields: HTTPFields = HTTPFields(), _ content: Content = .empty) {
+        self.status = status
+        self.fields = fields
+        self.content = content
+    }
+}
+
+/// Whoever answers requests. Called on the loop of the request's connection, so it must not block.
+package protocol RequestHandler: Sendable {
+    func respond(to request: Request) async -> Response
+}

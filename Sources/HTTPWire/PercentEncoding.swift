@@ -1,0 +1,85 @@
+internal import Bytes
+
+/// Percent-encoding (RFC 3986 §2.1).
+package enum PercentEncoding {
+    /// `text` in UTF-8, with every byte that `isAllowed` refuses written as `%XX` in upper case.
+    package static func encode(
+        _ text: some StringProtocol,
+        allowing isAllowed: (UInt8) -> Bool = isUnreserved
+    ) -> String {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var output: [UInt8] = []
+        output.reserveCapacity(text.utf8.count)
+        for byte in text.utf8 {
+            if isAllowed(byte) {
+                output.append(byte)
+            } else {
+                output.append(UInt8(ascii: "%"))
+                output.append(digits[Int(byte >> 4)])
+                output.append(digits[Int(byte & 15)])
+            }
+        }
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    /// The bytes that `encoded` stands for, decoded once; `nil` if a `%` is not followed by two hexadecimal digits.
+    ///
+    /// - Parameters:
+    ///   - encoded: Text in ASCII.
+    ///   - plusIsSpace: `+` stands for a space, as in `application/x-www-form-urlencoded` only.
+    /// - Returns: The bytes, of which nothing is known.
+    package static func decode(_ encoded: some Sequence<UInt8>, plusIsSpace: Bool = false) -> [UInt8]? {
+        var output: [UInt8] = []
+        output.reserveCapacity(encoded.underestimatedCount)
+        var iterator = encoded.makeIterator()
+        while let byte = iterator.next() {
+            switch byte {
+            case UInt8(ascii: "%"):
+                guard let high = iterator.next().flatMap(Hexadecimal.value(of:)),
+                    let low = iterator.next().flatMap(Hexadecimal.value(of:))
+                else { return nil }
+                output.append(high << 4 | low)
+            case UInt8(ascii: "+") where plusIsSpace:
+                output.append(0x20)
+            default:
+                output.append(byte)
+            }
+        }
+        return output
+    }
+
+    /// RFC 3986 §2.3: letters, digits, `-`, `.`, `_`, `~`.
+    package static func isUnreserved(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            true
+        default: false
+        }
+    }
+
+    /// RFC 3986 §2.2, `sub-delims`.
+    package static func isSubDelimiter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "!"), UInt8(ascii: "$"), UInt8(ascii: "&"), UInt8(ascii: "'"), UInt8(ascii: "("),
+            UInt8(ascii: ")"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: ","), UInt8(ascii: ";"),
+            UInt8(ascii: "="):
+            true
+        default: false
+        }
+    }
+
+    /// RFC 3986 §3.3, `pchar`: what may stand in a path segment as it is.
+    package static func isPathCharacter(_ byte: UInt8) -> Bool {
+        isUnreserved(byte) || isSubDelimiter(byte) || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "@")
+    }
+
+    /// RFC 8187 §3.2.1, `attr-char`: what may stand in an extended parameter value as it is.
+    package static func isAttributeCharacter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "*"), UInt8(ascii: "'"), UInt8(ascii: "%"): false
+        default: HTTPCharacters.isToken(byte)
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import HTTPWire
+
+/// What came out of parsing, in a form that can be compared.
+enum HeadOutcome: Equatable, CustomStringConvertible {
+    case parsed(Summary)
+    case failed(HeadFailure)
+    case incomplete
+
+    struct Summary: Equatable {
+        var method: String
+        var target: RequestTarget
+        var version: HTTPVersion
+        var fields: HTTPFields
+        var framing: BodyFraming
+        var consumed: Int
+        var keepsAlive: Bool
+        var expectsContinue: Bool
+
+        init(_ parsed: ParsedHead) {
+            method = parsed.head.method.rawValue
+            target = parsed.head.target
+            version = parsed.head.version
+            fields = parsed.head.fields
+            framing = parsed.framing
+            consumed = parsed.consumed
+            keepsAlive = parsed.keepsAlive
+            expectsContinue = parsed.expectsContinue
+        }
+    }
+
+    var description: String {
+        switch self {
+        case .parsed(let summary): "parsed \(summary.method) \(summary.target.rawPath), \(summary.consumed) bytes"
+        case .failed(let failure): "\(failure.status.code) \(failure.reason)"
+        case .incomplete: "incomplete"
+        }
+    }
+
+    var status: Int? {
+        if case .failed(let failure) = self { failure.status.code } else { nil }
+    }
+
+    /// Parses `bytes`, showing the parser ever longer beginnings that end at `cuts`.
+    static func of(_ bytes: [UInt8], cuts: [Int] = [], limits: HeadLimits = HeadLimits()) -> HeadOutcome {
+        var parser = RequestHeadParser(limits: limits)
+        for cut in cuts + [bytes.count] {
+            do {
+                if let parsed = try parser.parse(bytes.span.extracting(0..<cut)) { return .parsed(Summary(parsed)) }
+            } catch {
+                return .failed(error)
+            }
+        }
+        return .incomplete
+    }
+
+    static func of(_ text: String, cuts: [Int] = [], limits: HeadLimits = HeadLimits()) -> HeadOutcome {
+        of(Array(text.utf8), cuts: cuts, limits: limits)
+    }
+}
+
+/// Parses a head that is expected to be complete and good.
+func parseHead(_ text: String, limits: HeadLimits = HeadLimits()) throws -> ParsedHead? {
+    var parser = RequestHeadParser(limits: limits)
+    return try parser.parse(Array(text.utf8).span)
+}
