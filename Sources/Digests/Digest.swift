@@ -1,0 +1,25 @@
+/// The digest of bytes that are all there.
+package enum Digest {
+    /// - Returns: `algorithm.byteCount` bytes.
+    package static func hash(_ bytes: some Collection<UInt8>, _ algorithm: DigestAlgorithm) -> [UInt8] {
+        withContiguousBytes(bytes) { buffer in
+            guard let method = algorithm.method else {
+                var checksum = CRC32C()
+                checksum.update(buffer)
+                return checksum.bytes
+            }
+            var context = DigestContext(method)
+            context.update(buffer)
+            return context.finish(count: algorithm.byteCount)
+        }
+    }
+}
+
+/// Calls `body` with the bytes in one piece, copied only if they are not.
+func withContiguousBytes<Result>(
+    _ bytes: some Collection<UInt8>,
+    _ body: (UnsafeRawBufferPointer) -> Result
+) -> Result {
+    if let result = bytes.withContiguousStorageIfAvailable({ body(UnsafeRawBufferPointer($0)) }) { return result }
+    return [UInt8](bytes).withUnsafeBytes(body)
+}

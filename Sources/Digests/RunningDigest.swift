@@ -1,0 +1,43 @@
+/// A digest of bytes that come piece by piece.
+///
+/// Unchecked, because it has one user at a time: whoever feeds it may hand it on, but never shares it.
+package final class RunningDigest: @unchecked Sendable {
+    package let algorithm: DigestAlgorithm
+    /// `nil` for CRC-32C.
+    private var context: DigestContext?
+    private var checksum = CRC32C()
+    private var result: [UInt8]?
+
+    package init(_ algorithm: DigestAlgorithm) {
+        self.algorithm = algorithm
+        if let method = algorithm.method {
+            context = DigestContext(method)
+        } else {
+            context = nil
+        }
+    }
+
+    /// - Precondition: `finish` was not called yet.
+    package func update(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { update($0) }
+    }
+
+    /// - Precondition: `finish` was not called yet.
+    package func update(_ bytes: UnsafeRawBufferPointer) {
+        precondition(result == nil, "a digest that is finished takes no more bytes")
+        guard !bytes.isEmpty else { return }
+        if algorithm == .crc32c {
+            checksum.update(bytes)
+        } else {
+            context?.update(bytes)
+        }
+    }
+
+    /// The digest of all that came, `algorithm.byteCount` bytes; the same again when it is called again.
+    package func finish() -> [UInt8] {
+        if let result { return result }
+        let digest = context?.finish(count: algorithm.byteCount) ?? checksum.bytes
+        result = digest
+        return digest
+    }
+}

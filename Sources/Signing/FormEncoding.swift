@@ -1,0 +1,45 @@
+internal import Bytes
+
+/// `application/x-www-form-urlencoded`, as the URL standard describes it and RFC 3986 §2.1 escapes.
+enum FormEncoding {
+    /// Appends `text` with all but the unreserved characters of RFC 3986 §2.3 escaped, in upper-case hexadecimal.
+    static func append(_ text: String, to bytes: inout [UInt8]) {
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                bytes.append(byte)
+            default:
+                bytes.append(UInt8(ascii: "%"))
+                bytes.append(digit(byte >> 4))
+                bytes.append(digit(byte & 15))
+            }
+        }
+    }
+
+    /// The text that `bytes` stand for: `+` is a space, `%XX` a byte; `nil` for a broken escape or what is not UTF-8.
+    static func decode(_ bytes: ArraySlice<UInt8>) -> String? {
+        var decoded: [UInt8] = []
+        decoded.reserveCapacity(bytes.count)
+        var rest = bytes
+        while let byte = rest.popFirst() {
+            switch byte {
+            case UInt8(ascii: "+"):
+                decoded.append(UInt8(ascii: " "))
+            case UInt8(ascii: "%"):
+                guard let high = rest.popFirst().flatMap(Hexadecimal.value(of:)),
+                    let low = rest.popFirst().flatMap(Hexadecimal.value(of:))
+                else { return nil }
+                decoded.append(high << 4 | low)
+            default:
+                decoded.append(byte)
+            }
+        }
+        return String(validating: decoded, as: UTF8.self)
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
+    }
+}
