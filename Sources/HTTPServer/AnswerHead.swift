@@ -1,0 +1,37 @@
+internal import HTTPWire
+
+/// The head of a final answer with the fields that the server itself answers for.
+enum AnswerHead {
+    /// How the end of the content is told (RFC 9112 §6).
+    enum Framing: Equatable {
+        /// No content, and no field that speaks of it.
+        case none
+        case length(Int64)
+        case chunked
+        /// To an HTTP/1.0 client.
+        case untilClose
+    }
+
+    static func bytes(_ head: ResponseHead, date: String, framing: Framing, keepsAlive: Bool, isOld: Bool) -> [UInt8] {
+        var output: [UInt8] = []
+        output.reserveCapacity(head.fields.bytes.count + 256)
+        ResponseHeadWriter.write(head, into: &output)
+        output.removeLast(2)
+        output.append(contentsOf: "Date: ".utf8)
+        output.append(contentsOf: date.utf8)
+        switch framing {
+        case .none, .untilClose: break
+        case .length(let length):
+            output.append(contentsOf: "\r\nContent-Length: ".utf8)
+            output.append(contentsOf: String(length).utf8)
+        case .chunked: output.append(contentsOf: "\r\nTransfer-Encoding: chunked".utf8)
+        }
+        if !keepsAlive {
+            output.append(contentsOf: "\r\nConnection: close".utf8)
+        } else if isOld {
+            output.append(contentsOf: "\r\nConnection: keep-alive".utf8)
+        }
+        output.append(contentsOf: "\r\n\r\n".utf8)
+        return output
+    }
+}

@@ -1,0 +1,356 @@
+internal import Bytes
+internal import Glibc
+internal import HTTPWire
+internal import Transport
+
+/// One connection: reads requests, has them answered, one after the other, on its loop.
+actor Connection {
+    private enum Phase {
+        /// Between requests, or after the last answer: may be closed at once when the server stops.
+        case idle
+        case busy
+    }
+
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private let server: ServerContext
+    private let accepted: Listener.Accepted
+    private let tlsContext: TLSContext?
+    private let input = InputBuffer()
+    private var parser: RequestHeadParser
+    private var channel: Channel?
+    private var body: ConnectionBody?
+    private var phase = Phase.busy
+    private var isDraining = false
+
+    init(_ accepted: Listener.Accepted, loop: EventLoop, tls: TLSContext?, server: ServerContext) {
+        self.accepted = accepted
+        self.loop = loop
+        self.server = server
+        tlsContext = tls
+        parser = RequestHeadParser(limits: server.configuration.head)
+    }
+
+    // MARK: Life
+
+    /// Serves the connection until it ends.
+    func serve() async {
+        server.observer.connectionOpened()
+        defer { server.observer.connectionClosed() }
+        let session: TLSSession?
+        do {
+            session = try tlsContext.map { try TLSSession($0, descriptor: accepted.descriptor) }
+        } catch {
+            close(accepted.descriptor)
+            return
+        }
+        // Closes the descriptor itself if it fails.
+        guard let channel = try? Channel(descriptor: accepted.descriptor, loop: loop, tls: session) else { return }
+        self.channel = channel
+        defer { channel.close() }
+        if let session, await !shakeHands(session, channel) { return }
+        let output = Output(channel: channel, pool: server.pool, timeout: server.configuration.writeTimeout)
+        while !isDraining || !input.isEmpty {
+            guard await serveOne(channel, output) else { break }
+        }
+    }
+
+    /// The server stops: an idle connection ends now, a busy one after its answer.
+    func drain() {
+        isDraining = true
+        if phase == .idle { channel?.cutReading(as: .shuttingDown) }
+    }
+
+    /// The grace time is over: what still comes of a request's content is cut off.
+    func cutOff() {
+        body?.interrupter.interrupt(as: .shuttingDown)
+    }
+
+    /// Ends it at once.
+    func abort() {
+        channel?.close()
+    }
+
+    private func shakeHands(_ session: TLSSession, _ channel: Channel) async -> Bool {
+        let deadline = MonotonicClock.deadline(after: server.configuration.headTimeout)
+        while true {
+            do throws(Channel.WaitFailure) {
+                switch session.handshake() {
+                case .moved: return true
+                case .wouldBlockReading:
+                    channel.willReadElsewhere()
+                    try await channel.waitReadable(until: deadline)
+                case .wouldBlockWriting:
+                    channel.willWriteElsewhere()
+                    try await channel.waitWritable(until: deadline)
+                case .ended, .failed: return false
+                }
+            } catch {
+                return false
+            }
+        }
+    }
+
+    // MARK: One request
+
+    /// - Returns: Whether another request may follow.
+    private func serveOne(_ channel: Channel, _ output: Output) async -> Bool {
+        let parsed: ParsedHead?
+        do throws(HeadRefusal) {
+            parsed = try await readHead(channel)
+        } catch {
+            await refuse(error, channel, output)
+            return false
+        }
+        guard let parsed else { return false }
+        phase = .busy
+        defer { phase = .idle }
+        let started = ContinuousClock.now
+        let id = server.nextRequestID()
+        let body = ConnectionBody(
+            framing: parsed.framing,
+            expectsContinue: parsed.expectsContinue,
+            channel: channel,
+            input: input,
+            output: output,
+            server: server
+        )
+        self.body = body
+        defer { self.body = nil }
+        let isModern = parsed.head.version == .http1_1
+        let request = Request(
+            head: parsed.head,
+            body: body,
+            id: id,
+            peerAddress: accepted.peer.host,
+            isEncrypted: channel.tls != nil,
+            inform: { head throws(SinkFailure) in
+                if isModern { try await output.write(ResponseHeadWriter.bytes(head)) }
+            }
+        )
+        var response: Response
+        if case .tooLarge(let limit) = body.failure {
+            response = ServerErrors.response(413, detail: "the content is limited to \(limit) bytes", requestID: id)
+        } else {
+            response = await server.handler.respond(to: request)
+        }
+        // A body that was interrupted leaves the channel cut; the rest of it must still be thrown away.
+        channel.allowReading()
+        let fate = self.fate(of: parsed, response, body)
+        let before = output.sent
+        var isBroken = false
+        do {
+            try await send(response, answering: parsed, keepsAlive: fate == .keep, output)
+        } catch {
+            isBroken = true
+        }
+        server.observer.requestFinished(
+            RequestSummary(
+                id: id,
+                method: parsed.head.method,
+                status: response.status,
+                trace: response.trace,
+                bytesReceived: body.received,
+                bytesSent: output.sent - before,
+                duration: ContinuousClock.now - started,
+                peerAddress: accepted.peer.host,
+                isBroken: isBroken,
+                refusal: nil
+            )
+        )
+        if isBroken { return false }
+        switch fate {
+        case .keep:
+            let isAtEnd = await body.drain(limit: server.configuration.drainBytes)
+            return isAtEnd
+        case .close: return false
+        case .linger:
+            await linger(channel)
+            return false
+        }
+    }
+
+    private enum Fate {
+        case keep
+        case close
+        /// Content is still coming that nobody wants: closing now would lose the answer.
+        case linger
+    }
+
+    private func fate(of parsed: ParsedHead, _ response: Response, _ body: ConnectionBody) -> Fate {
+        if body.isEnded { return parsed.keepsAlive && !response.closesConnection && !isDraining ? .keep : .close }
+        if body.failure != nil || body.isAwaitingContinue || response.closesConnection || !parsed.keepsAlive || isDraining {
+            return .linger
+        }
+        guard let remaining = body.remaining, remaining <= server.configuration.drainBytes else { return .linger }
+        return .keep
+    }
+
+    // MARK: Reading a head
+
+    private struct HeadRefusal: Error {
+        var status: Status
+        var reason: String
+    }
+
+    /// The next head; `nil` when the connection ends between requests.
+    private func readHead(_ channel: Channel) async throws(HeadRefusal) -> ParsedHead? {
+        phase = .idle
+        var headDeadline: Nanoseconds?
+        while true {
+            if !input.isEmpty {
+                do throws(HeadFailure) {
+                    if let head = try input.withSpan({ span throws(HeadFailure) in try parser.parse(span) }) {
+                        input.consume(head.consumed)
+                        return head
+                    }
+                } catch {
+                    throw HeadRefusal(status: error.status, reason: error.reason)
+                }
+                if headDeadline == nil {
+                    phase = .busy
+                    headDeadline = MonotonicClock.deadline(after: server.configuration.headTimeout)
+                }
+            } else if isDraining {
+                return nil
+            }
+            do throws(Channel.WaitFailure) {
+                if !channel.hasNewsToRead {
+                    input.releaseIfEmpty()
+                    let deadline = headDeadline ?? MonotonicClock.deadline(after: server.configuration.idleTimeout)
+                    try await channel.waitReadable(until: deadline)
+                }
+                switch input.fill(from: channel, room: input.isEmpty ? 4096 : 16_384) {
+                case .moved: break
+                case .wouldBlockReading: continue
+                case .wouldBlockWriting:
+                    try await channel.waitWritable(
+                        until: MonotonicClock.deadline(after: server.configuration.writeTimeout)
+                    )
+                case .ended, .failed: return nil
+                }
+            } catch {
+                if error == .timedOut, headDeadline != nil {
+                    throw HeadRefusal(status: 408, reason: "the head of the request did not come in time")
+                }
+                return nil
+            }
+        }
+    }
+
+    /// Answers a head that could not be read; the connection ends, because nobody knows where the next one begins.
+    private func refuse(_ refusal: HeadRefusal, _ channel: Channel, _ output: Output) async {
+        let id = server.nextRequestID()
+        let response = ServerErrors.response(refusal.status, detail: refusal.reason, requestID: id)
+        let isSent: Void? = try? await write(
+            AnswerHead.bytes(
+                ResponseHead(response.status, response.fields),
+                date: server.currentDate,
+                framing: .length(Int64(response.contentBytes.count)),
+                keepsAlive: false,
+                isOld: false
+            ) + response.contentBytes,
+            output
+        )
+        server.observer.requestFinished(
+            RequestSummary(
+                id: id,
+                method: nil,
+                status: response.status,
+                trace: response.trace,
+                bytesReceived: 0,
+                bytesSent: output.sent,
+                duration: .zero,
+                peerAddress: accepted.peer.host,
+                isBroken: isSent == nil,
+                refusal: refusal.reason
+            )
+        )
+        if isSent != nil { await linger(channel) }
+    }
+
+    private func write(_ bytes: [UInt8], _ output: Output) async throws(SinkFailure) {
+        try await output.write(bytes)
+    }
+
+    // MARK: Answering
+
+    private func send(
+        _ response: Response,
+        answering parsed: ParsedHead,
+        keepsAlive: Bool,
+        _ output: Output
+    ) async throws {
+        let isHead = parsed.head.method == .head
+        let isBare = isHead || response.status.forbidsContent
+        var framing: AnswerHead.Framing
+        switch response.content {
+        case .empty: framing = isBare ? .none : .length(0)
+        case .bytes(let bytes): framing = .length(Int64(bytes.count))
+        case .file(let region): framing = .length(region.length)
+        case .stream(let length?, _): framing = .length(length)
+        case .stream(nil, _): framing = parsed.head.version == .http1_1 ? .chunked : .untilClose
+        }
+        if response.status.forbidsContent { framing = .none }
+        var keepsAlive = keepsAlive
+        if framing == .untilClose { keepsAlive = false }
+        let head = AnswerHead.bytes(
+            ResponseHead(response.status, response.fields),
+            date: server.currentDate,
+            framing: framing,
+            keepsAlive: keepsAlive,
+            isOld: parsed.head.version == .http1_0
+        )
+        if isBare { return try await output.write(head) }
+        switch response.content {
+        case .empty: try await output.write(head)
+        case .bytes(let bytes):
+            if bytes.count <= 65_536 {
+                try await output.write(head + bytes)
+            } else {
+                try await output.write(head, more: true)
+                try await output.write(bytes)
+            }
+        case .file(let region):
+            try await output.write(head, more: region.length > 0)
+            try await output.send(region)
+        case .stream(let length, let produce):
+            try await output.write(head, more: true)
+            let sink = ContentSink(output: output, length: length, isChunked: framing == .chunked)
+            let trailers = try await produce(sink)
+            if let left = sink.remaining, left > 0 { throw SinkFailure.lengthMismatch }
+            if framing == .chunked { try await output.write(ChunkedEncoder.terminator(trailers: trailers)) }
+        }
+    }
+
+    /// Lets the peer read the answer before the connection is closed (RFC 9112 §9.6).
+    private func linger(_ channel: Channel) async {
+        channel.shutDownWriting()
+        phase = .idle
+        let end = MonotonicClock.deadline(after: server.configuration.lingerTimeout)
+        var room = [UInt8](repeating: 0, count: 65_536)
+        while MonotonicClock.now < end, !isDraining {
+            let result = room.withUnsafeMutableBytes { channel.read(into: $0) }
+            switch result {
+            case .moved: continue
+            case .wouldBlockReading: break
+            case .wouldBlockWriting, .ended, .failed: return
+            }
+            do throws(Channel.WaitFailure) {
+                try await channel.waitReadable(
+                    until: min(end, MonotonicClock.deadline(after: server.configuration.lingerIdleTimeout))
+                )
+            } catch {
+                return
+            }
+        }
+    }
+}
+
+extension Response {
+    /// The content of an answer that holds it in memory.
+    fileprivate var contentBytes: [UInt8] {
+        if case .bytes(let bytes) = content { bytes } else { [] }
+    }
+}

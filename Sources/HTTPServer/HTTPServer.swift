@@ -1,0 +1,133 @@
+package import HTTPWire
+internal import Synchronization
+package import Transport
+
+/// An HTTP/1.1 server: accepts connections, spreads them over event loops, and stops in good order.
+package final class HTTPServer: Sendable {
+    private struct State {
+        var connections: [UInt64: Connection] = [:]
+        var nextID: UInt64 = 0
+        var isStopping = false
+        /// An acceptor that waits until a connection ends.
+        var waiter: UnsafeContinuation<Void, Never>?
+    }
+
+    private let context: ServerContext
+    private let loops: EventLoopGroup
+    private let listener: Listener
+    private let tls: TLSContext?
+    private let state = Mutex(State())
+
+    /// Binds `address`; connections are accepted once `run` is called.
+    ///
+    /// - Throws: `SystemError` of `socket`, `bind` or `listen`.
+    package init(
+        address: SocketAddress,
+        tls: TLSContext?,
+        configuration: ServerConfiguration,
+        loops: EventLoopGroup,
+        pool: BlockingPool,
+        handler: any RequestHandler,
+        observer: any ServerObserver
+    ) throws(SystemError) {
+        context = ServerContext(configuration: configuration, pool: pool, handler: handler, observer: observer)
+        self.loops = loops
+        self.tls = tls
+        listener = try Listener(address, loop: loops.next())
+    }
+
+    /// The address that is listened on, with the port that the system chose.
+    package var address: SocketAddress { listener.address }
+
+    /// Open connections now.
+    package var connectionCount: Int { state.withLock { $0.connections.count } }
+
+    /// Serves until `shutDown` was called and the last connection has ended.
+    package func run() async {
+        await withDiscardingTaskGroup { group in
+            await withTaskExecutorPreference(listener.loop) {
+                await accept(into: &group)
+            }
+        }
+    }
+
+    private func accept(into group: inout DiscardingTaskGroup) async {
+        while let accepted = await listener.accept() {
+            let loop = loops.next()
+            let connection = Connection(accepted, loop: loop, tls: tls, server: context)
+            let id = register(connection)
+            group.addTask(executorPreference: loop) { [self] in
+                await connection.serve()
+                forget(id)
+            }
+            if id == nil { await connection.drain() }
+            await waitForRoom()
+        }
+    }
+
+    /// Stops accepting, ends idle connections, lets running requests finish within the grace time, then cuts off their
+    /// content (what an upload brought is kept by its handler), and at last closes what does not end. Returns when all
+    /// connections have ended.
+    package func shutDown() async {
+        let connections = state.withLock { state in
+            state.isStopping = true
+            return Array(state.connections.values)
+        }
+        let listener = listener
+        listener.loop.execute { listener.close() }
+        resumeAcceptor()
+        for connection in connections { await connection.drain() }
+        if await isEmpty(within: context.configuration.shutdownGrace) { return }
+        for connection in remaining { await connection.cutOff() }
+        if await isEmpty(within: .seconds(10)) { return }
+        for connection in remaining { await connection.abort() }
+        _ = await isEmpty(within: .seconds(5))
+    }
+
+    private var remaining: [Connection] { state.withLock { Array($0.connections.values) } }
+
+    private func isEmpty(within limit: Duration) async -> Bool {
+        let end = ContinuousClock.now + limit
+        while connectionCount > 0 {
+            if ContinuousClock.now >= end { return false }
+            try? await Task.sleep(for: .milliseconds(10))
+        }
+        return true
+    }
+
+    /// - Returns: `nil` when the server is stopping, and the connection was not registered.
+    private func register(_ connection: Connection) -> UInt64? {
+        state.withLock { state in
+            if state.isStopping { return nil }
+            state.nextID += 1
+            state.connections[state.nextID] = connection
+            return state.nextID
+        }
+    }
+
+    private func forget(_ id: UInt64?) {
+        guard let id else { return }
+        state.withLock { _ = $0.connections.removeValue(forKey: id) }
+        resumeAcceptor()
+    }
+
+    private func waitForRoom() async {
+        await withUnsafeContinuation { continuation in
+            let mustWait = state.withLock { state in
+                guard state.connections.count >= context.configuration.maximumConnections, !state.isStopping
+                else { return false }
+                state.waiter = continuation
+                return true
+            }
+            if !mustWait { continuation.resume() }
+        }
+    }
+
+    private func resumeAcceptor() {
+        let waiter = state.withLock { state in
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+}

@@ -1,0 +1,94 @@
+internal import Transport
+
+/// Bytes that were read from a connection and not used yet.
+///
+/// Memory is taken when something is read and given back by `releaseIfEmpty`, so that an idle connection has none.
+///
+/// Invariant: `storage` is `nil` or holds `capacity` bytes, of which `start..<end` are initialised and unused.
+final class InputBuffer {
+    private var storage: UnsafeMutableRawPointer?
+    private var capacity = 0
+    private var start = 0
+    private var end = 0
+
+    deinit {
+        storage?.deallocate()
+    }
+
+    var count: Int { end - start }
+
+    var isEmpty: Bool { start == end }
+
+    /// Reads once from `channel`; makes room for at least `room` more bytes before.
+    func fill(from channel: Channel, room: Int) -> IOResult {
+        let base = reserve(room)
+        let result = channel.read(into: UnsafeMutableRawBufferPointer(start: base + end, count: capacity - end))
+        if case .moved(let count) = result { end += count }
+        return result
+    }
+
+    /// The unused bytes, for as long as `body` runs.
+    func withSpan<Result, Failure: Error>(_ body: (Span<UInt8>) throws(Failure) -> Result) throws(Failure) -> Result {
+        let bytes = UnsafeBufferPointer(
+            start: storage.map { ($0 + start).assumingMemoryBound(to: UInt8.self) },
+            count: count
+        )
+        return try body(Span(_unsafeElements: bytes))
+    }
+
+    /// Marks bytes as used.
+    ///
+    /// - Precondition: `amount <= count`.
+    func consume(_ amount: Int) {
+        precondition(amount <= count)
+        start += amount
+        if start == end {
+            start = 0
+            end = 0
+        }
+    }
+
+    /// Takes out at most `maximum` bytes.
+    func take(_ maximum: Int) -> [UInt8] {
+        let amount = min(maximum, count)
+        let bytes = [UInt8](
+            UnsafeRawBufferPointer(start: storage.map { UnsafeRawPointer($0 + start) }, count: amount)
+        )
+        consume(amount)
+        return bytes
+    }
+
+    func releaseIfEmpty() {
+        guard isEmpty else { return }
+        storage?.deallocate()
+        storage = nil
+        capacity = 0
+    }
+
+    private func reserve(_ room: Int) -> UnsafeMutableRawPointer {
+        if let storage, capacity - end >= room { return storage }
+        if let storage, capacity - count >= room {
+            storage.copyMemory(from: storage + start, byteCount: count)
+            end -= start
+            start = 0
+            return storage
+        }
+        let newCapacity = max(4096, (count + room).nextPowerOfTwo)
+        let newStorage = UnsafeMutableRawPointer.allocate(byteCount: newCapacity, alignment: 16)
+        if let storage {
+            newStorage.copyMemory(from: storage + start, byteCount: count)
+            storage.deallocate()
+        }
+        end -= start
+        start = 0
+        storage = newStorage
+        capacity = newCapacity
+        return newStorage
+    }
+}
+
+extension Int {
+    fileprivate var nextPowerOfTwo: Int {
+        self <= 1 ? 1 : 1 << (Int.bitWidth - (self - 1).leadingZeroBitCount)
+    }
+}

@@ -1,0 +1,132 @@
+internal import Bytes
+internal import CSystem
+internal import Glibc
+internal import HTTPWire
+internal import Transport
+
+/// The sending side of a connection. Used on its loop.
+final class Output {
+    private let channel: Channel
+    private let pool: BlockingPool
+    private let timeout: Duration
+    /// All bytes that were sent on the connection.
+    private(set) var sent: Int64 = 0
+
+    init(channel: Channel, pool: BlockingPool, timeout: Duration) {
+        self.channel = channel
+        self.pool = pool
+        self.timeout = timeout
+    }
+
+    /// Sends all of `bytes`; `more` says that further bytes follow at once and may share a packet.
+    func write(_ bytes: [UInt8], more: Bool = false) async throws(SinkFailure) {
+        var offset = 0
+        while offset < bytes.count {
+            let result = bytes.withUnsafeBytes { buffer in
+                channel.write(UnsafeRawBufferPointer(rebasing: buffer[offset...]), more: more)
+            }
+            if case .moved(let count) = result {
+                offset += count
+                sent += Int64(count)
+            } else {
+                try await wait(after: result)
+            }
+        }
+    }
+
+    /// Sends a piece of a file: within the kernel on a plain connection, through memory under TLS.
+    ///
+    /// - Throws: `.lengthMismatch` if the file is shorter than the region.
+    func send(_ region: FileRegion) async throws(SinkFailure) {
+        if channel.tls == nil {
+            try await sendWithinKernel(region)
+        } else {
+            try await sendThroughMemory(region)
+        }
+    }
+
+    private func sendWithinKernel(_ region: FileRegion) async throws(SinkFailure) {
+        let socket = channel.descriptor
+        let end = region.offset + region.length
+        var offset = region.offset
+        while offset < end {
+            channel.willWriteElsewhere()
+            let from = offset
+            // The pages may have to come from the disk, so not on the loop.
+            let (position, failure) = await pool.run { () -> (Int64, Int32) in
+                var position = from
+                while position < end {
+                    let count = csys_sendfile(socket, region.file.descriptor, &position, Int(min(end - position, 1 << 20)))
+                    if count == 0 { return (position, ENODATA) }
+                    if count < 0, errno != EINTR { return (position, errno) }
+                }
+                return (position, 0)
+            }
+            sent += position - offset
+            offset = position
+            switch failure {
+            case 0: return
+            case EAGAIN: try await wait(after: .wouldBlockWriting)
+            case ENODATA: throw .lengthMismatch
+            default: throw .disconnected
+            }
+        }
+    }
+
+    private func sendThroughMemory(_ region: FileRegion) async throws(SinkFailure) {
+        let end = region.offset + region.length
+        var offset = region.offset
+        while offset < end {
+            let from = offset
+            let piece = await pool.run { () -> [UInt8] in
+                [UInt8](unsafeUninitializedCapacity: Int(min(end - from, 262_144))) { buffer, count in
+                    count = max(0, pread(region.file.descriptor, buffer.baseAddress, buffer.count, Int(from)))
+                }
+            }
+            if piece.isEmpty { throw .lengthMismatch }
+            try await write(piece, more: true)
+            offset += Int64(piece.count)
+        }
+    }
+
+    private func wait(after result: IOResult) async throws(SinkFailure) {
+        let deadline = MonotonicClock.deadline(after: timeout)
+        do throws(Channel.WaitFailure) {
+            switch result {
+            case .moved: return
+            case .wouldBlockWriting: try await channel.waitWritable(until: deadline)
+            case .wouldBlockReading: try await channel.waitReadable(until: deadline)
+            case .ended, .failed: throw .closed
+            }
+        } catch {
+            throw error == .timedOut ? .timedOut : .disconnected
+        }
+    }
+}
+
+/// The content of an answer that is made while it is sent.
+final class ContentSink: ByteSink {
+    private let output: Output
+    /// Bytes still to come, of a known length; `nil` for chunked coding or until the connection ends.
+    private(set) var remaining: Int64?
+    private let isChunked: Bool
+
+    init(output: Output, length: Int64?, isChunked: Bool) {
+        self.output = output
+        remaining = length
+        self.isChunked = isChunked
+    }
+
+    func write(_ bytes: [UInt8]) async throws(SinkFailure) {
+        if bytes.isEmpty { return }
+        if let left = remaining {
+            guard left >= Int64(bytes.count) else { throw .lengthMismatch }
+            remaining = left - Int64(bytes.count)
+        }
+        if isChunked {
+            try await output.write(ChunkedEncoder.chunk(bytes))
+        } else {
+            try await output.write(bytes)
+        }
+    }
+}

@@ -1,0 +1,60 @@
+package import HTTPWire
+
+/// Limits and times of an HTTP server. Each limit names the answer that a request beyond it gets.
+package struct ServerConfiguration: Sendable {
+    /// Request line (414), head bytes and number of fields (431).
+    package var head = HeadLimits()
+    /// Largest content of any request, in bytes (413); `nil` leaves it to the handlers.
+    package var maximumBodyBytes: Int64?
+    /// Open connections; further ones wait in the kernel's queue.
+    package var maximumConnections = 20_000
+
+    /// From the first byte of a head to its last (408), and for the TLS handshake.
+    package var headTimeout: Duration = .seconds(15)
+    /// Without a request on an open connection, which is then closed.
+    package var idleTimeout: Duration = .seconds(75)
+    /// Without a byte of a request's content (408).
+    package var bodyTimeout: Duration = .seconds(60)
+    /// Without the peer taking a byte of an answer; the connection is then closed.
+    package var writeTimeout: Duration = .seconds(60)
+    /// From the head of a request to the last byte of its content (408); zero for no limit.
+    package var totalTimeout: Duration = .zero
+    /// How long a stopping server lets running requests finish before it cuts off their content.
+    package var shutdownGrace: Duration = .seconds(20)
+
+    /// Content of a request that nobody read is still taken up to this size to keep the connection, in bytes.
+    package var drainBytes: Int64 = 65_536
+    /// After an answer that came before the end of the request's content, what still comes is read and thrown away for
+    /// at most this long, so that the answer is not lost to a reset (RFC 9112 §9.6).
+    package var lingerTimeout: Duration = .seconds(30)
+    /// The same, without a byte coming.
+    package var lingerIdleTimeout: Duration = .seconds(5)
+
+    package init() {}
+}
+
+/// Is told what connections and requests do: logs and metrics. Called on loops; must be quick.
+package protocol ServerObserver: Sendable {
+    func connectionOpened()
+    func connectionClosed()
+    func requestFinished(_ summary: RequestSummary)
+}
+
+/// One request that was answered, or could not be.
+package struct RequestSummary: Sendable {
+    package var id: String
+    /// `nil` if the head could not be read.
+    package var method: HTTPMethod?
+    package var status: Status
+    package var trace: Response.Trace
+    /// Bytes of the request's content that were read.
+    package var bytesReceived: Int64
+    /// Bytes of the answer's content that were sent.
+    package var bytesSent: Int64
+    package var duration: Duration
+    package var peerAddress: String
+    /// The answer did not get through.
+    package var isBroken: Bool
+    /// Why the request was refused before a handler saw it.
+    package var refusal: String?
+}

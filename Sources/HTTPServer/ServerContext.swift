@@ -1,0 +1,46 @@
+internal import Foundation
+internal import HTTPWire
+internal import Synchronization
+internal import Transport
+
+/// What all connections of a server share.
+final class ServerContext: Sendable {
+    let configuration: ServerConfiguration
+    let pool: BlockingPool
+    let pipes: PipeCache
+    let handler: any RequestHandler
+    let observer: any ServerObserver
+    private let requestPrefix: String
+    private let requestCount = Atomic<UInt64>(0)
+    private let date = Mutex((second: Int64(-1), text: ""))
+
+    init(
+        configuration: ServerConfiguration,
+        pool: BlockingPool,
+        handler: any RequestHandler,
+        observer: any ServerObserver
+    ) {
+        self.configuration = configuration
+        self.pool = pool
+        self.handler = handler
+        self.observer = observer
+        pipes = PipeCache(capacity: 32)
+        requestPrefix = String(UInt32.random(in: .min ... .max), radix: 36)
+    }
+
+    /// A name for the next request: unique in this process, and very likely among processes.
+    func nextRequestID() -> String {
+        requestPrefix + "-" + String(requestCount.wrappingAdd(1, ordering: .relaxed).newValue, radix: 36)
+    }
+
+    /// The Date field (RFC 9110 §6.6.1), made once a second.
+    var currentDate: String {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME_COARSE, &time)
+        let second = Int64(time.tv_sec)
+        return date.withLock { cached in
+            if cached.second != second { cached = (second, HTTPDate.format(second)) }
+            return cached.text
+        }
+    }
+}

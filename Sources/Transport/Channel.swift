@@ -1,0 +1,206 @@
+package import Bytes
+internal import CSystem
+internal import Glibc
+package import Synchronization
+
+/// One connected socket on one event loop, plain or with TLS.
+///
+/// The calls that move bytes never block; `waitReadable` and `waitWritable` suspend until it is worth trying again.
+///
+/// Invariant for `@unchecked`: everything is touched only on `loop`, but for constants and `isCut`, which is atomic.
+package final class Channel: @unchecked Sendable {
+    /// Why a wait ended without readiness.
+    package enum WaitFailure: Error, Equatable, Sendable {
+        case timedOut
+        /// Ended by `cutReading`.
+        case cut(SourceFailure)
+        case closed
+    }
+
+    private typealias Waiter = UnsafeContinuation<Result<Void, WaitFailure>, Never>
+
+    package let descriptor: Int32
+    package let loop: EventLoop
+    package let tls: TLSSession?
+    /// Set as soon as reading is to stop; for work on other threads, which can not be woken.
+    package let isCut = Atomic<Bool>(false)
+
+    private var slot: Int?
+    private var readWaiter: Waiter?
+    private var writeWaiter: Waiter?
+    private var readDeadline = Nanoseconds.max
+    private var writeDeadline = Nanoseconds.max
+    /// There may be something to read: cleared when a read found nothing, set by the kernel's event.
+    private var mayRead = true
+    private var mayWrite = true
+    /// The peer has ended its side, which the kernel tells only once.
+    private var isHungUp = false
+    private var cutFailure: SourceFailure?
+    private var isClosed = false
+
+    /// Takes over `descriptor`, a connected non-blocking socket. On `loop`.
+    package init(descriptor: Int32, loop: EventLoop, tls: TLSSession?) throws(SystemError) {
+        self.descriptor = descriptor
+        self.loop = loop
+        self.tls = tls
+        do throws(SystemError) {
+            slot = try loop.watch(self)
+        } catch {
+            Glibc.close(descriptor)
+            isClosed = true
+            throw error
+        }
+    }
+
+    /// Closes the socket. Waiting calls end with `.closed`.
+    package func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        if let slot { loop.unwatch(self, slot: slot) }
+        slot = nil
+        tls?.shutDown()
+        Glibc.close(descriptor)
+        resumeReader(.failure(.closed))
+        resumeWriter(.failure(.closed))
+    }
+
+    /// Tells the peer that nothing more will be sent; reading goes on.
+    package func shutDownWriting() {
+        tls?.shutDown()
+        shutdown(descriptor, Int32(SHUT_WR))
+    }
+
+    // MARK: Moving bytes
+
+    /// Reads what is there, at most `buffer.count` (at least 1) bytes.
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
+        let result = tls.map { $0.read(into: buffer) } ?? receive(into: buffer)
+        // A short read emptied the socket: the next readiness is told by an event. TLS may hold more in its own buffer.
+        switch result {
+        case .moved(let count): mayRead = isHungUp || tls != nil || count == buffer.count
+        case .wouldBlockReading: mayRead = isHungUp
+        case .wouldBlockWriting: mayWrite = false
+        case .ended, .failed: mayRead = true
+        }
+        return result
+    }
+
+    /// Writes what there is room for; `more` says that further bytes follow at once.
+    package func write(_ buffer: UnsafeRawBufferPointer, more: Bool = false) -> IOResult {
+        let result = tls.map { $0.write(buffer) } ?? transmit(buffer, more: more)
+        switch result {
+        case .wouldBlockReading: mayRead = isHungUp
+        case .wouldBlockWriting: mayWrite = false
+        case .moved, .ended, .failed: mayWrite = true
+        }
+        return result
+    }
+
+    private func receive(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
+        while true {
+            let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+            if count > 0 { return .moved(count) }
+            if count == 0 { return .ended }
+            let code = errno
+            if code == EINTR { continue }
+            return code == EAGAIN || code == EWOULDBLOCK ? .wouldBlockReading : .failed(errno: code)
+        }
+    }
+
+    private func transmit(_ buffer: UnsafeRawBufferPointer, more: Bool) -> IOResult {
+        let flags = Int32(MSG_NOSIGNAL) | (more ? Int32(MSG_MORE) : 0)
+        while true {
+            let count = send(descriptor, buffer.baseAddress, buffer.count, flags)
+            if count >= 0 { return .moved(count) }
+            let code = errno
+            if code == EINTR { continue }
+            return code == EAGAIN || code == EWOULDBLOCK ? .wouldBlockWriting : .failed(errno: code)
+        }
+    }
+
+    /// Says that a call on another thread is about to read the socket; what it finds empty is told by `waitReadable`.
+    package func willReadElsewhere() { mayRead = isHungUp }
+
+    /// Says that a call on another thread stopped reading before the socket was empty.
+    package func mayHaveMore() { mayRead = true }
+
+    package func willWriteElsewhere() { mayWrite = false }
+
+    /// Whether the kernel has told of something to read (or an end) that no read has taken yet.
+    package var hasNewsToRead: Bool { mayRead }
+
+    // MARK: Waiting
+
+    /// Suspends until a read is worth trying.
+    ///
+    /// - Parameter deadline: Latest moment; kept with a tolerance of a tenth of a second.
+    package func waitReadable(until deadline: Nanoseconds) async throws(WaitFailure) {
+        if let cutFailure { throw .cut(cutFailure) }
+        if isClosed { throw .closed }
+        if mayRead {
+            mayRead = isHungUp
+            return
+        }
+        let result: Result<Void, WaitFailure> = await withUnsafeContinuation { continuation in
+            readDeadline = deadline
+            readWaiter = continuation
+        }
+        try result.get()
+    }
+
+    /// Suspends until a write is worth trying.
+    package func waitWritable(until deadline: Nanoseconds) async throws(WaitFailure) {
+        if isClosed { throw .closed }
+        if mayWrite {
+            mayWrite = false
+            return
+        }
+        let result: Result<Void, WaitFailure> = await withUnsafeContinuation { continuation in
+            writeDeadline = deadline
+            writeWaiter = continuation
+        }
+        try result.get()
+    }
+
+    /// Ends the present wait for reading and all later ones. On the loop.
+    package func cutReading(as failure: SourceFailure) {
+        cutFailure = failure
+        isCut.store(true, ordering: .relaxed)
+        resumeReader(.failure(.cut(failure)))
+    }
+
+    /// Undoes `cutReading`, for what is read after the one that was cut.
+    package func allowReading() {
+        cutFailure = nil
+        isCut.store(false, ordering: .relaxed)
+    }
+
+    func hungUp() { isHungUp = true }
+
+    func becameReadable() {
+        if readWaiter != nil { resumeReader(.success(())) } else { mayRead = true }
+    }
+
+    func becameWritable() {
+        if writeWaiter != nil { resumeWriter(.success(())) } else { mayWrite = true }
+    }
+
+    func expireWaits(now: Nanoseconds) {
+        if readDeadline <= now { resumeReader(.failure(.timedOut)) }
+        if writeDeadline <= now { resumeWriter(.failure(.timedOut)) }
+    }
+
+    private func resumeReader(_ result: Result<Void, WaitFailure>) {
+        guard let waiter = readWaiter else { return }
+        readWaiter = nil
+        readDeadline = .max
+        waiter.resume(returning: result)
+    }
+
+    private func resumeWriter(_ result: Result<Void, WaitFailure>) {
+        guard let waiter = writeWaiter else { return }
+        writeWaiter = nil
+        writeDeadline = .max
+        waiter.resume(returning: result)
+    }
+}

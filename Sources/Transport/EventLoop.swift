@@ -1,0 +1,228 @@
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+
+/// One thread's share of the connections: a serial dispatch queue that drains one epoll set, and the executor of the
+/// actors and tasks of its connections, so that serving a request hops nowhere.
+///
+/// Invariant for `@unchecked`: `ready`, `readyHead`, `slots`, `freeSlots` and `watched` are touched only on the thread
+/// that runs `queue`'s block (`isCurrent`); everything else is constant, atomic or under its `Mutex`.
+package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
+    private enum Work {
+        case job(UnownedJob)
+        case closure(@Sendable () -> Void)
+    }
+
+    private struct Inbox {
+        var work: [Work] = []
+        /// The loop waits in the kernel, or is about to: whoever adds work must wake it.
+        var isAsleep = false
+        var isClosed = false
+    }
+
+    private struct Slot {
+        var channel: Channel?
+        /// Grows each time the slot is given away, so that a late event of an earlier owner is known as such.
+        var generation: UInt32 = 0
+    }
+
+    /// How exactly deadlines are kept.
+    private static let tick: Int32 = 100
+
+    private let queue: DispatchQueue
+    private let readiness: any ReadinessSet & Sendable
+    private let inbox = Mutex(Inbox())
+    /// The thread that runs the loop now, as `pthread_self` names it; 0 for none.
+    private let owner = Atomic<UInt>(0)
+
+    private var ready: [UnownedJob] = []
+    private var readyHead = 0
+    private var slots: [Slot] = []
+    private var freeSlots: [Int] = []
+    private var watched = 0
+    private var lastTick: Nanoseconds = 0
+
+    /// - Parameter label: Name of the queue, for debuggers.
+    package convenience init(label: String) throws(SystemError) {
+        self.init(label: label, readiness: try EpollSet())
+    }
+
+    init(label: String, readiness: any ReadinessSet & Sendable) {
+        self.readiness = readiness
+        queue = DispatchQueue(label: label, qos: .userInitiated)
+        // Own thread: a serial queue's target overcommits, so a loop that waits takes no thread from the shared pool.
+        queue.async { [self] in run() }
+    }
+
+    /// Ends the loop once it has nothing left to do. Nothing may be handed to it afterwards.
+    package func close() {
+        inbox.withLock { $0.isClosed = true }
+        readiness.wake()
+    }
+
+    // MARK: Executor
+
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        if isCurrent {
+            ready.append(job)
+        } else {
+            hand(.job(job))
+        }
+    }
+
+    package func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+
+    package func asUnownedTaskExecutor() -> UnownedTaskExecutor { UnownedTaskExecutor(ordinary: self) }
+
+    package func checkIsolated() { precondition(isCurrent, "not on this event loop") }
+
+    package func isIsolatingCurrentContext() -> Bool? { isCurrent }
+
+    /// Runs `work` on the loop, soon; from any thread.
+    package func execute(_ work: @escaping @Sendable () -> Void) {
+        hand(.closure(work))
+    }
+
+    /// Whether the caller runs on this loop.
+    package var isCurrent: Bool { owner.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+    private func hand(_ work: Work) {
+        let mustWake = inbox.withLock { inbox in
+            inbox.work.append(work)
+            defer { inbox.isAsleep = false }
+            return inbox.isAsleep
+        }
+        if mustWake { readiness.wake() }
+    }
+
+    // MARK: The loop
+
+    private func run() {
+        owner.store(UInt(pthread_self()), ordering: .relaxed)
+        lastTick = MonotonicClock.now
+        while true {
+            takeInbox()
+            runReady()
+            let mayWait = inbox.withLock { inbox in
+                guard ready.count == readyHead, inbox.work.isEmpty else { return false }
+                inbox.isAsleep = true
+                return true
+            }
+            if mayWait, watched == 0, inbox.withLock({ $0.isClosed }) { break }
+            readiness.wait(milliseconds: mayWait ? (watched > 0 ? Self.tick : -1) : 0) { token, readiness in
+                deliver(token, readiness)
+            }
+            if mayWait { inbox.withLock { $0.isAsleep = false } }
+            if watched > 0 { expireWaits() }
+        }
+        owner.store(0, ordering: .relaxed)
+    }
+
+    private func takeInbox() {
+        let work = inbox.withLock { inbox in
+            defer { if !inbox.work.isEmpty { inbox.work = [] } }
+            return inbox.work
+        }
+        for item in work {
+            switch item {
+            case .job(let job): ready.append(job)
+            case .closure(let closure): closure()
+            }
+        }
+    }
+
+    /// Runs the jobs that are ready now; those that they make ready run after the sockets had their turn.
+    private func runReady() {
+        let end = ready.count
+        while readyHead < end {
+            let job = ready[readyHead]
+            readyHead += 1
+            job.runSynchronously(
+                isolatedTo: asUnownedSerialExecutor(),
+                taskExecutor: asUnownedTaskExecutor()
+            )
+        }
+        if readyHead == ready.count {
+            ready.removeAll(keepingCapacity: true)
+            readyHead = 0
+        } else if readyHead > 1024 {
+            ready.removeFirst(readyHead)
+            readyHead = 0
+        }
+    }
+
+    private func deliver(_ token: UInt64, _ readiness: Readiness) {
+        let index = Int(token & 0xFFFF_FFFF)
+        guard index < slots.count, slots[index].generation == UInt32(token >> 32), let channel = slots[index].channel
+        else { return }
+        if readiness.contains(.hungUp) { channel.hungUp() }
+        if readiness.contains(.readable) { channel.becameReadable() }
+        if readiness.contains(.writable) { channel.becameWritable() }
+    }
+
+    private func expireWaits() {
+        let now = MonotonicClock.now
+        guard now &- lastTick >= UInt64(Self.tick) * 1_000_000 else { return }
+        lastTick = now
+        for slot in slots {
+            if let channel = slot.channel { channel.expireWaits(now: now) }
+        }
+    }
+
+    // MARK: Channels
+
+    /// Starts telling `channel` about its descriptor. On the loop.
+    func watch(_ channel: Channel) throws(SystemError) -> Int {
+        let index: Int
+        if let free = freeSlots.popLast() {
+            index = free
+        } else {
+            index = slots.count
+            slots.append(Slot())
+        }
+        slots[index].generation &+= 1
+        slots[index].channel = channel
+        watched += 1
+        do throws(SystemError) {
+            try readiness.add(channel.descriptor, token: UInt64(slots[index].generation) << 32 | UInt64(index))
+        } catch {
+            forget(slot: index)
+            throw error
+        }
+        return index
+    }
+
+    /// Undoes `watch`, before the descriptor is closed. On the loop.
+    func unwatch(_ channel: Channel, slot: Int) {
+        readiness.remove(channel.descriptor)
+        forget(slot: slot)
+    }
+
+    private func forget(slot: Int) {
+        slots[slot].channel = nil
+        freeSlots.append(slot)
+        watched -= 1
+    }
+}
+
+/// The loops of a process, one a core, among which connections are dealt out in turn.
+package final class EventLoopGroup: Sendable {
+    package let loops: [EventLoop]
+    private let turn = Atomic<Int>(0)
+
+    /// - Parameter count: How many loops; at least 1.
+    package init(count: Int) throws(SystemError) {
+        var loops: [EventLoop] = []
+        for index in 0..<max(1, count) { loops.append(try EventLoop(label: "sluice.loop.\(index)")) }
+        self.loops = loops
+    }
+
+    package func next() -> EventLoop {
+        loops[turn.wrappingAdd(1, ordering: .relaxed).oldValue % loops.count]
+    }
+
+    package func close() {
+        for loop in loops { loop.close() }
+    }
+}

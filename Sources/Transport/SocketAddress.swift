@@ -1,0 +1,108 @@
+internal import Glibc
+
+/// A numeric address and port to listen on.
+package struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
+    /// Numeric IPv4 or IPv6 address, without brackets.
+    package let host: String
+    package let port: UInt16
+
+    package init(host: String, port: UInt16) {
+        self.host = host
+        self.port = port
+    }
+
+    package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+    /// Calls `body` with the address in the kernel's form.
+    ///
+    /// - Throws: `EAFNOSUPPORT` if `host` is not a numeric address.
+    func withSockaddr<Result>(
+        _ body: (UnsafePointer<sockaddr>, socklen_t) throws(SystemError) -> Result
+    ) throws(SystemError) -> Result {
+        var v4 = sockaddr_in()
+        if inet_pton(AF_INET, host, &v4.sin_addr) == 1 {
+            v4.sin_family = sa_family_t(AF_INET)
+            v4.sin_port = port.bigEndian
+            return try Self.rebound(&v4, body)
+        }
+        var v6 = sockaddr_in6()
+        if inet_pton(AF_INET6, host, &v6.sin6_addr) == 1 {
+            v6.sin6_family = sa_family_t(AF_INET6)
+            v6.sin6_port = port.bigEndian
+            return try Self.rebound(&v6, body)
+        }
+        throw SystemError("inet_pton", errno: EAFNOSUPPORT)
+    }
+
+    /// The address in the kernel's form, as `accept` and `getsockname` fill it in.
+    init?(_ storage: sockaddr_storage) {
+        var storage = storage
+        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        let family = Int32(storage.ss_family)
+        let port: UInt16? = withUnsafeMutableBytes(of: &storage) { bytes in
+            switch family {
+            case AF_INET:
+                var address = bytes.load(as: sockaddr_in.self)
+                inet_ntop(family, &address.sin_addr, &text, socklen_t(text.count))
+                return UInt16(bigEndian: address.sin_port)
+            case AF_INET6:
+                var address = bytes.load(as: sockaddr_in6.self)
+                inet_ntop(family, &address.sin6_addr, &text, socklen_t(text.count))
+                return UInt16(bigEndian: address.sin6_port)
+            default: return nil
+            }
+        }
+        guard let port else { return nil }
+        self.port = port
+        let host = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        // An IPv4 peer of an IPv6 socket is named as what it is.
+        self.host = host.hasPrefix("::ffff:") && host.contains(".") ? String(host.dropFirst(7)) : host
+    }
+
+    private static func rebound<Address, Result>(
+        _ address: inout Address,
+        _ body: (UnsafePointer<sockaddr>, socklen_t) throws(SystemError) -> Result
+    ) throws(SystemError) -> Result {
+        let size = socklen_t(MemoryLayout<Address>.size)
+        // Every sockaddr_* begins with the members of sockaddr: the kernel reads `size` bytes of it.
+        let result: Swift.Result<Result, SystemError> = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { rebound in
+                do throws(SystemError) {
+                    return .success(try body(rebound, size))
+                } catch {
+                    return .failure(error)
+                }
+            }
+        }
+        return try result.get()
+    }
+}
+
+extension SocketAddress {
+    /// The first address of a host name, or the numeric address itself. Blocks while the name is looked up.
+    package init(resolving host: String, port: UInt16) throws(SystemError) {
+        let numeric = SocketAddress(host: host, port: port)
+        if (try? numeric.withSockaddr { _, _ throws(SystemError) in }) != nil {
+            self = numeric
+            return
+        }
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, nil, &hints, &list) == 0, let first = list else {
+            throw SystemError("getaddrinfo(\(host))", errno: EADDRNOTAVAIL)
+        }
+        defer { freeaddrinfo(list) }
+        var storage = sockaddr_storage()
+        guard let address = first.pointee.ai_addr, Int(first.pointee.ai_addrlen) <= MemoryLayout<sockaddr_storage>.size else {
+            throw SystemError("getaddrinfo(\(host))", errno: EADDRNOTAVAIL)
+        }
+        withUnsafeMutableBytes(of: &storage) { bytes in
+            bytes.copyMemory(from: UnsafeRawBufferPointer(start: address, count: Int(first.pointee.ai_addrlen)))
+        }
+        guard let found = SocketAddress(storage) else {
+            throw SystemError("getaddrinfo(\(host))", errno: EAFNOSUPPORT)
+        }
+        self.init(host: found.host, port: port)
+    }
+}

@@ -1,0 +1,63 @@
+internal import Glibc
+
+/// A system call that failed.
+package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// The call's name, e.g. `bind`.
+    package let call: String
+    package let errno: Int32
+
+    package init(_ call: String, errno: Int32) {
+        self.call = call
+        self.errno = errno
+    }
+
+    package var description: String { "\(call): \(String(cString: strerror(errno)))" }
+
+    /// Calls again while a signal interrupts, and throws on any other failure (a negative result).
+    @discardableResult
+    package static func check<Result: SignedInteger>(
+        _ call: String,
+        _ body: () -> Result
+    ) throws(SystemError) -> Result {
+        while true {
+            let result = body()
+            if result >= 0 { return result }
+            let code = Glibc.errno
+            if code != EINTR { throw SystemError(call, errno: code) }
+        }
+    }
+}
+
+/// What a call on a non-blocking descriptor did.
+package enum IOResult: Equatable, Sendable {
+    /// Moved this many bytes, at least 1.
+    case moved(Int)
+    /// Nothing to read now, or no room to write: wait for readiness.
+    case wouldBlockReading
+    case wouldBlockWriting
+    /// The peer sends nothing more.
+    case ended
+    case failed(errno: Int32)
+}
+
+/// Monotonic time in nanoseconds.
+package typealias Nanoseconds = UInt64
+
+package enum MonotonicClock {
+    /// Nanoseconds since some fixed moment.
+    package static var now: Nanoseconds {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+
+    /// The moment after `duration` from now; a non-positive duration never ends.
+    package static func deadline(after duration: Duration) -> Nanoseconds {
+        guard duration > .zero else { return .max }
+        let (seconds, attoseconds) = duration.components
+        let (span, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
+        if overflow { return .max }
+        let (sum, overflow2) = now.addingReportingOverflow(span + UInt64(attoseconds / 1_000_000_000))
+        return overflow2 ? .max : sum
+    }
+}

@@ -1,0 +1,171 @@
+import Bytes
+import Foundation
+import HTTPServer
+import HTTPWire
+import SluiceTesting
+import Synchronization
+import Testing
+import Transport
+
+@Suite("contents of requests")
+struct BodyTests {
+    /// Takes contents into a file and tells how it went.
+    private func sink(_ file: ScratchFile, limit: Int64 = .max) throws -> TestServer {
+        let descriptor = file.descriptor
+        return try TestServer { request in
+            guard request.body.supportsTransfer else { return .text("no transfer", 500) }
+            let outcome = await request.body.transfer(to: descriptor, at: 0, limit: limit)
+            return .text("\(outcome.moved) \(outcome.end)")
+        }
+    }
+
+    @Test("a content is moved into a file, also one that came with its head", arguments: [1, 100, 70_000, 5_000_000])
+    func transfer(size: Int) async throws {
+        let file = ScratchFile()
+        let server = try sink(file)
+        let bytes = pattern(size)
+        let client = try RawClient(port: server.port)
+        try await client.send(Array("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: \(size)\r\n\r\n".utf8) + bytes)
+        #expect(try await client.readAnswer().text == "\(size) endOfSource")
+        #expect(file.bytes == bytes)
+        await server.shutDown()
+    }
+
+    @Test("a transfer leaves the bytes of the next request alone")
+    func transferThenPipelined() async throws {
+        let file = ScratchFile()
+        let server = try sink(file)
+        let client = try RawClient(port: server.port)
+        let bytes = pattern(300_000)
+        let request = Array("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: \(bytes.count)\r\n\r\n".utf8) + bytes
+        try await client.send(request + request + request)
+        for _ in 0..<3 { #expect(try await client.readAnswer().text == "300000 endOfSource") }
+        #expect(file.bytes == bytes)
+        await server.shutDown()
+    }
+
+    @Test("a transfer stops at its limit")
+    func transferLimit() async throws {
+        let file = ScratchFile()
+        let server = try sink(file, limit: 200_000)
+        let client = try RawClient(port: server.port)
+        try await client.send(Array("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".utf8) + pattern(1_000_000))
+        #expect(try await client.readAnswer().text == "200000 limitReached")
+        #expect(file.bytes == Array(pattern(1_000_000)[..<200_000]))
+        await server.shutDown()
+    }
+
+    @Test("what came before the client vanished is in the file", arguments: [false, true])
+    func disconnected(byReset: Bool) async throws {
+        let file = ScratchFile()
+        let outcomes = Mutex<[TransferOutcome]>([])
+        let descriptor = file.descriptor
+        let server = try TestServer { request in
+            let outcome = await request.body.transfer(to: descriptor, at: 0, limit: .max)
+            outcomes.withLock { $0.append(outcome) }
+            return .text("late")
+        }
+        var client: RawClient? = try RawClient(port: server.port)
+        let bytes = pattern(300_000)
+        try await client?.send(Array("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".utf8) + bytes)
+        // All that was sent has been taken, so the reset can not destroy it on its way.
+        while file.bytes.count < bytes.count { try await Task.sleep(for: .milliseconds(2)) }
+        if byReset { client?.reset() }
+        client = nil
+        while outcomes.withLock({ $0.isEmpty }) { try await Task.sleep(for: .milliseconds(2)) }
+        #expect(outcomes.withLock { $0 } == [TransferOutcome(moved: 300_000, end: .sourceFailed(.disconnected))])
+        #expect(file.bytes == bytes)
+        await server.shutDown()
+    }
+
+    @Test("a waiting read is cut off from outside, and the interrupted client gets its answer", arguments: [false, true])
+    func interrupted(byTransfer: Bool) async throws {
+        let file = ScratchFile()
+        let descriptor = file.descriptor
+        let interrupter = Mutex<SourceInterrupter?>(nil)
+        let server = try TestServer { request in
+            interrupter.withLock { $0 = request.body.interrupter }
+            if byTransfer {
+                let outcome = await request.body.transfer(to: descriptor, at: 0, limit: .max)
+                return .text("\(outcome.moved) \(outcome.end)", 423)
+            }
+            var count = 0
+            do throws(SourceFailure) {
+                while let piece = try await request.body.next(maximum: 4096) { count += piece.count }
+            } catch {
+                return .text("\(count) sourceFailed(\(error))", 423)
+            }
+            return .text("whole")
+        }
+        let client = try RawClient(port: server.port)
+        try await client.send(Array("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".utf8) + pattern(10_000))
+        // Stalled: the handler waits for more.
+        while interrupter.withLock({ $0 }) == nil { try await Task.sleep(for: .milliseconds(2)) }
+        try await Task.sleep(for: .milliseconds(50))
+        interrupter.withLock { $0 }?.interrupt()
+        let answer = try await client.readAnswer()
+        #expect(answer.status == 423)
+        #expect(answer.text.hasSuffix("interrupted)") || answer.text.contains("interrupted"))
+        #expect(answer.text.hasPrefix("10000 "))
+        await server.shutDown()
+    }
+
+    @Test("an interruption that comes too late does not touch the next request")
+    func lateInterruption() async throws {
+        let interrupters = Mutex<[SourceInterrupter]>([])
+        let server = try TestServer { request in
+            interrupters.withLock { $0.append(request.body.interrupter) }
+            return await echo(request)
+        }
+        let client = try RawClient(port: server.port)
+        try await client.send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\none")
+        #expect(try await client.readAnswer().text == "one")
+        try await client.send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nt")
+        while interrupters.withLock({ $0.count }) < 2 { try await Task.sleep(for: .milliseconds(2)) }
+        interrupters.withLock { $0[0] }.interrupt()
+        try await Task.sleep(for: .milliseconds(20))
+        try await client.send("wo")
+        #expect(try await client.readAnswer().text == "two")
+        await server.shutDown()
+    }
+
+    @Test("nothing is read from the socket that the handler did not ask for")
+    func backPressure() async throws {
+        let gate = Mutex(false)
+        let server = try TestServer { request in
+            while !gate.withLock({ $0 }) { try? await Task.sleep(for: .milliseconds(2)) }
+            var count = 0
+            do throws(SourceFailure) {
+                while let piece = try await request.body.next(maximum: 65_536) { count += piece.count }
+            } catch {
+                return .text("\(error)", 500)
+            }
+            return .text("\(count)")
+        }
+        let client = try RawClient(port: server.port)
+        let size = 64 << 20
+        try await client.send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: \(size)\r\n\r\n")
+        let before = ProcessMemory.resident()
+        let isSent = Mutex(false)
+        async let sending: Void = {
+            try await client.send([UInt8](repeating: 7, count: size))
+            isSent.withLock { $0 = true }
+        }()
+        try await Task.sleep(for: .milliseconds(300))
+        // The sender holds 64 MiB itself; the server would hold as much again if it read ahead.
+        #expect(ProcessMemory.resident() - before < 100 << 20)
+        #expect(!isSent.withLock { $0 }, "the kernel's buffers took 64 MiB: the test says nothing")
+        gate.withLock { $0 = true }
+        try await sending
+        #expect(try await client.readAnswer().text == "\(size)")
+        await server.shutDown()
+    }
+}
+
+enum ProcessMemory {
+    static func resident() -> Int {
+        let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
+        let pages = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+        return pages * 4096
+    }
+}

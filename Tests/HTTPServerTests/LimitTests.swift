@@ -1,0 +1,166 @@
+import Bytes
+import Foundation
+import HTTPServer
+import HTTPWire
+import SluiceTesting
+import Synchronization
+import Testing
+import Transport
+
+@Suite("limits, times and ambiguous requests")
+struct LimitTests {
+    @Test(
+        "an ambiguous or malformed head is refused with its status, and the connection ends",
+        arguments: [
+            ("GET / HTTP/1.1\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+            ("GET / HTTP/1.1\nHost: a\n\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nX: \u{1}\r\n\r\n", 400),
+            ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501),
+            ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+            ("GET /" + String(repeating: "a", count: 9000) + " HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+            ("GET / HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "a", count: 70_000) + "\r\n\r\n", 431),
+            ("GET / HTTP/1.1\r\nHost: a\r\n" + String(repeating: "X: a\r\n", count: 101) + "\r\n", 431),
+        ]
+    )
+    func refused(head: String, status: Int) async throws {
+        let server = try TestServer { _ in .text("served") }
+        let client = try RawClient(port: server.port)
+        try await client.send(head)
+        let answer = try await client.readAnswer()
+        #expect(answer.status == status)
+        #expect(answer.field("Content-Type") == "application/problem+json")
+        let document = try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any]
+        #expect(document?["status"] as? Int == status)
+        #expect((document?["detail"] as? String)?.isEmpty == false)
+        #expect(try await client.isAtEnd())
+        // The next client is served.
+        let next = try RawClient(port: server.port)
+        try await next.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(try await next.readAnswer().text == "served")
+        await server.shutDown()
+    }
+
+    @Test("a bad chunk size ends the content with an error")
+    func badChunk() async throws {
+        let server = try TestServer { await echo($0) }
+        let client = try RawClient(port: server.port)
+        try await client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5x\r\nhello\r\n0\r\n\r\n")
+        let answer = try await client.readAnswer()
+        #expect(answer.status == 400)
+        #expect(answer.text.contains("malformed"))
+        #expect(try await client.isAtEnd())
+        await server.shutDown()
+    }
+
+    @Test("a content beyond the server's limit is refused before it is read")
+    func bodyLimit() async throws {
+        let server = try TestServer(configure: { $0.maximumBodyBytes = 10 }, handler: { await echo($0) })
+        let declared = try RawClient(port: server.port)
+        try await declared.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nhello world")
+        #expect(try await declared.readAnswer().status == 413)
+        let chunked = try RawClient(port: server.port)
+        try await chunked.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n0\r\n\r\n")
+        #expect(try await chunked.readAnswer().text.contains("tooLarge"))
+        await server.shutDown()
+    }
+
+    @Test("a head that does not come in time is answered 408")
+    func slowHead() async throws {
+        let server = try TestServer(configure: { $0.headTimeout = .milliseconds(200) }, handler: { _ in .text("served") })
+        let client = try RawClient(port: server.port)
+        try await client.send("GET / HTTP/1.1\r\nHo")
+        #expect(try await client.readAnswer().status == 408)
+        await server.shutDown()
+    }
+
+    @Test("an idle connection is closed without a word")
+    func idle() async throws {
+        let server = try TestServer(configure: { $0.idleTimeout = .milliseconds(200) }, handler: { _ in .text("served") })
+        let client = try RawClient(port: server.port)
+        try await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(try await client.readAnswer().status == 200)
+        #expect(try await client.readToEnd().isEmpty)
+        await server.shutDown()
+    }
+
+    @Test("a content that stalls ends with timedOut")
+    func stalledBody() async throws {
+        let server = try TestServer(configure: { $0.bodyTimeout = .milliseconds(200) }, handler: { await echo($0) })
+        let client = try RawClient(port: server.port)
+        try await client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nhello")
+        #expect(try await client.readAnswer().text == "timedOut")
+        await server.shutDown()
+    }
+
+    @Test("more connections than allowed wait until one ends")
+    func connectionLimit() async throws {
+        let server = try TestServer(configure: { $0.maximumConnections = 2 }, handler: { _ in .text("served") })
+        var clients = [try RawClient(port: server.port), try RawClient(port: server.port)]
+        for client in clients {
+            try await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(try await client.readAnswer().status == 200)
+        }
+        let third = try RawClient(port: server.port)
+        try await third.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(server.observer.all.count == 2)
+        clients.removeLast()
+        #expect(try await third.readAnswer().status == 200)
+        await server.shutDown()
+    }
+
+    @Test("stopping lets a running request finish, closes idle connections, and takes no new ones")
+    func gracefulStop() async throws {
+        let isRunning = Mutex(false)
+        let server = try TestServer { request in
+            if request.head.target.rawPath == "/slow" {
+                isRunning.withLock { $0 = true }
+                try? await Task.sleep(for: .milliseconds(300))
+            }
+            return .text("done")
+        }
+        let idle = try RawClient(port: server.port)
+        try await idle.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        #expect(try await idle.readAnswer().status == 200)
+        let busy = try RawClient(port: server.port)
+        try await busy.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+        while !isRunning.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(2)) }
+        async let stopped: Void = server.shutDown()
+        let answer = try await busy.readAnswer()
+        #expect(answer.text == "done")
+        #expect(answer.field("Connection") == "close")
+        #expect(try await idle.isAtEnd())
+        await stopped
+        #expect(throws: RawClient.Failure.self) { try RawClient(port: server.port) }
+    }
+
+    @Test("after the grace time a content that still comes is cut off, and its handler saves what it has")
+    func graceOver() async throws {
+        let ends = Mutex<[String]>([])
+        let server = try TestServer(
+            configure: { $0.shutdownGrace = .milliseconds(100) },
+            handler: { request in
+                var count = 0
+                do throws(SourceFailure) {
+                    while let piece = try await request.body.next(maximum: 4096) { count += piece.count }
+                } catch {
+                    ends.withLock { $0.append("\(count) \(error)") }
+                    return .text("saved", 503)
+                }
+                return .text("whole")
+            }
+        )
+        let client = try RawClient(port: server.port)
+        try await client.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhello")
+        while server.connectionCount == 0 { try await Task.sleep(for: .milliseconds(2)) }
+        try await Task.sleep(for: .milliseconds(50))
+        await server.shutDown()
+        #expect(ends.withLock { $0 } == ["5 shuttingDown"])
+        #expect(try await client.readAnswer().status == 503)
+    }
+}

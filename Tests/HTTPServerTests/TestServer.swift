@@ -1,0 +1,112 @@
+import Bytes
+import Foundation
+import HTTPServer
+import HTTPWire
+import Synchronization
+import Transport
+
+/// A server on a port of its own, for one test.
+final class TestServer: Sendable {
+    let port: UInt16
+    let observer = Recorder()
+    private let server: HTTPServer
+    private let loops: EventLoopGroup
+    private let running: Task<Void, Never>
+
+    init(
+        loops count: Int = 2,
+        configure: (inout ServerConfiguration) -> Void = { _ in },
+        handler: @escaping @Sendable (Request) async -> Response
+    ) throws {
+        signal(SIGPIPE, SIG_IGN)
+        var configuration = ServerConfiguration()
+        configure(&configuration)
+        loops = try EventLoopGroup(count: count)
+        let server = try HTTPServer(
+            address: SocketAddress(host: "127.0.0.1", port: 0),
+            tls: nil,
+            configuration: configuration,
+            loops: loops,
+            pool: BlockingPool(threads: 4, label: "test"),
+            handler: ClosureHandler(closure: handler),
+            observer: observer
+        )
+        self.server = server
+        port = server.address.port
+        running = Task { await server.run() }
+    }
+
+    var connectionCount: Int { server.connectionCount }
+
+    func shutDown() async {
+        await server.shutDown()
+        await running.value
+        loops.close()
+    }
+
+    struct ClosureHandler: RequestHandler {
+        let closure: @Sendable (Request) async -> Response
+
+        func respond(to request: Request) async -> Response { await closure(request) }
+    }
+
+    final class Recorder: ServerObserver {
+        private let summaries = Mutex<[RequestSummary]>([])
+
+        var all: [RequestSummary] { summaries.withLock { $0 } }
+
+        func connectionOpened() {}
+        func connectionClosed() {}
+        func requestFinished(_ summary: RequestSummary) { summaries.withLock { $0.append(summary) } }
+    }
+}
+
+extension Response {
+    static func text(_ text: String, _ status: Status = 200) -> Response {
+        Response(status, ["Content-Type": "text/plain"], .bytes(Array(text.utf8)))
+    }
+}
+
+/// Answers with the content it got, or with what ended it.
+func echo(_ request: Request) async -> Response {
+    do throws(SourceFailure) {
+        let body = try await request.body.collect(limit: 64 << 20)
+        var response = Response(200, ["Content-Type": "application/octet-stream"], .bytes(body))
+        if let trailer = request.body.trailers["X-Digest"] { response.fields["X-Trailer"] = trailer }
+        return response
+    } catch {
+        return .text("\(error)", 400)
+    }
+}
+
+/// A file that goes away with the test.
+final class ScratchFile {
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-\(UUID().uuidString)").path
+    let descriptor: Int32
+
+    init(_ bytes: [UInt8] = []) {
+        descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        _ = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, bytes.count, 0) }
+    }
+
+    var bytes: [UInt8] { FileManager.default.contents(atPath: path).map { [UInt8]($0) } ?? [] }
+
+    deinit {
+        close(descriptor)
+        unlink(path)
+    }
+}
+
+/// Bytes that repeat nowhere soon, the same in each run.
+func pattern(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
+    var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
+    return [UInt8](unsafeUninitializedCapacity: count) { buffer, size in
+        for index in 0..<count {
+            state ^= state << 13
+            state ^= state >> 7
+            state ^= state << 17
+            buffer[index] = UInt8(truncatingIfNeeded: state)
+        }
+        size = count
+    }
+}
