@@ -1,0 +1,250 @@
+internal import Bytes
+internal import Digests
+internal import Foundation
+package import UploadCore
+
+#if canImport(Glibc)
+internal import Glibc
+#endif
+
+/// What every `BlobStorage` has to do.
+package enum BlobStorageContract {
+    package static let all: [Contract<any BlobStorage>] = basics + appends + digests
+
+    /// All bytes of a blob, through its descriptor.
+    package static func contents(of id: UploadID, in storage: any BlobStorage) async throws -> [UInt8] {
+        let blob = try await storage.open(id)
+        var bytes = [UInt8](repeating: 0, count: Int(blob.size) + 1)
+        let count = pread(blob.file.descriptor, &bytes, bytes.count, 0)
+        if count < 0 { throw ContractViolation(description: "pread: errno \(errno)") }
+        return Array(bytes.prefix(count))
+    }
+
+    /// Different at each position, for `seed` and length.
+    package static func pattern(_ count: Int, seed: UInt8 = 1) -> [UInt8] {
+        var value = UInt32(seed) &* 2_654_435_761
+        return (0..<count).map { _ in
+            value = value &* 1_664_525 &+ 1_013_904_223
+            return UInt8(truncatingIfNeeded: value >> 24)
+        }
+    }
+
+    private static func newID() -> UploadID { UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000)) }
+
+    private static func code<Value>(_ body: () async throws(UploadError) -> Value) async -> UploadError.Code? {
+        do throws(UploadError) {
+            _ = try await body()
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    /// `end`, or `limit`, or the failure of the source, or the code of the error.
+    private static func text(_ end: AppendReport.End) -> String {
+        switch end {
+        case .endOfSource: "end"
+        case .limitReached: "limit"
+        case .sourceFailed(let failure): "\(failure)"
+        case .failed(let error): "\(error.code)"
+        }
+    }
+
+    private static let basics: [Contract<any BlobStorage>] = [
+        Contract("a new blob is empty and can be made once") { storage in
+            let id = newID()
+            try await storage.create(id)
+            try demand(await storage.durableLength(of: id), is: 0)
+            try demand(await storage.currentLength(of: id), is: 0)
+            try demand(await contents(of: id, in: storage), is: [])
+            try demand(await code { () async throws(UploadError) in try await storage.create(id) } != nil, is: true)
+        },
+        Contract("a blob that is not there is not found, and removing it is no error") { storage in
+            let id = newID()
+            let source = ArraySource([1])
+            try demand(
+                await code { () async throws(UploadError) in try await storage.durableLength(of: id) },
+                is: .notFound
+            )
+            try demand(
+                await code { () async throws(UploadError) in try await storage.currentLength(of: id) },
+                is: .notFound
+            )
+            try demand(await code { () async throws(UploadError) in try await storage.synchronize(id) }, is: .notFound)
+            try demand(await code { () async throws(UploadError) in try await storage.open(id) }, is: .notFound)
+            let report = await storage.append(to: id, at: 0, from: source, limit: 1, expecting: nil)
+            try demand(text(report.end), is: "notFound")
+            try await storage.remove(id)
+        },
+        Contract("a removed blob is gone, and its open reader still reads") { storage in
+            let id = newID()
+            try await storage.create(id)
+            _ = await storage.append(to: id, at: 0, from: ArraySource([1, 2, 3]), limit: 3, expecting: nil)
+            let blob = try await storage.open(id)
+            try await storage.remove(id)
+            try demand(
+                await code { () async throws(UploadError) in try await storage.currentLength(of: id) },
+                is: .notFound
+            )
+            var bytes = [UInt8](repeating: 0, count: 3)
+            try demand(pread(blob.file.descriptor, &bytes, 3, 0), is: 3)
+            try demand(bytes, is: [1, 2, 3])
+            try await storage.create(id)
+            try demand(await storage.durableLength(of: id), is: 0)
+        },
+        Contract("pages list every blob once, also when blobs are removed on the way") { storage in
+            var ids: Set<UploadID> = []
+            for _ in 0..<50 {
+                let id = newID()
+                ids.insert(id)
+                try await storage.create(id)
+            }
+            var seen: [UploadID] = []
+            var last: UploadID?
+            while true {
+                let page = try await storage.list(after: last, limit: 7)
+                if page.isEmpty { break }
+                if page.count > 7 { throw ContractViolation(description: "a page of \(page.count)") }
+                seen += page
+                last = page.last
+                if let last { try await storage.remove(last) }
+            }
+            try demand(seen.count, is: 50)
+            try demand(Set(seen), is: ids)
+        },
+        Contract("a healthy storage says so") { storage in try await storage.check() },
+    ]
+
+    private static let appends: [Contract<any BlobStorage>] = [
+        Contract("appended bytes are there, in order, whatever their pieces") { storage in
+            let id = newID()
+            let bytes = pattern(700_001)
+            try await storage.create(id)
+            var offset: Int64 = 0
+            for (cut, transfers) in [(1, false), (300_000, true), (300_007, false), (700_001, true)] {
+                let part = Array(bytes[Int(offset)..<cut])
+                let steps = stride(from: 0, to: part.count, by: 70_000).map {
+                    ScriptedSource.Step.bytes(Array(part[$0..<min($0 + 70_000, part.count)]))
+                }
+                let source = ScriptedSource(steps, supportsTransfer: transfers)
+                let report = await storage.append(to: id, at: offset, from: source, limit: 1 << 40, expecting: nil)
+                try demand(text(report.end), is: "end")
+                try demand(report.stored, is: Int64(part.count))
+                offset += report.stored
+                try demand(await storage.durableLength(of: id), is: offset)
+            }
+            try await storage.synchronize(id)
+            try demand(await contents(of: id, in: storage) == bytes, is: true)
+        },
+        Contract("another offset than the length is refused and no byte is read") { storage in
+            let id = newID()
+            try await storage.create(id)
+            _ = await storage.append(to: id, at: 0, from: ArraySource([1, 2, 3]), limit: 3, expecting: nil)
+            for offset in [Int64(0), 2, 4] {
+                let source = ScriptedSource([.bytes([9])])
+                let report = await storage.append(to: id, at: offset, from: source, limit: 9, expecting: nil)
+                try demand(text(report.end), is: "offsetMismatch(expected: 3)")
+                try demand(report.stored, is: 0)
+                try demand(source.unread, is: 1)
+            }
+            try demand(await contents(of: id, in: storage), is: [1, 2, 3])
+        },
+        Contract("what is beyond the limit stays in the source") { storage in
+            for transfers in [false, true] {
+                let id = newID()
+                try await storage.create(id)
+                let source = ScriptedSource([.bytes([1, 2, 3, 4, 5])], supportsTransfer: transfers)
+                let report = await storage.append(to: id, at: 0, from: source, limit: 3, expecting: nil)
+                try demand(text(report.end), is: "limit")
+                try demand(report.stored, is: 3)
+                try demand(source.unread, is: 2)
+                try demand(await contents(of: id, in: storage), is: [1, 2, 3])
+            }
+        },
+        Contract("what came before a source failed is kept") { storage in
+            for transfers in [false, true] {
+                for failure in [
+                    SourceFailure.disconnected, .timedOut, .shuttingDown, .malformed("x"), .tooLarge(limit: 1),
+                ] {
+                    let id = newID()
+                    try await storage.create(id)
+                    let source = ScriptedSource(
+                        [.bytes([1, 2]), .bytes([3]), .fail(failure)],
+                        supportsTransfer: transfers
+                    )
+                    let report = await storage.append(to: id, at: 0, from: source, limit: 10, expecting: nil)
+                    try demand(text(report.end), is: "\(failure)")
+                    try demand(report.stored, is: 3)
+                    try demand(await storage.durableLength(of: id), is: 3)
+                    try demand(await contents(of: id, in: storage), is: [1, 2, 3])
+                }
+            }
+        },
+        Contract("an interrupted append keeps what came") { storage in
+            for transfers in [false, true] {
+                let id = newID()
+                try await storage.create(id)
+                let source = ScriptedSource([.bytes([1, 2, 3]), .stall, .bytes([4])], supportsTransfer: transfers)
+                async let appending = storage.append(to: id, at: 0, from: source, limit: 10, expecting: nil)
+                await source.waitUntilStalled()
+                source.interrupter.interrupt()
+                let report = await appending
+                try demand(text(report.end), is: "interrupted")
+                try demand(report.stored, is: 3)
+                try demand(await contents(of: id, in: storage), is: [1, 2, 3])
+            }
+        },
+    ]
+
+    private static let digests: [Contract<any BlobStorage>] = [
+        Contract("bytes with the announced digest are kept, by every algorithm, small and large") { storage in
+            for algorithm in DigestAlgorithm.allCases {
+                let id = newID()
+                try await storage.create(id)
+                var all: [UInt8] = []
+                for (count, isLengthKnown) in [
+                    (0, true), (1, true), (1000, false), (262_144, true), (262_145, true), (600_000, false),
+                ] {
+                    let bytes = pattern(count, seed: UInt8(all.count % 251))
+                    let source = ScriptedSource([.bytes(bytes)], isLengthKnown: isLengthKnown, supportsTransfer: true)
+                    let report = await storage.append(
+                        to: id,
+                        at: Int64(all.count),
+                        from: source,
+                        limit: 1 << 30,
+                        expecting: ExpectedDigest(algorithm: algorithm, value: Digest.hash(bytes, algorithm))
+                    )
+                    try demand(text(report.end), is: "end")
+                    try demand(report.stored, is: Int64(count))
+                    all += bytes
+                    try demand(await storage.currentLength(of: id), is: Int64(all.count))
+                }
+                try demand(await storage.durableLength(of: id), is: Int64(all.count))
+                try demand(await contents(of: id, in: storage) == all, is: true)
+            }
+        },
+        Contract("bytes with another digest, or cut off, are not kept, and the blob goes on from before") { storage in
+            for (count, isLengthKnown) in [(5, true), (5, false), (600_000, true), (600_000, false)] {
+                let id = newID()
+                try await storage.create(id)
+                _ = await storage.append(to: id, at: 0, from: ArraySource([7, 7]), limit: 2, expecting: nil)
+                let bytes = pattern(count)
+                let digest = ExpectedDigest(algorithm: .sha256, value: Digest.hash(bytes, .sha256))
+                let wrong = ScriptedSource([.bytes(pattern(count, seed: 2))], isLengthKnown: isLengthKnown)
+                let mismatch = await storage.append(to: id, at: 2, from: wrong, limit: 1 << 30, expecting: digest)
+                try demand(text(mismatch.end), is: "checksumMismatch")
+                try demand(mismatch.stored, is: 0)
+                try demand(await storage.durableLength(of: id), is: 2)
+                let cut = ScriptedSource([.bytes(bytes), .fail(.disconnected)], isLengthKnown: isLengthKnown)
+                let broken = await storage.append(to: id, at: 2, from: cut, limit: 1 << 30, expecting: digest)
+                try demand(text(broken.end), is: "disconnected")
+                try demand(broken.stored, is: 0)
+                try demand(await storage.currentLength(of: id), is: 2)
+                let right = ScriptedSource([.bytes(bytes)], isLengthKnown: isLengthKnown)
+                let report = await storage.append(to: id, at: 2, from: right, limit: 1 << 30, expecting: digest)
+                try demand(report.stored, is: Int64(count))
+                try demand(await contents(of: id, in: storage) == [7, 7] + bytes, is: true)
+            }
+        },
+    ]
+}

@@ -1,0 +1,24 @@
+/// One demand that every adapter of an interface has to meet; a test runs it against a fresh adapter.
+package struct Contract<Subject>: Sendable, CustomStringConvertible {
+    /// The demand, as a sentence.
+    package let description: String
+    /// Throws `ContractViolation`, or what the adapter throws, when the demand is not met.
+    package let check: @Sendable (Subject) async throws -> Void
+
+    init(_ description: String, _ check: @escaping @Sendable (Subject) async throws -> Void) {
+        self.description = description
+        self.check = check
+    }
+}
+
+/// An adapter did not do what its interface demands.
+package struct ContractViolation: Error, CustomStringConvertible {
+    package let description: String
+}
+
+/// Throws unless `actual` is `expected`.
+func demand<Value: Equatable>(_ actual: Value, is expected: Value, line: UInt = #line) throws {
+    if actual != expected {
+        throw ContractViolation(description: "line \(line): expected \(expected), got \(actual)")
+    }
+}

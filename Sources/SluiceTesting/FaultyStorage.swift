@@ -1,0 +1,88 @@
+package import Bytes
+internal import Synchronization
+package import UploadCore
+
+/// A blob storage that fails where a test wants it to, and else does what `base` does.
+package final class FaultyStorage: BlobStorage {
+    package enum Operation: Hashable, Sendable {
+        case create, durableLength, currentLength, append, synchronize, open, remove, list, check
+    }
+
+    package let plan: FaultPlan<Operation>
+    private let base: any BlobStorage
+    private let appendFault = Mutex<(bytes: Int64, error: UploadError)?>(nil)
+
+    package init(_ base: any BlobStorage, fuse: Fuse? = nil) {
+        self.base = base
+        plan = FaultPlan(fuse: fuse)
+    }
+
+    /// Lets the next append store `bytes` bytes and then fail.
+    package func failAppend(afterBytes bytes: Int64, with error: UploadError) {
+        appendFault.withLock { $0 = (bytes, error) }
+    }
+
+    package func create(_ id: UploadID) async throws(UploadError) {
+        try plan.step(.create)
+        try await base.create(id)
+    }
+
+    package func durableLength(of id: UploadID) async throws(UploadError) -> Int64 {
+        try plan.step(.durableLength)
+        return try await base.durableLength(of: id)
+    }
+
+    package func currentLength(of id: UploadID) async throws(UploadError) -> Int64 {
+        try plan.step(.currentLength)
+        return try await base.currentLength(of: id)
+    }
+
+    package func append(
+        to id: UploadID,
+        at offset: Int64,
+        from source: any ByteSource,
+        limit: Int64,
+        expecting digest: ExpectedDigest?
+    ) async -> AppendReport {
+        do throws(UploadError) {
+            try plan.step(.append)
+        } catch {
+            return AppendReport(stored: 0, end: .failed(error))
+        }
+        let fault = appendFault.withLock { fault in
+            defer { fault = nil }
+            return fault
+        }
+        guard let fault, fault.bytes < limit else {
+            return await base.append(to: id, at: offset, from: source, limit: limit, expecting: digest)
+        }
+        let report = await base.append(to: id, at: offset, from: source, limit: fault.bytes, expecting: digest)
+        guard case .limitReached = report.end else { return report }
+        return AppendReport(stored: report.stored, end: .failed(fault.error))
+    }
+
+    package func synchronize(_ id: UploadID) async throws(UploadError) {
+        try plan.step(.synchronize)
+        try await base.synchronize(id)
+    }
+
+    package func open(_ id: UploadID) async throws(UploadError) -> StoredBlob {
+        try plan.step(.open)
+        return try await base.open(id)
+    }
+
+    package func remove(_ id: UploadID) async throws(UploadError) {
+        try plan.step(.remove)
+        try await base.remove(id)
+    }
+
+    package func list(after: UploadID?, limit: Int) async throws(UploadError) -> [UploadID] {
+        try plan.step(.list)
+        return try await base.list(after: after, limit: limit)
+    }
+
+    package func check() async throws(UploadError) {
+        try plan.step(.check)
+        try await base.check()
+    }
+}

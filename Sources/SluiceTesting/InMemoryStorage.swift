@@ -1,0 +1,110 @@
+package import Bytes
+internal import Digests
+internal import Foundation
+internal import Synchronization
+package import UploadCore
+
+#if canImport(Glibc)
+internal import Glibc
+#endif
+
+/// A blob storage that forgets everything with the process.
+package final class InMemoryStorage: BlobStorage {
+    private let blobs = Mutex<[UploadID: [UInt8]]>([:])
+
+    package init() {}
+
+    package func create(_ id: UploadID) async throws(UploadError) {
+        let isNew = blobs.withLock { blobs in
+            defer { blobs[id] = blobs[id] ?? [] }
+            return blobs[id] == nil
+        }
+        if !isNew { throw UploadError(.storageFailure, "There is a blob with this id already.") }
+    }
+
+    package func durableLength(of id: UploadID) async throws(UploadError) -> Int64 { Int64(try blob(id).count) }
+
+    package func currentLength(of id: UploadID) async throws(UploadError) -> Int64 { Int64(try blob(id).count) }
+
+    package func append(
+        to id: UploadID,
+        at offset: Int64,
+        from source: any ByteSource,
+        limit: Int64,
+        expecting digest: ExpectedDigest?
+    ) async -> AppendReport {
+        do throws(UploadError) {
+            let length = Int64(try blob(id).count)
+            guard length == offset else {
+                throw UploadError(.offsetMismatch(expected: length), "The blob has \(length) bytes.")
+            }
+        } catch {
+            return AppendReport(stored: 0, end: .failed(error))
+        }
+        var gathered: [UInt8] = []
+        var stored: Int64 = 0
+        var end = AppendReport.End.limitReached
+        pulling: while stored + Int64(gathered.count) < limit {
+            do throws(SourceFailure) {
+                let room = limit - stored - Int64(gathered.count)
+                guard let piece = try await source.next(maximum: Int(min(room, 65536))) else {
+                    end = .endOfSource
+                    break pulling
+                }
+                if digest == nil {
+                    blobs.withLock { $0[id]?.append(contentsOf: piece) }
+                    stored += Int64(piece.count)
+                } else {
+                    gathered += piece
+                }
+            } catch {
+                return AppendReport(stored: stored, end: .sourceFailed(error))
+            }
+        }
+        if let digest {
+            guard Digest.hash(gathered, digest.algorithm) == digest.value else {
+                let error = UploadError(.checksumMismatch, "The bytes do not have the announced checksum.")
+                return AppendReport(stored: 0, end: .failed(error))
+            }
+            blobs.withLock { $0[id]?.append(contentsOf: gathered) }
+            stored = Int64(gathered.count)
+        }
+        return AppendReport(stored: stored, end: end)
+    }
+
+    package func synchronize(_ id: UploadID) async throws(UploadError) {
+        _ = try blob(id)
+    }
+
+    package func open(_ id: UploadID) async throws(UploadError) -> StoredBlob {
+        let bytes = try blob(id)
+        // A file without a name: readers need a descriptor.
+        var path = Array((FileManager.default.temporaryDirectory.path + "/sluice-blob-XXXXXX").utf8CString)
+        let file = OpenFile(owning: mkstemp(&path))
+        unlink(path)
+        guard bytes.isEmpty || pwrite(file.descriptor, bytes, bytes.count, 0) == bytes.count else {
+            throw UploadError(.storageFailure, "No temporary file for the blob.")
+        }
+        return StoredBlob(file: file, size: Int64(bytes.count))
+    }
+
+    package func remove(_ id: UploadID) async throws(UploadError) {
+        blobs.withLock { $0[id] = nil }
+    }
+
+    package func list(after: UploadID?, limit: Int) async throws(UploadError) -> [UploadID] {
+        blobs.withLock { blobs in
+            let later = blobs.keys.filter { id in after.map { id.text > $0.text } ?? true }
+            return Array(later.sorted { $0.text < $1.text }.prefix(limit))
+        }
+    }
+
+    package func check() async throws(UploadError) {}
+
+    private func blob(_ id: UploadID) throws(UploadError) -> [UInt8] {
+        guard let blob = blobs.withLock({ $0[id] }) else {
+            throw UploadError(.notFound, "There is no such blob.")
+        }
+        return blob
+    }
+}

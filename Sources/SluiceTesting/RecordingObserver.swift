@@ -1,0 +1,32 @@
+internal import Synchronization
+package import UploadCore
+
+/// Remembers what it is told.
+package final class RecordingObserver: UploadObserver {
+    private let recorded = Mutex<[UploadEvent]>([])
+
+    package init() {}
+
+    package func observe(_ event: UploadEvent) {
+        recorded.withLock { $0.append(event) }
+    }
+
+    package var events: [UploadEvent] { recorded.withLock { $0 } }
+
+    /// One word for each event, in order: `created`, `appended 5`, `completed`, `terminated`, `expired`, `taken over`,
+    /// `broken off 5`, `failed`.
+    package var story: [String] {
+        events.map { event in
+            switch event {
+            case .created: "created"
+            case .appended(_, let bytes): "appended \(bytes)"
+            case .completed: "completed"
+            case .terminated: "terminated"
+            case .expired: "expired"
+            case .takenOver: "taken over"
+            case .brokenOff(_, _, let bytes): "broken off \(bytes)"
+            case .failed: "failed"
+            }
+        }
+    }
+}

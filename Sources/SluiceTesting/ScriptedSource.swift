@@ -1,0 +1,158 @@
+package import Bytes
+internal import Synchronization
+
+#if canImport(Glibc)
+internal import Glibc
+#endif
+
+/// A source that does what a test tells it to.
+package final class ScriptedSource: ByteSource, Sendable {
+    package enum Step: Sendable {
+        case bytes([UInt8])
+        case fail(SourceFailure)
+        /// No byte comes until somebody interrupts the source, or the test calls `proceed`.
+        case stall
+    }
+
+    private struct Contents {
+        var steps: [Step]
+        var remaining: Int64?
+        var interruption: SourceFailure?
+        var isReleased = false
+        /// Who pulls and waits.
+        var puller: CheckedContinuation<Void, Never>?
+        /// Tests that wait for the pull to stall.
+        var watchers: [CheckedContinuation<Void, Never>] = []
+        var hasStalled = false
+        var interruptions = 0
+
+        /// What the next pull gives; `nil` when it has to wait.
+        mutating func next(maximum: Int) -> Result<[UInt8]?, SourceFailure>? {
+            if let interruption { return .failure(interruption) }
+            while let step = steps.first {
+                switch step {
+                case .bytes(let bytes):
+                    guard !bytes.isEmpty else {
+                        steps.removeFirst()
+                        continue
+                    }
+                    let piece = Array(bytes.prefix(maximum))
+                    steps[0] = .bytes(Array(bytes.dropFirst(maximum)))
+                    if let left = remaining { remaining = left - Int64(piece.count) }
+                    return .success(piece)
+                case .fail(let failure):
+                    return .failure(failure)
+                case .stall:
+                    guard isReleased else { return nil }
+                    steps.removeFirst()
+                    isReleased = false
+                }
+            }
+            return .success(nil)
+        }
+    }
+
+    private let contents: Mutex<Contents>
+    package let supportsTransfer: Bool
+
+    /// - Parameters:
+    ///   - steps: After the last one the source ends well.
+    ///   - isLengthKnown: Whether `remaining` tells how many bytes the steps hold.
+    ///   - supportsTransfer: Whether the bytes can be moved with `transfer`.
+    package init(_ steps: [Step], isLengthKnown: Bool = false, supportsTransfer: Bool = false) {
+        let total = steps.reduce(Int64(0)) { sum, step in
+            if case .bytes(let bytes) = step { sum + Int64(bytes.count) } else { sum }
+        }
+        contents = Mutex(Contents(steps: steps, remaining: isLengthKnown ? total : nil))
+        self.supportsTransfer = supportsTransfer
+    }
+
+    package var remaining: Int64? { contents.withLock { $0.remaining } }
+
+    package var interrupter: SourceInterrupter {
+        SourceInterrupter { [self] failure in
+            let puller = contents.withLock { contents in
+                contents.interruptions += 1
+                if contents.interruption == nil { contents.interruption = failure }
+                defer { contents.puller = nil }
+                return contents.puller
+            }
+            puller?.resume()
+        }
+    }
+
+    package func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
+        while true {
+            let found: Result<[UInt8]?, SourceFailure>? = contents.withLock { $0.next(maximum: maximum) }
+            if let found { return try found.get() }
+            await stall()
+        }
+    }
+
+    package func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome {
+        var moved: Int64 = 0
+        while moved < limit {
+            do throws(SourceFailure) {
+                guard let piece = try await next(maximum: Int(min(limit - moved, 65536))) else {
+                    return TransferOutcome(moved: moved, end: .endOfSource)
+                }
+                let count = pwrite(descriptor, piece, piece.count, off_t(offset + moved))
+                if count < 0 { return TransferOutcome(moved: moved, end: .fileFailed(errno: errno)) }
+                moved += Int64(count)
+                if count < piece.count { return TransferOutcome(moved: moved, end: .fileFailed(errno: ENOSPC)) }
+            } catch {
+                return TransferOutcome(moved: moved, end: .sourceFailed(error))
+            }
+        }
+        return TransferOutcome(moved: moved, end: .limitReached)
+    }
+
+    // MARK: For the test
+
+    /// Returns when somebody pulls and no byte comes.
+    package func waitUntilStalled() async {
+        await withCheckedContinuation { watcher in
+            let isStalled = contents.withLock { contents in
+                if !contents.hasStalled { contents.watchers.append(watcher) }
+                return contents.hasStalled
+            }
+            if isStalled { watcher.resume() }
+        }
+    }
+
+    /// Ends the stall.
+    package func proceed() {
+        let puller = contents.withLock { contents in
+            contents.isReleased = true
+            defer { contents.puller = nil }
+            return contents.puller
+        }
+        puller?.resume()
+    }
+
+    /// How often somebody asked it to end.
+    package var interruptions: Int { contents.withLock { $0.interruptions } }
+
+    /// Bytes that nobody pulled.
+    package var unread: Int {
+        contents.withLock { contents in
+            contents.steps.reduce(0) { sum, step in
+                if case .bytes(let bytes) = step { sum + bytes.count } else { sum }
+            }
+        }
+    }
+
+    private func stall() async {
+        await withCheckedContinuation { puller in
+            let (mustWait, watchers) = contents.withLock { contents in
+                let mustWait = contents.interruption == nil && !contents.isReleased
+                if mustWait { contents.puller = puller }
+                contents.hasStalled = true
+                defer { contents.watchers = [] }
+                return (mustWait, contents.watchers)
+            }
+            for watcher in watchers { watcher.resume() }
+            if !mustWait { puller.resume() }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+internal import Foundation
+package import UploadCore
+
+/// What every `StateStore` has to do.
+package enum StateStoreContract {
+    package static let all: [Contract<any StateStore>] = uploads + lists + ends + grants + keys
+
+    private static let start = Date(timeIntervalSince1970: 1_750_000_000.123)
+
+    private static func upload(
+        _ seconds: TimeInterval = 0,
+        subject: String? = "alice",
+        length: Int64? = 10,
+        expiresIn: TimeInterval? = 60
+    ) -> Upload {
+        let created = start.addingTimeInterval(seconds)
+        return Upload(
+            id: UploadID.generate(at: created),
+            dialect: "tus",
+            subject: subject,
+            principal: "key_1",
+            length: length,
+            metadata: UploadMetadata(
+                raw: "filename ZsO8,odd /w==",
+                values: ["filename": "fü", "empty": "", "q": "\"'\\\0"]
+            ),
+            createdAt: created,
+            expiresAt: expiresIn.map(created.addingTimeInterval)
+        )
+    }
+
+    private static func media(of upload: Upload, at time: Date = start.addingTimeInterval(5)) -> Media {
+        Media(
+            id: upload.id,
+            subject: upload.subject,
+            size: upload.length ?? 7,
+            contentType: "video/mp4",
+            filename: "f.mp4",
+            metadata: ["a": "ü"],
+            createdAt: time
+        )
+    }
+
+    private static func grant(_ id: String, expiresIn: TimeInterval = 60) -> Grant {
+        Grant(id: id, subject: nil, expiresAt: start.addingTimeInterval(expiresIn), isOneTime: true)
+    }
+
+    /// `nil` if nothing was thrown.
+    private static func code<Value>(_ body: () async throws(UploadError) -> Value) async -> UploadError.Code? {
+        do throws(UploadError) {
+            _ = try await body()
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    private static let uploads: [Contract<any StateStore>] = [
+        Contract("an upload is read back as it was inserted") { store in
+            let full = upload()
+            var bare = upload(1, subject: nil, length: nil, expiresIn: nil)
+            bare.metadata = UploadMetadata()
+            try await store.insert(full, consuming: nil)
+            try await store.insert(bare, consuming: nil)
+            try demand(await store.upload(full.id), is: full)
+            try demand(await store.upload(bare.id), is: bare)
+            try demand(await store.upload(UploadID.generate(at: start)), is: nil)
+        },
+        Contract("completing turns an open upload into media, once") { store in
+            let upload = upload(length: nil)
+            let media = media(of: upload)
+            try await store.insert(upload, consuming: nil)
+            try demand(await store.media(upload.id), is: nil)
+            try demand(await store.complete(upload.id, as: media), is: true)
+            var completed = upload
+            completed.state = .completed
+            completed.length = 7
+            completed.offset = 7
+            completed.expiresAt = nil
+            completed.updatedAt = media.createdAt
+            completed.endedAt = media.createdAt
+            try demand(await store.upload(upload.id), is: completed)
+            try demand(await store.media(upload.id), is: media)
+            try demand(await store.complete(upload.id, as: media), is: false)
+        },
+        Contract("an upload that is unknown or ended is not completed") { store in
+            let upload = upload()
+            try demand(await store.complete(upload.id, as: media(of: upload)), is: false)
+            try await store.insert(upload, consuming: nil)
+            try demand(await store.end(upload.id, as: .terminated, at: start), is: true)
+            try demand(await store.complete(upload.id, as: media(of: upload)), is: false)
+            try demand(await store.media(upload.id), is: nil)
+        },
+        Contract("the expiry of an open upload is moved, that of others is not") { store in
+            var open = upload()
+            let ended = upload(1)
+            try await store.insert(open, consuming: nil)
+            try await store.insert(ended, consuming: nil)
+            _ = try await store.end(ended.id, as: .expired, at: start)
+            let later = start.addingTimeInterval(500)
+            try await store.setExpiry(of: open.id, to: later, updatedAt: start.addingTimeInterval(9))
+            try await store.setExpiry(of: ended.id, to: later, updatedAt: start)
+            open.expiresAt = later
+            open.updatedAt = start.addingTimeInterval(9)
+            try demand(await store.upload(open.id), is: open)
+            try demand(await store.upload(ended.id)?.expiresAt, is: nil)
+            try await store.setExpiry(of: open.id, to: nil, updatedAt: start)
+            try demand(await store.upload(open.id)?.expiresAt, is: nil)
+        },
+    ]
+
+    private static let lists: [Contract<any StateStore>] = [
+        Contract("lists are newest first, filtered, and go on where the page before ended") { store in
+            var all: [Upload] = []
+            for index in 0..<9 {
+                let upload = upload(TimeInterval(index), subject: index % 2 == 0 ? "alice" : "bob")
+                all.insert(upload, at: 0)
+                try await store.insert(upload, consuming: nil)
+                if index % 3 == 0 { _ = try await store.complete(upload.id, as: media(of: upload)) }
+            }
+            try demand(await store.uploads(UploadQuery(limit: 100)).map(\.id), is: all.map(\.id))
+            let first = try await store.uploads(UploadQuery(limit: 4))
+            try demand(first.map(\.id), is: Array(all.prefix(4).map(\.id)))
+            let second = try await store.uploads(UploadQuery(before: first.last?.id, limit: 4))
+            try demand(second.map(\.id), is: Array(all[4..<8].map(\.id)))
+            let completed = try await store.uploads(UploadQuery(state: .completed))
+            try demand(completed.map(\.id), is: [all[2], all[5], all[8]].map(\.id))
+            let mine = try await store.uploads(UploadQuery(state: .open, subject: "alice"))
+            try demand(mine.map(\.id), is: [all[0], all[4], all[6]].map(\.id))
+            try demand(await store.uploads(UploadQuery(subject: "nobody")), is: [])
+        },
+        Contract("only open uploads whose time is over are expired, the oldest first") { store in
+            let late = upload(0, expiresIn: 60)
+            let early = upload(1, expiresIn: 30)
+            let ended = upload(2, expiresIn: 10)
+            for upload in [late, early, ended, upload(3, expiresIn: nil), upload(4, expiresIn: 1000)] {
+                try await store.insert(upload, consuming: nil)
+            }
+            _ = try await store.complete(ended.id, as: media(of: ended))
+            let moment = start.addingTimeInterval(60)
+            try demand(await store.expiredUploads(at: moment, limit: 10), is: [early.id, late.id])
+            try demand(await store.expiredUploads(at: moment, limit: 1), is: [early.id])
+            try demand(await store.expiredUploads(at: moment.addingTimeInterval(-0.001), limit: 10), is: [early.id])
+        },
+        Contract("the bytes of open and completed uploads are needed, of any number of them") { store in
+            var ids: [UploadID] = []
+            for index in 0..<1203 {
+                let upload = upload(TimeInterval(index))
+                ids.append(upload.id)
+                if index % 400 == 0 { try await store.insert(upload, consuming: nil) }
+            }
+            _ = try await store.end(ids[400], as: .terminated, at: start)
+            let completed = upload(-1)
+            try await store.insert(completed, consuming: nil)
+            _ = try await store.complete(completed.id, as: media(of: completed))
+            let needed = try await store.needed(ids + [completed.id])
+            try demand(needed, is: [ids[0], ids[800], ids[1200], completed.id])
+            try demand(await store.needed([]), is: [])
+        },
+    ]
+
+    private static let ends: [Contract<any StateStore>] = [
+        Contract("an upload ends once, and its media goes with it") { store in
+            let upload = upload()
+            try await store.insert(upload, consuming: nil)
+            _ = try await store.complete(upload.id, as: media(of: upload))
+            let end = start.addingTimeInterval(20)
+            try demand(await store.end(upload.id, as: .terminated, at: end), is: true)
+            try demand(await store.media(upload.id), is: nil)
+            let ended = try await store.upload(upload.id)
+            try demand(ended?.state, is: .terminated)
+            try demand(ended?.endedAt, is: end)
+            try demand(await store.end(upload.id, as: .terminated, at: end), is: false)
+            try demand(await store.end(upload.id, as: .expired, at: end), is: false)
+            try demand(await store.end(UploadID.generate(at: start), as: .expired, at: end), is: false)
+        },
+        Contract("records of ended uploads are forgotten after their time, others are not") { store in
+            let old = upload(0)
+            let recent = upload(1)
+            let completed = upload(2)
+            let open = upload(3)
+            for upload in [old, recent, completed, open] { try await store.insert(upload, consuming: nil) }
+            _ = try await store.end(old.id, as: .expired, at: start.addingTimeInterval(10))
+            _ = try await store.end(recent.id, as: .terminated, at: start.addingTimeInterval(20))
+            _ = try await store.complete(completed.id, as: media(of: completed))
+            try await store.forgetEnded(before: start.addingTimeInterval(20))
+            let left = try await store.uploads(UploadQuery())
+            try demand(left.map(\.id), is: [open.id, completed.id, recent.id])
+        },
+    ]
+
+    private static let grants: [Contract<any StateStore>] = [
+        Contract("a one-time grant admits one upload, and a refused one leaves no trace") { store in
+            let first = upload()
+            let second = upload(1)
+            try await store.insert(first, consuming: grant("g1"))
+            try demand(
+                await code { () async throws(UploadError) in
+                    try await store.insert(second, consuming: grant("g1"))
+                },
+                is: .grantUsed
+            )
+            try demand(await store.upload(second.id), is: nil)
+            try await store.insert(second, consuming: grant("g2"))
+        },
+        Contract("of many that use a one-time grant at the same time one wins") { store in
+            let winners = await withTaskGroup(of: Bool.self) { group in
+                for index in 0..<20 {
+                    group.addTask {
+                        await code { () async throws(UploadError) in
+                            try await store.insert(upload(TimeInterval(index)), consuming: grant("g"))
+                        } == nil
+                    }
+                }
+                return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            }
+            try demand(winners, is: 1)
+            try demand(await store.uploads(UploadQuery()).count, is: 1)
+        },
+        Contract("the use of a grant is remembered until the grant itself is long over") { store in
+            try await store.insert(upload(), consuming: grant("g", expiresIn: 60))
+            try await store.forgetEnded(before: start.addingTimeInterval(60))
+            try demand(
+                await code { () async throws(UploadError) in
+                    try await store.insert(upload(1), consuming: grant("g"))
+                },
+                is: .grantUsed
+            )
+            try await store.forgetEnded(before: start.addingTimeInterval(61))
+            try await store.insert(upload(2), consuming: grant("g"))
+        },
+    ]
+
+    private static func key(_ id: String, _ byte: UInt8, at seconds: TimeInterval = 0) -> APIKey {
+        APIKey(
+            id: id,
+            name: "the app",
+            scopes: [.mint, .read],
+            createdAt: start.addingTimeInterval(seconds),
+            expiresAt: seconds == 0 ? nil : start.addingTimeInterval(1000),
+            digest: [UInt8](repeating: byte, count: 32),
+            isPreset: seconds == 0
+        )
+    }
+
+    private static let keys: [Contract<any StateStore>] = [
+        Contract("a key is found by the digest of its secret and listed by age") { store in
+            let first = key("key_b", 1)
+            let second = key("key_a", 2, at: 1)
+            try await store.insert(second)
+            try await store.insert(first)
+            try demand(await store.key(digest: first.digest), is: first)
+            try demand(await store.key(digest: second.digest), is: second)
+            try demand(await store.key(digest: [UInt8](repeating: 3, count: 32)), is: nil)
+            try demand(await store.keys(), is: [first, second])
+        },
+        Contract("a second key with the same id or secret is refused") { store in
+            try await store.insert(key("key_a", 1))
+            for other in [key("key_a", 2), key("key_b", 1)] {
+                try demand(
+                    await code { () async throws(UploadError) in try await store.insert(other) },
+                    is: .invalidRequest
+                )
+            }
+            try demand(await store.keys().count, is: 1)
+        },
+        Contract("a key is revoked once") { store in
+            try await store.insert(key("key_a", 1))
+            try demand(await store.revokeKey("key_a", at: start.addingTimeInterval(3)), is: true)
+            try demand(await store.revokeKey("key_a", at: start.addingTimeInterval(9)), is: false)
+            try demand(await store.revokeKey("key_z", at: start), is: false)
+            try demand(await store.keys().first?.revokedAt, is: start.addingTimeInterval(3))
+            try await store.check()
+        },
+    ]
+}

@@ -1,0 +1,41 @@
+internal import Bytes
+internal import Digests
+package import Foundation
+
+/// The secret text of an API key: shown once, and stored only as its SHA-256.
+///
+/// A plain hash is enough, because 256 random bits can not be guessed.
+package enum APIKeySecret {
+    /// What every generated secret begins with, so that scanners for leaked secrets find it.
+    package static let prefix = "slk_"
+
+    /// A new key, and the secret that opens it: `slk_` and 43 characters of base64url.
+    package static func generate(
+        name: String,
+        scopes: Set<Scope>,
+        expiresAt: Date?,
+        at now: Date
+    ) -> (secret: String, key: APIKey) {
+        let secret = prefix + Base64.encodeURLSafe(SecureRandom.bytes(32))
+        let key = APIKey(
+            id: "key_\(identifier())",
+            name: name,
+            scopes: scopes,
+            createdAt: now,
+            expiresAt: expiresAt,
+            digest: digest(of: secret)
+        )
+        return (secret, key)
+    }
+
+    /// What is stored in place of `secret`: the SHA-256 of its UTF-8 bytes.
+    package static func digest(of secret: String) -> [UInt8] {
+        Digest.hash(secret.utf8, .sha256)
+    }
+
+    /// 16 characters of Crockford's base32: 80 random bits.
+    private static func identifier() -> String {
+        let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
+        return String(decoding: SecureRandom.bytes(16).map { alphabet[Int($0 & 31)] }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,119 @@
+internal import Foundation
+
+/// Finds out from the Authorization field who sends a request, and whether they may.
+///
+/// No message repeats what the client sent: it may be a key in the wrong place.
+package final class Authenticator: Sendable {
+    private let state: any StateStore
+    private let sealer: GrantSealer
+    private let clock: any WallClock
+    private let keys = KeyCache()
+
+    package init(state: any StateStore, sealer: GrantSealer, clock: any WallClock) {
+        self.state = state
+        self.sealer = sealer
+        self.clock = clock
+    }
+
+    /// The sender of a request.
+    ///
+    /// - Parameter authorization: The value of the Authorization field (RFC 6750 §2.1): `Bearer`, and an API key or an
+    ///   upload token.
+    /// - Returns: A key that is neither expired nor revoked (the latter may be one second late), or a grant that is not expired.
+    /// - Throws: `.unauthenticated`; what the state store throws.
+    package func principal(authorization: String?) async throws(UploadError) -> Principal {
+        let now = clock.now
+        let credential = try Self.bearer(authorization)
+        if credential.hasPrefix(GrantSealer.prefix) { return .grant(try sealer.open(credential, at: now)) }
+        return .key(try await key(of: credential, at: now))
+    }
+
+    /// The key that sends a request, if it has `scope`.
+    ///
+    /// - Throws: `.unauthenticated`, `.forbidden(scope:)`; what the state store throws.
+    package func require(_ scope: Scope, authorization: String?) async throws(UploadError) -> APIKey {
+        switch try await principal(authorization: authorization) {
+        case .key(let key):
+            try Self.check(key, for: scope)
+            return key
+        case .grant:
+            throw UploadError(
+                .forbidden(scope: scope.rawValue),
+                "An upload token only creates uploads; send an API key with the scope `\(scope.rawValue)`."
+            )
+        }
+    }
+
+    /// What the sender of a request may upload through `dialect`.
+    ///
+    /// A key with the scope `upload` may upload anything; the grant has the id of the key and lasts as long.
+    ///
+    /// - Throws: `.unauthenticated`, `.forbidden(scope:)`; what the state store throws.
+    package func grantToUpload(dialect: String, authorization: String?) async throws(UploadError) -> Grant {
+        switch try await principal(authorization: authorization) {
+        case .key(let key):
+            try Self.check(key, for: .upload)
+            return Grant(id: key.id, subject: nil, expiresAt: key.expiresAt ?? .distantFuture)
+        case .grant(let grant):
+            if let only = grant.dialect, only != dialect {
+                throw UploadError(
+                    .forbidden(scope: nil),
+                    "This upload token is for uploads by `\(only)`, not by `\(dialect)`; ask for one that is."
+                )
+            }
+            return grant
+        }
+    }
+
+    private static func check(_ key: APIKey, for scope: Scope) throws(UploadError) {
+        guard key.allows(scope) else {
+            throw UploadError(
+                .forbidden(scope: scope.rawValue),
+                "The API key \(key.id) lacks the scope `\(scope.rawValue)`; use a key that has it."
+            )
+        }
+    }
+
+    /// The credential after the scheme `Bearer`, which is compared without regard to case (RFC 9110 §11.1).
+    private static func bearer(_ authorization: String?) throws(UploadError) -> String {
+        guard let authorization else {
+            throw UploadError(.unauthenticated, "Send the header `Authorization: Bearer <API key or upload token>`.")
+        }
+        let parts = authorization.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else {
+            throw UploadError(
+                .unauthenticated,
+                "The Authorization header must be `Bearer`, a space, and an API key or upload token."
+            )
+        }
+        let credential = parts[1].drop { $0 == " " }
+        guard !credential.isEmpty, credential.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw UploadError(
+                .unauthenticated,
+                "The Authorization header must hold one API key or upload token, without spaces in it."
+            )
+        }
+        return String(credential)
+    }
+
+    private func key(of secret: String, at now: Date) async throws(UploadError) -> APIKey {
+        let digest = APIKeySecret.digest(of: secret)
+        let key: APIKey
+        if let cached = keys.key(digest: digest, at: now) {
+            key = cached
+        } else {
+            guard let found = try await state.key(digest: digest) else {
+                throw UploadError(.unauthenticated, "This API key is unknown; send one exactly as it was created.")
+            }
+            keys.insert(found, readAt: now)
+            key = found
+        }
+        if key.revokedAt != nil {
+            throw UploadError(.unauthenticated, "The API key \(key.id) was revoked; create another.")
+        }
+        guard key.isUsable(at: now) else {
+            throw UploadError(.unauthenticated, "The API key \(key.id) has expired; create another.")
+        }
+        return key
+    }
+}

@@ -1,0 +1,40 @@
+package import Foundation
+
+/// Who may upload what. Everything that is minted is a grant in a dialect's clothes.
+package struct Grant: Sendable, Equatable, Codable {
+    /// Names the grant in logs, and makes a one-time grant one-time.
+    package var id: String
+    /// The app user on whose behalf uploads are made.
+    package var subject: String?
+    /// The protocol it is for, e.g. `tus`; `nil` for any.
+    package var dialect: String?
+    /// Most bytes of one upload; `nil` leaves the server's own limit.
+    package var maximumBytes: Int64?
+    /// Allowed media types of the declared content, `type/subtype` or `type/*`; empty for any.
+    package var contentTypes: [String]
+    package var expiresAt: Date
+    /// Admits one upload only.
+    package var isOneTime: Bool
+    /// The app's own data; copied to the upload, and the client can not override it.
+    package var metadata: [String: String]
+
+    package init(
+        id: String,
+        subject: String?,
+        dialect: String? = nil,
+        maximumBytes: Int64? = nil,
+        contentTypes: [String] = [],
+        expiresAt: Date,
+        isOneTime: Bool = false,
+        metadata: [String: String] = [:]
+    ) {
+        self.id = id
+        self.subject = subject
+        self.dialect = dialect
+        self.maximumBytes = maximumBytes
+        self.contentTypes = contentTypes
+        self.expiresAt = expiresAt
+        self.isOneTime = isOneTime
+        self.metadata = metadata
+    }
+}

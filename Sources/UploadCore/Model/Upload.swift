@@ -1,0 +1,115 @@
+package import Foundation
+
+/// Bytes on their way.
+package struct Upload: Sendable, Equatable {
+    package enum State: String, Sendable, CaseIterable {
+        /// More bytes may come.
+        case open
+        /// All bytes are stored, and `mediaID` names the result.
+        case completed
+        /// Given up by the client; the bytes are gone.
+        case terminated
+        /// Given up by the server because its time was over; the bytes are gone.
+        case expired
+    }
+
+    package let id: UploadID
+    /// The protocol that created it, e.g. `tus`.
+    package var dialect: String
+    /// The app user on whose behalf it was created.
+    package var subject: String?
+    /// The API key or upload token that admitted it; never a secret.
+    package var principal: String
+    /// Final size in bytes; `nil` while the client has not told it.
+    package var length: Int64?
+    /// Bytes that are stored; in an open upload the state store does not know this: see `UploadService`.
+    package var offset: Int64
+    package var state: State
+    package var metadata: UploadMetadata
+    package var createdAt: Date
+    package var updatedAt: Date
+    /// After this moment an open upload is removed; `nil` for never.
+    package var expiresAt: Date?
+    /// When it was completed, terminated or expired.
+    package var endedAt: Date?
+
+    package init(
+        id: UploadID,
+        dialect: String,
+        subject: String?,
+        principal: String,
+        length: Int64?,
+        offset: Int64 = 0,
+        state: State = .open,
+        metadata: UploadMetadata = UploadMetadata(),
+        createdAt: Date,
+        updatedAt: Date? = nil,
+        expiresAt: Date? = nil,
+        endedAt: Date? = nil
+    ) {
+        self.id = id
+        self.dialect = dialect
+        self.subject = subject
+        self.principal = principal
+        self.length = length
+        self.offset = offset
+        self.state = state
+        self.metadata = metadata
+        self.createdAt = createdAt
+        self.updatedAt = updatedAt ?? createdAt
+        self.expiresAt = expiresAt
+        self.endedAt = endedAt
+    }
+}
+
+/// What the client says about its upload.
+package struct UploadMetadata: Sendable, Equatable {
+    /// The text exactly as the client sent it (tus 1.0.0 `Upload-Metadata`); `nil` if it sent none.
+    package var raw: String?
+    /// Decoded values that are UTF-8; others are left out, they live on in `raw`.
+    package var values: [String: String]
+
+    package init(raw: String? = nil, values: [String: String] = [:]) {
+        self.raw = raw
+        self.values = values
+    }
+
+    /// The file name by the field's usual keys (`filename`, `name`).
+    package var filename: String? { values["filename"] ?? values["name"] }
+
+    /// The media type by the field's usual keys (`filetype`, `type`).
+    package var contentType: String? { values["filetype"] ?? values["type"] }
+}
+
+/// What an upload becomes when it is complete. It has the id of its upload.
+package struct Media: Sendable, Equatable {
+    package let id: UploadID
+    package var subject: String?
+    /// Bytes.
+    package var size: Int64
+    package var contentType: String?
+    package var filename: String?
+    package var metadata: [String: String]
+    package var createdAt: Date
+
+    package init(
+        id: UploadID,
+        subject: String?,
+        size: Int64,
+        contentType: String?,
+        filename: String?,
+        metadata: [String: String],
+        createdAt: Date
+    ) {
+        self.id = id
+        self.subject = subject
+        self.size = size
+        self.contentType = contentType
+        self.filename = filename
+        self.metadata = metadata
+        self.createdAt = createdAt
+    }
+
+    /// The strong entity tag of the content: it never changes, so its id is enough (RFC 9110 §8.8.3).
+    package var entityTag: String { "\"\(id.text)\"" }
+}

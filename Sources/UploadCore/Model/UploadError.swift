@@ -1,0 +1,57 @@
+/// What went wrong, in the words of the domain. A dialect turns it into its own status and form.
+package struct UploadError: Error, Sendable {
+    package enum Code: Sendable, Equatable {
+        /// The request can not be understood.
+        case invalidRequest
+        /// No credential, or one that is unknown, expired or revoked.
+        case unauthenticated
+        /// The credential does not allow this; `scope` names what is missing.
+        case forbidden(scope: String?)
+        /// No such upload or media.
+        case notFound
+        /// It was there and is gone: expired or terminated.
+        case gone
+        /// The offset of the request is not the offset of the upload.
+        case offsetMismatch(expected: Int64)
+        /// More bytes than the upload has room for.
+        case lengthExceeded(length: Int64)
+        /// The upload is larger than allowed.
+        case tooLarge(limit: Int64)
+        /// The grant does not allow this media type.
+        case contentTypeRefused
+        /// The bytes do not have the digest that the client declared.
+        case checksumMismatch
+        /// The client asks for a digest that is not offered.
+        case unsupportedChecksum(offered: [String])
+        /// The upload is complete (or ended) and takes no more bytes.
+        case notOpen
+        /// A one-time grant was used before.
+        case grantUsed
+        /// A newer request for the same upload took over.
+        case interrupted
+        /// The upload is in use, and its user did not let go in time.
+        case busy
+        /// No bytes came for too long.
+        case timedOut
+        /// The client went away.
+        case disconnected
+        /// The storage has no room.
+        case storageFull
+        /// The storage failed.
+        case storageFailure
+        /// The server is stopping, or something that it needs is away; to be tried again.
+        case unavailable
+    }
+
+    package let code: Code
+    /// For the client: what to change. Holds no secret and no path.
+    package let message: String
+    /// For the log only.
+    package let cause: (any Error)?
+
+    package init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
+        self.code = code
+        self.message = message
+        self.cause = cause
+    }
+}

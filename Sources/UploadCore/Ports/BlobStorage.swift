@@ -1,0 +1,112 @@
+package import Bytes
+package import Digests
+
+/// Where bytes are kept. One blob an upload, under the upload's id.
+///
+/// The caller makes sure that a blob has one writer at a time (`LeaseTable`). Everything may be called from any loop:
+/// an implementation does its slow work elsewhere.
+package protocol BlobStorage: Sendable {
+    /// Makes an empty blob that survives a crash.
+    ///
+    /// - Throws: `.storageFull`, `.storageFailure`.
+    func create(_ id: UploadID) async throws(UploadError)
+
+    /// Bytes of the blob that survive a crash; bytes that were never verified are taken back first.
+    ///
+    /// - Throws: `.notFound`, `.storageFailure`.
+    func durableLength(of id: UploadID) async throws(UploadError) -> Int64
+
+    /// Bytes of the blob now, durable or not; never touches the blob, so it is safe beside a writer.
+    func currentLength(of id: UploadID) async throws(UploadError) -> Int64
+
+    /// Appends what `source` brings.
+    ///
+    /// - Parameters:
+    ///   - offset: The blob's length; fewer or more is `.offsetMismatch`.
+    ///   - limit: Most bytes to take; what the source has beyond that is left in it.
+    ///   - digest: What all appended bytes must hash to; on a mismatch, or if the source fails, nothing is appended.
+    /// - Returns: How far it came. It throws nothing, because bytes may be stored although something failed.
+    func append(
+        to id: UploadID,
+        at offset: Int64,
+        from source: any ByteSource,
+        limit: Int64,
+        expecting digest: ExpectedDigest?
+    ) async -> AppendReport
+
+    /// Makes all bytes of a blob durable, unless the settings say `none`; called before a completion is recorded.
+    func synchronize(_ id: UploadID) async throws(UploadError)
+
+    /// Opens a blob for reading.
+    func open(_ id: UploadID) async throws(UploadError) -> StoredBlob
+
+    /// Removes a blob for good; one that is not there is no error.
+    func remove(_ id: UploadID) async throws(UploadError)
+
+    /// A page of all blobs, for finding orphans.
+    ///
+    /// The order is the storage's own, but always the same: what comes after the last of one page is the next page,
+    /// also when that blob was removed meanwhile. An empty page is the end.
+    ///
+    /// - Parameters:
+    ///   - after: The last of the page before; `nil` for the first page.
+    ///   - limit: Most blobs of a page; at least 1.
+    func list(after: UploadID?, limit: Int) async throws(UploadError) -> [UploadID]
+
+    /// Whether writing works now; for readiness.
+    func check() async throws(UploadError)
+}
+
+/// What `BlobStorage.append` did.
+package struct AppendReport: Sendable {
+    package enum End: Sendable {
+        /// The source had no more.
+        case endOfSource
+        /// `limit` bytes were taken.
+        case limitReached
+        case sourceFailed(SourceFailure)
+        case failed(UploadError)
+    }
+
+    /// Bytes that were appended and are durable as the settings ask.
+    package var stored: Int64
+    package var end: End
+
+    package init(stored: Int64, end: End) {
+        self.stored = stored
+        self.end = end
+    }
+}
+
+/// A blob that is open for reading.
+package struct StoredBlob: Sendable {
+    package let file: OpenFile
+    /// Bytes.
+    package let size: Int64
+
+    package init(file: OpenFile, size: Int64) {
+        self.file = file
+        self.size = size
+    }
+}
+
+/// A digest that a client announced for the bytes it sends.
+package struct ExpectedDigest: Sendable, Equatable {
+    package let algorithm: DigestAlgorithm
+    package let value: [UInt8]
+
+    package init(algorithm: DigestAlgorithm, value: [UInt8]) {
+        self.algorithm = algorithm
+        self.value = value
+    }
+}
+
+/// When stored bytes are forced to stable storage.
+package enum Durability: String, Sendable, CaseIterable {
+    /// Before every acknowledgement.
+    case acknowledged
+    /// Before a completion is acknowledged.
+    case completed
+    /// Never; the kernel does it in its time. Still safe against `kill -9` of the process.
+    case none
+}

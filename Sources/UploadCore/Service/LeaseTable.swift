@@ -1,0 +1,212 @@
+package import Bytes
+internal import Synchronization
+
+/// One user of an upload at a time, on this node.
+///
+/// A newcomer asks the holder at once to stop (by its `SourceInterrupter`) and waits until it has saved what it has and
+/// let go. Who waits is served in order of arrival, with one exception: a writer that still waits when somebody newer
+/// arrives is turned away with `.interrupted`. It would be interrupted before its first byte anyway, and a newer request
+/// for the same upload says that the client has given up the older one. Users without an interrupter (offset queries,
+/// terminations) are short and keep their place.
+package final class LeaseTable: Sendable {
+    private typealias Verdict = Result<Void, UploadError>
+
+    private struct User {
+        let ticket: UInt64
+        /// Ends the body that this user writes; `nil` for a user that is done soon by itself.
+        let interrupter: SourceInterrupter?
+    }
+
+    private struct Waiter {
+        let user: User
+        let continuation: CheckedContinuation<Verdict, Never>
+    }
+
+    private struct Queue {
+        var holder: User
+        var holderWasInterrupted = false
+        var waiters: [Waiter] = []
+    }
+
+    private struct Contents {
+        var queues: [UploadID: Queue] = [:]
+        var lastTicket: UInt64 = 0
+        var isShuttingDown = false
+    }
+
+    private let contents = Mutex(Contents())
+    private let timeout: Duration
+    private let onTakeOver: @Sendable (UploadID) -> Void
+
+    /// - Parameters:
+    ///   - timeout: How long a newcomer waits for its turn.
+    ///   - onTakeOver: Called when a holder was asked to stop; on any thread.
+    package init(timeout: Duration, onTakeOver: @escaping @Sendable (UploadID) -> Void = { _ in }) {
+        self.timeout = timeout
+        self.onTakeOver = onTakeOver
+    }
+
+    /// Runs `body` while no other user of the upload runs.
+    ///
+    /// - Parameters:
+    ///   - id: The upload.
+    ///   - interrupter: Ends `body` early when somebody newer comes; `nil` if `body` is short.
+    ///   - body: Its lease ends when it returns or throws.
+    /// - Throws: What `body` throws; `.busy` when the turn did not come in time; `.interrupted` when a newer request came
+    ///   first; `.unavailable` for a writer after `interruptAll`, and when the task is cancelled while it waits.
+    package func withLease<Success>(
+        on id: UploadID,
+        interrupter: SourceInterrupter?,
+        _ body: () async throws(UploadError) -> Success
+    ) async throws(UploadError) -> Success {
+        let user = User(ticket: nextTicket(), interrupter: interrupter)
+        if try !takeIfFree(id, user) { try await wait(for: id, user) }
+        defer { release(id, user) }
+        return try await body()
+    }
+
+    /// Runs `body` if nobody uses the upload or waits for it; disturbs nobody.
+    ///
+    /// - Returns: `nil` if the upload is in use.
+    package func withLeaseIfFree<Success>(
+        on id: UploadID,
+        _ body: () async throws(UploadError) -> Success
+    ) async throws(UploadError) -> Success? {
+        let user = User(ticket: nextTicket(), interrupter: nil)
+        guard try takeIfFree(id, user) else { return nil }
+        defer { release(id, user) }
+        return try await body()
+    }
+
+    /// Ends every writer with `.shuttingDown`; writers that wait or come later are turned away with `.unavailable`.
+    package func interruptAll() {
+        let (holders, waiters) = contents.withLock { contents in
+            contents.isShuttingDown = true
+            var holders: [SourceInterrupter] = []
+            var waiters: [Waiter] = []
+            for (id, var queue) in contents.queues {
+                queue.holderWasInterrupted = true
+                if let interrupter = queue.holder.interrupter { holders.append(interrupter) }
+                waiters += queue.waiters.filter { $0.user.interrupter != nil }
+                queue.waiters.removeAll { $0.user.interrupter != nil }
+                contents.queues[id] = queue
+            }
+            return (holders, waiters)
+        }
+        for waiter in waiters { waiter.continuation.resume(returning: .failure(Self.shuttingDown)) }
+        for holder in holders { holder.interrupt(as: .shuttingDown) }
+    }
+
+    /// How many uploads are in use.
+    package var count: Int { contents.withLock { $0.queues.count } }
+
+    /// How many wait for their turn on the upload.
+    package func waiterCount(of id: UploadID) -> Int { contents.withLock { $0.queues[id]?.waiters.count ?? 0 } }
+
+    // MARK: Steps
+
+    private func nextTicket() -> UInt64 {
+        contents.withLock { contents in
+            contents.lastTicket += 1
+            return contents.lastTicket
+        }
+    }
+
+    private func takeIfFree(_ id: UploadID, _ user: User) throws(UploadError) -> Bool {
+        let verdict: Result<Bool, UploadError> = contents.withLock { contents in
+            if contents.isShuttingDown, user.interrupter != nil { return .failure(Self.shuttingDown) }
+            guard contents.queues[id] == nil else { return .success(false) }
+            contents.queues[id] = Queue(holder: user)
+            return .success(true)
+        }
+        return try verdict.get()
+    }
+
+    private func wait(for id: UploadID, _ user: User) async throws(UploadError) {
+        // Owned by this call: cancelled as soon as the wait is over.
+        let timer = Task { [timeout] in
+            try? await Task.sleep(for: timeout)
+            if !Task.isCancelled { turnAway(id, user, Self.busy) }
+        }
+        defer { timer.cancel() }
+        let verdict = await withTaskCancellationHandler {
+            await withCheckedContinuation { enqueue(id, Waiter(user: user, continuation: $0)) }
+        } onCancel: {
+            turnAway(id, user, Self.cancelled)
+        }
+        try verdict.get()
+    }
+
+    /// Puts the newcomer into the line and tells those that it supersedes.
+    private func enqueue(_ id: UploadID, _ newcomer: Waiter) {
+        var verdict: Verdict?
+        var holder: SourceInterrupter?
+        var superseded: [Waiter] = []
+        contents.withLock { contents in
+            if contents.isShuttingDown, newcomer.user.interrupter != nil {
+                verdict = .failure(Self.shuttingDown)
+                return
+            }
+            guard var queue = contents.queues[id] else {
+                contents.queues[id] = Queue(holder: newcomer.user)
+                verdict = .success(())
+                return
+            }
+            // A cancellation before this moment found no waiter to turn away; it is seen here.
+            if Task.isCancelled {
+                verdict = .failure(Self.cancelled)
+                return
+            }
+            if !queue.holderWasInterrupted {
+                queue.holderWasInterrupted = true
+                holder = queue.holder.interrupter
+            }
+            superseded = queue.waiters.filter { $0.user.interrupter != nil }
+            queue.waiters.removeAll { $0.user.interrupter != nil }
+            queue.waiters.append(newcomer)
+            contents.queues[id] = queue
+        }
+        for waiter in superseded { waiter.continuation.resume(returning: .failure(Self.superseded)) }
+        if let verdict { newcomer.continuation.resume(returning: verdict) }
+        if let holder {
+            holder.interrupt()
+            onTakeOver(id)
+        }
+    }
+
+    private func turnAway(_ id: UploadID, _ user: User, _ error: UploadError) {
+        let waiter: Waiter? = contents.withLock { contents in
+            guard let index = contents.queues[id]?.waiters.firstIndex(where: { $0.user.ticket == user.ticket })
+            else { return nil }
+            return contents.queues[id]?.waiters.remove(at: index)
+        }
+        waiter?.continuation.resume(returning: .failure(error))
+    }
+
+    private func release(_ id: UploadID, _ user: User) {
+        let next: Waiter? = contents.withLock { contents in
+            guard var queue = contents.queues[id], queue.holder.ticket == user.ticket else { return nil }
+            guard !queue.waiters.isEmpty else {
+                contents.queues[id] = nil
+                return nil
+            }
+            // A waiting writer is always the last of the line, so nobody waits who would have to interrupt it.
+            let next = queue.waiters.removeFirst()
+            queue.holder = next.user
+            queue.holderWasInterrupted = false
+            contents.queues[id] = queue
+            return next
+        }
+        next?.continuation.resume(returning: .success(()))
+    }
+
+    // MARK: Errors
+
+    private static let busy = UploadError(.busy, "The upload is in use; try again in a few seconds.")
+    private static let superseded = UploadError(
+        .interrupted,
+        "A newer request for this upload took over; ask for the offset before sending more."
+    )
+    private static let shuttingDown = UploadError(.unavailable, "The server is stopping; try again.")
+    private static let cancelled = UploadError(.unavailable, "The request was given up while it waited for its turn.")
+}

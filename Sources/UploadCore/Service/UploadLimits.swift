@@ -1,0 +1,25 @@
+package import Foundation
+
+/// What `UploadService` allows, and for how long.
+package struct UploadLimits: Sendable, Equatable {
+    /// Most bytes of one upload; default 1 TiB. More is `.tooLarge`.
+    package var maximumBytes: Int64
+    /// Seconds that an upload stays open after its last append; `nil` for ever; default 24 hours. Later is `.gone`.
+    package var lifetime: TimeInterval?
+    /// How long a request waits for the one that it takes over from; default 10 s. Longer is `.busy`.
+    package var takeOverTimeout: Duration
+    /// Seconds that the records of terminated and expired uploads are kept; default 7 days. Later they are `.notFound`.
+    package var recordRetention: TimeInterval
+
+    package init(
+        maximumBytes: Int64 = 1 << 40,
+        lifetime: TimeInterval? = 24 * 3600,
+        takeOverTimeout: Duration = .seconds(10),
+        recordRetention: TimeInterval = 7 * 24 * 3600
+    ) {
+        self.maximumBytes = maximumBytes
+        self.lifetime = lifetime
+        self.takeOverTimeout = takeOverTimeout
+        self.recordRetention = recordRetention
+    }
+}

@@ -1,0 +1,162 @@
+internal import Bytes
+internal import Foundation
+internal import Synchronization
+
+/// What all dialects do with uploads: create, append, ask, end; with limits, leases, expiry and durability in one place.
+///
+/// The storage is the truth for how many bytes an open upload has; the state store is the truth for everything else.
+/// Each step leaves something that a later request or `sweep` can finish, wherever the process dies:
+///
+/// | died after | what is found | what happens |
+/// |---|---|---|
+/// | blob made, no record | a blob that nobody needs | `sweep` removes it |
+/// | bytes stored, no completion | an open upload with all its bytes | `status`, `append` or `sweep` completes it |
+/// | end recorded, blob there | a blob that nobody needs | `sweep` removes it |
+package final class UploadService: Sendable {
+    package let limits: UploadLimits
+
+    let state: any StateStore
+    let storage: any BlobStorage
+    let observer: any UploadObserver
+    let leases: LeaseTable
+    let lastThoroughSweep = Mutex<Date?>(nil)
+    private let clock: any WallClock
+
+    package init(
+        state: any StateStore,
+        storage: any BlobStorage,
+        clock: any WallClock,
+        limits: UploadLimits,
+        observer: any UploadObserver
+    ) {
+        self.state = state
+        self.storage = storage
+        self.clock = clock
+        self.limits = limits
+        self.observer = observer
+        self.leases = LeaseTable(timeout: limits.takeOverTimeout) { observer.observe(.takenOver($0)) }
+    }
+
+    /// At shutdown: every append ends with what it has, and no new one begins.
+    package func interruptAll() {
+        leases.interruptAll()
+    }
+
+    // MARK: Shared steps
+
+    /// The time, in whole milliseconds as the state store keeps it.
+    var now: Date { clock.now.wholeMilliseconds }
+
+    /// Runs `body` and tells the observer when storage or state fails in it.
+    func reporting<Success>(
+        _ id: UploadID?,
+        _ body: () async throws(UploadError) -> Success
+    ) async throws(UploadError) -> Success {
+        do throws(UploadError) {
+            return try await body()
+        } catch {
+            report(error, of: id)
+            throw error
+        }
+    }
+
+    func report(_ error: UploadError, of id: UploadID?) {
+        switch error.code {
+        case .storageFull, .storageFailure:
+            observer.observe(.failed(id, error))
+        case .unavailable where error.cause != nil && !(error.cause is SourceFailure):
+            observer.observe(.failed(id, error))
+        default:
+            break
+        }
+    }
+
+    /// The upload as it is, with its durable offset; heals what a crash left. To be called with the lease.
+    ///
+    /// - Throws: `.notFound`; `.gone` when it has ended or its time is over; `.storageFailure`.
+    func settled(_ id: UploadID) async throws(UploadError) -> Upload {
+        guard var upload = try await state.upload(id) else { throw Self.notFound }
+        switch upload.state {
+        case .terminated, .expired: throw Self.gone
+        case .completed: return upload
+        case .open: break
+        }
+        upload.offset = try await bytesOf(id) { id throws(UploadError) in try await storage.durableLength(of: id) }
+        if let length = upload.length, upload.offset >= length {
+            guard upload.offset == length else {
+                throw UploadError(.storageFailure, "The storage holds more bytes than this upload has.")
+            }
+            return try await complete(upload)
+        }
+        if isOver(upload) {
+            try await end(id, as: .expired)
+            throw Self.gone
+        }
+        return upload
+    }
+
+    /// Asks the storage about a blob that a record says is there.
+    func bytesOf<Success>(
+        _ id: UploadID,
+        _ ask: (UploadID) async throws(UploadError) -> Success
+    ) async throws(UploadError) -> Success {
+        do throws(UploadError) {
+            return try await ask(id)
+        } catch  where error.code == .notFound {
+            throw UploadError(.storageFailure, "The bytes of this upload are missing.", cause: error)
+        }
+    }
+
+    func isOver(_ upload: Upload) -> Bool {
+        upload.state == .open && upload.expiresAt.map { $0 <= now } ?? false
+    }
+
+    /// Records that an upload has all its bytes. To be called with the lease.
+    ///
+    /// - Parameter upload: Open, with its durable offset.
+    func complete(_ upload: Upload) async throws(UploadError) -> Upload {
+        try await storage.synchronize(upload.id)
+        var completed = upload
+        completed.state = .completed
+        completed.length = upload.offset
+        completed.updatedAt = now
+        completed.endedAt = completed.updatedAt
+        completed.expiresAt = nil
+        let media = Media(
+            id: upload.id,
+            subject: upload.subject,
+            size: upload.offset,
+            contentType: upload.metadata.contentType,
+            filename: upload.metadata.filename,
+            metadata: upload.metadata.values,
+            createdAt: completed.updatedAt
+        )
+        guard try await state.complete(upload.id, as: media) else {
+            guard let recorded = try await state.upload(upload.id), recorded.state == .completed else {
+                throw Self.gone
+            }
+            return recorded
+        }
+        observer.observe(.completed(completed, media))
+        return completed
+    }
+
+    /// Ends an upload: the record first, then the bytes, which `sweep` removes if that fails here.
+    ///
+    /// To be called with the lease.
+    ///
+    /// - Parameter reason: `terminated` or `expired`.
+    /// - Throws: `.gone` if it has ended before.
+    func end(_ id: UploadID, as reason: Upload.State) async throws(UploadError) {
+        guard try await state.end(id, as: reason, at: now) else { throw Self.gone }
+        observer.observe(reason == .expired ? .expired(id) : .terminated(id))
+        do throws(UploadError) {
+            try await storage.remove(id)
+        } catch {
+            report(error, of: id)
+        }
+    }
+
+    static let notFound = UploadError(.notFound, "There is no such upload.")
+    static let gone = UploadError(.gone, "The upload has expired or was terminated; create a new one.")
+}

@@ -1,0 +1,211 @@
+import Bytes
+import Foundation
+import Signing
+import Testing
+
+@testable import UploadCore
+
+@Suite("Upload URLs, upload tokens, API keys and media links")
+struct AccessTokenTests {
+    let master: MasterSecret
+    let other: MasterSecret
+    let now = Date(timeIntervalSince1970: 1_700_000_000)
+
+    init() throws {
+        master = try #require(MasterSecret(bytes: [UInt8](0..<32)))
+        other = try #require(MasterSecret(bytes: [UInt8](1...32)))
+    }
+
+    func grant(expiresAt: Date) -> Grant {
+        Grant(
+            id: "g1",
+            subject: "Zoë/1",
+            dialect: "tus",
+            maximumBytes: .max,
+            contentTypes: ["video/mp4", "image/*"],
+            expiresAt: expiresAt,
+            isOneTime: true,
+            metadata: ["name": "\"\\\n中"]
+        )
+    }
+
+    // MARK: Upload URLs
+
+    @Test("an upload token names its upload")
+    func locator() {
+        let id = UploadID.generate(at: now)
+        let token = UploadLocator(master: master).token(for: id)
+        #expect(token.utf8.count == 49)
+        #expect(token.hasPrefix("\(id.text)."))
+        #expect(UploadLocator(master: master).id(in: token) == id)
+        #expect(UploadLocator(master: master).id(in: "x\(token)".dropFirst()) == id)
+    }
+
+    @Test("a token of another server, or a changed one, names nothing")
+    func forgedLocators() {
+        let locator = UploadLocator(master: master)
+        let id = UploadID.generate(at: now)
+        let token = locator.token(for: id)
+        #expect(UploadLocator(master: other).id(in: token) == nil)
+        for index in 0..<49 {
+            var changed = Array(token.utf8)
+            changed[index] = changed[index] == UInt8(ascii: "a") ? UInt8(ascii: "b") : UInt8(ascii: "a")
+            #expect(locator.id(in: String(decoding: changed, as: UTF8.self)) == nil)
+        }
+        for count in 0..<49 { #expect(locator.id(in: token.prefix(count)) == nil) }
+        let signature = token.dropFirst(27)
+        let next = UploadID.generate(at: now)
+        for text in [
+            "", ".", "..", id.text, "\(id.text).", "\(token)A", "\(token).", " \(token)", ".\(signature)",
+            "\(next.text).\(signature)", "\(id.text)\(signature)", token.uppercased(), "../\(token)",
+        ] {
+            #expect(locator.id(in: text) == nil, "\(text)")
+        }
+    }
+
+    // MARK: Upload tokens
+
+    @Test("a sealed grant opens as it was")
+    func sealing() throws {
+        let sealer = GrantSealer(master: master)
+        for expiry in [now.addingTimeInterval(0.001), now.addingTimeInterval(60), .distantFuture] {
+            let token = sealer.seal(grant(expiresAt: expiry))
+            #expect(token.hasPrefix("slg_"))
+            #expect(token.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "=") })
+            #expect(try sealer.open(token, at: now) == grant(expiresAt: expiry))
+        }
+        let forever = Grant(id: "g", subject: nil, expiresAt: Date(timeIntervalSince1970: .infinity))
+        #expect(try sealer.open(sealer.seal(forever), at: now) == forever)
+    }
+
+    @Test("a grant that has expired does not open")
+    func expiredGrant() {
+        let sealer = GrantSealer(master: master)
+        let token = sealer.seal(grant(expiresAt: now))
+        let error = #expect(throws: UploadError.self) { try sealer.open(token, at: now) }
+        #expect(error?.code == .unauthenticated)
+        #expect(error?.message.contains("expired") == true)
+        #expect(throws: UploadError.self) {
+            try sealer.open(sealer.seal(grant(expiresAt: Date(timeIntervalSince1970: .nan))), at: now)
+        }
+    }
+
+    @Test("a token that this server did not make does not open, and is not repeated")
+    func forgedGrants() {
+        let sealer = GrantSealer(master: master)
+        let token = sealer.seal(grant(expiresAt: .distantFuture))
+        let bad = [
+            "", "slg_", "slg", String(token.dropFirst(4)), token.replacing("slg_", with: "slk_"), token + "A",
+            String(token.dropLast()), "slg_" + token, token.replacing("slg_", with: "SLG_"), "slg_====", "slg_ü",
+            GrantSealer(master: other).seal(grant(expiresAt: .distantFuture)),
+        ]
+        for text in bad {
+            let error = #expect(throws: UploadError.self) { try sealer.open(text, at: now) }
+            #expect(error?.code == .unauthenticated)
+            if text.utf8.count > 4 { #expect(error?.message.contains(text) == false) }
+        }
+    }
+
+    // MARK: API keys
+
+    @Test("a new key has a long random secret, of which only the hash is kept")
+    func keys() {
+        let made = APIKeySecret.generate(name: "ci", scopes: [.mint, .read], expiresAt: .distantFuture, at: now)
+        #expect(made.secret.hasPrefix("slk_"))
+        #expect(Base64.decodeURLSafe(made.secret.dropFirst(4))?.count == 32)
+        #expect(made.key.id.hasPrefix("key_"))
+        #expect(made.key.id.utf8.count == 20)
+        #expect(made.key.digest == APIKeySecret.digest(of: made.secret))
+        #expect(made.key.digest.count == 32)
+        #expect(made.key.name == "ci")
+        #expect(made.key.scopes == [.mint, .read])
+        #expect(made.key.createdAt == now)
+        #expect(made.key.expiresAt == .distantFuture)
+        #expect(made.key.revokedAt == nil)
+        #expect(!made.key.isPreset)
+        var dumped = ""
+        dump(made.key, to: &dumped)
+        #expect(!dumped.contains(made.secret))
+    }
+
+    @Test("no two keys are alike")
+    func uniqueKeys() {
+        let made = (0..<100).map { _ in APIKeySecret.generate(name: "", scopes: [], expiresAt: nil, at: now) }
+        #expect(Set(made.map(\.secret)).count == 100)
+        #expect(Set(made.map(\.key.id)).count == 100)
+    }
+
+    @Test("the stored hash is the SHA-256 of the secret text")
+    func digest() {
+        // printf slk_abc | sha256sum
+        let expected = "9863a59f7917afe6b46df6003572376cb20440d79cdcb0092662d408d8f4688c"
+        #expect(Hexadecimal.encode(APIKeySecret.digest(of: "slk_abc")) == expected)
+    }
+
+    // MARK: Media links
+
+    /// The values of a query that `MediaLinks` made.
+    func values(_ query: String) throws -> (expires: String, signature: String) {
+        let parts = query.split(separator: "&")
+        try #require(parts.count == 2 && parts[0].hasPrefix("expires=") && parts[1].hasPrefix("signature="))
+        return (String(parts[0].dropFirst(8)), String(parts[1].dropFirst(10)))
+    }
+
+    @Test("a media link works until its expiry")
+    func mediaLinks() throws {
+        let links = MediaLinks(master: master)
+        let id = UploadID.generate(at: now)
+        let (expires, signature) = try values(links.query(for: id, expiresAt: now.addingTimeInterval(60.9)))
+        #expect(expires == "1700000060")
+        #expect(signature.utf8.count == 22)
+        try links.verify(id: id, expires: expires, signature: signature, at: now)
+        try links.verify(id: id, expires: expires, signature: signature, at: now.addingTimeInterval(59.9))
+        let error = #expect(throws: UploadError.self) {
+            try links.verify(id: id, expires: expires, signature: signature, at: now.addingTimeInterval(60))
+        }
+        #expect(error?.code == .unauthenticated)
+        #expect(error?.message.contains("expired") == true)
+    }
+
+    @Test("a media link for another media, expiry or server is refused")
+    func forgedMediaLinks() throws {
+        let links = MediaLinks(master: master)
+        let id = UploadID.generate(at: now)
+        let (expires, signature) = try values(links.query(for: id, expiresAt: now.addingTimeInterval(60)))
+        let foreign = try values(MediaLinks(master: other).query(for: id, expiresAt: now.addingTimeInterval(60)))
+        let bad: [(UploadID, String, String)] = [
+            (UploadID.generate(at: now), expires, signature),
+            (id, "1700000061", signature),
+            (id, "+\(expires)", signature),
+            (id, "0\(expires)", signature),
+            (id, " \(expires)", signature),
+            (id, "\(expires).0", signature),
+            (id, "", signature),
+            (id, "9999999999999999999999", signature),
+            (id, expires, ""),
+            (id, expires, "\(signature)A"),
+            (id, expires, foreign.signature),
+            (id, expires, String(UploadLocator(master: master).token(for: id).suffix(22))),
+        ]
+        for (id, expires, signature) in bad {
+            let error = #expect(throws: UploadError.self) {
+                try links.verify(id: id, expires: expires, signature: signature, at: now)
+            }
+            #expect(error?.code == .unauthenticated)
+            #expect(error?.message.contains("expired") == false)
+        }
+    }
+
+    @Test("dates beyond the range of seconds make links that work or have expired")
+    func extremeDates() throws {
+        let links = MediaLinks(master: master)
+        let id = UploadID.generate(at: now)
+        for (date, works) in [(Double.infinity, true), (1e300, true), (-1e300, false), (-.infinity, false)] {
+            let query = try values(links.query(for: id, expiresAt: Date(timeIntervalSince1970: date)))
+            let verified =
+                (try? links.verify(id: id, expires: query.expires, signature: query.signature, at: now)) != nil
+            #expect(verified == works, "\(date)")
+        }
+        _ = links.query(for: id, expiresAt: Date(timeIntervalSince1970: .nan))
+    }
+}

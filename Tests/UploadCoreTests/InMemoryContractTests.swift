@@ -1,0 +1,16 @@
+import SluiceTesting
+import Testing
+import UploadCore
+
+@Suite("The fakes meet the contracts of their interfaces")
+struct InMemoryContractTests {
+    @Test("in-memory state", arguments: StateStoreContract.all)
+    func state(_ contract: Contract<any StateStore>) async throws {
+        try await contract.check(InMemoryState())
+    }
+
+    @Test("in-memory storage", arguments: BlobStorageContract.all)
+    func storage(_ contract: Contract<any BlobStorage>) async throws {
+        try await contract.check(InMemoryStorage())
+    }
+}

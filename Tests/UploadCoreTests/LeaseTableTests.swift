@@ -1,0 +1,261 @@
+import Bytes
+import Foundation
+import SluiceTesting
+import Synchronization
+import Testing
+
+@testable import UploadCore
+
+@Suite("Leases")
+struct LeaseTableTests {
+    let id = UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000))
+
+    /// Remembers who ran, in order.
+    private final class Log: Sendable {
+        private let names = Mutex<[String]>([])
+        func add(_ name: String) { names.withLock { $0.append(name) } }
+        var all: [String] { names.withLock { $0 } }
+    }
+
+    private func waitForWaiters(_ count: Int, _ table: LeaseTable) async {
+        while table.waiterCount(of: id) != count { await Task.yield() }
+    }
+
+    private func hold(_ table: LeaseTable, _ gate: Gate, interrupter: SourceInterrupter? = nil) async -> UploadError
+        .Code?
+    {
+        await code {
+            try await table.withLease(on: id, interrupter: interrupter) { () async throws(UploadError) in
+                await gate.pass()
+            }
+        }
+    }
+
+    private func hold(until gate: Gate, _ table: LeaseTable) async {
+        while table.count == 0 { await Task.yield() }
+    }
+
+    @Test("uploads do not wait for each other")
+    func independent() async throws {
+        let table = LeaseTable(timeout: .seconds(60))
+        let other = UploadID.generate(at: Date())
+        let inner = try await table.withLease(on: id, interrupter: nil) { () async throws(UploadError) -> Int in
+            try await table.withLease(on: other, interrupter: nil) { () async throws(UploadError) -> Int in table.count
+            }
+        }
+        #expect(inner == 2)
+        #expect(table.count == 0)
+    }
+
+    @Test("a lease ends when its body throws")
+    func throwing() async {
+        let table = LeaseTable(timeout: .seconds(60))
+        let result = await code {
+            try await table.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
+                throw UploadError(.notFound, "")
+            }
+        }
+        #expect(result == .notFound)
+        #expect(table.count == 0)
+    }
+
+    @Test("a newcomer interrupts the holder once, and runs when it has let go")
+    func takeOver() async {
+        let takeOvers = Mutex(0)
+        let table = LeaseTable(timeout: .seconds(60)) { _ in takeOvers.withLock { $0 += 1 } }
+        let source = ScriptedSource([.stall])
+        let log = Log()
+        async let writer = code {
+            try await table.withLease(on: id, interrupter: source.interrupter) { () async throws(UploadError) in
+                _ = try? await source.next(maximum: 1)
+                log.add("writer")
+            }
+        }
+        await source.waitUntilStalled()
+        await withTaskGroup(of: UploadError.Code?.self) { group in
+            for _ in 0..<10 {
+                group.addTask {
+                    await code {
+                        try await table.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
+                            log.add("reader")
+                        }
+                    }
+                }
+            }
+            for await result in group { #expect(result == nil) }
+        }
+        #expect(await writer == nil)
+        #expect(log.all == ["writer"] + Array(repeating: "reader", count: 10))
+        #expect(source.interruptions == 1)
+        #expect(takeOvers.withLock { $0 } == 1)
+        #expect(table.count == 0)
+    }
+
+    @Test("readers that wait run in the order in which they came")
+    func order() async {
+        let table = LeaseTable(timeout: .seconds(60))
+        let gate = Gate()
+        let log = Log()
+        async let holder = hold(table, gate)
+        await hold(until: gate, table)
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<10 {
+                group.addTask {
+                    _ = await code {
+                        try await table.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
+                            log.add("\(number)")
+                        }
+                    }
+                }
+                await waitForWaiters(number + 1, table)
+            }
+            await gate.open()
+        }
+        #expect(await holder == nil)
+        #expect(log.all == (0..<10).map(String.init))
+    }
+
+    @Test("of ten waiting writers the newest runs, and the others are told that they were superseded")
+    func newestWriterWins() async {
+        let table = LeaseTable(timeout: .seconds(60))
+        let gate = Gate()
+        let log = Log()
+        async let holder = hold(table, gate)
+        await hold(until: gate, table)
+        let refused = await withTaskGroup(of: (Int, UploadError.Code?).self) { group in
+            for number in 0..<10 {
+                group.addTask {
+                    let result = await code {
+                        let interrupter = SourceInterrupter { _ in }
+                        try await table.withLease(on: id, interrupter: interrupter) { () async throws(UploadError) in
+                            log.add("\(number)")
+                        }
+                    }
+                    return (number, result)
+                }
+                // One waits, all before it were turned away.
+                if number > 0 {
+                    let (loser, result) = await group.next() ?? (-1, nil)
+                    #expect(loser == number - 1)
+                    #expect(result == .interrupted)
+                }
+                await waitForWaiters(1, table)
+            }
+            await gate.open()
+            return await group.reduce(0) { $0 + ($1.1 == nil ? 0 : 1) }
+        }
+        #expect(refused == 0)
+        #expect(await holder == nil)
+        #expect(log.all == ["9"])
+    }
+
+    @Test("a reader keeps its place before a newer writer, and sends an older writer away")
+    func readersStay() async {
+        let table = LeaseTable(timeout: .seconds(60))
+        let gate = Gate()
+        let log = Log()
+        async let holder = hold(table, gate)
+        await hold(until: gate, table)
+        let interrupter = SourceInterrupter { _ in }
+        async let oldWriter = code {
+            try await table.withLease(on: id, interrupter: interrupter) { () async throws(UploadError) in
+                log.add("old writer")
+            }
+        }
+        await waitForWaiters(1, table)
+        async let reader = code {
+            try await table.withLease(on: id, interrupter: nil) { () async throws(UploadError) in log.add("reader") }
+        }
+        #expect(await oldWriter == .interrupted)
+        await waitForWaiters(1, table)
+        async let newWriter = code {
+            try await table.withLease(on: id, interrupter: interrupter) { () async throws(UploadError) in
+                log.add("new writer")
+            }
+        }
+        await waitForWaiters(2, table)
+        await gate.open()
+        #expect(await holder == nil)
+        #expect(await reader == nil)
+        #expect(await newWriter == nil)
+        #expect(log.all == ["reader", "new writer"])
+    }
+
+    @Test("who waits too long is told that the upload is busy, and the next one is served")
+    func timeout() async {
+        let table = LeaseTable(timeout: .milliseconds(10))
+        let gate = Gate()
+        async let holder = hold(table, gate)
+        await hold(until: gate, table)
+        #expect(await hold(table, gate) == .busy)
+        #expect(table.waiterCount(of: id) == 0)
+        await gate.open()
+        #expect(await holder == nil)
+        #expect(await hold(table, gate) == nil)
+        #expect(table.count == 0)
+    }
+
+    @Test("a cancelled waiter leaves the line, before and after it entered it")
+    func cancellation() async {
+        let table = LeaseTable(timeout: .seconds(60))
+        let gate = Gate()
+        async let holder = hold(table, gate)
+        await hold(until: gate, table)
+        let waiting = Task { await hold(table, gate) }
+        await waitForWaiters(1, table)
+        waiting.cancel()
+        #expect(await waiting.value == .unavailable)
+        let late = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return await hold(table, gate)
+        }
+        late.cancel()
+        #expect(await late.value == .unavailable)
+        #expect(table.waiterCount(of: id) == 0)
+        await gate.open()
+        #expect(await holder == nil)
+        #expect(table.count == 0)
+    }
+
+    @Test("a lease that may not disturb anybody is had only when nobody has it")
+    func ifFree() async throws {
+        let table = LeaseTable(timeout: .seconds(60))
+        let gate = Gate()
+        let source = ScriptedSource([])
+        async let holder = hold(table, gate, interrupter: source.interrupter)
+        await hold(until: gate, table)
+        let missed = try await table.withLeaseIfFree(on: id) { () async throws(UploadError) -> Int in 1 }
+        #expect(missed == nil)
+        #expect(source.interruptions == 0)
+        await gate.open()
+        #expect(await holder == nil)
+        let had = try await table.withLeaseIfFree(on: id) { () async throws(UploadError) -> Int in 1 }
+        #expect(had == 1)
+        #expect(table.count == 0)
+    }
+
+    @Test("at shutdown the writer ends, waiting and later writers are turned away, readers are still served")
+    func shutdown() async {
+        let table = LeaseTable(timeout: .seconds(60))
+        let reason = Mutex<SourceFailure?>(nil)
+        let gate = Gate()
+        let interrupter = SourceInterrupter { failure in reason.withLock { $0 = $0 ?? failure } }
+        async let holder = hold(table, gate, interrupter: interrupter)
+        await hold(until: gate, table)
+        async let reader = hold(table, gate)
+        await waitForWaiters(1, table)
+        async let writer = hold(table, gate, interrupter: SourceInterrupter { _ in })
+        await waitForWaiters(2, table)
+        table.interruptAll()
+        #expect(await writer == .unavailable)
+        #expect(await hold(table, gate, interrupter: interrupter) == .unavailable)
+        #expect(table.waiterCount(of: id) == 1)
+        await gate.open()
+        #expect(await holder == nil)
+        #expect(await reader == nil)
+        // The reader came first and had interrupted it as a newer request does.
+        #expect(reason.withLock { $0 } == .interrupted)
+        #expect(await hold(table, gate, interrupter: interrupter) == .unavailable)
+        #expect(await hold(table, gate) == nil)
+    }
+}

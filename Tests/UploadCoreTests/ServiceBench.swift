@@ -1,0 +1,106 @@
+import Bytes
+import Foundation
+import SluiceTesting
+import Testing
+
+@testable import UploadCore
+
+/// An upload service over adapters in memory that can be made to fail.
+struct ServiceBench {
+    let clock = ManualClock()
+    let fuse = Fuse()
+    let state: FaultyState
+    let storage: FaultyStorage
+    let observer = RecordingObserver()
+    let limits: UploadLimits
+    let service: UploadService
+
+    init(limits: UploadLimits = UploadLimits(maximumBytes: 1000, lifetime: 3600)) {
+        self.limits = limits
+        state = FaultyState(InMemoryState(), fuse: fuse)
+        storage = FaultyStorage(InMemoryStorage(), fuse: fuse)
+        service = UploadService(state: state, storage: storage, clock: clock, limits: limits, observer: observer)
+    }
+
+    /// What a new process makes of what the old one left.
+    func restarted() -> UploadService {
+        fuse.replace()
+        return UploadService(state: state, storage: storage, clock: clock, limits: limits, observer: observer)
+    }
+
+    func grant(
+        _ id: String = "key_1",
+        dialect: String? = nil,
+        maximumBytes: Int64? = nil,
+        contentTypes: [String] = [],
+        isOneTime: Bool = false,
+        metadata: [String: String] = [:]
+    ) -> Grant {
+        Grant(
+            id: id,
+            subject: "alice",
+            dialect: dialect,
+            maximumBytes: maximumBytes,
+            contentTypes: contentTypes,
+            expiresAt: clock.now.addingTimeInterval(600),
+            isOneTime: isOneTime,
+            metadata: metadata
+        )
+    }
+
+    /// A new upload of `length` bytes with its first ones.
+    func upload(_ length: Int64, holding bytes: [UInt8] = []) async throws -> UploadID {
+        let upload = try await service.create(NewUpload(dialect: "tus", length: length), under: grant())
+        if !bytes.isEmpty { _ = try await append(bytes, to: upload.id, at: 0) }
+        return upload.id
+    }
+
+    @discardableResult
+    func append(_ bytes: [UInt8], to id: UploadID, at offset: Int64) async throws(UploadError) -> Upload {
+        try await service.append(
+            to: id,
+            at: offset,
+            contentLength: Int64(bytes.count),
+            expecting: nil,
+            from: ArraySource(bytes)
+        )
+    }
+
+    func append(_ source: ScriptedSource, to id: UploadID, at offset: Int64) async throws(UploadError) -> Upload {
+        try await service.append(to: id, at: offset, contentLength: source.remaining, expecting: nil, from: source)
+    }
+
+    func contents(of id: UploadID) async throws -> [UInt8] {
+        try await BlobStorageContract.contents(of: id, in: storage)
+    }
+}
+
+/// The code of what `body` throws; `nil` if it throws nothing.
+func code<Value>(_ body: () async throws -> Value) async -> UploadError.Code? {
+    do {
+        _ = try await body()
+        return nil
+    } catch let error as UploadError {
+        return error.code
+    } catch {
+        Issue.record(error)
+        return nil
+    }
+}
+
+/// A door that opens once.
+actor Gate {
+    private var isOpen = false
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+
+    func open() {
+        isOpen = true
+        for waiter in waiting { waiter.resume() }
+        waiting = []
+    }
+
+    func pass() async {
+        if isOpen { return }
+        await withCheckedContinuation { waiting.append($0) }
+    }
+}

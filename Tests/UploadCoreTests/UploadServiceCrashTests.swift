@@ -1,0 +1,135 @@
+import Bytes
+import Foundation
+import SluiceTesting
+import Testing
+
+@testable import UploadCore
+
+@Suite("Crashes")
+struct UploadServiceCrashTests {
+    private static let bytes = [UInt8](1...10)
+
+    /// What a client knows after its requests, as far as they were answered.
+    private struct Knowledge {
+        var id: UploadID?
+        var acknowledged: Int64 = 0
+        var isComplete = false
+        var askedToTerminate = false
+        var isFinished = false
+    }
+
+    /// Creates, appends twice and, if wanted, terminates, until an answer is an error.
+    private func client(_ bench: ServiceBench, terminating: Bool) async -> Knowledge {
+        var known = Knowledge()
+        do throws(UploadError) {
+            let grant = bench.grant("once", isOneTime: true)
+            let id = try await bench.service.create(NewUpload(dialect: "tus", length: 10), under: grant).id
+            known.id = id
+            known.acknowledged = try await bench.append(Array(Self.bytes[..<4]), to: id, at: 0).offset
+            let upload = try await bench.append(Array(Self.bytes[4...]), to: id, at: 4)
+            known.acknowledged = upload.offset
+            known.isComplete = upload.state == .completed
+            if terminating {
+                known.askedToTerminate = true
+                try await bench.service.terminate(id)
+            }
+            known.isFinished = true
+        } catch {
+            // The process died: nothing more is asked.
+        }
+        return known
+    }
+
+    @Test("wherever the process dies, no acknowledged byte is lost and nothing is left over", arguments: [false, true])
+    func everyPoint(terminating: Bool) async throws {
+        var point = 0
+        while true {
+            let bench = ServiceBench(limits: UploadLimits(lifetime: 24 * 3600))
+            bench.fuse.burn(afterCalls: point)
+            let known = await client(bench, terminating: terminating)
+            let service = bench.restarted()
+            bench.clock.advance(by: 3601)
+            let report = await service.sweep()
+            #expect(report.failures == 0, "died after \(point) calls")
+
+            let uploads = try await service.list(UploadQuery())
+            let alive = uploads.filter { $0.state == .open || $0.state == .completed }
+            #expect(Set(alive.map(\.id)) == Set(try await bench.storage.list(after: nil, limit: 10)), "\(point)")
+            if let id = known.id {
+                let upload = try #require(uploads.first { $0.id == id })
+                if known.askedToTerminate, upload.state == .terminated {
+                    #expect(try await bench.storage.list(after: nil, limit: 10) == [])
+                } else {
+                    try await resume(id, service, bench, known)
+                }
+            } else {
+                #expect(uploads.count <= 1)
+            }
+            if known.isFinished { break }
+            point += 1
+        }
+        #expect(point > 8)
+    }
+
+    private func resume(_ id: UploadID, _ service: UploadService, _ bench: ServiceBench, _ known: Knowledge)
+        async throws
+    {
+        let upload = try await service.status(of: id)
+        #expect(upload.offset >= known.acknowledged)
+        if known.isComplete { #expect(upload.state == .completed) }
+        if upload.state == .open {
+            let rest = Array(Self.bytes[Int(upload.offset)...])
+            let source = ArraySource(rest)
+            let end = try await service.append(
+                to: id,
+                at: upload.offset,
+                contentLength: nil,
+                expecting: nil,
+                from: source
+            )
+            #expect(end.state == .completed)
+        }
+        #expect(try await bench.contents(of: id) == Self.bytes)
+        #expect(try await service.media(id).size == 10)
+    }
+
+    @Test(
+        "an upload with all its bytes but without completion is completed by whoever looks",
+        arguments: ["status", "append", "wrong append", "sweep", "late sweep"]
+    )
+    func unrecordedCompletion(healer: String) async throws {
+        let bench = ServiceBench()
+        let id = try await bench.upload(3)
+        bench.state.plan.fail(.complete)
+        #expect(await code { try await bench.append([1, 2, 3], to: id, at: 0) } == .storageFailure)
+        #expect(try await bench.service.inspect(id).state == .open)
+        switch healer {
+        case "status":
+            #expect(try await bench.service.status(of: id).state == .completed)
+        case "append":
+            #expect(try await bench.append([], to: id, at: 3).state == .completed)
+        case "wrong append":
+            let result = await code { try await bench.append([1], to: id, at: 0) }
+            #expect(result == .offsetMismatch(expected: 3))
+        default:
+            // It must be completed, not expired, also when its time is over.
+            if healer == "late sweep" { bench.clock.advance(by: 7200) }
+            var expected = SweepReport()
+            expected.completed = 1
+            #expect(await bench.service.sweep() == expected)
+        }
+        #expect(try await bench.service.inspect(id).state == .completed)
+        #expect(try await bench.contents(of: id) == [1, 2, 3])
+        #expect(bench.observer.story == ["created", "appended 3", "failed", "completed"])
+    }
+
+    @Test("a failed synchronisation keeps the upload from being complete, and is tried again")
+    func synchronizeFails() async throws {
+        let bench = ServiceBench()
+        let id = try await bench.upload(3)
+        bench.storage.plan.fail(.synchronize)
+        #expect(await code { try await bench.append([1, 2, 3], to: id, at: 0) } == .storageFailure)
+        #expect(await code { try await bench.service.media(id) } == .notFound)
+        #expect(try await bench.service.status(of: id).state == .completed)
+    }
+}
