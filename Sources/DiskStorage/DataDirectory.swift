@@ -1,0 +1,122 @@
+internal import Bytes
+internal import CSystem
+internal import Foundation
+internal import UploadCore
+
+#if canImport(Glibc)
+internal import Glibc
+#endif
+
+/// The directory that holds everything Sluice keeps, and the only maker of paths in it.
+///
+/// ```
+/// <root>/                 0700
+///   lock                  held with flock(2) while a process serves; its text is that process's id
+///   state.sqlite          see SQLiteState
+///   blobs/<xy>/<id>       the bytes of an upload; xy are the last two characters of the id, which are random;
+///                         made with its first blob
+///   blobs/<xy>/<id>.unverified   its text is the length before bytes whose digest is not verified yet
+/// ```
+package struct DataDirectory: Sendable {
+    /// As it was given.
+    package let root: String
+    /// The lock lives as long as this descriptor.
+    private let lock: OpenFile
+
+    /// Makes what is missing, and locks the directory against a second process.
+    ///
+    /// - Throws: `.inUse` when another process serves from it.
+    package init(at root: String) throws(DataDirectoryError) {
+        self.root = root
+        do throws(SystemCallError) {
+            try Self.makeRoot(root)
+        } catch {
+            throw .unusable(directory: root, reason: "\(error)")
+        }
+        self.lock = try Self.takeLock(in: root)
+        do throws(SystemCallError) {
+            if try Paths.makeDirectory(blobsPath) { try Paths.synchronizeDirectory(root) }
+        } catch {
+            throw .unusable(directory: root, reason: "\(error)")
+        }
+    }
+
+    // MARK: Paths
+
+    /// Where the database is; also for commands that look into it while a server runs.
+    package static func statePath(in root: String) -> String { root + "/state.sqlite" }
+
+    package var statePath: String { Self.statePath(in: root) }
+
+    func blobPath(_ id: UploadID) -> String { shardPath(Self.shard(of: id)) + "/" + id.text }
+
+    func markerPath(_ id: UploadID) -> String { blobPath(id) + ".unverified" }
+
+    func shardPath(_ shard: String) -> String { blobsPath + "/" + shard }
+
+    var probePath: String { root + "/probe" }
+
+    static func shard(of id: UploadID) -> String { String(id.text.suffix(2)) }
+
+    /// The shards that hold blobs, or have held some, sorted.
+    func shards() throws(SystemCallError) -> [String] {
+        try Paths.entries(of: blobsPath).filter { $0.utf8.count == 2 }.sorted()
+    }
+
+    /// Makes the directory of a shard when its first blob comes; at most 1024 of them.
+    func makeShard(_ shard: String) throws(SystemCallError) {
+        if try Paths.makeDirectory(shardPath(shard)) { try Paths.synchronizeDirectory(blobsPath) }
+    }
+
+    private var blobsPath: String { root + "/blobs" }
+
+    // MARK: Making
+
+    private static func makeRoot(_ root: String) throws(SystemCallError) {
+        guard !root.isEmpty else { throw SystemCallError("mkdir", errno: ENOENT) }
+        let parent = URL(fileURLWithPath: root).deletingLastPathComponent().path
+        if access(parent, F_OK) != 0 {
+            // What goes wrong here is told by the call below, with its errno.
+            try? FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+        }
+        if try Paths.makeDirectory(root) { try Paths.synchronizeDirectory(parent) }
+        _ = try OpenFile.open(root, O_RDONLY | O_DIRECTORY)
+        _ = try SystemCallError.check("access") { access(root, R_OK | W_OK | X_OK) }
+    }
+
+    private static func takeLock(in root: String) throws(DataDirectoryError) -> OpenFile {
+        let path = root + "/lock"
+        do throws(SystemCallError) {
+            let file = try OpenFile.open(path, O_RDWR | O_CREAT)
+            _ = try SystemCallError.check("flock") { csys_lock(file.descriptor) }
+            try file.truncate(to: 0)
+            let (_, failure) = file.write(Array("\(getpid())\n".utf8), at: 0)
+            // The text is for people only; a full disk must not keep the server from starting and making room.
+            if let failure, failure.number != ENOSPC, failure.number != EDQUOT { throw failure }
+            return file
+        } catch {
+            guard error.call == "flock", error.number == EWOULDBLOCK else {
+                throw .unusable(directory: root, reason: "lock: \(error)")
+            }
+            let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+            throw .inUse(directory: root, process: Int32(text.trimmingCharacters(in: .whitespacesAndNewlines)))
+        }
+    }
+}
+
+/// Why a data directory can not be used; for the operator, so it names the directory.
+package enum DataDirectoryError: Error, Equatable, CustomStringConvertible {
+    /// Another process serves from it.
+    case inUse(directory: String, process: Int32?)
+    case unusable(directory: String, reason: String)
+
+    package var description: String {
+        switch self {
+        case .inUse(let directory, let process):
+            let owner = process.map { "process \($0)" } ?? "another process"
+            return "The data directory \(directory) is in use by \(owner). Stop it, or choose another directory."
+        case .unusable(let directory, let reason):
+            return "The data directory \(directory) can not be used: \(reason)."
+        }
+    }
+}

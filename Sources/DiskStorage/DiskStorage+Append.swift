@@ -1,0 +1,233 @@
+package import Bytes
+internal import CSystem
+internal import Digests
+internal import Transport
+package import UploadCore
+
+#if canImport(Glibc)
+internal import Glibc
+#endif
+
+extension DiskStorage {
+    /// Bytes that are handed over at once; at most two such pieces are held for one append.
+    private static let pieceSize = 256 * 1024
+    /// After so many bytes the kernel is asked to begin writing them, so that the sync at the end is short.
+    private static let writebackSize: Int64 = 8 << 20
+
+    package func append(
+        to id: UploadID,
+        at offset: Int64,
+        from source: any ByteSource,
+        limit: Int64,
+        expecting digest: ExpectedDigest?
+    ) async -> AppendReport {
+        let file: OpenFile
+        do throws(UploadError) {
+            file = try await openForAppending(id, at: offset)
+        } catch {
+            return AppendReport(stored: 0, end: .failed(error))
+        }
+        guard let digest else {
+            let outcome =
+                source.supportsTransfer
+                ? await source.transfer(to: file.descriptor, at: offset, limit: limit)
+                : await copy(from: source, to: file, at: offset, limit: limit, digest: nil)
+            return await pool.run { [self] in keep(outcome, of: id, file, base: offset) }
+        }
+        if let remaining = source.remaining, remaining <= min(limit, Int64(Self.pieceSize)) {
+            return await appendGathered(id, file, at: offset, from: source, digest)
+        }
+        return await appendMarked(id, file, at: offset, from: source, limit: limit, digest)
+    }
+
+    private func openForAppending(_ id: UploadID, at offset: Int64) async throws(UploadError) -> OpenFile {
+        let (file, length) = try await onBlob { storage throws(SystemCallError) in
+            let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
+            return (file, try storage.healedLength(of: id, file))
+        }
+        guard length == offset else {
+            throw UploadError(.offsetMismatch(expected: length), "The blob has \(length) bytes.")
+        }
+        return file
+    }
+
+    /// Pulls pieces and writes them; one is written while the next one is pulled.
+    private func copy(
+        from source: any ByteSource,
+        to file: OpenFile,
+        at offset: Int64,
+        limit: Int64,
+        digest: RunningDigest?
+    ) async -> TransferOutcome {
+        var moved: Int64 = 0
+        var next = await pull(from: source, limit: limit)
+        while case .piece(let piece) = next {
+            let position = offset + moved
+            async let writing = pool.run { [self] in write(piece, to: file, at: position, digest) }
+            next = await pull(from: source, limit: limit - moved - Int64(piece.count))
+            let (count, failure) = await writing
+            moved += Int64(count)
+            if let failure { return TransferOutcome(moved: moved, end: .fileFailed(errno: failure.number)) }
+        }
+        guard case .end(let end) = next else { return TransferOutcome(moved: moved, end: .endOfSource) }
+        return TransferOutcome(moved: moved, end: end)
+    }
+
+    private enum Pulled {
+        case piece([UInt8])
+        case end(TransferOutcome.End)
+    }
+
+    private func pull(from source: any ByteSource, limit: Int64) async -> Pulled {
+        guard limit > 0 else { return .end(.limitReached) }
+        do throws(SourceFailure) {
+            guard let piece = try await source.next(maximum: Int(min(limit, Int64(Self.pieceSize)))) else {
+                return .end(.endOfSource)
+            }
+            return .piece(piece)
+        } catch {
+            return .end(.sourceFailed(error))
+        }
+    }
+
+    // MARK: Steps, on the pool
+
+    private func write(
+        _ piece: [UInt8],
+        to file: OpenFile,
+        at position: Int64,
+        _ digest: RunningDigest?
+    ) -> (count: Int, failure: SystemCallError?) {
+        digest?.update(piece)
+        let result = file.write(piece, at: position)
+        let end = position + Int64(result.count)
+        if durability == .acknowledged, end / Self.writebackSize > position / Self.writebackSize {
+            let start = (end / Self.writebackSize - 1) * Self.writebackSize
+            // A hint; the sync at the end is what counts, and reports what goes wrong.
+            _ = csys_start_writeback(file.descriptor, start, Self.writebackSize)
+        }
+        return result
+    }
+
+    /// Keeps what came, whatever ended it: cuts the file to exactly that, and makes it durable.
+    private func keep(_ outcome: TransferOutcome, of id: UploadID, _ file: OpenFile, base: Int64) -> AppendReport {
+        do throws(SystemCallError) {
+            let size = try file.size()
+            let length = min(size, base + outcome.moved)
+            if size > length {
+                try file.truncate(to: length)
+                if durability != .none { try file.synchronizeAll() }
+            }
+            if durability == .acknowledged { try synchronize(id, file, length: length) }
+            return AppendReport(stored: length - base, end: AppendReport.End(outcome.end))
+        } catch {
+            // After a failed sync nobody knows which bytes are on the disk, and a second sync would hide that
+            // (fsync(2), "EIO"): go back to what was durable before.
+            durable.forget(id)
+            try? file.truncate(to: base)
+            return AppendReport(stored: 0, end: .failed(UploadError(error)))
+        }
+    }
+}
+
+// MARK: - With a digest
+
+extension DiskStorage {
+    /// A small body is verified before any of it is written.
+    private func appendGathered(
+        _ id: UploadID,
+        _ file: OpenFile,
+        at offset: Int64,
+        from source: any ByteSource,
+        _ digest: ExpectedDigest
+    ) async -> AppendReport {
+        let bytes: [UInt8]
+        do throws(SourceFailure) {
+            bytes = try await source.collect(limit: Self.pieceSize)
+        } catch {
+            return AppendReport(stored: 0, end: .sourceFailed(error))
+        }
+        return await pool.run { [self] in
+            guard constantTimeEquals(Digest.hash(bytes, digest.algorithm), digest.value) else {
+                return AppendReport(stored: 0, end: .failed(Self.mismatch))
+            }
+            let (count, failure) = file.write(bytes, at: offset)
+            guard let failure else {
+                return keep(
+                    TransferOutcome(moved: Int64(count), end: .endOfSource),
+                    of: id,
+                    file,
+                    base: offset
+                )
+            }
+            // A part of a verified body is not what was verified.
+            return keep(
+                TransferOutcome(moved: 0, end: .fileFailed(errno: failure.number)),
+                of: id,
+                file,
+                base: offset
+            )
+        }
+    }
+
+    /// A large body is written behind a marker that takes it back after a crash.
+    private func appendMarked(
+        _ id: UploadID,
+        _ file: OpenFile,
+        at offset: Int64,
+        from source: any ByteSource,
+        limit: Int64,
+        _ digest: ExpectedDigest
+    ) async -> AppendReport {
+        do throws(UploadError) {
+            try await onPool { storage throws(SystemCallError) in try storage.marker(of: id).place(base: offset) }
+        } catch {
+            return AppendReport(stored: 0, end: .failed(error))
+        }
+        let running = RunningDigest(digest.algorithm)
+        let outcome = await copy(from: source, to: file, at: offset, limit: limit, digest: running)
+        return await pool.run { [self] in
+            var report: AppendReport
+            switch outcome.end {
+            case .endOfSource, .limitReached:
+                if constantTimeEquals(running.finish(), digest.value) {
+                    report = keep(outcome, of: id, file, base: offset)
+                } else {
+                    report = AppendReport(stored: 0, end: .failed(Self.mismatch))
+                }
+            case .sourceFailed, .fileFailed:
+                report = AppendReport(stored: 0, end: AppendReport.End(outcome.end))
+            }
+            do throws(SystemCallError) {
+                if report.stored > 0 {
+                    try marker(of: id).remove()
+                } else {
+                    try marker(of: id).heal(file)
+                    durable.forget(id)
+                }
+            } catch {
+                // The marker stays and the next one who asks takes the bytes back.
+                durable.forget(id)
+                report = AppendReport(stored: 0, end: .failed(UploadError(error)))
+            }
+            return report
+        }
+    }
+
+    private static let mismatch = UploadError(
+        .checksumMismatch,
+        "The bytes do not have the announced checksum; send them again from the same offset."
+    )
+}
+
+extension AppendReport.End {
+    init(_ end: TransferOutcome.End) {
+        self =
+            switch end {
+            case .endOfSource: .endOfSource
+            case .limitReached: .limitReached
+            case .sourceFailed(let failure): .sourceFailed(failure)
+            case .fileFailed(let number): .failed(UploadError(SystemCallError("write", errno: number)))
+            }
+    }
+}

@@ -1,0 +1,113 @@
+internal import Bytes
+internal import CSystem
+
+#if canImport(Glibc)
+internal import Glibc
+#endif
+
+/// The system calls that the storage needs, with interrupted calls repeated and `errno` thrown.
+extension OpenFile {
+    static func open(_ path: String, _ flags: Int32, mode: UInt32 = 0o600) throws(SystemCallError) -> OpenFile {
+        OpenFile(owning: try SystemCallError.check("open") { csys_open(path, flags, mode) })
+    }
+
+    /// Bytes.
+    func size() throws(SystemCallError) -> Int64 {
+        var status = stat()
+        _ = try SystemCallError.check("fstat") { fstat(descriptor, &status) }
+        return Int64(status.st_size)
+    }
+
+    /// Writes all of `bytes` at `offset`.
+    ///
+    /// - Returns: How many bytes are written, and why not all of them.
+    func write(_ bytes: [UInt8], at offset: Int64) -> (count: Int, failure: SystemCallError?) {
+        bytes.withUnsafeBytes { buffer in
+            var written = 0
+            while written < buffer.count {
+                let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
+                do throws(SystemCallError) {
+                    let count = try SystemCallError.check("pwrite") {
+                        pwrite(descriptor, rest.baseAddress, rest.count, off_t(offset) + off_t(written))
+                    }
+                    // Zero for a non-empty write says nothing about why; take it for a full disk rather than spin.
+                    if count == 0 { return (written, SystemCallError("pwrite", errno: ENOSPC)) }
+                    written += count
+                } catch {
+                    return (written, error)
+                }
+            }
+            return (written, nil)
+        }
+    }
+
+    func truncate(to size: Int64) throws(SystemCallError) {
+        _ = try SystemCallError.check("ftruncate") { ftruncate(descriptor, off_t(size)) }
+    }
+
+    /// Forces the bytes, and the size, to stable storage.
+    func synchronizeData() throws(SystemCallError) {
+        _ = try SystemCallError.check("fdatasync") { fdatasync(descriptor) }
+    }
+
+    /// Forces everything, for a directory its entries, to stable storage.
+    func synchronizeAll() throws(SystemCallError) {
+        _ = try SystemCallError.check("fsync") { fsync(descriptor) }
+    }
+}
+
+/// Calls on paths. Every path comes from `DataDirectory`.
+enum Paths {
+    static func size(of path: String) throws(SystemCallError) -> Int64 {
+        var status = stat()
+        _ = try SystemCallError.check("stat") { stat(path, &status) }
+        return Int64(status.st_size)
+    }
+
+    /// Removes a file; one that is not there is no error.
+    static func remove(_ path: String) throws(SystemCallError) {
+        do throws(SystemCallError) {
+            _ = try SystemCallError.check("unlink") { unlink(path) }
+        } catch  where error.number == ENOENT {
+            return
+        }
+    }
+
+    /// Makes a directory for this user only; one that is there is no error.
+    ///
+    /// - Returns: Whether it was made now.
+    @discardableResult
+    static func makeDirectory(_ path: String) throws(SystemCallError) -> Bool {
+        do throws(SystemCallError) {
+            _ = try SystemCallError.check("mkdir") { mkdir(path, 0o700) }
+            return true
+        } catch  where error.number == EEXIST {
+            return false
+        }
+    }
+
+    /// Makes the names in a directory survive a crash.
+    static func synchronizeDirectory(_ path: String) throws(SystemCallError) {
+        try OpenFile.open(path, O_RDONLY | O_DIRECTORY).synchronizeAll()
+    }
+
+    /// The names in a directory, in no order.
+    static func entries(of path: String) throws(SystemCallError) -> [String] {
+        guard let directory = opendir(path) else { throw SystemCallError("opendir", errno: errno) }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(directory) else {
+                let number = errno
+                if number != 0 { throw SystemCallError("readdir", errno: number) }
+                return names
+            }
+            // `d_name` ends with a zero byte within its 256 bytes (readdir(3)).
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+package import Foundation
+internal import GRDB
+package import UploadCore
+
+extension SQLiteState {
+    package func insert(_ key: APIKey) async throws(UploadError) {
+        try await write { database in
+            do {
+                try database.run(
+                    """
+                    INSERT INTO api_key (id, name, scopes, created_at, expires_at, revoked_at, digest, is_preset)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                    """,
+                    [
+                        key.id, key.name, try JSONText(key.scopes.map(\.rawValue).sorted()),
+                        Milliseconds(key.createdAt),
+                        key.expiresAt.map(Milliseconds.init), key.revokedAt.map(Milliseconds.init), Data(key.digest),
+                        key.isPreset,
+                    ]
+                )
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+                throw UploadError(.invalidRequest, "There is a key with this id or secret already.", cause: error)
+            }
+        }
+    }
+
+    package func key(digest: [UInt8]) async throws(UploadError) -> APIKey? {
+        try await read { database in
+            try database.row("SELECT * FROM api_key WHERE digest = ?", [Data(digest)]).map(APIKey.init(row:))
+        }
+    }
+
+    package func keys() async throws(UploadError) -> [APIKey] {
+        try await read { database in
+            try database.rows("SELECT * FROM api_key ORDER BY created_at, id").map(APIKey.init(row:))
+        }
+    }
+
+    package func revokeKey(_ id: String, at now: Date) async throws(UploadError) -> Bool {
+        try await write { database in
+            try database.run(
+                "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL",
+                [Milliseconds(now), id]
+            )
+            return database.changesCount == 1
+        }
+    }
+}

@@ -1,0 +1,78 @@
+internal import Foundation
+internal import GRDB
+package import Transport
+package import UploadCore
+
+/// State in one SQLite file, in WAL mode with full synchronisation: what a call recorded survives a power cut.
+///
+/// Other processes may use the same file at the same time (`sluice keys`). All calls run on the blocking pool, and are not
+/// cancelled with the task that makes them: what was begun is recorded.
+package final class SQLiteState: StateStore {
+    private let database: DatabasePool
+    private let pool: BlockingPool
+
+    /// Opens the file, makes it if it is missing, and brings its schema up to date.
+    ///
+    /// - Parameters:
+    ///   - path: The database file; `-wal` and `-shm` files stand beside it while it is open.
+    ///   - pool: Where calls run; more than a handful of threads bring nothing, because writes are one at a time.
+    ///   - busyTimeout: How long a call waits while another process writes; longer is `.unavailable`.
+    package init(
+        path: String,
+        pool: BlockingPool,
+        busyTimeout: Duration = .seconds(5)
+    ) throws(SQLiteStateError) {
+        do {
+            try DatabaseFile.secure(path)
+            self.database = try DatabaseFile.open(path, busyTimeout: busyTimeout)
+        } catch let error as SQLiteStateError {
+            throw error
+        } catch {
+            throw SQLiteStateError(path: path, reason: "\(error)")
+        }
+        self.pool = pool
+    }
+
+    /// Moves everything into the main file and closes it; later calls fail.
+    package func close() {
+        try? database.close()
+    }
+
+    package func check() async throws(UploadError) {
+        _ = try await read { database in try Int.fetchOne(database, sql: "SELECT count(*) FROM api_key") }
+    }
+
+    // MARK: Running
+
+    func read<Value: Sendable>(
+        _ work: @escaping @Sendable (Database) throws -> Value
+    ) async throws(UploadError) -> Value {
+        try await pool.run { [database] () throws(UploadError) -> Value in
+            do { return try database.read(work) } catch { throw UploadError(database: error) }
+        }
+    }
+
+    /// Runs `work` in one transaction, which is durable when this returns and undone when it throws.
+    func write<Value: Sendable>(
+        _ work: @escaping @Sendable (Database) throws -> Value
+    ) async throws(UploadError) -> Value {
+        try await pool.run { [database] () throws(UploadError) -> Value in
+            do { return try database.write(work) } catch { throw UploadError(database: error) }
+        }
+    }
+}
+
+extension Database {
+    /// Runs a statement that is compiled once for each connection.
+    func run(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws {
+        try cachedStatement(sql: sql).execute(arguments: arguments)
+    }
+
+    func rows(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> [Row] {
+        try Row.fetchAll(cachedStatement(sql: sql), arguments: arguments)
+    }
+
+    func row(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> Row? {
+        try Row.fetchOne(cachedStatement(sql: sql), arguments: arguments)
+    }
+}

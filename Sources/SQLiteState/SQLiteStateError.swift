@@ -1,0 +1,36 @@
+internal import GRDB
+internal import UploadCore
+
+/// Why the database can not be opened; for the operator, so it names the file.
+package struct SQLiteStateError: Error, Equatable, CustomStringConvertible {
+    package let path: String
+    package let reason: String
+
+    package var description: String { "The database \(path) can not be opened: \(reason)" }
+}
+
+/// A record that this version can not read.
+struct UnreadableRecord: Error, CustomStringConvertible {
+    let table: String
+    let column: String
+
+    var description: String { "unreadable value in \(table).\(column)" }
+}
+
+extension UploadError {
+    /// What a failure of the database means; the details go into the log only.
+    init(database error: any Error) {
+        if let error = error as? UploadError {
+            self = error
+            return
+        }
+        switch (error as? DatabaseError)?.resultCode {
+        case .SQLITE_FULL:
+            self.init(.storageFull, "The storage has no room left; try again later.", cause: error)
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            self.init(.unavailable, "The database is in use; try again.", cause: error)
+        default:
+            self.init(.storageFailure, "The database failed; try again later.", cause: error)
+        }
+    }
+}

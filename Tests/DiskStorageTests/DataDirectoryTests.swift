@@ -1,0 +1,106 @@
+import Foundation
+import SluiceTesting
+import Testing
+import UploadCore
+
+@testable import DiskStorage
+
+@Suite("The data directory")
+struct DataDirectoryTests {
+    private func mode(_ path: String) throws -> Int {
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        return try #require(attributes[.posixPermissions] as? Int)
+    }
+
+    @Test("it is made with all that is above it, for this user only")
+    func make() throws {
+        let temporary = try TemporaryDirectory()
+        let root = temporary.path("a/b/data")
+        let directory = try DataDirectory(at: root)
+        #expect(try mode(root) == 0o700)
+        #expect(try mode(root + "/blobs") == 0o700)
+        #expect(try mode(root + "/lock") == 0o600)
+        #expect(directory.statePath == root + "/state.sqlite")
+        #expect(DataDirectory.statePath(in: root) == root + "/state.sqlite")
+    }
+
+    @Test("a path comes from the id alone, and its shard from the random end")
+    func paths() throws {
+        let temporary = try TemporaryDirectory()
+        let directory = try DataDirectory(at: temporary.path("data"))
+        let id = try #require(UploadID("01jxqfv2w8000000000000xyz7"))
+        #expect(directory.blobPath(id) == temporary.path("data/blobs/z7/01jxqfv2w8000000000000xyz7"))
+        #expect(directory.markerPath(id) == directory.blobPath(id) + ".unverified")
+        for text in [
+            "../../etc/passwd", "01jxqfv2w8000000000000xy/7", "01JXQFV2W8000000000000XYZ7", "", "..", "01jxqfv2w8",
+        ] {
+            #expect(UploadID(text) == nil)
+        }
+    }
+
+    @Test("a second one is told which directory and which process, and gets in when the first one has let go")
+    func lock() throws {
+        let temporary = try TemporaryDirectory()
+        let root = temporary.path("data")
+        var first: DataDirectory? = try DataDirectory(at: root)
+        #expect(first != nil)
+        let expected = DataDirectoryError.inUse(directory: root, process: ProcessInfo.processInfo.processIdentifier)
+        #expect(throws: expected) { try DataDirectory(at: root) }
+        #expect("\(expected)".contains(root))
+        #expect("\(expected)".contains("process \(ProcessInfo.processInfo.processIdentifier)"))
+        first = nil
+        _ = try DataDirectory(at: root)
+    }
+
+    @Test(
+        "another process can not lock it either",
+        .enabled(if: FileManager.default.fileExists(atPath: "/usr/bin/flock"))
+    )
+    func lockOfProcess() throws {
+        let temporary = try TemporaryDirectory()
+        let root = temporary.path("data")
+        func otherProcessLocks() throws -> Bool {
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
+            process.arguments = ["--nonblock", root + "/lock", "true"]
+            try process.run()
+            process.waitUntilExit()
+            return process.terminationStatus == 0
+        }
+        do {
+            let directory = try DataDirectory(at: root)
+            #expect(try !otherProcessLocks())
+            #expect(directory.root == root)
+        }
+        #expect(try otherProcessLocks())
+    }
+
+    @Test("what is there already is kept")
+    func reopen() async throws {
+        let temporary = try TemporaryDirectory()
+        let root = temporary.path("data")
+        let id: UploadID
+        do {
+            id = try await DiskBench(root: root).blob([1, 2, 3])
+        }
+        let bench = try DiskBench(root: root)
+        #expect(try await bench.contents(of: id) == [1, 2, 3])
+        #expect(try bench.directory.shards() == [DataDirectory.shard(of: id)])
+    }
+
+    @Test(
+        "a path that is a file, or in a file, or empty, is refused with its name",
+        arguments: ["file", "file/data", ""]
+    )
+    func unusable(name: String) throws {
+        let temporary = try TemporaryDirectory()
+        try Data("x".utf8).write(to: URL(fileURLWithPath: temporary.path("file")))
+        let root = name.isEmpty ? "" : temporary.path(name)
+        let error = #expect(throws: DataDirectoryError.self) { try DataDirectory(at: root) }
+        guard case .unusable(let directory, _) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(directory == root)
+    }
+}

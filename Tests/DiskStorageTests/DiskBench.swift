@@ -1,0 +1,73 @@
+import Bytes
+import Digests
+import Foundation
+import SluiceTesting
+import Testing
+import Transport
+import UploadCore
+
+@testable import DiskStorage
+
+/// A disk storage in a directory of its own.
+struct DiskBench {
+    let temporary: TemporaryDirectory?
+    let directory: DataDirectory
+    let storage: DiskStorage
+
+    init(durability: Durability = .acknowledged) throws {
+        let temporary = try TemporaryDirectory()
+        self.temporary = temporary
+        directory = try DataDirectory(at: temporary.path("data"))
+        storage = Self.storage(directory, durability)
+    }
+
+    /// On a directory that somebody else looks after.
+    init(root: String, durability: Durability = .acknowledged) throws {
+        temporary = nil
+        directory = try DataDirectory(at: root)
+        storage = Self.storage(directory, durability)
+    }
+
+    private static func storage(_ directory: DataDirectory, _ durability: Durability) -> DiskStorage {
+        DiskStorage(directory: directory, durability: durability, pool: BlockingPool(threads: 2, label: "test-disk"))
+    }
+
+    static func newID() -> UploadID { UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000)) }
+
+    /// A new blob that holds `bytes`.
+    func blob(_ bytes: [UInt8] = []) async throws -> UploadID {
+        let id = Self.newID()
+        try await storage.create(id)
+        let report = await storage.append(to: id, at: 0, from: ArraySource(bytes), limit: 1 << 40, expecting: nil)
+        #expect(report.stored == Int64(bytes.count))
+        return id
+    }
+
+    func contents(of id: UploadID) async throws -> [UInt8] {
+        try await BlobStorageContract.contents(of: id, in: storage)
+    }
+
+    /// The names of all files in the blob directories that are no blobs.
+    func markers() throws -> [String] {
+        try FileManager.default.subpathsOfDirectory(atPath: directory.root + "/blobs").filter { $0.contains(".") }
+    }
+
+    /// How many descriptors of this process are open on files below the directory.
+    func openDescriptors() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
+            let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")
+            return target?.hasPrefix(directory.root + "/blobs") ?? false
+        }.count
+    }
+}
+
+extension AppendReport.End {
+    /// The code of the failure, if it is one of the storage.
+    var code: UploadError.Code? {
+        if case .failed(let error) = self { error.code } else { nil }
+    }
+}
+
+func sha256(_ bytes: [UInt8]) -> ExpectedDigest {
+    ExpectedDigest(algorithm: .sha256, value: Digest.hash(bytes, .sha256))
+}

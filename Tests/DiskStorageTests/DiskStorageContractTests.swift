@@ -1,0 +1,16 @@
+import SluiceTesting
+import Testing
+import Transport
+import UploadCore
+
+@testable import DiskStorage
+
+@Suite("Disk storage meets the contract of blob storages")
+struct DiskStorageContractTests {
+    @Test("with every durability", arguments: BlobStorageContract.all, Durability.allCases)
+    func contract(_ contract: Contract<any BlobStorage>, durability: Durability) async throws {
+        let bench = try DiskBench(durability: durability)
+        try await contract.check(bench.storage)
+        #expect(try bench.markers() == [])
+    }
+}

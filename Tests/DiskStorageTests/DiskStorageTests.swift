@@ -1,0 +1,132 @@
+import Bytes
+import Foundation
+import SluiceTesting
+import Testing
+import Transport
+import UploadCore
+
+@testable import DiskStorage
+
+@Suite("Disk storage")
+struct DiskStorageTests {
+    @Test("blobs are for this user only")
+    func mode() async throws {
+        let bench = try DiskBench()
+        let id = try await bench.blob([1])
+        let attributes = try FileManager.default.attributesOfItem(atPath: bench.directory.blobPath(id))
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+    }
+
+    @Test("bytes beyond what a transfer says it moved are cut off")
+    func cut() async throws {
+        let bench = try DiskBench()
+        let id = try await bench.blob([1, 2])
+        let report = await bench.storage.append(
+            to: id,
+            at: 2,
+            from: Liar(writes: 100, tells: 40),
+            limit: 999,
+            expecting: nil
+        )
+        #expect(report.stored == 40)
+        #expect(report.end.code == .storageFull)
+        #expect(try await bench.storage.durableLength(of: id) == 42)
+        #expect(try await bench.contents(of: id).count == 42)
+    }
+
+    @Test("bytes that a transfer says it moved but that are not there are not counted")
+    func overstated() async throws {
+        let bench = try DiskBench()
+        let id = try await bench.blob([1, 2])
+        let report = await bench.storage.append(
+            to: id,
+            at: 2,
+            from: Liar(writes: 10, tells: 40),
+            limit: 999,
+            expecting: nil
+        )
+        #expect(report.stored == 10)
+        #expect(try await bench.storage.durableLength(of: id) == 12)
+    }
+
+    /// Moves some bytes and then tells that the disk is full.
+    private final class Liar: ByteSource {
+        let writes: Int
+        let tells: Int64
+
+        init(writes: Int, tells: Int64) {
+            self.writes = writes
+            self.tells = tells
+        }
+
+        var remaining: Int64? { nil }
+        var interrupter: SourceInterrupter { SourceInterrupter { _ in } }
+        var supportsTransfer: Bool { true }
+        func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? { nil }
+
+        func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome {
+            let bytes = [UInt8](repeating: 5, count: writes)
+            #expect(pwrite(descriptor, bytes, writes, off_t(offset)) == writes)
+            return TransferOutcome(moved: tells, end: .fileFailed(errno: ENOSPC))
+        }
+    }
+
+    @Test("no descriptor stays open, whatever happens")
+    func descriptors() async throws {
+        let bench = try DiskBench()
+        let id = try await bench.blob([1, 2, 3])
+        let bytes = BlobStorageContract.pattern(300_000)
+        for digest in [nil, sha256([0]), sha256(bytes)] {
+            for last in [ScriptedSource.Step.bytes([]), .fail(.disconnected)] {
+                let length = try await bench.storage.durableLength(of: id)
+                let source = ScriptedSource([.bytes(bytes), last])
+                _ = await bench.storage.append(to: id, at: length, from: source, limit: 1 << 30, expecting: digest)
+                _ = await bench.storage.append(to: id, at: 1, from: ArraySource([1]), limit: 1, expecting: digest)
+            }
+        }
+        try await bench.storage.synchronize(id)
+        _ = try await bench.storage.open(id)
+        _ = try await bench.storage.currentLength(of: id)
+        _ = try await bench.storage.list(after: nil, limit: 10)
+        #expect(try bench.openDescriptors() == 0)
+    }
+
+    @Test("an error says nothing about paths to the client, and names the call in the cause")
+    func messages() async throws {
+        let bench = try DiskBench()
+        let id = DiskBench.newID()
+        try Data().write(to: URL(fileURLWithPath: bench.directory.shardPath(DataDirectory.shard(of: id))))
+        do throws(UploadError) {
+            try await bench.storage.create(id)
+            Issue.record("a blob was made in a file")
+        } catch {
+            #expect(error.code == .storageFailure)
+            #expect(!error.message.contains("/"))
+            #expect(error.cause as? SystemCallError == SystemCallError("open", errno: ENOTDIR))
+        }
+    }
+
+    @Test(
+        "an errno becomes the error that a client can act on",
+        arguments: [(ENOSPC, .storageFull), (EDQUOT, .storageFull), (EIO, .storageFailure), (EACCES, .storageFailure)]
+            as [(Int32, UploadError.Code)]
+    )
+    func errors(number: Int32, code: UploadError.Code) {
+        #expect(UploadError(SystemCallError("pwrite", errno: number)).code == code)
+        #expect(UploadError(opening: SystemCallError("open", errno: number)).code == code)
+    }
+
+    @Test("lengths that are known to be durable are forgotten rather than kept without bound")
+    func durableLengths() {
+        let lengths = DurableLengths()
+        let first = DiskBench.newID()
+        lengths.note(first, length: 5)
+        #expect(lengths.covers(first, length: 5))
+        #expect(!lengths.covers(first, length: 4))
+        lengths.forget(first)
+        #expect(!lengths.covers(first, length: 5))
+        lengths.note(first, length: 5)
+        for _ in 0..<65_536 { lengths.note(DiskBench.newID(), length: 1) }
+        #expect(!lengths.covers(first, length: 5))
+    }
+}

@@ -1,0 +1,270 @@
+import Foundation
+import GRDB
+import SluiceTesting
+import Testing
+import Transport
+import UploadCore
+
+@testable import SQLiteState
+
+@Suite("SQLite state")
+struct SQLiteStateTests {
+    private let start = Date(timeIntervalSince1970: 1_750_000_000)
+
+    private func open(_ path: String, busyTimeout: Duration = .seconds(5)) throws -> SQLiteState {
+        try SQLiteState(path: path, pool: BlockingPool(threads: 3, label: "test-state"), busyTimeout: busyTimeout)
+    }
+
+    private func upload(_ seconds: TimeInterval = 0) -> Upload {
+        let created = start.addingTimeInterval(seconds)
+        return Upload(
+            id: UploadID.generate(at: created),
+            dialect: "tus",
+            subject: "alice",
+            principal: "key_1",
+            length: 5,
+            createdAt: created,
+            expiresAt: created.addingTimeInterval(60)
+        )
+    }
+
+    private func key(_ number: Int) -> APIKey {
+        APIKey(
+            id: "key_\(number)",
+            name: "key \(number)",
+            scopes: [.mint],
+            createdAt: start,
+            digest: Array("digest \(number)".utf8)
+        )
+    }
+
+    private func code<Value>(_ body: () async throws -> Value) async -> UploadError.Code? {
+        let error = await #expect(throws: UploadError.self) { _ = try await body() }
+        return error?.code
+    }
+
+    @Test("it meets the contract of state stores", arguments: StateStoreContract.all)
+    func contract(_ contract: Contract<any StateStore>) async throws {
+        let directory = try TemporaryDirectory()
+        let state = try open(directory.path("state.sqlite"))
+        try await contract.check(state)
+        state.close()
+    }
+
+    @Test("what was recorded is there after closing and opening again")
+    func reopen() async throws {
+        let directory = try TemporaryDirectory()
+        let upload = upload()
+        do {
+            let state = try open(directory.path("state.sqlite"))
+            try await state.insert(upload, consuming: nil)
+            try await state.insert(key(1))
+            state.close()
+            #expect(await code { try await state.upload(upload.id) } == .storageFailure)
+        }
+        let state = try open(directory.path("state.sqlite"))
+        #expect(try await state.upload(upload.id) == upload)
+        #expect(try await state.keys() == [key(1)])
+    }
+
+    @Test("its files are for this user only, also when they were not before")
+    func mode() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path("state.sqlite")
+        #expect(FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o644]))
+        let state = try open(path)
+        try await state.insert(key(1))
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+        #expect(names.sorted() == ["state.sqlite", "state.sqlite-shm", "state.sqlite-wal"])
+        for name in names {
+            let attributes = try FileManager.default.attributesOfItem(atPath: directory.path(name))
+            #expect(attributes[.posixPermissions] as? Int == 0o600, "\(name)")
+        }
+    }
+
+    @Test("it writes ahead, synchronises every transaction and keeps foreign keys")
+    func pragmas() async throws {
+        let directory = try TemporaryDirectory()
+        let state = try open(directory.path("state.sqlite"))
+        let values = try await state.write { database in
+            try ["journal_mode", "synchronous", "foreign_keys", "busy_timeout"].map {
+                try String.fetchOne(database, sql: "PRAGMA \($0)")
+            }
+        }
+        #expect(values == ["wal", "2", "1", "5000"])
+    }
+
+    @Test("two processes write at the same time, and each sees what the other recorded")
+    func twoProcesses() async throws {
+        let directory = try TemporaryDirectory()
+        let server = try open(directory.path("state.sqlite"))
+        let command = try open(directory.path("state.sqlite"))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<60 {
+                group.addTask { try await server.insert(upload(TimeInterval(number)), consuming: nil) }
+                group.addTask { try await command.insert(key(number)) }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await server.keys().count == 60)
+        #expect(try await command.uploads(UploadQuery(limit: 100)).count == 60)
+        #expect(try await command.revokeKey("key_7", at: start))
+        #expect(try await server.key(digest: key(7).digest)?.revokedAt == start)
+    }
+
+    @Test("many that open a new database at the same time all get the same one")
+    func openTogether() async throws {
+        for _ in 0..<5 {
+            let directory = try TemporaryDirectory()
+            let path = directory.path("state.sqlite")
+            let pool = BlockingPool(threads: 8, label: "test-open")
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<8 {
+                    group.addTask {
+                        let state = try await pool.run { () -> Result<SQLiteState, any Error> in
+                            Result { try open(path) }
+                        }.get()
+                        try await state.insert(key(number))
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await open(path).keys().count == 8)
+        }
+    }
+
+    @Test("while another process keeps writing for too long it is unavailable, and then it is not")
+    func busy() async throws {
+        let directory = try TemporaryDirectory()
+        let state = try open(directory.path("state.sqlite"), busyTimeout: .milliseconds(20))
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let other = try DatabaseQueue(path: directory.path("state.sqlite"), configuration: configuration)
+        try await other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        #expect(await code { try await state.insert(key(1)) } == .unavailable)
+        #expect(try await state.keys() == [])
+        try await other.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
+        try await state.insert(key(1))
+    }
+
+    @Test("a file that is no database is refused with its name")
+    func noDatabase() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path("state.sqlite")
+        try Data("this is a text that is no database, and long enough to tell".utf8).write(
+            to: URL(fileURLWithPath: path)
+        )
+        let error = #expect(throws: SQLiteStateError.self) { try open(path) }
+        #expect(error?.path == path)
+        #expect("\(try #require(error))".contains(path))
+    }
+
+    @Test("a directory that is not there is refused with its name")
+    func noDirectory() throws {
+        let directory = try TemporaryDirectory()
+        let error = #expect(throws: SQLiteStateError.self) { try open(directory.path("missing/state.sqlite")) }
+        #expect(error?.path == directory.path("missing/state.sqlite"))
+    }
+
+    @Test("a database of a newer version is not touched")
+    func newer() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path("state.sqlite")
+        let state = try open(path)
+        try await state.write { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('9999 the future')") }
+        state.close()
+        let error = #expect(throws: SQLiteStateError.self) { try open(path) }
+        #expect(error?.reason.contains("newer version") == true)
+    }
+
+    @Test("a record that can not be read is an error, not a crash")
+    func unreadable() async throws {
+        let directory = try TemporaryDirectory()
+        let state = try open(directory.path("state.sqlite"))
+        let upload = upload()
+        try await state.insert(upload, consuming: nil)
+        try await state.write { try $0.execute(sql: "UPDATE upload SET metadata = 'no json'") }
+        #expect(await code { try await state.upload(upload.id) } == .storageFailure)
+        try await state.write { try $0.execute(sql: "UPDATE upload SET id = 'no id'") }
+        #expect(await code { try await state.uploads(UploadQuery()) } == .storageFailure)
+    }
+
+    @Test("times keep their milliseconds, and extreme ones do not trap")
+    func milliseconds() {
+        for value in [0, 1, 999, 1_750_000_000_123, 253_402_300_799_999] as [Int64] {
+            let date = Date(timeIntervalSince1970: Double(value) / 1000)
+            #expect(Milliseconds(date).value == value)
+            #expect(Milliseconds(Milliseconds(date).date).value == value)
+        }
+        #expect(Milliseconds(.distantFuture).value > 0)
+        #expect(Milliseconds(Date(timeIntervalSince1970: .infinity)).value == 253_402_300_799_999)
+        #expect(Milliseconds(Date(timeIntervalSince1970: -5)).value == 0)
+    }
+
+    @Test("no statement walks through a whole table")
+    func plans() async throws {
+        let directory = try TemporaryDirectory()
+        let state = try open(directory.path("state.sqlite"))
+        let plans = try await state.read { database in
+            try [
+                """
+                SELECT * FROM upload INDEXED BY upload_by_subject WHERE state = 'open' AND subject = 'a' AND id < 'x'
+                ORDER BY id DESC LIMIT 5
+                """,
+                "SELECT * FROM upload WHERE state = 'open' AND id < 'x' ORDER BY id DESC LIMIT 5",
+                "SELECT * FROM upload INDEXED BY upload_by_subject WHERE subject = 'a' ORDER BY id DESC LIMIT 5",
+                "SELECT * FROM upload WHERE id < 'x' ORDER BY id DESC LIMIT 5",
+                """
+                SELECT id FROM upload INDEXED BY upload_open_by_expiry WHERE state = 'open' AND expires_at IS NOT NULL AND expires_at <= 5
+                ORDER BY expires_at LIMIT 5
+                """,
+                "DELETE FROM upload INDEXED BY upload_ended WHERE state IN ('terminated', 'expired') AND ended_at < 5",
+                "DELETE FROM used_grant WHERE expires_at < 5",
+                "SELECT id FROM upload WHERE id IN ('a', 'b') AND state IN ('open', 'completed')",
+                "SELECT * FROM api_key WHERE digest = x'00'",
+            ].map { sql in
+                try Row.fetchAll(database, sql: "EXPLAIN QUERY PLAN " + sql).map { row in "\(row["detail"] as String)" }
+                    .joined(separator: "; ")
+            }
+        }
+        for plan in plans {
+            #expect(plan.contains("SEARCH"))
+            #expect(!plan.contains("SCAN"))
+            #expect(!plan.contains("TEMP B-TREE"))
+        }
+    }
+
+    @Test(
+        "a full disk is told as such, nothing half is recorded, and it works again when there is room",
+        .enabled(
+            if: SmallFileSystem.isAvailable,
+            "this process may not mount a file system (it needs to be the superuser)"
+        )
+    )
+    func full() async throws {
+        let fileSystem = try SmallFileSystem(bytes: 1 << 20)
+        let state = try open(fileSystem.path + "/state.sqlite")
+        let ballast = URL(fileURLWithPath: fileSystem.path + "/ballast")
+        let values = ["note": String(repeating: "x", count: 20_000)]
+        var recorded = 0
+        var failure: UploadError.Code?
+        try Data(count: 400 << 10).write(to: ballast)
+        while failure == nil, recorded < 200 {
+            var upload = upload(TimeInterval(recorded))
+            upload.metadata.values = values
+            do throws(UploadError) {
+                try await state.insert(upload, consuming: nil)
+                recorded += 1
+            } catch {
+                failure = error.code
+            }
+        }
+        #expect(failure == .storageFull)
+        #expect(recorded > 0)
+        #expect(try await state.uploads(UploadQuery(limit: 500)).count == recorded)
+        try FileManager.default.removeItem(at: ballast)
+        try await state.insert(upload(1000), consuming: nil)
+        #expect(try await state.uploads(UploadQuery(limit: 500)).count == recorded + 1)
+        state.close()
+    }
+}
