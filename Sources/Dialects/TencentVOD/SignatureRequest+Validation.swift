@@ -1,0 +1,87 @@
+internal import Signing
+
+extension SignatureRequest {
+    /// Everything that is wrong with the values, in the order of the fields; empty if a signature can be made.
+    ///
+    /// - Parameters:
+    ///   - now: Unix seconds.
+    ///   - secretID: The id that will sign.
+    /// - Returns: At most two problems for each field.
+    func problems(at now: Int64, secretID: String) -> [FieldProblem] {
+        var problems: [FieldProblem] = []
+        func require(_ isRight: Bool, _ field: SignatureField, _ message: String? = nil) {
+            if !isRight { problems.append(field.problem(message)) }
+        }
+
+        require(self.secretID.map { $0 == secretID } ?? true, .secretId)
+        require((currentTimeStamp ?? 0) >= 0, .currentTimeStamp)
+        appendExpiryProblem(at: now, to: &problems)
+        require(random.map { UInt32(exactly: $0) != nil } ?? true, .random)
+        require(procedure.map { !$0.isEmpty } ?? true, .procedure)
+        require((-10...10).contains(taskPriority ?? 0), .taskPriority)
+        require(taskPriority == nil || procedure != nil, .taskPriority, Self.withoutProcedure)
+        require(["Finish", "Change", "None"].contains(taskNotifyMode ?? "Finish"), .taskNotifyMode)
+        require(taskNotifyMode == nil || procedure != nil, .taskNotifyMode, Self.withoutProcedure)
+        require(Self.has(sourceContext, atMost: 250), .sourceContext)
+        require((vodSubAppID ?? 0) >= 0, .vodSubAppId)
+        require(Self.has(sessionContext, atMost: 1000), .sessionContext)
+        require(storageRegion.map(Self.isRegion) ?? true, .storageRegion)
+        require((1...TencentUploadSignature.maximumLifetime).contains(expiresIn ?? 1), .expiresIn)
+        require(expiresIn == nil || expireTime == nil, .expiresIn, "must be left out where expireTime is given")
+        require(subject != "" && Self.has(subject, atMost: 250), .subject)
+        return problems
+    }
+
+    /// The two times to sign; of a request without problems.
+    func times(at now: Int64) -> (currentTimeStamp: Int64, expireTime: Int64) {
+        let start = currentTimeStamp ?? now
+        return (start, expireTime ?? start + (expiresIn ?? Self.defaultLifetime))
+    }
+
+    /// Finds what is wrong with the end of the signature.
+    ///
+    /// Times of the past are signed as they are asked for, which makes signatures repeatable. Those of the future must end
+    /// within 90 days from now as well, or they would be a way around the vendor's limit.
+    private func appendExpiryProblem(at now: Int64, to problems: inout [FieldProblem]) {
+        let longest = TencentUploadSignature.maximumLifetime
+        let latest = now + longest
+        let start = currentTimeStamp ?? now
+        let tooLate = "must let the signature end within 7776000 seconds (90 days) from now"
+        guard start < latest else {
+            problems.append(SignatureField.currentTimeStamp.problem(tooLate))
+            return
+        }
+        guard start >= 0 else { return }
+        if let expireTime {
+            if expireTime <= start || expireTime - start > longest {
+                problems.append(SignatureField.expireTime.problem())
+            } else if expireTime > latest {
+                problems.append(SignatureField.expireTime.problem(tooLate))
+            }
+        } else if let expiresIn {
+            if (1...longest).contains(expiresIn), start + expiresIn > latest {
+                problems.append(SignatureField.expiresIn.problem(tooLate))
+            }
+        } else if start + Self.defaultLifetime > latest {
+            problems.append(SignatureField.currentTimeStamp.problem(tooLate))
+        }
+    }
+
+    private static let withoutProcedure = "is allowed only together with procedure"
+
+    private static func has(_ text: String?, atMost limit: Int) -> Bool {
+        // A scalar has at least one byte of UTF-8.
+        text.map { $0.utf8.count <= limit || $0.unicodeScalars.count <= limit } ?? true
+    }
+
+    private static func isRegion(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
+                    true
+                default: false
+                }
+            }
+    }
+}

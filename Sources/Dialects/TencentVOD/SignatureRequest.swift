@@ -1,0 +1,142 @@
+internal import Foundation
+
+/// The body of a request for a signature: all parameters of a client upload signature, each of them optional.
+///
+/// Vendor: "Signature for Upload from Client" (documents 266/33922 and 266/9221); the limits of the two contexts are those
+/// of `ApplyUpload` in VOD API 3.0. Characters are counted as Unicode scalars.
+package struct SignatureRequest: Sendable, Equatable {
+    /// Only as a check: the secret id that signs.
+    package var secretID: String?
+    /// Unix seconds; now if not given.
+    package var currentTimeStamp: Int64?
+    /// Unix seconds, at most 7776000 after `currentTimeStamp`; in place of `expiresIn`.
+    package var expireTime: Int64?
+    /// 0 to 4294967295; if not given, another one for each signature.
+    package var random: Int64?
+    package var classID: Int64?
+    /// Not empty.
+    package var procedure: String?
+    /// -10 to 10; only with `procedure`.
+    package var taskPriority: Int64?
+    /// `Finish`, `Change` or `None`; only with `procedure`.
+    package var taskNotifyMode: String?
+    /// At most 250 characters; signed as it is.
+    package var sourceContext: String?
+    package var oneTimeValid: Bool?
+    /// Not negative.
+    package var vodSubAppID: Int64?
+    /// At most 1000 characters.
+    package var sessionContext: String?
+    /// Lower-case letters, digits and hyphens.
+    package var storageRegion: String?
+    /// Seconds from `currentTimeStamp` to `expireTime`, 1 to 7776000; `defaultLifetime` if neither is given.
+    package var expiresIn: Int64?
+    /// The app user who will upload, 1 to 250 characters; `TencentSignatureIssuer` says what becomes of it.
+    package var subject: String?
+
+    /// Seconds that a signature lasts if the request does not say: one day, as in the vendor's samples.
+    ///
+    /// The mobile SDKs show the first signature again when all bytes are there, and resume an upload within one day; a
+    /// shorter life would make long uploads fail at their end.
+    package static let defaultLifetime: Int64 = 86_400
+
+    /// A request that leaves everything to the defaults.
+    package init() {}
+
+    /// Reads the body of an HTTP request: a JSON object in UTF-8 (RFC 8259), or nothing, which stands for an empty object.
+    ///
+    /// - Throws: An error that names every field that is unknown, is there more than once, or has another JSON type. What
+    ///   the values may be is checked by `TencentSignatureIssuer`.
+    package init(json: [UInt8]) throws(InvalidSignatureRequest) {
+        guard !json.isEmpty else { return }
+        // JSONDecoder would also read UTF-16 and UTF-32, which have zero bytes.
+        guard !json.contains(0), String(validating: json, as: UTF8.self) != nil else {
+            throw InvalidSignatureRequest(message: "The body must be a JSON object in UTF-8.")
+        }
+        var problems: [FieldProblem] = []
+        do {
+            self = try JSONDecoder().decode(SignatureRequest.self, from: Data(json))
+        } catch let error as InvalidSignatureRequest {
+            problems = error.problems
+        } catch {
+            throw Self.notAnObject
+        }
+        guard let repeated = JSONNames.repeated(in: json) else { throw Self.notAnObject }
+        problems += repeated.map { FieldProblem(field: $0, message: "must be there only once") }
+        guard problems.isEmpty else { throw InvalidSignatureRequest(problems: problems) }
+    }
+
+    private static let notAnObject = InvalidSignatureRequest(message: "The body must be a JSON object, or empty.")
+}
+
+extension SignatureRequest: Decodable {
+    private struct Name: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+
+    /// Reads an object; `null` is the same as no field.
+    ///
+    /// - Throws: `InvalidSignatureRequest` with every field that is unknown or has another type; what the decoder throws
+    ///   where there is no object.
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Name.self)
+        var wrong: Set<SignatureField> = []
+        var unknown: [String] = []
+        for name in container.allKeys {
+            guard let field = SignatureField(rawValue: name.stringValue) else {
+                unknown.append(name.stringValue)
+                continue
+            }
+            do {
+                try read(field, from: container, at: name)
+            } catch {
+                wrong.insert(field)
+            }
+        }
+        guard wrong.isEmpty, unknown.isEmpty else {
+            throw InvalidSignatureRequest(
+                problems: SignatureField.allCases.filter(wrong.contains).map { $0.problem() }
+                    + unknown.sorted().map { FieldProblem(field: $0, message: "is not a field of this request") }
+            )
+        }
+    }
+
+    private mutating func read(
+        _ field: SignatureField,
+        from container: KeyedDecodingContainer<Name>,
+        at name: Name
+    ) throws {
+        func integer() throws -> Int64? { try container.decodeIfPresent(Int64.self, forKey: name) }
+        func text() throws -> String? { try container.decodeIfPresent(String.self, forKey: name) }
+        switch field {
+        case .secretId: secretID = try text()
+        case .currentTimeStamp: currentTimeStamp = try integer()
+        case .expireTime: expireTime = try integer()
+        case .random: random = try integer()
+        case .classId: classID = try integer()
+        case .procedure: procedure = try text()
+        case .taskPriority: taskPriority = try integer()
+        case .taskNotifyMode: taskNotifyMode = try text()
+        case .sourceContext: sourceContext = try text()
+        case .oneTimeValid:
+            do {
+                oneTimeValid = try container.decodeIfPresent(Bool.self, forKey: name)
+            } catch {
+                switch try integer() {
+                case 0: oneTimeValid = false
+                case 1: oneTimeValid = true
+                default: throw error
+                }
+            }
+        case .vodSubAppId: vodSubAppID = try integer()
+        case .sessionContext: sessionContext = try text()
+        case .storageRegion: storageRegion = try text()
+        case .expiresIn: expiresIn = try integer()
+        case .subject: subject = try text()
+        }
+    }
+}

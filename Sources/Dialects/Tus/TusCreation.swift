@@ -1,0 +1,107 @@
+internal import Bytes
+internal import Digests
+internal import HTTPWire
+internal import UploadCore
+
+/// tus 1.0.0, creation and creation-with-upload.
+extension TusHandler {
+    /// Creates an upload, and takes the body as its first bytes if it has the content type of a PATCH.
+    ///
+    /// A body of another content type is ignored: clients label an empty body as they like.
+    func create(_ request: Request) async throws(TusFailure) -> Response {
+        let fields = request.head.fields
+        let grant = try await TusFailure.wrapping { () async throws(UploadError) in try await grants(request.head) }
+        if fields.contains("Upload-Concat") { throw .refused(.extensionNotOffered("concatenation", "Upload-Concat")) }
+        if fields.contains("Upload-Defer-Length") {
+            throw .refused(.extensionNotOffered("creation-defer-length", "Upload-Defer-Length"))
+        }
+        let length = try TusFields.length(fields)
+        let metadata = try TusMetadata.parse(fields["Upload-Metadata"], maximumBytes: settings.maximumMetadataBytes)
+        let takesBody = TusFields.hasOffsetType(fields)
+        let digest = takesBody ? try TusChecksum.expected(by: fields) : nil
+        // All that can be known to fail is refused while nothing exists yet.
+        if takesBody {
+            if let announced = request.body.remaining, announced > length { throw .upload(.overlong(length)) }
+            if length == 0 { try await requireNothing(in: request.body, expecting: digest) }
+        }
+
+        let new = NewUpload(dialect: "tus", length: length, metadata: metadata)
+        var upload = try await TusFailure.wrapping { () async throws(UploadError) in
+            try await service.create(new, under: grant)
+        }
+        var closes = false
+        if takesBody, length > 0 {
+            (upload, closes) = try await takeFirstBytes(of: upload, from: request.body, expecting: digest)
+        }
+        var response = Response(201, ["Location": location(of: upload.id, for: request)])
+        if takesBody { response.fields.append("Upload-Offset", String(upload.offset)) }
+        addExpiry(of: upload, to: &response)
+        response.closesConnection = closes
+        return response
+    }
+
+    private func location(of id: UploadID, for request: Request) -> String {
+        var base = baseURL(request)
+        while base.hasSuffix("/") { base.removeLast() }
+        return base + "/" + locator.token(for: id)
+    }
+
+    /// Appends the body of a creation.
+    ///
+    /// If that breaks off in a way that leaves the upload usable, the answer is still 201: the client learns the URL and
+    /// how far it came, and goes on with PATCH, instead of starting again beside a remnant that it can not name. If the
+    /// body itself is wrong, nothing remains, and the creation failed as a whole.
+    ///
+    /// - Returns: The upload as it is now, and whether the connection is of no more use.
+    private func takeFirstBytes(
+        of upload: Upload,
+        from body: any RequestBody,
+        expecting digest: ExpectedDigest?
+    ) async throws(TusFailure) -> (Upload, closes: Bool) {
+        do throws(UploadError) {
+            let appended = try await service.append(
+                to: upload.id,
+                at: 0,
+                contentLength: body.remaining,
+                expecting: digest,
+                from: body
+            )
+            return (appended, false)
+        } catch {
+            let failure = TusFailure.upload(error)
+            guard TusErrors.leavesUploadUsable(error.code) else {
+                // Best effort: what is left behind expires.
+                try? await service.terminate(upload.id)
+                throw failure
+            }
+            do throws(UploadError) {
+                let current = try await service.status(of: upload.id)
+                return (current, TusErrors.response(to: failure, for: .post).closesConnection)
+            } catch {
+                throw failure
+            }
+        }
+    }
+
+    /// Makes sure that a body for an upload of no bytes is empty, and has the digest of nothing.
+    private func requireNothing(
+        in body: any RequestBody,
+        expecting digest: ExpectedDigest?
+    ) async throws(TusFailure) {
+        let first: [UInt8]?
+        do throws(SourceFailure) {
+            first = try await body.next(maximum: 1)
+        } catch {
+            throw .upload(UploadError(.disconnected, "The body did not come to its end.", cause: error))
+        }
+        if first != nil { throw .upload(.overlong(0)) }
+        guard let digest, Digest.hash([UInt8](), digest.algorithm) != digest.value else { return }
+        throw .upload(UploadError(.checksumMismatch, "The body does not have the digest in Upload-Checksum."))
+    }
+}
+
+extension UploadError {
+    fileprivate static func overlong(_ length: Int64) -> UploadError {
+        UploadError(.lengthExceeded(length: length), "The body is longer than Upload-Length (\(length) bytes).")
+    }
+}

@@ -1,0 +1,74 @@
+internal import Bytes
+internal import Digests
+internal import HTTPWire
+internal import UploadCore
+
+/// Request fields of tus 1.0.0.
+enum TusFields {
+    /// Whether the content is bytes of the upload.
+    ///
+    /// Parameters of the media type mean nothing and are let pass.
+    static func hasOffsetType(_ fields: HTTPFields) -> Bool {
+        fields["Content-Type"].flatMap { MediaType($0) }?.essence == "application/offset+octet-stream"
+    }
+
+    static func length(_ fields: HTTPFields) throws(TusFailure) -> Int64 {
+        guard let text = fields["Upload-Length"] else {
+            throw .refused(.invalidLength("Upload-Length is missing: send the size of the file in bytes."))
+        }
+        guard let length = number(text) else {
+            throw .refused(.invalidLength("Upload-Length must be a number of bytes: digits only, below 2^63."))
+        }
+        return length
+    }
+
+    static func offset(_ fields: HTTPFields) throws(TusFailure) -> Int64 {
+        guard let text = fields["Upload-Offset"] else {
+            throw .refused(.invalidOffset("Upload-Offset is missing: send the number of bytes that HEAD answers."))
+        }
+        guard let offset = number(text) else {
+            throw .refused(.invalidOffset("Upload-Offset must be a number of bytes: digits only, below 2^63."))
+        }
+        return offset
+    }
+
+    /// A non-negative integer in decimal digits; a sign, a space, a list of two or an overflow is none.
+    static func number(_ text: String) -> Int64? {
+        guard text.utf8.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }) else {
+            return nil
+        }
+        return Int64(text)
+    }
+}
+
+/// tus 1.0.0, checksum: the digest of the body of one request.
+enum TusChecksum {
+    /// `sha1` is mandatory; the others in the order in which they are recommended.
+    static let algorithms: [DigestAlgorithm] = [.sha256, .sha1, .crc32c, .md5]
+    static let offered = algorithms.map(\.rawValue)
+
+    /// What `Upload-Checksum` announces; `nil` without it.
+    static func expected(by fields: HTTPFields) throws(TusFailure) -> ExpectedDigest? {
+        guard let text = fields["Upload-Checksum"] else { return nil }
+        let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+        guard parts.count == 2, !parts[0].isEmpty, !parts[1].isEmpty else {
+            throw .refused(.invalidChecksum("Upload-Checksum must be an algorithm, one space and a digest in base64."))
+        }
+        guard let algorithm = algorithms.first(where: { $0.rawValue == parts[0] }) else {
+            throw .upload(
+                UploadError(
+                    .unsupportedChecksum(offered: offered),
+                    "Upload-Checksum names an algorithm that is not offered."
+                )
+            )
+        }
+        guard let value = Base64.decode(parts[1]), value.count == algorithm.byteCount else {
+            throw .refused(
+                .invalidChecksum(
+                    "The digest in Upload-Checksum must be \(algorithm.byteCount) bytes in padded base64."
+                )
+            )
+        }
+        return ExpectedDigest(algorithm: algorithm, value: value)
+    }
+}

@@ -1,0 +1,48 @@
+internal import Bytes
+internal import HTTPWire
+internal import UploadCore
+
+/// tus 1.0.0, `Upload-Metadata`: `key base64,key base64,…`.
+enum TusMetadata {
+    /// Checks the text and decodes what of it is UTF-8.
+    ///
+    /// An empty field is no metadata (tuspy always sends the field). Spaces around commas are let pass, as in any list
+    /// field; several fields count as one (RFC 9110 §5.3).
+    ///
+    /// - Throws: `.invalidMetadata`, naming the pair by its position, counted from 1. Its text is not repeated: it
+    ///   may be anything.
+    static func parse(_ field: String?, maximumBytes: Int) throws(TusFailure) -> UploadMetadata {
+        guard let raw = field?.trimmingWhitespace(), !raw.isEmpty else { return UploadMetadata() }
+        guard raw.utf8.count <= maximumBytes else {
+            throw .refused(.invalidMetadata("Upload-Metadata is longer than \(maximumBytes) bytes."))
+        }
+        var keys: Set<String> = []
+        var values: [String: String] = [:]
+        for (index, element) in raw.split(separator: ",", omittingEmptySubsequences: false).enumerated() {
+            let position = index + 1
+            let parts = element.trimmingWhitespace().split(separator: " ", omittingEmptySubsequences: false)
+            guard let first = parts.first, isKey(first) else {
+                throw invalid(position, "has no key: keys are not empty, are UTF-8 and hold neither space nor comma.")
+            }
+            guard parts.count <= 2 else {
+                throw invalid(position, "has more than one space: key and value are separated by exactly one.")
+            }
+            let key = String(first)
+            guard keys.insert(key).inserted else { throw invalid(position, "repeats the key of an earlier pair.") }
+            guard let decoded = parts.count == 2 ? Base64.decode(parts[1]) : [] else {
+                throw invalid(position, "has a value that is not padded base64.")
+            }
+            if let value = String(validating: decoded, as: UTF8.self) { values[key] = value }
+        }
+        return UploadMetadata(raw: raw, values: values)
+    }
+
+    /// The replacement character stands for bytes that are not UTF-8 and could not be echoed as they came.
+    private static func isKey(_ text: Substring) -> Bool {
+        !text.isEmpty && !text.unicodeScalars.contains { $0 == "\u{FFFD}" || $0.properties.isWhitespace }
+    }
+
+    private static func invalid(_ position: Int, _ problem: String) -> TusFailure {
+        .refused(.invalidMetadata("Pair \(position) of Upload-Metadata \(problem)"))
+    }
+}

@@ -1,0 +1,14 @@
+package import HTTPWire
+
+/// What of the dialect can be configured.
+package struct TusSettings: Sendable, Equatable {
+    /// Which web pages may upload.
+    package var cors: CORSPolicy
+    /// Longest `Upload-Metadata` that is taken, in bytes as sent; more answers 400.
+    package var maximumMetadataBytes: Int
+
+    package init(cors: CORSPolicy = CORSPolicy(), maximumMetadataBytes: Int = 8192) {
+        self.cors = cors
+        self.maximumMetadataBytes = maximumMetadataBytes
+    }
+}

@@ -1,0 +1,136 @@
+import HTTPWire
+import Testing
+
+@Suite("CORS policy")
+struct CORSPolicyTests {
+    private static func head(_ method: HTTPMethod, _ fields: HTTPFields) -> RequestHead {
+        RequestHead(
+            method: method,
+            target: RequestTarget(rawPath: "/", rawQuery: nil, authority: nil, segments: [""]),
+            fields: fields
+        )
+    }
+
+    @Test(
+        "origins are read as browsers write them",
+        arguments: [
+            ("https://app.example", "https://app.example"),
+            ("HTTPS://App.Example", "https://app.example"),
+            ("https://app.example:443", "https://app.example"),
+            ("http://app.example:80", "http://app.example"),
+            ("http://app.example:443", "http://app.example:443"),
+            ("http://localhost:3000", "http://localhost:3000"),
+            ("http://[::1]", "http://[::1]"),
+            ("http://[::1]:8080", "http://[::1]:8080"),
+            ("capacitor://localhost", "capacitor://localhost"),
+            ("null", "null"),
+        ]
+    )
+    func normalizes(text: String, origin: String) throws {
+        #expect(try CORSPolicy.Origins([text]) == .only([origin]))
+    }
+
+    @Test(
+        "what is no origin is refused by name",
+        arguments: [
+            "", "app.example", "https://", "://app.example", "https://app.example/", "https://app.example/path",
+            "https://user@app.example", "https://*.example", "https://app.example:", "https://app.example:99999",
+            "https://app.example:+1", "https://:80", "https://a.example, https://b.example", "https://bücher.example",
+            "https://app.example?x", "https://app.example#x",
+        ]
+    )
+    func refuses(text: String) {
+        let problem = #expect(throws: InvalidOrigin.self) { try CORSPolicy.Origins(["https://good.example", text]) }
+        #expect(problem?.text == text)
+        #expect(problem?.description.hasPrefix("'\(text)' is no origin") == true)
+    }
+
+    @Test("a star among the origins lets all in")
+    func star() throws {
+        #expect(try CORSPolicy.Origins(["https://app.example", "*"]) == .any)
+        #expect(try CORSPolicy.Origins([]) == .only([]))
+    }
+
+    @Test("only OPTIONS with both fields is a preflight")
+    func whatIsAPreflight() {
+        let policy = CORSPolicy()
+        let full: HTTPFields = ["Origin": "https://a.example", "Access-Control-Request-Method": "PATCH"]
+        #expect(policy.preflight(Self.head(.options, full), methods: [.patch])?.status == 204)
+        #expect(policy.preflight(Self.head(.post, full), methods: [.patch]) == nil)
+        #expect(policy.preflight(Self.head(.options, ["Origin": "https://a.example"]), methods: [.patch]) == nil)
+        #expect(
+            policy.preflight(Self.head(.options, ["Access-Control-Request-Method": "PATCH"]), methods: [.patch]) == nil
+        )
+        #expect(CORSPolicy.disabled.preflight(Self.head(.options, full), methods: [.patch]) == nil)
+    }
+
+    @Test("fields of the application are allowed where they are named")
+    func additionalFields() throws {
+        let policy = CORSPolicy(
+            origins: .only(["https://a.example"]),
+            additionalRequestFields: ["X-App"],
+            maximumAge: 60
+        )
+        let head = Self.head(
+            .options,
+            [
+                "Origin": "https://a.example", "Access-Control-Request-Method": "POST",
+                "Access-Control-Request-Headers": "x-app, x-other",
+            ]
+        )
+        let answer = try #require(policy.preflight(head, methods: [.get, .post]))
+        let allowed = answer.fields.list("Access-Control-Allow-Headers")
+        #expect(allowed.contains("X-App"))
+        #expect(allowed.contains("Authorization"))
+        #expect(!allowed.contains("x-other"))
+        #expect(answer.fields["Access-Control-Max-Age"] == "60")
+        #expect(answer.fields["Access-Control-Allow-Methods"] == "GET, POST")
+    }
+
+    @Test("with any origin, what is asked for is allowed if it is a field name, once")
+    func askedFields() throws {
+        let head = Self.head(
+            .options,
+            [
+                "Origin": "https://a.example", "Access-Control-Request-Method": "POST",
+                "Access-Control-Request-Headers": "authorization, x-app, bad name, x(y)",
+            ]
+        )
+        let answer = try #require(CORSPolicy().preflight(head, methods: [.post]))
+        let allowed = answer.fields.list("Access-Control-Allow-Headers")
+        #expect(allowed.contains("x-app"))
+        #expect(allowed.filter { $0.lowercased() == "authorization" }.count == 1)
+        #expect(!allowed.contains { $0.contains("bad") || $0.contains("(") })
+    }
+
+    @Test("decorating twice is decorating once, and what Vary held stays")
+    func idempotent() {
+        let policy = CORSPolicy(origins: .only(["https://a.example"]))
+        let head = Self.head(.get, ["Origin": "https://a.example"])
+        var once = Response(200, ["Vary": "Accept"])
+        policy.decorate(&once, for: head)
+        var twice = once
+        policy.decorate(&twice, for: head)
+        #expect(once.fields == twice.fields)
+        #expect(once.fields["Vary"] == "Accept, Origin")
+        #expect(once.fields["Access-Control-Allow-Origin"] == "https://a.example")
+    }
+
+    @Test("no answer allows credentials")
+    func noCredentials() throws {
+        let head = Self.head(.options, ["Origin": "https://a.example", "Access-Control-Request-Method": "POST"])
+        for policy in [CORSPolicy(), CORSPolicy(origins: .only(["https://a.example"]))] {
+            var answer = try #require(policy.preflight(head, methods: [.post]))
+            policy.decorate(&answer, for: head)
+            #expect(!answer.fields.contains("Access-Control-Allow-Credentials"))
+        }
+    }
+
+    @Test("two Origin fields are no listed origin")
+    func twoOrigins() {
+        let policy = CORSPolicy(origins: .only(["https://a.example"]))
+        var answer = Response(200)
+        policy.decorate(&answer, for: Self.head(.get, ["Origin": "https://a.example", "Origin": "https://a.example"]))
+        #expect(!answer.fields.contains("Access-Control-Allow-Origin"))
+    }
+}

@@ -1,0 +1,131 @@
+import Bytes
+import Foundation
+import HTTPWire
+import SluiceTesting
+import Testing
+import Tus
+import UploadCore
+
+/// A handler over stores in memory, with a clock that stands at 2 January 2026, 03:04:05 UTC.
+struct TusBench: Sendable {
+    let clock = ManualClock(Date(timeIntervalSince1970: 1_767_323_045))
+    let state = InMemoryState()
+    let service: UploadService
+    let handler: TusHandler
+
+    init(
+        settings: TusSettings = TusSettings(),
+        lifetime: TimeInterval? = 86400,
+        storage: any BlobStorage = InMemoryStorage(),
+        baseURL: @escaping @Sendable (Request) -> String = { _ in "https://uploads.example/files" }
+    ) throws {
+        service = UploadService(
+            state: state,
+            storage: storage,
+            clock: clock,
+            limits: UploadLimits(maximumBytes: 1000, lifetime: lifetime),
+            observer: RecordingObserver()
+        )
+        handler = TusHandler(
+            service: service,
+            locator: try TestLocator.make(),
+            grants: Self.grant,
+            settings: settings,
+            baseURL: baseURL
+        )
+    }
+
+    private static func grant(for head: RequestHead) async throws(UploadError) -> Grant {
+        var grant = Grant(id: "key_test", subject: nil, dialect: "tus", expiresAt: .distantFuture)
+        switch head.fields["Authorization"] {
+        case "Bearer upload-key": break
+        case "Bearer small-token": grant.maximumBytes = 100
+        case "Bearer image-token": grant.contentTypes = ["image/*"]
+        case "Bearer one-time-token": grant.isOneTime = true
+        case "Bearer read-key": throw UploadError(.forbidden(scope: "upload"), "The key lacks the scope upload.")
+        default: throw UploadError(.unauthenticated, "Send a key.")
+        }
+        return grant
+    }
+
+    // MARK: Requests
+
+    /// Answers `METHOD path`, with the path below the root as clients see it.
+    func respond(_ line: String, _ fields: HTTPFields, _ body: ScriptedBody = ScriptedBody(announced: 0)) async throws
+        -> Response
+    {
+        let words = line.split(separator: " ").map(String.init)
+        let target = try RequestTarget(parsing: words[1])
+        return await respond(
+            to: RequestHead(method: HTTPMethod(rawValue: words[0]), target: target, fields: fields),
+            body
+        )
+    }
+
+    func respond(to head: RequestHead, _ body: ScriptedBody) async -> Response {
+        var head = head
+        let whole = head.target
+        // As the gateway hands it on: what follows `/files`.
+        head.target = RequestTarget(
+            rawPath: whole.rawPath,
+            rawQuery: whole.rawQuery,
+            authority: whole.authority,
+            segments: Array(whole.segments.dropFirst())
+        )
+        let request = Request(
+            head: head,
+            body: body,
+            id: "req_test",
+            peerAddress: "192.0.2.1",
+            isEncrypted: false,
+            inform: { _ throws(SinkFailure) in }
+        )
+        return await handler.respond(to: request)
+    }
+
+    /// Creates an upload and returns its path, `/files/{locator}`.
+    func create(length: Int64) async throws -> String {
+        let answer = try await respond("POST /files", Self.creation(length: length))
+        return try #require(answer.path, "\(answer.text)")
+    }
+
+    static func creation(length: Int64, _ more: HTTPFields = [:]) -> HTTPFields {
+        var fields: HTTPFields = [
+            "Tus-Resumable": "1.0.0", "Authorization": "Bearer upload-key", "Upload-Length": String(length),
+        ]
+        fields.append(contentsOf: more)
+        return fields
+    }
+
+    static func append(at offset: Int64, _ more: HTTPFields = [:]) -> HTTPFields {
+        var fields: HTTPFields = [
+            "Tus-Resumable": "1.0.0", "Content-Type": "application/offset+octet-stream",
+            "Upload-Offset": String(offset),
+        ]
+        fields.append(contentsOf: more)
+        return fields
+    }
+
+    static let version: HTTPFields = ["Tus-Resumable": "1.0.0"]
+
+    /// Uploads that hold bytes: open or complete.
+    func liveUploads() async throws -> [Upload] {
+        try await service.list(UploadQuery(limit: 1000)).filter { $0.state == .open || $0.state == .completed }
+    }
+}
+
+extension Response {
+    /// The content, where it is bytes.
+    var text: String {
+        if case .bytes(let bytes) = content { String(decoding: bytes, as: UTF8.self) } else { "" }
+    }
+
+    /// The path of `Location`.
+    var path: String? {
+        fields["Location"].flatMap { URL(string: $0)?.path() }
+    }
+
+    var offset: String? { fields["Upload-Offset"] }
+}
+
+func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }

@@ -1,0 +1,216 @@
+import Bytes
+import Digests
+import HTTPWire
+import SluiceTesting
+import Testing
+import Tus
+import UploadCore
+
+@Suite("Bodies that break off")
+struct TusBreakingOffTests {
+    @Test("HEAD ends a PATCH that stalls, and tells what it brought")
+    func headTakesOver() async throws {
+        let bench = try TusBench()
+        let path = try await bench.create(length: 11)
+        let gate = ScriptedBody.Gate()
+        async let first = bench.respond(
+            "PATCH \(path)",
+            TusBench.append(at: 0),
+            ScriptedBody([bytes("hello ")], announced: 11, ending: .stall(gate))
+        )
+        await gate.waitUntilStalled()
+        let answer = try await bench.respond("HEAD \(path)", TusBench.version)
+        #expect(answer.status == 200)
+        #expect(answer.offset == "6")
+        let interrupted = try await first
+        #expect(interrupted.status == 423)
+        #expect(interrupted.text.hasPrefix("ERR_UPLOAD_INTERRUPTED: "))
+        #expect(interrupted.offset == nil)
+        #expect(interrupted.closesConnection)
+    }
+
+    @Test("a repeated PATCH ends the one that stalls, and its 409 tells where to go on (TUSKit)")
+    func repetitionGetsOffset() async throws {
+        let bench = try TusBench()
+        let path = try await bench.create(length: 11)
+        let gate = ScriptedBody.Gate()
+        async let first = bench.respond(
+            "PATCH \(path)",
+            TusBench.append(at: 0),
+            ScriptedBody([bytes("hel"), bytes("lo ")], announced: 11, ending: .stall(gate))
+        )
+        await gate.waitUntilStalled()
+        let again = try await bench.respond(
+            "PATCH \(path)",
+            TusBench.append(at: 0),
+            ScriptedBody([bytes("hello world")], announced: 11)
+        )
+        #expect(again.status == 409)
+        #expect(again.offset == "6")
+        #expect(try await first.status == 423)
+        let rest = try await bench.respond(
+            "PATCH \(path)",
+            TusBench.append(at: 6),
+            ScriptedBody([bytes("world")], announced: 5)
+        )
+        #expect(rest.status == 204)
+        #expect(rest.offset == "11")
+    }
+
+    @Test("DELETE ends a PATCH that stalls")
+    func deleteTakesOver() async throws {
+        let bench = try TusBench()
+        let path = try await bench.create(length: 11)
+        let gate = ScriptedBody.Gate()
+        async let first = bench.respond(
+            "PATCH \(path)",
+            TusBench.append(at: 0),
+            ScriptedBody([bytes("hello ")], announced: 11, ending: .stall(gate))
+        )
+        await gate.waitUntilStalled()
+        #expect(try await bench.respond("DELETE \(path)", TusBench.version).status == 204)
+        #expect(try await first.status == 423)
+        #expect(try await bench.respond("HEAD \(path)", TusBench.version).status == 410)
+    }
+
+    @Test(
+        "what came before a PATCH broke off is kept",
+        arguments: [
+            (SourceFailure.disconnected, 400, "ERR_BODY_INCOMPLETE"),
+            (.timedOut, 503, "ERR_READ_TIMEOUT"),
+            (.shuttingDown, 503, "ERR_UNAVAILABLE"),
+            (.malformed("bad chunk"), 400, "ERR_INVALID_REQUEST"),
+        ]
+    )
+    func keepsWhatCame(failure: SourceFailure, status: Int, code: String) async throws {
+        let bench = try TusBench()
+        let path = try await bench.create(length: 11)
+        let broken = try await bench.respond(
+            "PATCH \(path)",
+            TusBench.append(at: 0),
+            ScriptedBody([bytes("hello ")], announced: nil, ending: .failure(failure))
+        )
+        #expect(broken.status.code == status)
+        #expect(broken.text.hasPrefix(code + ": "))
+        #expect(broken.offset == nil)
+        #expect(try await bench.respond("HEAD \(path)", TusBench.version).offset == "6")
+    }
+
+    @Test("with a checksum nothing is kept of a PATCH that broke off")
+    func checksumKeepsNothing() async throws {
+        let bench = try TusBench()
+        let path = try await bench.create(length: 11)
+        let digest = Base64.encode(Digest.hash("hello world".utf8, .sha1))
+        let broken = try await bench.respond(
+            "PATCH \(path)",
+            TusBench.append(at: 0, ["Upload-Checksum": "sha1 \(digest)"]),
+            ScriptedBody([bytes("hello ")], announced: 11, ending: .failure(.disconnected))
+        )
+        #expect(broken.status == 400)
+        #expect(try await bench.respond("HEAD \(path)", TusBench.version).offset == "0")
+    }
+
+    @Test("while the server stops, PATCH is refused for later and HEAD still answers")
+    func shutdown() async throws {
+        let bench = try TusBench()
+        let path = try await bench.create(length: 5)
+        bench.service.interruptAll()
+        let refused = try await bench.respond(
+            "PATCH \(path)",
+            TusBench.append(at: 0),
+            ScriptedBody([bytes("hello")], announced: 5)
+        )
+        #expect(refused.status == 503)
+        #expect(refused.fields["Retry-After"] == "1")
+        #expect(refused.closesConnection)
+        #expect(try await bench.respond("HEAD \(path)", TusBench.version).offset == "0")
+    }
+
+    // MARK: Creation with a body
+
+    private static let upload: HTTPFields = ["Content-Type": "application/offset+octet-stream"]
+
+    @Test(
+        "a creation whose body breaks off still tells the URL and how far it came",
+        arguments: [
+            SourceFailure.disconnected, .timedOut, .shuttingDown, .interrupted,
+        ]
+    )
+    func creationSurvives(failure: SourceFailure) async throws {
+        let bench = try TusBench()
+        let answer = try await bench.respond(
+            "POST /files",
+            TusBench.creation(length: 11, Self.upload),
+            ScriptedBody([bytes("hello ")], announced: 11, ending: .failure(failure))
+        )
+        #expect(answer.status == 201)
+        #expect(answer.offset == "6")
+        #expect(answer.closesConnection)
+        let path = try #require(answer.path)
+        let rest = try await bench.respond(
+            "PATCH \(path)",
+            TusBench.append(at: 6),
+            ScriptedBody([bytes("world")], announced: 5)
+        )
+        #expect(rest.status == 204)
+        #expect(rest.offset == "11")
+    }
+
+    @Test("a creation that is cut off by the end of the server keeps what came")
+    func creationAtShutdown() async throws {
+        let bench = try TusBench()
+        let gate = ScriptedBody.Gate()
+        async let creation = bench.respond(
+            "POST /files",
+            TusBench.creation(length: 11, Self.upload),
+            ScriptedBody([bytes("hello ")], announced: 11, ending: .stall(gate))
+        )
+        await gate.waitUntilStalled()
+        bench.service.interruptAll()
+        let answer = try await creation
+        #expect(answer.status == 201)
+        #expect(answer.offset == "6")
+        #expect(answer.closesConnection)
+    }
+
+    @Test("with a checksum a creation whose body breaks off begins at 0")
+    func creationWithChecksum() async throws {
+        let bench = try TusBench()
+        let digest = Base64.encode(Digest.hash("hello world".utf8, .sha1))
+        var fields = TusBench.creation(length: 11, Self.upload)
+        fields.append("Upload-Checksum", "sha1 \(digest)")
+        let answer = try await bench.respond(
+            "POST /files",
+            fields,
+            ScriptedBody([bytes("hello ")], announced: 11, ending: .failure(.disconnected))
+        )
+        #expect(answer.status == 201)
+        #expect(answer.offset == "0")
+    }
+
+    @Test("a creation whose body is malformed leaves nothing behind")
+    func malformedCreation() async throws {
+        let bench = try TusBench()
+        let answer = try await bench.respond(
+            "POST /files",
+            TusBench.creation(length: 11, Self.upload),
+            ScriptedBody([bytes("hello ")], announced: nil, ending: .failure(.malformed("bad chunk")))
+        )
+        #expect(answer.status == 400)
+        #expect(answer.path == nil)
+        #expect(try await bench.liveUploads().isEmpty)
+    }
+
+    @Test("an empty upload is not created if its body does not end")
+    func emptyCreation() async throws {
+        let bench = try TusBench()
+        let answer = try await bench.respond(
+            "POST /files",
+            TusBench.creation(length: 0, Self.upload),
+            ScriptedBody(announced: nil, ending: .failure(.timedOut))
+        )
+        #expect(answer.status == 400)
+        #expect(answer.text.hasPrefix("ERR_BODY_INCOMPLETE: "))
+        #expect(try await bench.service.list(UploadQuery(limit: 10)).isEmpty)
+    }
+}

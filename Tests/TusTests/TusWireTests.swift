@@ -1,0 +1,127 @@
+import Bytes
+import Foundation
+import HTTPWire
+import SluiceTesting
+import Testing
+import Tus
+import UploadCore
+
+@Suite("Golden wire files")
+struct TusWireTests {
+    @Test("the answers are those of the golden file", arguments: WireFile.names)
+    func answers(name: String) async throws {
+        let file = try WireFile(name: name)
+        let bench = try Self.bench(file.exchanges[0].directives)
+        var locator = "none"
+        for exchange in file.exchanges {
+            let place: Comment = "\(name).wire:\(exchange.line)"
+            for directive in exchange.directives { try await Self.perform(directive, on: bench, place) }
+            let answer = try await Self.send(exchange, to: bench, locator)
+            if answer.status == 201, let token = answer.path?.split(separator: "/").last { locator = String(token) }
+            Self.compare(answer, exchange, locator, place)
+        }
+    }
+
+    @Test("there are golden files")
+    func filesExist() {
+        #expect(WireFile.names.contains("core"))
+        #expect(WireFile.names.filter { $0.hasPrefix("client-") }.count == 5)
+    }
+
+    // MARK: Directives
+
+    private static func bench(_ directives: [[String]]) throws -> TusBench {
+        var settings = TusSettings()
+        var lifetime: TimeInterval? = 86400
+        for words in directives {
+            switch words[0] {
+            case "cors" where words[1] == "off": settings.cors = .disabled
+            case "cors": settings.cors = CORSPolicy(origins: try CORSPolicy.Origins(Array(words.dropFirst())))
+            case "lifetime": lifetime = TimeInterval(words[1])
+            default: break
+            }
+        }
+        return try TusBench(settings: settings, lifetime: lifetime)
+    }
+
+    private static func perform(_ words: [String], on bench: TusBench, _ place: Comment) async throws {
+        switch words[0] {
+        case "cors", "lifetime": break
+        case "advance": bench.clock.advance(by: try #require(TimeInterval(words[1]), place))
+        case "sweep": #expect(await bench.service.sweep().failures == 0, place)
+        case "uploads": #expect(try await bench.liveUploads().count == Int(words[1]), place)
+        default: throw WireFile.Malformed(description: "\(place): unknown directive \(words[0])")
+        }
+    }
+
+    // MARK: Exchange
+
+    private static func send(_ exchange: WireFile.Exchange, to bench: TusBench, _ locator: String) async throws
+        -> Response
+    {
+        let id = locator.prefix { $0 != "." }
+        let head = (exchange.request + ["", ""]).joined(separator: "\r\n")
+            .replacing("{upload}", with: locator).replacing("{id}", with: id)
+        var parser = RequestHeadParser()
+        let parsed = try #require(try parser.parse(Array(head.utf8).span), "line \(exchange.line)")
+        let content: [UInt8]
+        var announced: Int64? = 0
+        switch parsed.framing {
+        case .none: content = []
+        case .length(let length):
+            content = bytes(exchange.requestBody.joined(separator: "\n"))
+            announced = length
+            try #require(Int64(content.count) == length, "line \(exchange.line): Content-Length")
+        case .chunked:
+            content = try decode(bytes((exchange.requestBody + ["", ""]).joined(separator: "\r\n")))
+            announced = nil
+        }
+        return await bench.respond(
+            to: parsed.head,
+            ScriptedBody(content.isEmpty ? [] : [content], announced: announced)
+        )
+    }
+
+    private static func decode(_ coded: [UInt8]) throws -> [UInt8] {
+        var decoder = ChunkedDecoder()
+        var rest = coded
+        var content: [UInt8] = []
+        while true {
+            switch try decoder.next(rest.span) {
+            case .needMore: throw WireFile.Malformed(description: "the chunked body has no end")
+            case .data(let skip, let count):
+                content += rest[skip..<skip + count]
+                decoder.tookData(count)
+                rest.removeFirst(skip + count)
+            case .end: return content
+            }
+        }
+    }
+
+    private static func compare(
+        _ answer: Response,
+        _ exchange: WireFile.Exchange,
+        _ locator: String,
+        _ place: Comment
+    ) {
+        let head = String(
+            decoding: ResponseHeadWriter.bytes(ResponseHead(answer.status, answer.fields)),
+            as: UTF8.self
+        )
+        let lines = head.replacing(locator, with: "{upload}").split(separator: "\r\n").map(String.init)
+        #expect(lines.first == exchange.answerHead.first, "\(place): \(answer.text)")
+        #expect(lines.dropFirst().sorted() == exchange.answerHead.dropFirst().sorted(), place)
+        let body = answer.text.split(separator: "\n").map(String.init)
+        guard body.count == exchange.answerBody.count else {
+            #expect(body == exchange.answerBody, place)
+            return
+        }
+        for (line, expected) in zip(body, exchange.answerBody) {
+            if expected.hasSuffix("…") {
+                #expect(line.hasPrefix(expected.dropLast()) && line.count >= expected.count, "\(place): \(line)")
+            } else {
+                #expect(line == expected, place)
+            }
+        }
+    }
+}
