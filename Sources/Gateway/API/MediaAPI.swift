@@ -1,0 +1,163 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPServer
+internal import HTTPWire
+internal import UploadCore
+
+/// `/v1/media` and the downloads at `/media`.
+struct MediaAPI: Sendable {
+    let service: UploadService
+    let locator: UploadLocator
+    let links: MediaLinks
+    let access: Access
+    let publicURL: PublicURL
+    let bodyLimit: Int
+    let clock: any WallClock
+
+    static let maximumLinkLifetime: Int64 = 7 * 86_400
+    static let defaultLinkLifetime: Int64 = 3600
+
+    var routes: [Route] {
+        [
+            Route(.get, "/v1/media/{id}") { request, parameters in
+                await answering(request) { () throws(Problem) in try await show(request, parameters["id"]) }
+            },
+            Route(.post, "/v1/media/{id}/links") { request, parameters in
+                await answering(request) { () throws(Problem) in try await link(request, parameters["id"]) }
+            },
+            Route(.get, "/media/{id}") { request, parameters in
+                await answering(request) { () throws(Problem) in try await download(request, parameters["id"]) }
+            },
+        ]
+    }
+
+    private func show(_ request: Request, _ text: String) async throws(Problem) -> Response {
+        try await access.require(.read, request)
+        let id = try mediaID(text)
+        let media = try await access.core { () throws(UploadError) in try await service.media(id) }
+        var response = JSONAnswer.response(200, MediaView(media, url: url(of: id, request)))
+        response.trace.uploadID = id.text
+        return response
+    }
+
+    private struct LinkView: Encodable {
+        var url: String
+        var expiresAt: String
+    }
+
+    private func link(_ request: Request, _ text: String) async throws(Problem) -> Response {
+        try await access.require(.read, request)
+        let id = try mediaID(text)
+        var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
+        let lifetime = fields.integer("expiresIn", in: 1...Self.maximumLinkLifetime) ?? Self.defaultLinkLifetime
+        try fields.finish()
+        _ = try await access.core { () throws(UploadError) in try await service.media(id) }
+        let expiresAt = Date(timeIntervalSince1970: (clock.now.timeIntervalSince1970 + Double(lifetime)).rounded(.up))
+        let view = LinkView(
+            url: url(of: id, request) + "?" + links.query(for: id, expiresAt: expiresAt),
+            expiresAt: JSONAnswer.timestamp(expiresAt)
+        )
+        var response = JSONAnswer.response(201, view)
+        response.trace.uploadID = id.text
+        return response
+    }
+
+    private func url(of id: UploadID, _ request: Request) -> String {
+        publicURL.base(for: request) + "/media/" + id.text
+    }
+
+    private func mediaID(_ text: String) throws(Problem) -> UploadID {
+        guard let id = UploadID(text) ?? locator.id(in: text) else {
+            throw Problem(404, "not_found", "there are no media with this id")
+        }
+        return id
+    }
+
+    // MARK: Download
+
+    private func download(_ request: Request, _ text: String) async throws(Problem) -> Response {
+        let head = request.head
+        let parameters = try QueryParameters(request, allowed: ["expires", "signature", "disposition"])
+        let isInline = parameters["disposition"] == "inline"
+        if let disposition = parameters["disposition"], !["inline", "attachment"].contains(disposition) {
+            throw Problem.invalidFields([.init(field: "disposition", message: "must be inline or attachment")])
+        }
+        if let signature = parameters["signature"] {
+            // An id that can not be is refused like a wrong signature, which tells nothing about what there is.
+            guard let id = UploadID(text) else {
+                throw Problem(403, "forbidden", "the signature of this link is not valid")
+            }
+            try await access.core { () throws(UploadError) in
+                try links.verify(id: id, expires: parameters["expires"] ?? "", signature: signature, at: clock.now)
+            }
+        } else {
+            try await access.require(.read, request)
+        }
+        let id = try mediaID(text)
+        let (media, blob) = try await access.core { () throws(UploadError) in try await service.open(id) }
+        var response = answer(head, media, blob, isInline: isInline)
+        response.trace.uploadID = id.text
+        return response
+    }
+
+    private func answer(_ head: RequestHead, _ media: Media, _ blob: StoredBlob, isInline: Bool) -> Response {
+        let tag = EntityTag(media.entityTag)
+        let modified = Int64(media.createdAt.timeIntervalSince1970)
+        var response = Response(
+            200,
+            [
+                "ETag": media.entityTag,
+                "Last-Modified": HTTPDate.format(modified),
+                "Accept-Ranges": "bytes",
+                "Cache-Control": "private, no-transform",
+            ]
+        )
+        switch EntityTagConditions.evaluate(head.fields, method: head.method, tag: tag, lastModified: modified, exists: true) {
+        case .proceed: break
+        case .notModified:
+            response.status = 304
+            return response
+        case .preconditionFailed:
+            response.status = 412
+            return response
+        }
+        let type = media.contentType.flatMap { MediaType($0) }
+        let isSafe = isInline && (type.map(Self.isSafeInline) ?? false)
+        let filename = media.filename ?? media.id.text
+        response.fields["Content-Type"] = type?.description ?? "application/octet-stream"
+        response.fields["Content-Disposition"] =
+            isSafe
+            ? ContentDisposition.inline(fileName: filename)
+            : ContentDisposition.attachment(fileName: filename)
+        // The bytes are somebody else's: no page of ours may be made of them.
+        response.fields["X-Content-Type-Options"] = "nosniff"
+        response.fields["Content-Security-Policy"] = "default-src 'none'; sandbox"
+        var range = Range(uncheckedBounds: (Int64(0), blob.size))
+        let wanted = EntityTagConditions.honoursRange(head.fields, tag: tag, lastModified: nil) ? head.fields["Range"] : nil
+        switch ByteRanges.select(head.method == .get ? wanted : nil, size: blob.size) {
+        case .whole: break
+        case .single(let part):
+            response.status = 206
+            response.fields["Content-Range"] = ByteRanges.contentRange(part, size: blob.size)
+            range = part
+        case .unsatisfiable:
+            response.status = 416
+            response.fields["Content-Range"] = ByteRanges.unsatisfiedContentRange(size: blob.size)
+            return response
+        }
+        response.content = .file(
+            FileRegion(file: blob.file, offset: range.lowerBound, length: range.upperBound - range.lowerBound)
+        )
+        return response
+    }
+
+    /// Types that a browser shows without running anything in them.
+    private static func isSafeInline(_ type: MediaType) -> Bool {
+        switch type.type {
+        case "video", "audio": true
+        case "image": type.subtype != "svg+xml"
+        case "text": type.subtype == "plain"
+        default: false
+        }
+    }
+}

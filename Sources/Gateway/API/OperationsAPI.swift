@@ -1,0 +1,61 @@
+internal import Foundation
+internal import HTTPServer
+internal import HTTPWire
+internal import UploadCore
+
+/// What operators and tools ask for: health, metrics, the description of the API.
+struct OperationsAPI: Sendable {
+    let state: any StateStore
+    let storage: any BlobStorage
+    let metrics: Metrics
+    let access: Access
+    /// `/metrics` needs no key.
+    let hasOpenMetrics: Bool
+
+    var routes: [Route] {
+        [
+            Route(.get, "/healthz") { _, _ in
+                JSONAnswer.response(200, ["status": "ok"])
+            },
+            Route(.get, "/readyz") { request, _ in
+                await answering(request) { () throws(Problem) in try await readiness() }
+            },
+            Route(.get, "/metrics") { request, _ in
+                await answering(request) { () throws(Problem) in
+                    if !hasOpenMetrics { try await access.require(.read, request) }
+                    return Response(
+                        200,
+                        ["Content-Type": "text/plain; version=0.0.4; charset=utf-8", "Cache-Control": "no-store"],
+                        .bytes(Array(metrics.text().utf8))
+                    )
+                }
+            },
+            Route(.get, "/openapi.yaml") { _, _ in
+                Response(
+                    200,
+                    ["Content-Type": "application/yaml", "Cache-Control": "no-cache"],
+                    .bytes(OpenAPIDocument.bytes)
+                )
+            },
+        ]
+    }
+
+    /// Whether state and storage can be read and written now.
+    private func readiness() async throws(Problem) -> Response {
+        do throws(UploadError) {
+            try await state.check()
+            try await storage.check()
+        } catch {
+            access.observer.observe(.failed(nil, error))
+            var problem = Problem(503, "unavailable", "not ready: \(error.message)")
+            problem.fields["Retry-After"] = "5"
+            throw problem
+        }
+        return JSONAnswer.response(200, ["status": "ready"])
+    }
+}
+
+/// The text of `openapi.yaml`, as it was when the gateway was built.
+package enum OpenAPIDocument {
+    package static let bytes = PackageResources.openapi_yaml
+}

@@ -1,0 +1,107 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPServer
+internal import HTTPWire
+internal import UploadCore
+
+/// `/v1/tus`: an app's backend mints upload tokens, or creates the upload itself and hands out its URL.
+struct TusAPI: Sendable {
+    let service: UploadService
+    let locator: UploadLocator
+    let sealer: GrantSealer
+    let access: Access
+    let metrics: Metrics
+    let publicURL: PublicURL
+    let bodyLimit: Int
+    let clock: any WallClock
+
+    /// Longest life of an upload token, in seconds.
+    static let maximumLifetime: Int64 = 7 * 86_400
+    static let defaultLifetime: Int64 = 3600
+
+    var routes: [Route] {
+        [
+            Route(.post, "/v1/tus/tokens") { request, _ in
+                await answering(request) { () throws(Problem) in try await mintToken(request) }
+            },
+            Route(.post, "/v1/tus/uploads") { request, _ in
+                await answering(request) { () throws(Problem) in try await createUpload(request) }
+            },
+        ]
+    }
+
+    private struct TokenView: Encodable {
+        var token: String
+        var grantId: String
+        var expiresAt: String
+        /// Where the client creates its upload.
+        var endpoint: String
+    }
+
+    private func mintToken(_ request: Request) async throws(Problem) -> Response {
+        try await access.require(.mint, request)
+        var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
+        let subject = fields.string("subject", maximumLength: 256, isRequired: true)
+        let maximumBytes = fields.integer("maxBytes", in: 0...service.limits.maximumBytes)
+        let contentTypes = fields.strings(
+            "contentTypes",
+            maximumCount: 32,
+            where: { MediaType($0) != nil || ($0.hasSuffix("/*") && MediaType($0.dropLast() + "x") != nil) },
+            "a media type such as video/mp4 or video/*"
+        )
+        let lifetime = fields.integer("expiresIn", in: 1...Self.maximumLifetime) ?? Self.defaultLifetime
+        let isOneTime = fields.bool("oneTime") ?? false
+        let metadata = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 2048)
+        try fields.finish()
+        let expiresAt = clock.now.addingTimeInterval(Double(lifetime))
+        let grant = Grant(
+            id: "grant_" + UploadID.generate(at: clock.now).text,
+            subject: subject,
+            dialect: "tus",
+            maximumBytes: maximumBytes,
+            contentTypes: contentTypes,
+            expiresAt: expiresAt,
+            isOneTime: isOneTime,
+            metadata: metadata
+        )
+        let view = TokenView(
+            token: sealer.seal(grant),
+            grantId: grant.id,
+            expiresAt: JSONAnswer.timestamp(expiresAt),
+            endpoint: publicURL.base(for: request) + "/files"
+        )
+        metrics.minted("tus_token")
+        return JSONAnswer.response(201, view)
+    }
+
+    private func createUpload(_ request: Request) async throws(Problem) -> Response {
+        let key = try await access.require(.upload, request)
+        var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
+        let length = fields.integer("length", in: 0...Int64.max, isRequired: true)
+        let subject = fields.string("subject", maximumLength: 256)
+        let filename = fields.string("filename", maximumLength: 1024)
+        let contentType = fields.string("contentType", maximumLength: 256)
+        var values = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 4096)
+        if let contentType, MediaType(contentType) == nil {
+            fields.reject("contentType", "must be a media type such as video/mp4")
+        }
+        try fields.finish()
+        if let filename { values["filename"] = filename }
+        if let contentType { values["filetype"] = contentType }
+        // What a client of the URL reads back as Upload-Metadata.
+        let raw = values.sorted { $0.key < $1.key }
+            .map { $0.value.isEmpty ? $0.key : "\($0.key) \(Base64.encode($0.value.utf8))" }
+            .joined(separator: ",")
+        let grant = Grant(id: key.id, subject: subject, dialect: "tus", expiresAt: .distantFuture)
+        let new = NewUpload(
+            dialect: "tus",
+            length: length,
+            metadata: UploadMetadata(raw: raw.isEmpty ? nil : raw, values: values)
+        )
+        let upload = try await access.core { () throws(UploadError) in try await service.create(new, under: grant) }
+        let url = publicURL.base(for: request) + "/files/" + locator.token(for: upload.id)
+        var response = JSONAnswer.response(201, UploadView(upload, url: url), ["Location": url])
+        response.trace.uploadID = upload.id.text
+        return response
+    }
+}

@@ -1,0 +1,48 @@
+/// A range of addresses: `10.0.0.0/8`, `2001:db8::/32`, or one address (RFC 4632 §3.1, RFC 4291 §2.3).
+package struct CIDR: Sendable, Hashable, CustomStringConvertible {
+    package let address: IPAddress
+    /// Leading bits that an address must share; at most 32 or 128.
+    package let prefixLength: Int
+
+    /// The range in `text`; `nil` also if bits behind the prefix are set, as in `10.0.0.1/8`.
+    package init?(_ text: some StringProtocol) {
+        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let first = parts.first, let address = IPAddress(first) else { return nil }
+        let bits = address.bytes.count * 8
+        if parts.count == 2 {
+            let digits = parts[1]
+            guard digits.utf8.count <= 3, digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
+                let length = Int(digits), length <= bits
+            else { return nil }
+            prefixLength = length
+        } else {
+            prefixLength = bits
+        }
+        self.address = address
+        let ends = Self.masked(address.bytes, to: prefixLength)
+        guard ends == address.bytes else { return nil }
+    }
+
+    /// Whether `other` lies in the range; an IPv4 address lies in no range of IPv6 addresses.
+    package func contains(_ other: IPAddress) -> Bool {
+        other.bytes.count == address.bytes.count && Self.masked(other.bytes, to: prefixLength) == address.bytes
+    }
+
+    /// Whether the address in `text` lies in the range; not if it is none.
+    package func contains(_ text: some StringProtocol) -> Bool {
+        IPAddress(text).map { contains($0) } ?? false
+    }
+
+    package var description: String {
+        prefixLength == address.bytes.count * 8 ? "\(address)" : "\(address)/\(prefixLength)"
+    }
+
+    private static func masked(_ bytes: [UInt8], to length: Int) -> [UInt8] {
+        var masked = bytes
+        for index in masked.indices {
+            let kept = min(max(length - index * 8, 0), 8)
+            masked[index] &= kept == 0 ? 0 : UInt8.max << (8 - kept)
+        }
+        return masked
+    }
+}

@@ -1,0 +1,209 @@
+internal import Bytes
+internal import HTTPWire
+
+/// How values of one type are read, written and described.
+struct SettingFormat<Value: Sendable>: Sendable {
+    /// What may be written, for messages and for the documentation.
+    let allowed: String
+    /// Whether a YAML sequence may stand for the text, its elements separated by commas.
+    var isList = false
+    /// The value that `text` stands for; `nil` if it is not allowed.
+    let parse: @Sendable (_ text: String) -> Value?
+    /// The text that stands for a value; `nil` if the value says that nothing is set.
+    let render: @Sendable (Value) -> String?
+}
+
+extension SettingFormat {
+    /// The same for a value that may be absent.
+    var optional: SettingFormat<Value?> {
+        let (parse, render) = (parse, render)
+        return SettingFormat<Value?>(
+            allowed: allowed,
+            isList: isList,
+            parse: { text in parse(text).map { .some($0) } },
+            render: { value in value.flatMap(render) }
+        )
+    }
+
+    /// The same for a value that is a secret.
+    var secret: SettingFormat<Secret<Value>> {
+        let (parse, render) = (parse, render)
+        return SettingFormat<Secret<Value>>(
+            allowed: allowed,
+            isList: isList,
+            parse: { text in parse(text).map { Secret($0) } },
+            render: { value in render(value.exposed) }
+        )
+    }
+}
+
+extension SettingFormat where Value == String {
+    static let path = SettingFormat(
+        allowed: "a path",
+        parse: { $0.isEmpty || $0.utf8.contains(0) ? nil : $0 },
+        render: { $0 }
+    )
+
+    /// Letters, digits and punctuation of ASCII, without space.
+    static func visible(minimum: Int) -> SettingFormat {
+        SettingFormat(
+            allowed: "at least \(minimum) visible ASCII characters, no space",
+            parse: { text in
+                text.utf8.count >= minimum && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? text : nil
+            },
+            render: { $0 }
+        )
+    }
+
+    static let publicURL = SettingFormat(
+        allowed: "an absolute http or https URL such as https://uploads.example.com/prefix, without query",
+        parse: publicURL(in:),
+        render: { $0 }
+    )
+
+    private static func publicURL(in text: String) -> String? {
+        var url = text[...]
+        while url.last == "/" { url = url.dropLast() }
+        guard let target = try? RequestTarget(parsing: url), let authority = target.authority, target.rawQuery == nil
+        else { return nil }
+        let scheme = url.prefix { $0 != ":" }.lowercased()
+        guard target.rawPath != "/" else { return "\(scheme)://\(authority)" }
+        // An empty or a dot segment would not survive the way through clients and proxies.
+        guard !target.segments.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }) else { return nil }
+        return "\(scheme)://\(authority)\(target.rawPath)"
+    }
+}
+
+extension SettingFormat where Value == Int {
+    static func count(_ range: ClosedRange<Int>, meaning: String = "") -> SettingFormat {
+        SettingFormat(
+            allowed: "\(range.lowerBound) to \(range.upperBound)" + meaning,
+            parse: { text in
+                DecimalText.parse(text).flatMap { Int(exactly: $0) }.flatMap { range.contains($0) ? $0 : nil }
+            },
+            render: { String($0) }
+        )
+    }
+
+    static func bytes(_ range: ClosedRange<Int>) -> SettingFormat {
+        let wide = SettingFormat<Int64>.bytes(Int64(range.lowerBound)...Int64(range.upperBound))
+        return SettingFormat(
+            allowed: wide.allowed,
+            parse: { text in wide.parse(text).map { Int($0) } },
+            render: { wide.render(Int64($0)) }
+        )
+    }
+}
+
+extension SettingFormat where Value == Int64 {
+    static func bytes(_ range: ClosedRange<Int64>) -> SettingFormat {
+        let bounds = "\(ByteCountText.format(range.lowerBound)) to \(ByteCountText.format(range.upperBound))"
+        return SettingFormat(
+            allowed: "\(bounds), in bytes or with a unit: 512, 64KiB, 10MB, 1GiB, 1TiB",
+            parse: { text in ByteCountText.parse(text).flatMap { range.contains($0) ? $0 : nil } },
+            render: { ByteCountText.format($0) }
+        )
+    }
+}
+
+extension SettingFormat where Value == Duration {
+    static func duration(_ range: ClosedRange<Duration>) -> SettingFormat {
+        let bounds = "\(DurationText.format(range.lowerBound)) to \(DurationText.format(range.upperBound))"
+        return SettingFormat(
+            allowed: "\(bounds), with a unit: 500ms, 15s, 5m, 24h, 7d",
+            parse: { text in DurationText.parse(text).flatMap { range.contains($0) ? $0 : nil } },
+            render: { DurationText.format($0) }
+        )
+    }
+}
+
+extension SettingFormat where Value == Duration? {
+    /// A duration that can be switched off with `0`.
+    static func duration(_ range: ClosedRange<Duration>, zero meaning: String) -> SettingFormat {
+        let some = SettingFormat<Duration>.duration(range)
+        return SettingFormat(
+            allowed: "\(some.allowed); 0 is \(meaning)",
+            parse: { text in
+                guard DurationText.parse(text) == .zero else { return some.parse(text).map { .some($0) } }
+                return .some(nil)
+            },
+            render: { value in value.map(DurationText.format) ?? "0" }
+        )
+    }
+}
+
+extension SettingFormat where Value == Bool {
+    static let flag = SettingFormat(
+        allowed: "true, false",
+        parse: { ["true": true, "false": false][$0] },
+        render: { String($0) }
+    )
+}
+
+extension SettingFormat where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
+    static var choice: SettingFormat {
+        SettingFormat(
+            allowed: Value.allCases.map(\.rawValue).joined(separator: ", "),
+            parse: { Value(rawValue: $0) },
+            render: { $0.rawValue }
+        )
+    }
+}
+
+extension SettingFormat where Value == ListenAddress {
+    static let listenAddress = SettingFormat(
+        allowed: "host:port, such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:8080; port 0 chooses a free one",
+        parse: { ListenAddress($0) },
+        render: { $0.description }
+    )
+}
+
+extension SettingFormat where Value == [CIDR] {
+    static let ranges = SettingFormat(
+        allowed: "addresses and ranges separated by commas, such as 127.0.0.1, 10.0.0.0/8, 2001:db8::/32",
+        isList: true,
+        parse: { text in ListText.parse(text, empty: [], { CIDR($0) }) },
+        render: { ranges in ranges.isEmpty ? nil : ranges.map(\.description).joined(separator: ", ") }
+    )
+}
+
+extension SettingFormat where Value == Settings.CORS.Origins {
+    static let origins = SettingFormat(
+        allowed: "* for every page, or origins separated by commas, such as https://app.example.com",
+        isList: true,
+        parse: { text in
+            if ListText.trim(text[...]) == "*" { return .any }
+            return ListText.parse(text, empty: nil, origin(in:)).map { .only($0) }
+        },
+        render: { origins in
+            switch origins {
+            case .any: "*"
+            case .only(let list): list.joined(separator: ", ")
+            }
+        }
+    )
+
+    /// Scheme, host and port as a browser writes them (RFC 6454 §6.2).
+    private static func origin(in text: String) -> String? {
+        guard let target = try? RequestTarget(parsing: text), let authority = target.authority?.lowercased(),
+            text.lowercased().hasSuffix("://" + authority),
+            // No pattern: it would be compared letter by letter and let nobody in.
+            !authority.contains("*")
+        else { return nil }
+        let scheme = text.prefix { $0 != ":" }.lowercased()
+        let defaultPort = scheme == "https" ? ":443" : ":80"
+        return "\(scheme)://"
+            + (authority.hasSuffix(defaultPort) ? authority.dropLast(defaultPort.count) : authority[...])
+    }
+}
+
+extension SettingFormat where Value == [UInt8] {
+    static let masterSecret = SettingFormat(
+        allowed: "base64 of at least 32 random bytes, such as the output of `openssl rand -base64 32`",
+        parse: { text in
+            // Encoded again, because Foundation reads over a character too many, as a bad copy may have it.
+            Base64.decode(text).flatMap { $0.count >= 32 && Base64.encode($0) == text ? $0 : nil }
+        },
+        render: { Base64.encode($0) }
+    )
+}

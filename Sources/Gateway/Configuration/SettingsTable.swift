@@ -1,0 +1,163 @@
+/// Every setting there is, in the order of the documentation.
+package enum SettingsTable {
+    package static let all: [Setting] = general + tencent + limits + timeouts + uploads + web
+
+    private static let general: [Setting] = [
+        Setting("dataDir", \.dataDirectory, .path, "Directory for uploads, state and secrets; made if missing."),
+        Setting("gateway.listen", \.gateway.listen, .listenAddress, "Address of the listener."),
+        Setting(
+            "gateway.loops",
+            \.gateway.loops,
+            .count(0...1024, meaning: "; 0 is one per core"),
+            "Number of event loops."
+        ),
+        Setting(
+            "publicURL",
+            \.publicURL,
+            optional: .publicURL,
+            "URL under which clients reach the gateway; without it, it is taken from each request."
+        ),
+        Setting(
+            "trustedProxies",
+            \.trustedProxies,
+            .ranges,
+            "Proxies whose Forwarded and X-Forwarded fields are believed."
+        ),
+        Setting(
+            "adminKey",
+            \.adminKey,
+            secret: .visible(minimum: 16),
+            "API key with all scopes, instead of one that is made and printed at the first start."
+        ),
+        Setting(
+            "masterSecret",
+            \.masterSecret,
+            secret: .masterSecret,
+            "Secret from which all others are derived, instead of one that is kept in the data directory."
+        ),
+        Setting("durability", \.durability, .choice, "When bytes are forced to stable storage."),
+        Setting("tls.certificate", \.tls.certificate, optional: .path, "PEM file with the certificate and its chain."),
+        Setting("tls.key", \.tls.key, optional: .path, "PEM file with the private key of the certificate."),
+    ]
+
+    private static let tencent: [Setting] = [
+        Setting("tencent.mode", \.tencent.mode, .choice, "Whether uploads come here or go to Tencent."),
+        Setting(
+            "tencent.secretId",
+            \.tencent.secretID,
+            optional: .visible(minimum: 1),
+            "SecretId of the Tencent Cloud account."
+        ),
+        Setting(
+            "tencent.secretKey",
+            \.tencent.secretKey,
+            secret: .visible(minimum: 1),
+            "SecretKey of the Tencent Cloud account."
+        ),
+    ]
+
+    private static let limits: [Setting] = [
+        Setting(
+            "limits.requestLine",
+            \.limits.requestLine,
+            .bytes(256...(1 << 20)),
+            "Longest request line; beyond it the answer is 414."
+        ),
+        Setting(
+            "limits.headerBytes",
+            \.limits.headerBytes,
+            .bytes(1024...(16 << 20)),
+            "Largest request head; beyond it the answer is 431."
+        ),
+        Setting(
+            "limits.headerCount",
+            \.limits.headerCount,
+            .count(1...10000),
+            "Most header fields of a request; beyond it the answer is 431."
+        ),
+        Setting(
+            "limits.bodyBytes",
+            \.limits.bodyBytes,
+            .bytes(1024...(1 << 30)),
+            "Largest content of a request that is no upload; beyond it the answer is 413."
+        ),
+        Setting(
+            "limits.uploadBytes",
+            \.limits.uploadBytes,
+            .bytes(1...Int64.max),
+            "Largest upload; beyond it the answer is 413."
+        ),
+        Setting(
+            "limits.connections",
+            \.limits.connections,
+            .count(1...1_000_000),
+            "Most connections at the same time; more wait to be accepted."
+        ),
+        Setting(
+            "limits.blockingThreads",
+            \.limits.blockingThreads,
+            .count(1...1024),
+            "Threads for work on disk and state."
+        ),
+    ]
+
+    private static let timeouts: [Setting] = [
+        Setting("timeouts.head", \.timeouts.head, .duration(interval), "For the head of a request to arrive."),
+        Setting("timeouts.idle", \.timeouts.idle, .duration(interval), "For the next request on a connection."),
+        Setting(
+            "timeouts.bodyProgress",
+            \.timeouts.bodyProgress,
+            .duration(interval),
+            "Without a byte of the content arriving."
+        ),
+        Setting("timeouts.write", \.timeouts.write, .duration(interval), "Without a byte of an answer being taken."),
+        Setting(
+            "timeouts.request",
+            \.timeouts.request,
+            .duration(interval, zero: "no limit"),
+            "For a whole request, with its content and its answer."
+        ),
+        Setting(
+            "timeouts.shutdownGrace",
+            \.timeouts.shutdownGrace,
+            .duration(.zero ... .seconds(86400)),
+            "For running requests to end at shutdown; then uploads are cut off, and what came is kept."
+        ),
+    ]
+
+    private static let uploads: [Setting] = [
+        Setting(
+            "uploads.expireAfter",
+            \.uploads.expireAfter,
+            .duration(.seconds(1) ... .seconds(3650 * 86400), zero: "never"),
+            "Removes an unfinished upload this long after its last append."
+        ),
+        Setting(
+            "uploads.sweepEvery",
+            \.uploads.sweepEvery,
+            .duration(.seconds(1) ... .seconds(86400)),
+            "How often expired uploads are looked for."
+        ),
+        Setting(
+            "uploads.takeOverTimeout",
+            \.uploads.takeOverTimeout,
+            .duration(.milliseconds(100) ... .seconds(600)),
+            "How long a request waits for an older one to the same upload to stop."
+        ),
+    ]
+
+    private static let web: [Setting] = [
+        Setting("cors.enabled", \.cors.isEnabled, .flag, "Whether web pages of other origins may use the gateway."),
+        Setting("cors.origins", \.cors.origins, .origins, "The pages that may."),
+        Setting(
+            "metrics.access",
+            \.metrics.access,
+            .choice,
+            "Who may read /metrics: holders of an API key with scope read, or anybody."
+        ),
+        Setting("log.level", \.log.level, .choice, "The least important messages that are logged."),
+        Setting("log.format", \.log.format, .choice, "One JSON object or one line of text for each message."),
+    ]
+
+    private static let interval = Duration.milliseconds(10)...Duration.seconds(7 * 86400)
+}

@@ -1,0 +1,84 @@
+internal import HTTPServer
+internal import HTTPWire
+internal import Foundation
+
+/// The gateway's listener: finds the route, and gives every answer what all answers have.
+struct GatewayHandler: RequestHandler {
+    private let router: Router
+    private let cors: CORSPolicy
+    private let tus: any RequestHandler
+
+    init(router: Router, cors: CORSPolicy, tus: any RequestHandler) {
+        self.router = router
+        self.cors = cors
+        self.tus = tus
+    }
+
+    func respond(to request: Request) async -> Response {
+        var response = await route(request)
+        response.fields["X-Request-ID"] = request.id
+        return response
+    }
+
+    private func route(_ request: Request) async -> Response {
+        let head = request.head
+        let segments = head.target.segments
+        // The dialect answers everything below its root, so that wrong methods are told in its own form too.
+        if segments.first == Self.tusRoot, segments.count <= 2 {
+            var below = request
+            below.head.target = head.target.dropFirstSegment()
+            var response = await tus.respond(to: below)
+            response.trace.route = segments.count == 1 ? "/files" : "/files/{upload}"
+            return response
+        }
+        let match = router.match(head.method, segments)
+        if head.method == .options, let answer = options(head, match) { return answer }
+        var response: Response
+        switch match {
+        case .found(let route, let parameters):
+            response = await route.handler(request, parameters)
+            response.trace.route = route.template
+        case .methodNotAllowed(let allowed, let template):
+            let list = allowed.map(\.rawValue).joined(separator: ", ")
+            var problem = Problem(405, "method_not_allowed", "\(head.method) is not offered here; use \(list)")
+            problem.fields["Allow"] = list
+            response = problem.response(requestID: request.id)
+            response.trace.route = template
+        case .notFound:
+            response = Problem(404, "not_found", "there is nothing at this path; see /openapi.yaml for what there is")
+                .response(requestID: request.id)
+        }
+        cors.decorate(&response, for: head)
+        return response
+    }
+
+    /// The answer to OPTIONS on a known path: a CORS preflight, or what methods there are (RFC 9110 §9.3.7).
+    private func options(_ head: RequestHead, _ match: Router.Match) -> Response? {
+        if head.target.rawPath == "*" { return Response(204, ["Allow": "GET, HEAD, POST, PATCH, DELETE, OPTIONS"]) }
+        guard case .methodNotAllowed(let allowed, let template) = match else { return nil }
+        var response =
+            cors.preflight(head, methods: allowed)
+            ?? Response(204, ["Allow": (allowed.map(\.rawValue) + ["OPTIONS"]).joined(separator: ", ")])
+        response.trace.route = template
+        cors.decorate(&response, for: head)
+        return response
+    }
+
+    static let tusRoot = "files"
+}
+
+extension RequestTarget {
+    /// The target as a handler below the first segment sees it.
+    fileprivate func dropFirstSegment() -> RequestTarget {
+        RequestTarget(rawPath: rawPath, rawQuery: rawQuery, authority: authority, segments: Array(segments.dropFirst()))
+    }
+}
+
+/// Runs the body of a REST route and turns what it throws into a problem document.
+func answering(_ request: Request, _ body: () async throws(Problem) -> Response) async -> Response {
+    do throws(Problem) {
+        return try await body()
+    } catch {
+        return error.response(requestID: request.id)
+    }
+}

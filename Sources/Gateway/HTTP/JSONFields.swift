@@ -1,0 +1,173 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPWire
+
+/// Any JSON value.
+enum JSONValue: Decodable, Equatable {
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    case number(Double)
+    case string(String)
+    case array([JSONValue])
+    case object([String: JSONValue])
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(Bool.self) {
+            self = .bool(value)
+        } else if let value = try? container.decode(Int64.self) {
+            self = .integer(value)
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else if let value = try? container.decode(String.self) {
+            self = .string(value)
+        } else if let value = try? container.decode([JSONValue].self) {
+            self = .array(value)
+        } else {
+            self = .object(try container.decode([String: JSONValue].self))
+        }
+    }
+}
+
+/// The members of a JSON object that a client sent. Collects everything that is wrong, so that one answer names it all.
+struct JSONFields {
+    private let members: [String: JSONValue]
+    private var known: Set<String> = []
+    private var errors: [Problem.FieldError] = []
+
+    /// Reads the content of `request`.
+    ///
+    /// - Throws: `Problem` 415, 413, 400 (`invalid_json`), or what cut off the content.
+    init(readingFrom request: Request, limit: Int) async throws(Problem) {
+        let bytes = try await JSONFields.content(of: request, limit: limit)
+        let value: JSONValue
+        do {
+            value = try JSONDecoder().decode(JSONValue.self, from: Data(bytes))
+        } catch {
+            throw Problem(400, "invalid_json", "the content must be one JSON object (RFC 8259)")
+        }
+        guard case .object(let members) = value else {
+            throw Problem(400, "invalid_json", "the content must be one JSON object, not another JSON value")
+        }
+        self.members = members
+    }
+
+    /// The JSON text of a request; `{}` if it has no content.
+    static func content(of request: Request, limit: Int) async throws(Problem) -> [UInt8] {
+        let bytes: [UInt8]
+        do throws(SourceFailure) {
+            bytes = try await request.body.collect(limit: limit)
+        } catch {
+            throw RESTErrors.problem(error)
+        }
+        if bytes.isEmpty { return Array("{}".utf8) }
+        if let text = request.head.fields["Content-Type"] {
+            // What `curl -d` sends when it is not told otherwise is taken for JSON too, as it can not be anything else.
+            let accepted: Set = ["application/json", "application/x-www-form-urlencoded", "text/json"]
+            guard let type = MediaType(text), accepted.contains(type.essence) || type.subtype.hasSuffix("+json") else {
+                throw Problem(415, "unsupported_media_type", "send the content as Content-Type: application/json")
+            }
+        }
+        return bytes
+    }
+
+    mutating func string(_ name: String, maximumLength: Int, isRequired: Bool = false) -> String? {
+        switch take(name) {
+        case .string(let text)?:
+            if text.utf8.count > maximumLength || text.unicodeScalars.contains(where: { $0.value < 0x20 }) {
+                reject(name, "must be at most \(maximumLength) bytes of UTF-8 without control characters")
+                return nil
+            }
+            return text
+        case nil, .null?:
+            if isRequired { reject(name, "is required: a string") }
+            return nil
+        default:
+            reject(name, "must be a string")
+            return nil
+        }
+    }
+
+    mutating func integer(_ name: String, in range: ClosedRange<Int64>, isRequired: Bool = false) -> Int64? {
+        switch take(name) {
+        case .integer(let value)? where range.contains(value): return value
+        case nil, .null?:
+            if isRequired { reject(name, "is required: an integer from \(range.lowerBound) to \(range.upperBound)") }
+            return nil
+        default:
+            reject(name, "must be an integer from \(range.lowerBound) to \(range.upperBound)")
+            return nil
+        }
+    }
+
+    mutating func bool(_ name: String) -> Bool? {
+        switch take(name) {
+        case .bool(let value)?: return value
+        case nil, .null?: return nil
+        default:
+            reject(name, "must be true or false")
+            return nil
+        }
+    }
+
+    mutating func strings(_ name: String, maximumCount: Int, where isValid: (String) -> Bool, _ hint: String) -> [String] {
+        let rule = "must be an array of at most \(maximumCount) strings, each \(hint)"
+        switch take(name) {
+        case .array(let values)?:
+            let strings = values.compactMap { if case .string(let text) = $0, isValid(text) { text } else { nil } }
+            if strings.count != values.count || values.count > maximumCount { reject(name, rule) }
+            return strings
+        case nil, .null?: return []
+        default:
+            reject(name, rule)
+            return []
+        }
+    }
+
+    /// An object of strings, such as metadata.
+    mutating func dictionary(_ name: String, maximumCount: Int, maximumBytes: Int) -> [String: String] {
+        let rule = "must be an object of at most \(maximumCount) strings, \(maximumBytes) bytes in all, keys without space and comma"
+        switch take(name) {
+        case .object(let values)?:
+            var strings: [String: String] = [:]
+            for (key, value) in values {
+                if case .string(let text) = value, !key.isEmpty, key.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2C }) {
+                    strings[key] = text
+                }
+            }
+            let size = strings.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+            if strings.count != values.count || values.count > maximumCount || size > maximumBytes { reject(name, rule) }
+            return strings
+        case nil, .null?: return [:]
+        default:
+            reject(name, rule)
+            return [:]
+        }
+    }
+
+    mutating func reject(_ name: String, _ message: String) {
+        errors.append(Problem.FieldError(field: name, message: message))
+    }
+
+    /// Throws if anything was wrong, members that nobody asked for included.
+    func finish() throws(Problem) {
+        var errors = errors
+        for name in members.keys.sorted() where !known.contains(name) {
+            errors.append(
+                Problem.FieldError(
+                    field: name,
+                    message: "is not known here; allowed are \(known.sorted().joined(separator: ", "))"
+                )
+            )
+        }
+        if !errors.isEmpty { throw Problem.invalidFields(errors) }
+    }
+
+    private mutating func take(_ name: String) -> JSONValue? {
+        known.insert(name)
+        return members[name]
+    }
+}

@@ -1,0 +1,90 @@
+internal import Foundation
+internal import HTTPWire
+
+/// An error answer of the REST API: a problem document (RFC 9457) with a stable `code`.
+struct Problem: Error {
+    /// One wrong field of a request.
+    struct FieldError: Encodable, Sendable, Equatable {
+        /// JSON member or query parameter.
+        var field: String
+        /// What is wrong, and what is allowed.
+        var message: String
+    }
+
+    var status: Status
+    /// Stable: for programs.
+    var code: String
+    /// For people: what to change.
+    var detail: String
+    var errors: [FieldError] = []
+    var fields = HTTPFields()
+    /// More bytes of the request may come, or the connection is in doubt.
+    var closesConnection = false
+
+    init(_ status: Status, _ code: String, _ detail: String, errors: [FieldError] = []) {
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.errors = errors
+    }
+
+    /// Fields that are wrong, all of them at once.
+    static func invalidFields(_ errors: [FieldError]) -> Problem {
+        Problem(
+            422,
+            "invalid_field",
+            errors.map { "\($0.field): \($0.message)" }.joined(separator: "; "),
+            errors: errors
+        )
+    }
+
+    private struct Document: Encodable {
+        var type = "about:blank"
+        var title: String
+        var status: Int
+        var code: String
+        var detail: String
+        var errors: [FieldError]?
+        var requestId: String
+    }
+
+    func response(requestID: String) -> Response {
+        let document = Document(
+            title: status.phrase,
+            status: status.code,
+            code: code,
+            detail: detail,
+            errors: errors.isEmpty ? nil : errors,
+            requestId: requestID
+        )
+        var response = Response(status, ["Content-Type": "application/problem+json", "Cache-Control": "no-store"])
+        response.fields.append(contentsOf: fields)
+        response.content = .bytes(JSONAnswer.encode(document))
+        response.closesConnection = closesConnection
+        response.trace.errorCode = code
+        return response
+    }
+}
+
+/// JSON of answers.
+enum JSONAnswer {
+    static func encode(_ value: some Encodable) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Strings, numbers and dictionaries of them, which always can be encoded.
+        guard let data = try? encoder.encode(value) else { return Array("{}\n".utf8) }
+        return [UInt8](data) + [10]
+    }
+
+    static func response(_ status: Status, _ value: some Encodable, _ fields: HTTPFields = HTTPFields()) -> Response {
+        var response = Response(status, ["Content-Type": "application/json", "Cache-Control": "no-store"])
+        response.fields.append(contentsOf: fields)
+        response.content = .bytes(encode(value))
+        return response
+    }
+
+    /// RFC 3339, UTC, milliseconds.
+    static func timestamp(_ date: Date) -> String {
+        date.formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))
+    }
+}

@@ -1,0 +1,65 @@
+internal import Bytes
+internal import HTTPWire
+internal import UploadCore
+
+/// How the REST API tells the errors of the domain.
+enum RESTErrors {
+    static func problem(_ error: UploadError) -> Problem {
+        func make(_ status: Status, _ code: String, closes: Bool = false) -> Problem {
+            var problem = Problem(status, code, error.message)
+            problem.closesConnection = closes
+            return problem
+        }
+        switch error.code {
+        case .invalidRequest: return make(400, "invalid_request")
+        case .unauthenticated:
+            var problem = make(401, "unauthenticated")
+            problem.fields["WWW-Authenticate"] = "Bearer realm=\"sluice\""
+            return problem
+        case .forbidden(let scope):
+            var problem = make(403, "forbidden")
+            if let scope {
+                problem.fields["WWW-Authenticate"] = "Bearer realm=\"sluice\", error=\"insufficient_scope\", scope=\"\(scope)\""
+            }
+            return problem
+        case .notFound: return make(404, "not_found")
+        case .gone: return make(410, "gone")
+        case .offsetMismatch: return make(409, "offset_mismatch")
+        case .lengthExceeded: return make(413, "length_exceeded")
+        case .tooLarge: return make(413, "content_too_large")
+        case .contentTypeRefused: return make(415, "content_type_refused")
+        case .checksumMismatch: return make(460, "checksum_mismatch")
+        case .unsupportedChecksum: return make(400, "unsupported_checksum")
+        case .notOpen: return make(409, "not_open")
+        case .grantUsed: return make(403, "grant_used")
+        case .interrupted: return make(423, "interrupted", closes: true)
+        case .busy:
+            var problem = make(423, "busy")
+            problem.fields["Retry-After"] = "1"
+            return problem
+        case .timedOut: return make(408, "request_timeout", closes: true)
+        case .disconnected: return make(400, "disconnected", closes: true)
+        case .storageFull: return make(507, "storage_full")
+        case .storageFailure: return make(500, "storage_failure")
+        case .unavailable:
+            var problem = make(503, "unavailable", closes: true)
+            problem.fields["Retry-After"] = "5"
+            return problem
+        }
+    }
+
+    /// A request whose content could not be read.
+    static func problem(_ failure: SourceFailure) -> Problem {
+        var problem =
+            switch failure {
+            case .tooLarge(let limit):
+                Problem(413, "content_too_large", "the content of this request is limited to \(limit) bytes")
+            case .malformed(let reason): Problem(400, "malformed_request", "the content is malformed: \(reason)")
+            case .timedOut: Problem(408, "request_timeout", "the content of the request did not come in time")
+            case .shuttingDown: Problem(503, "unavailable", "the server is stopping; try again")
+            case .disconnected, .interrupted: Problem(400, "disconnected", "the content of the request was cut off")
+            }
+        problem.closesConnection = true
+        return problem
+    }
+}

@@ -1,0 +1,250 @@
+internal import Bytes
+internal import DiskStorage
+internal import Foundation
+internal import HTTPServer
+internal import HTTPWire
+internal import Logging
+internal import SQLiteState
+internal import ServiceLifecycle
+internal import Signing
+internal import TencentVOD
+internal import Transport
+internal import Tus
+internal import UnixSignals
+internal import UploadCore
+
+/// The gateway: everything that serves, put together from its settings.
+package struct GatewayServer: Sendable {
+    private let settings: Settings
+    private let logger: Logger
+    private let sink: LogSink
+    private let state: SQLiteState
+    private let service: UploadService
+    private let server: HTTPServer
+    private let loops: EventLoopGroup
+    /// The key to begin with, and how it came to be.
+    package let firstKey: FirstKey
+
+    /// Opens data directory and state, and binds the listener.
+    ///
+    /// - Throws: `StartFailure`, whose text is for the operator.
+    package init(_ settings: Settings) async throws(StartFailure) {
+        self.settings = settings
+        let logging = Self.makeLogger(settings)
+        logger = logging.logger
+        sink = logging.sink
+        Self.prepareProcess()
+        let pool = BlockingPool(threads: settings.limits.blockingThreads, label: "sluice.block")
+        let clock = SystemClock()
+        let metrics = Metrics()
+        let observation = Observation(metrics: metrics, logger: logger)
+
+        let directory = try Self.starting { () throws(DataDirectoryError) in try DataDirectory(at: settings.dataDirectory) }
+        let statePool = BlockingPool(threads: Self.stateThreads, label: "sluice.state")
+        let state = try Self.starting { () throws(SQLiteStateError) in
+            try SQLiteState(path: directory.statePath, pool: statePool)
+        }
+        self.state = state
+        let master = try settings.master()
+        let storage = DiskStorage(directory: directory, durability: settings.storageDurability, pool: pool)
+        let service = UploadService(
+            state: state,
+            storage: storage,
+            clock: clock,
+            limits: settings.uploadLimits,
+            observer: observation
+        )
+        self.service = service
+        do throws(UploadError) {
+            firstKey = try await FirstKey.ensure(in: state, preset: settings.adminKey?.exposed, at: clock.now)
+        } catch {
+            throw StartFailure("the state can not be written: \(error.message)")
+        }
+
+        let sealer = GrantSealer(master: master)
+        let locator = UploadLocator(master: master)
+        let authenticator = Authenticator(state: state, sealer: sealer, clock: clock)
+        let access = Access(authenticator: authenticator, observer: observation)
+        let publicURL = PublicURL(configured: settings.publicURL, trustedProxies: settings.trustedProxies)
+        let bodyLimit = Int(clamping: settings.limits.bodyBytes)
+        let cors = settings.corsPolicy
+        let routes =
+            TencentAPI(
+                issuer: settings.tencentIssuer(master),
+                access: access,
+                metrics: metrics,
+                bodyLimit: bodyLimit,
+                clock: clock
+            ).routes
+            + TusAPI(
+                service: service,
+                locator: locator,
+                sealer: sealer,
+                access: access,
+                metrics: metrics,
+                publicURL: publicURL,
+                bodyLimit: bodyLimit,
+                clock: clock
+            ).routes
+            + UploadsAPI(service: service, locator: locator, access: access).routes
+            + MediaAPI(
+                service: service,
+                locator: locator,
+                links: MediaLinks(master: master),
+                access: access,
+                publicURL: publicURL,
+                bodyLimit: bodyLimit,
+                clock: clock
+            ).routes
+            + OperationsAPI(
+                state: state,
+                storage: storage,
+                metrics: metrics,
+                access: access,
+                hasOpenMetrics: settings.metrics.access == .open
+            ).routes
+        let tus = TusHandler(
+            service: service,
+            locator: locator,
+            grants: { head throws(UploadError) in
+                try await authenticator.grantToUpload(dialect: "tus", authorization: head.fields["Authorization"])
+            },
+            settings: TusSettings(cors: cors),
+            baseURL: { publicURL.base(for: $0) + "/files" }
+        )
+        let handler = GatewayHandler(router: Router(routes), cors: cors, tus: tus)
+        let loopCount =
+            settings.gateway.loops == 0 ? ProcessInfo.processInfo.activeProcessorCount : settings.gateway.loops
+        let loops = try Self.starting { () throws(SystemError) in try EventLoopGroup(count: loopCount) }
+        self.loops = loops
+        let tls: TLSContext? =
+            if let certificate = settings.tls.certificate, let key = settings.tls.key {
+                try Self.starting { () throws(TLSFailure) in
+                    try TLSContext(certificatePath: certificate, keyPath: key)
+                }
+            } else {
+                nil
+            }
+        let listen = settings.gateway.listen
+        let address = try Self.starting { () throws(SystemError) in
+            try SocketAddress(resolving: listen.host, port: listen.port)
+        }
+        do throws(SystemError) {
+            server = try HTTPServer(
+                address: address,
+                tls: tls,
+                configuration: settings.serverConfiguration,
+                loops: loops,
+                pool: pool,
+                handler: handler,
+                observer: observation
+            )
+        } catch {
+            throw StartFailure("can not listen on \(address): \(error)")
+        }
+    }
+
+    /// Where the gateway can be reached on this machine.
+    package var localURL: String {
+        (settings.tls.certificate == nil ? "http" : "https") + "://" + server.address.description
+    }
+
+    /// Serves until SIGTERM or SIGINT, then stops in good order.
+    package func run() async throws {
+        logger.info("started", metadata: ["listen": "\(server.address)", "version": "\(Version.current)"])
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: [
+                    .init(service: SweepService(service: service, interval: settings.uploads.sweepEvery, logger: logger)),
+                    .init(service: ListenerService(server: server)),
+                ],
+                gracefulShutdownSignals: [.sigterm, .sigint],
+                logger: logger
+            )
+        )
+        do {
+            try await group.run()
+        } catch {
+            logger.critical("stopped by a failure", metadata: ["error": "\(error)"])
+            sink.flush()
+            throw error
+        }
+        state.close()
+        loops.close()
+        logger.info("stopped")
+        sink.flush()
+    }
+
+    /// Threads that wait for the state store: one writes, others read.
+    private static let stateThreads = 4
+
+    private static func starting<Success, Failure: Error>(
+        _ body: () throws(Failure) -> Success
+    ) throws(StartFailure) -> Success {
+        do throws(Failure) {
+            return try body()
+        } catch {
+            throw StartFailure("\(error)")
+        }
+    }
+
+    private static func makeLogger(_ settings: Settings) -> (logger: Logger, sink: LogSink) {
+        let sink = LogSink()
+        let level = Logger.Level(rawValue: settings.log.level.rawValue) ?? .info
+        let logger = Logger(label: "sluice") { label in
+            LineLogHandler(label: label, sink: sink, isJSON: settings.log.format == .json, logLevel: level)
+        }
+        return (logger, sink)
+    }
+
+    /// A write to a closed connection is an error, not a signal; and as many connections as the system allows.
+    private static func prepareProcess() {
+        signal(SIGPIPE, SIG_IGN)
+        var limit = rlimit()
+        if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max {
+            limit.rlim_cur = limit.rlim_max
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        }
+    }
+}
+
+/// Accepts connections until the process is to stop.
+private struct ListenerService: Service {
+    let server: HTTPServer
+
+    func run() async throws {
+        await withGracefulShutdownHandler {
+            await server.run()
+        } onGracefulShutdown: {
+            // Ends with the server, whose `run` returns when the last connection has ended.
+            Task { await server.shutDown() }
+        }
+    }
+}
+
+/// Removes what is over, again and again.
+private struct SweepService: Service {
+    let service: UploadService
+    let interval: Duration
+    let logger: Logger
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                let report = await service.sweep()
+                if report.expired + report.completed + report.orphansRemoved + report.failures > 0 {
+                    logger.info(
+                        "swept",
+                        metadata: [
+                            "expired": "\(report.expired)", "completed": "\(report.completed)",
+                            "orphans": "\(report.orphansRemoved)", "failures": "\(report.failures)",
+                        ]
+                    )
+                }
+                try? await Task.sleep(for: interval)
+            }
+        }
+        // A service that returns before the others would stop them all.
+        try? await gracefulShutdown()
+    }
+}

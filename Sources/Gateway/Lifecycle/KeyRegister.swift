@@ -1,0 +1,66 @@
+internal import DiskStorage
+package import Foundation
+internal import SQLiteState
+internal import Transport
+package import UploadCore
+
+/// The API keys of a data directory, for commands beside a running gateway or without one.
+package struct KeyRegister: Sendable {
+    private let state: SQLiteState
+
+    /// Opens the state in `directory`, which a gateway may be using at the same time.
+    ///
+    /// - Throws: `StartFailure`.
+    package init(directory: String) throws(StartFailure) {
+        let path = DataDirectory.statePath(in: directory)
+        guard FileManager.default.fileExists(atPath: path) else {
+            throw StartFailure("there is no state in \(directory): start the gateway once, or name its directory by --data-dir")
+        }
+        do throws(SQLiteStateError) {
+            state = try SQLiteState(path: path, pool: BlockingPool(threads: 1, label: "sluice.state"))
+        } catch {
+            throw StartFailure("\(error)")
+        }
+    }
+
+    package func close() { state.close() }
+
+    /// Makes a key.
+    ///
+    /// - Parameter lifetime: Seconds; `nil` for no end.
+    /// - Returns: The secret, which is kept nowhere, and the key's record.
+    package func create(
+        name: String,
+        scopes: Set<Scope>,
+        lifetime: TimeInterval?
+    ) async throws(UploadError) -> (secret: String, key: APIKey) {
+        let now = Date()
+        let made = APIKeySecret.generate(name: name, scopes: scopes, expiresAt: lifetime.map(now.addingTimeInterval), at: now)
+        try await state.insert(made.key)
+        return made
+    }
+
+    /// All keys as a table, oldest first.
+    package func table() async throws(UploadError) -> String {
+        let now = Date()
+        let rows = try await state.keys().sorted { $0.createdAt < $1.createdAt }.map { key in
+            let status =
+                if key.revokedAt != nil { "revoked" } else if key.isUsable(at: now) { "usable" } else { "expired" }
+            return [
+                key.id, key.name, key.scopes.map(\.rawValue).sorted().joined(separator: ","), status,
+                JSONAnswer.timestamp(key.createdAt), key.expiresAt.map(JSONAnswer.timestamp) ?? "never",
+            ]
+        }
+        let all = [["ID", "NAME", "SCOPES", "STATUS", "CREATED", "EXPIRES"]] + rows
+        let widths = all[0].indices.map { column in all.map { $0[column].count }.max() ?? 0 }
+        return all.map { row in
+            zip(row, widths).map { $0.padding(toLength: max($0.count, $1), withPad: " ", startingAt: 0) }
+                .joined(separator: "  ").trimmingCharacters(in: .whitespaces)
+        }.joined(separator: "\n")
+    }
+
+    /// - Returns: `false` if there is no such key, or it was revoked before.
+    package func revoke(_ id: String) async throws(UploadError) -> Bool {
+        try await state.revokeKey(id, at: Date())
+    }
+}

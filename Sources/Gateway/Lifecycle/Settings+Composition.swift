@@ -1,0 +1,89 @@
+internal import Foundation
+internal import HTTPServer
+internal import HTTPWire
+internal import Signing
+internal import TencentVOD
+internal import UploadCore
+
+/// What the parts of the gateway get of the settings.
+extension Settings {
+    /// The configured master secret, or the one of the data directory, which is made if it is missing.
+    func master() throws(StartFailure) -> MasterSecret {
+        guard let masterSecret else {
+            do {
+                try FileManager.default.createDirectory(
+                    atPath: dataDirectory,
+                    withIntermediateDirectories: true,
+                    attributes: [.posixPermissions: 0o700]
+                )
+            } catch {
+                throw StartFailure("the data directory \(dataDirectory) can not be made: \(error.localizedDescription)")
+            }
+            return try MasterSecretFile.loadOrCreate(in: dataDirectory)
+        }
+        guard let master = MasterSecret(bytes: masterSecret.exposed) else {
+            throw StartFailure("masterSecret must hold at least \(MasterSecret.minimumByteCount) bytes")
+        }
+        return master
+    }
+
+    var tencentMode: TencentSignatureIssuer.Mode {
+        switch tencent.mode {
+        case .relay: .relay
+        case .direct: .direct
+        }
+    }
+
+    /// In `direct` mode the account's pair, in `relay` mode Sluice's own.
+    func tencentCredentials(_ master: MasterSecret) -> TencentCredentials {
+        guard tencent.mode == .direct, let id = tencent.secretID, let key = tencent.secretKey else {
+            return .relay(from: master)
+        }
+        return TencentCredentials(secretID: id, secretKey: key.exposed)
+    }
+
+    func tencentIssuer(_ master: MasterSecret) -> TencentSignatureIssuer {
+        TencentSignatureIssuer(tencentCredentials(master), mode: tencentMode)
+    }
+
+    var storageDurability: UploadCore.Durability {
+        switch durability {
+        case .acknowledged: .acknowledged
+        case .completed: .completed
+        case .none: .none
+        }
+    }
+
+    var uploadLimits: UploadLimits {
+        UploadLimits(
+            maximumBytes: limits.uploadBytes,
+            lifetime: uploads.expireAfter.map { Double($0.components.seconds) },
+            takeOverTimeout: uploads.takeOverTimeout
+        )
+    }
+
+    var corsPolicy: CORSPolicy {
+        guard cors.isEnabled else { return .disabled }
+        switch cors.origins {
+        case .any: return CORSPolicy(origins: .any)
+        case .only(let list): return CORSPolicy(origins: .only(Set(list)))
+        }
+    }
+
+    var serverConfiguration: ServerConfiguration {
+        var configuration = ServerConfiguration()
+        configuration.head = HeadLimits(
+            maximumRequestLine: limits.requestLine,
+            maximumBytes: limits.headerBytes,
+            maximumFields: limits.headerCount
+        )
+        configuration.maximumConnections = limits.connections
+        configuration.headTimeout = timeouts.head
+        configuration.idleTimeout = timeouts.idle
+        configuration.bodyTimeout = timeouts.bodyProgress
+        configuration.writeTimeout = timeouts.write
+        configuration.totalTimeout = timeouts.request ?? .zero
+        configuration.shutdownGrace = timeouts.shutdownGrace
+        return configuration
+    }
+}

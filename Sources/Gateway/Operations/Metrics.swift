@@ -1,0 +1,235 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPServer
+internal import HTTPWire
+internal import Synchronization
+internal import UploadCore
+
+/// Counts what the gateway does, and writes it as Prometheus text (exposition format 0.0.4).
+final class Metrics: Sendable {
+    private struct RequestKey: Hashable {
+        var route: String
+        var method: String
+        var status: Int
+    }
+
+    private struct Requests {
+        var count: [RequestKey: UInt64] = [:]
+        var duration: [String: Histogram] = [:]
+        var bytesReceived: Int64 = 0
+        var bytesSent: Int64 = 0
+        var refused: UInt64 = 0
+        var broken: UInt64 = 0
+    }
+
+    private struct Histogram {
+        /// Upper bounds, in seconds.
+        static let bounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1800]
+
+        var buckets = [UInt64](repeating: 0, count: bounds.count)
+        var count: UInt64 = 0
+        var sum = 0.0
+
+        mutating func observe(_ seconds: Double) {
+            count += 1
+            sum += seconds
+            for index in Self.bounds.indices where seconds <= Self.bounds[index] {
+                buckets[index] += 1
+                break
+            }
+        }
+    }
+
+    private struct Uploads {
+        var created: [String: UInt64] = [:]
+        var completed: UInt64 = 0
+        var terminated: UInt64 = 0
+        var expired: UInt64 = 0
+        var takenOver: UInt64 = 0
+        var brokenOff: [String: UInt64] = [:]
+        var failed: [String: UInt64] = [:]
+        var bytesStored: Int64 = 0
+        var minted: [String: UInt64] = [:]
+    }
+
+    private let requests = Mutex(Requests())
+    private let uploads = Mutex(Uploads())
+    private let openConnections = Atomic<Int>(0)
+    private let acceptedConnections = Atomic<UInt64>(0)
+    private let startedAt = Date()
+
+    func connectionOpened() {
+        openConnections.wrappingAdd(1, ordering: .relaxed)
+        acceptedConnections.wrappingAdd(1, ordering: .relaxed)
+    }
+
+    func connectionClosed() {
+        openConnections.wrappingSubtract(1, ordering: .relaxed)
+    }
+
+    func requestFinished(_ summary: RequestSummary) {
+        let route = summary.trace.route ?? "none"
+        let method = summary.method.map(Self.label) ?? "none"
+        let (seconds, attoseconds) = summary.duration.components
+        let duration = Double(seconds) + Double(attoseconds) / 1e18
+        requests.withLock { requests in
+            requests.count[RequestKey(route: route, method: method, status: summary.status.code), default: 0] += 1
+            requests.duration[route, default: Histogram()].observe(duration)
+            requests.bytesReceived += summary.bytesReceived
+            requests.bytesSent += summary.bytesSent
+            if summary.refusal != nil { requests.refused += 1 }
+            if summary.isBroken { requests.broken += 1 }
+        }
+    }
+
+    /// Clients choose methods: those that are not known share a label.
+    private static func label(_ method: HTTPMethod) -> String {
+        switch method {
+        case .get, .head, .post, .put, .patch, .delete, .options: method.rawValue
+        default: "other"
+        }
+    }
+
+    func minted(_ kind: String) {
+        uploads.withLock { $0.minted[kind, default: 0] += 1 }
+    }
+
+    func observe(_ event: UploadEvent) {
+        uploads.withLock { uploads in
+            switch event {
+            case .created(let upload): uploads.created[upload.dialect, default: 0] += 1
+            case .appended(_, let bytes): uploads.bytesStored += bytes
+            case .completed: uploads.completed += 1
+            case .terminated: uploads.terminated += 1
+            case .expired: uploads.expired += 1
+            case .takenOver: uploads.takenOver += 1
+            case .brokenOff(_, let failure, _): uploads.brokenOff[Self.label(failure), default: 0] += 1
+            case .failed(_, let error): uploads.failed[RESTErrors.problem(error).code, default: 0] += 1
+            }
+        }
+    }
+
+    private static func label(_ failure: SourceFailure) -> String {
+        switch failure {
+        case .disconnected: "disconnected"
+        case .interrupted: "taken_over"
+        case .timedOut: "timed_out"
+        case .shuttingDown: "shutting_down"
+        case .malformed: "malformed"
+        case .tooLarge: "too_large"
+        }
+    }
+
+    // MARK: Text
+
+    func text() -> String {
+        var page = Page()
+        let requests = self.requests.withLock { $0 }
+        let uploads = self.uploads.withLock { $0 }
+        page.header("sluice_http_requests_total", "counter", "Requests by route, method and status.")
+        for (key, count) in requests.count.sorted(by: { ($0.key.route, $0.key.status) < ($1.key.route, $1.key.status) }) {
+            page.sample(
+                "sluice_http_requests_total",
+                [("route", key.route), ("method", key.method), ("status", String(key.status))],
+                Double(count)
+            )
+        }
+        page.header("sluice_http_request_duration_seconds", "histogram", "From the head of a request to the end of its answer.")
+        for (route, histogram) in requests.duration.sorted(by: { $0.key < $1.key }) {
+            var cumulated: UInt64 = 0
+            for (bound, count) in zip(Histogram.bounds, histogram.buckets) {
+                cumulated += count
+                page.sample(
+                    "sluice_http_request_duration_seconds_bucket",
+                    [("route", route), ("le", Page.number(bound))],
+                    Double(cumulated)
+                )
+            }
+            page.sample(
+                "sluice_http_request_duration_seconds_bucket",
+                [("route", route), ("le", "+Inf")],
+                Double(histogram.count)
+            )
+            page.sample("sluice_http_request_duration_seconds_sum", [("route", route)], histogram.sum)
+            page.sample("sluice_http_request_duration_seconds_count", [("route", route)], Double(histogram.count))
+        }
+        page.single("sluice_http_request_bytes_total", "counter", "Bytes of request contents.", Double(requests.bytesReceived))
+        page.single("sluice_http_response_bytes_total", "counter", "Bytes of answers.", Double(requests.bytesSent))
+        page.single("sluice_http_refused_total", "counter", "Heads that could not be read.", Double(requests.refused))
+        page.single("sluice_http_broken_answers_total", "counter", "Answers that did not get through.", Double(requests.broken))
+        page.single(
+            "sluice_http_connections",
+            "gauge",
+            "Open connections.",
+            Double(openConnections.load(ordering: .relaxed))
+        )
+        page.single(
+            "sluice_http_connections_accepted_total",
+            "counter",
+            "Connections that were accepted.",
+            Double(acceptedConnections.load(ordering: .relaxed))
+        )
+        page.family("sluice_minted_total", "Credentials that were minted.", "kind", uploads.minted)
+        page.family("sluice_uploads_created_total", "Uploads that were created.", "dialect", uploads.created)
+        page.single("sluice_uploads_completed_total", "counter", "Uploads that were completed.", Double(uploads.completed))
+        page.single("sluice_uploads_terminated_total", "counter", "Uploads that clients gave up.", Double(uploads.terminated))
+        page.single("sluice_uploads_expired_total", "counter", "Uploads whose time was over.", Double(uploads.expired))
+        page.single(
+            "sluice_uploads_taken_over_total",
+            "counter",
+            "Writers that were cut off by a newer request.",
+            Double(uploads.takenOver)
+        )
+        page.family("sluice_appends_broken_off_total", "Appends that ended early.", "reason", uploads.brokenOff)
+        page.family("sluice_upload_errors_total", "Failures of storage and state.", "code", uploads.failed)
+        page.single("sluice_upload_bytes_total", "counter", "Bytes that were stored.", Double(uploads.bytesStored))
+        process(into: &page)
+        return page.text
+    }
+
+    private func process(into page: inout Page) {
+        let usage = ProcessUsage.current()
+        page.single("process_start_time_seconds", "gauge", "Start, in Unix seconds.", startedAt.timeIntervalSince1970)
+        page.single("process_cpu_seconds_total", "counter", "User and system CPU time.", usage.cpuSeconds)
+        page.single("process_resident_memory_bytes", "gauge", "Resident memory.", Double(usage.residentBytes))
+        page.single("process_open_fds", "gauge", "Open descriptors.", Double(usage.openDescriptors))
+        page.header("sluice_build_info", "gauge", "Version of the gateway.")
+        page.sample("sluice_build_info", [("version", Version.current)], 1)
+    }
+}
+
+/// Prometheus text under construction.
+private struct Page {
+    private(set) var text = ""
+
+    mutating func header(_ name: String, _ type: String, _ help: String) {
+        text += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n"
+    }
+
+    mutating func sample(_ name: String, _ labels: [(String, String)], _ value: Double) {
+        text += name
+        if !labels.isEmpty {
+            text += "{" + labels.map { "\($0.0)=\"\(Self.escape($0.1))\"" }.joined(separator: ",") + "}"
+        }
+        text += " " + Self.number(value) + "\n"
+    }
+
+    mutating func single(_ name: String, _ type: String, _ help: String, _ value: Double) {
+        header(name, type, help)
+        sample(name, [], value)
+    }
+
+    mutating func family(_ name: String, _ help: String, _ label: String, _ values: [String: UInt64]) {
+        header(name, "counter", help)
+        for (key, value) in values.sorted(by: { $0.key < $1.key }) { sample(name, [(label, key)], Double(value)) }
+    }
+
+    static func number(_ value: Double) -> String {
+        value == value.rounded() && abs(value) < 1e15 ? String(Int64(value)) : String(value)
+    }
+
+    private static func escape(_ text: String) -> String {
+        text.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"")
+            .replacingOccurrences(of: "\n", with: "\\n")
+    }
+}

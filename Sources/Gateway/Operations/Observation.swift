@@ -1,0 +1,67 @@
+internal import HTTPServer
+internal import HTTPWire
+internal import Logging
+internal import UploadCore
+
+/// Tells metrics and log what the server and the uploads do.
+struct Observation: ServerObserver, UploadObserver {
+    let metrics: Metrics
+    let logger: Logger
+
+    func connectionOpened() { metrics.connectionOpened() }
+
+    func connectionClosed() { metrics.connectionClosed() }
+
+    func requestFinished(_ summary: RequestSummary) {
+        metrics.requestFinished(summary)
+        guard logger.logLevel <= .info else { return }
+        var metadata: Logger.Metadata = [
+            "request": "\(summary.id)",
+            "status": "\(summary.status.code)",
+            "peer": "\(summary.peerAddress)",
+            "ms": "\(Self.milliseconds(summary.duration))",
+            "in": "\(summary.bytesReceived)",
+            "out": "\(summary.bytesSent)",
+        ]
+        if let method = summary.method { metadata["method"] = "\(method)" }
+        // The template, never the path: a path may hold the credential of an upload.
+        if let route = summary.trace.route { metadata["route"] = "\(route)" }
+        if let id = summary.trace.uploadID { metadata["upload"] = "\(id)" }
+        if let code = summary.trace.errorCode { metadata["code"] = "\(code)" }
+        if let refusal = summary.refusal { metadata["refusal"] = "\(refusal)" }
+        if summary.isBroken { metadata["broken"] = "true" }
+        logger.info("request", metadata: metadata)
+    }
+
+    func observe(_ event: UploadEvent) {
+        metrics.observe(event)
+        switch event {
+        case .created(let upload):
+            logger.debug("upload created", metadata: ["upload": "\(upload.id)", "principal": "\(upload.principal)"])
+        case .appended(let upload, let bytes):
+            logger.debug("bytes stored", metadata: ["upload": "\(upload.id)", "bytes": "\(bytes)"])
+        case .completed(let upload, let media):
+            logger.info("upload completed", metadata: ["upload": "\(upload.id)", "bytes": "\(media.size)"])
+        case .terminated(let id): logger.info("upload terminated", metadata: ["upload": "\(id)"])
+        case .expired(let id): logger.info("upload expired", metadata: ["upload": "\(id)"])
+        case .takenOver(let id): logger.debug("upload taken over", metadata: ["upload": "\(id)"])
+        case .brokenOff(let id, let failure, let bytes):
+            logger.info(
+                "append broken off",
+                metadata: ["upload": "\(id)", "reason": "\(failure)", "bytes": "\(bytes)"]
+            )
+        case .failed(let id, let error):
+            var metadata: Logger.Metadata = ["code": "\(RESTErrors.problem(error).code)", "error": "\(error.message)"]
+            if let id { metadata["upload"] = "\(id)" }
+            if let cause = error.cause { metadata["cause"] = "\(cause)" }
+            logger.error("storage or state failed", metadata: metadata)
+        }
+    }
+
+    private static func milliseconds(_ duration: Duration) -> String {
+        let (seconds, attoseconds) = duration.components
+        let microseconds = seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+        let fraction = String(microseconds % 1000)
+        return "\(microseconds / 1000).\(String(repeating: "0", count: 3 - fraction.count))\(fraction)"
+    }
+}

@@ -1,0 +1,41 @@
+import ArgumentParser
+import Foundation
+import Gateway
+
+struct Credentials: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Prints key pairs for the operator, secrets included.",
+        subcommands: [Tencent.self]
+    )
+
+    struct Tencent: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Prints the pair that signs for Tencent VOD in the configured mode, as JSON."
+        )
+
+        @OptionGroup var options: SettingsOptions
+
+        private struct Pair: Encodable {
+            var mode: String
+            var secretId: String
+            var secretKey: String
+        }
+
+        func run() throws {
+            let loaded = try options.load()
+            do {
+                let tools = try TencentTools(loaded.values)
+                let pair = Pair(
+                    mode: tools.mode,
+                    secretId: tools.secretID,
+                    secretKey: tools.secretKey
+                )
+                let encoder = JSONEncoder()
+                encoder.outputFormatting = [.sortedKeys]
+                print(String(decoding: try encoder.encode(pair), as: UTF8.self))
+            } catch let failure as StartFailure {
+                throw ValidationError("\(failure)")
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+import ArgumentParser
+import Gateway
+
+@main
+struct Sluice: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sluice",
+        abstract: "An upload gateway: mints upload credentials and relays uploads.",
+        version: Version.current,
+        subcommands: [Serve.self, Check.self, Keys.self, Sign.self, Credentials.self],
+        defaultSubcommand: Serve.self
+    )
+}
