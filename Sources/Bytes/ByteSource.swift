@@ -18,6 +18,7 @@ package protocol ByteSource: AnyObject {
     ///
     /// - Parameter maximum: The most bytes to return; at least 1.
     /// - Returns: Between 1 and `maximum` bytes, or `nil` when the source has ended well.
+    /// - Throws: What ended the source before its last byte; again at every later call.
     func next(maximum: Int) async throws(SourceFailure) -> [UInt8]?
 
     /// Moves bytes into a file without copying them through user space; only where `supportsTransfer`.
@@ -28,6 +29,7 @@ package protocol ByteSource: AnyObject {
     ///   - descriptor: A regular file, open for writing, not in append mode.
     ///   - offset: Where in the file the first byte goes, in bytes.
     ///   - limit: The most bytes to move.
+    /// - Returns: How many bytes were moved, and why it ended.
     func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome
 }
 

@@ -56,7 +56,7 @@ extension OpenFile {
     }
 }
 
-/// Calls on paths. Every path comes from `DataDirectory`.
+/// Calls on paths; every path comes from `DataDirectory`.
 enum Paths {
     static func size(of path: String) throws(SystemCallError) -> Int64 {
         var status = stat()

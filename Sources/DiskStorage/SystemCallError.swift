@@ -7,7 +7,7 @@ internal import Glibc
 
 /// A system call that failed; goes into the log, never to a client.
 struct SystemCallError: Error, Equatable, CustomStringConvertible {
-    /// Name of the call, e.g. `pwrite`.
+    /// Name of the call, such as `pwrite`.
     let call: String
     /// Its `errno`.
     let number: Int32

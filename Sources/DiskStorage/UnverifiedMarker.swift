@@ -44,6 +44,7 @@ struct UnverifiedMarker {
     ///
     /// - Parameter blob: Open for writing.
     /// - Returns: Whether there was a marker.
+    /// - Throws: When the bytes could not be taken back; the marker is then still there.
     @discardableResult
     func heal(_ blob: OpenFile) throws(SystemCallError) -> Bool {
         guard try text() != nil else { return false }

@@ -180,7 +180,9 @@ actor Connection {
 
     private func fate(of parsed: ParsedHead, _ response: Response, _ body: ConnectionBody) -> Fate {
         if body.isEnded { return parsed.keepsAlive && !response.closesConnection && !isDraining ? .keep : .close }
-        if body.failure != nil || body.isAwaitingContinue || response.closesConnection || !parsed.keepsAlive || isDraining {
+        if body.failure != nil || body.isAwaitingContinue || response.closesConnection || !parsed.keepsAlive
+            || isDraining
+        {
             return .linger
         }
         guard let remaining = body.remaining, remaining <= server.configuration.drainBytes else { return .linger }

@@ -179,7 +179,9 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
             let size = min(maximum, readSize)
             var result = IOResult.ended
             let piece = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
-                result = channel.read(into: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<size]))
+                result = channel.read(
+                    into: UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<size])
+                )
                 if case .moved(let moved) = result { count = moved }
             }
             if case .moved(let count) = result {
@@ -269,7 +271,12 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
             var written = 0
             while written < bytes.count {
                 let count = bytes.withUnsafeBytes { buffer in
-                    pwrite(descriptor, buffer.baseAddress.map { $0 + written }, bytes.count - written, Int(offset) + written)
+                    pwrite(
+                        descriptor,
+                        buffer.baseAddress.map { $0 + written },
+                        bytes.count - written,
+                        Int(offset) + written
+                    )
                 }
                 if count > 0 {
                     written += count

@@ -66,8 +66,9 @@ package final class HTTPServer: Sendable {
     }
 
     /// Stops accepting, ends idle connections, lets running requests finish within the grace time, then cuts off their
-    /// content (what an upload brought is kept by its handler), and at last closes what does not end. Returns when all
-    /// connections have ended.
+    /// content (what an upload brought is kept by its handler), and at last closes what does not end.
+    ///
+    /// Returns when all connections have ended.
     package func shutDown() async {
         let connections = state.withLock { state in
             state.isStopping = true

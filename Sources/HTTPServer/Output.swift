@@ -4,7 +4,9 @@ internal import Glibc
 internal import HTTPWire
 internal import Transport
 
-/// The sending side of a connection. Used on its loop.
+/// The sending side of a connection.
+///
+/// Used on its loop.
 final class Output {
     private let channel: Channel
     private let pool: BlockingPool
@@ -56,7 +58,12 @@ final class Output {
             let (position, failure) = await pool.run { () -> (Int64, Int32) in
                 var position = from
                 while position < end {
-                    let count = csys_sendfile(socket, region.file.descriptor, &position, Int(min(end - position, 1 << 20)))
+                    let count = csys_sendfile(
+                        socket,
+                        region.file.descriptor,
+                        &position,
+                        Int(min(end - position, 1 << 20))
+                    )
                     if count == 0 { return (position, ENODATA) }
                     if count < 0, errno != EINTR { return (position, errno) }
                 }

@@ -25,7 +25,9 @@ package struct PathParameters: Sendable {
     package subscript(name: String) -> String { values.first { $0.name == name }?.value ?? "" }
 }
 
-/// Finds the route of a request. Fixed segments win over names in braces.
+/// Finds the route of a request.
+///
+/// Fixed segments win over names in braces.
 package struct Router: Sendable {
     package enum Match: Sendable {
         case found(Route, PathParameters)

@@ -1,6 +1,8 @@
 package import HTTPWire
 
-/// Limits and times of an HTTP server. Each limit names the answer that a request beyond it gets.
+/// Limits and times of an HTTP server.
+///
+/// Each limit names the answer that a request beyond it gets.
 package struct ServerConfiguration: Sendable {
     /// Request line (414), head bytes and number of fields (431).
     package var head = HeadLimits()
@@ -33,7 +35,9 @@ package struct ServerConfiguration: Sendable {
     package init() {}
 }
 
-/// Is told what connections and requests do: logs and metrics. Called on loops; must be quick.
+/// Is told what connections and requests do: logs and metrics.
+///
+/// Called on loops; must be quick.
 package protocol ServerObserver: Sendable {
     func connectionOpened()
     func connectionClosed()

@@ -32,7 +32,9 @@ package struct ResponseHead: Sendable {
     }
 }
 
-/// One request as a handler sees it. It belongs to the task of its connection.
+/// One request as a handler sees it.
+///
+/// It belongs to the task of its connection.
 package struct Request {
     package var head: RequestHead
     package let body: any RequestBody
@@ -80,7 +82,7 @@ package struct Response: Sendable {
     package var trace = Trace()
 
     package struct Trace: Sendable {
-        /// The template of the route, e.g. `/v1/uploads/{id}`: a text of a bounded number of texts.
+        /// The template of the route, such as `/v1/uploads/{id}`: a text of a bounded number of texts.
         package var route: String?
         /// The upload or media that it was about; an id, not a credential.
         package var uploadID: String?
@@ -101,7 +103,9 @@ package struct Response: Sendable {
     }
 }
 
-/// Whoever answers requests. Called on the loop of the request's connection, so it must not block.
+/// Whoever answers requests.
+///
+/// Called on the loop of the request's connection, so it must not block.
 package protocol RequestHandler: Sendable {
     func respond(to request: Request) async -> Response
 }

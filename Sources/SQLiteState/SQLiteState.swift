@@ -17,6 +17,7 @@ package final class SQLiteState: StateStore {
     ///   - path: The database file; `-wal` and `-shm` files stand beside it while it is open.
     ///   - pool: Where calls run; more than a handful of threads bring nothing, because writes are one at a time.
     ///   - busyTimeout: How long a call waits while another process writes; longer is `.unavailable`.
+    /// - Throws: When the file can not be opened, is no database, or was made by a newer version.
     package init(
         path: String,
         pool: BlockingPool,

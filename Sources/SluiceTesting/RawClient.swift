@@ -1,7 +1,9 @@
 internal import Glibc
 internal import Transport
 
-/// A TCP client for tests that says exactly what it is told, byte for byte. Each call ends within 20 s.
+/// A TCP client for tests that says exactly what it is told, byte for byte.
+///
+/// Each call ends within 20 s.
 ///
 /// The calls block threads of a pool of their own: the few threads of Swift's default executor are for the tests.
 ///
@@ -69,7 +71,12 @@ package final class RawClient: @unchecked Sendable {
         var offset = 0
         while offset < bytes.count {
             let count = bytes.withUnsafeBytes { buffer in
-                Glibc.send(descriptor, buffer.baseAddress.map { $0 + offset }, bytes.count - offset, Int32(MSG_NOSIGNAL))
+                Glibc.send(
+                    descriptor,
+                    buffer.baseAddress.map { $0 + offset },
+                    bytes.count - offset,
+                    Int32(MSG_NOSIGNAL)
+                )
             }
             if count < 0 { throw Failure(description: "send: \(String(cString: strerror(errno)))") }
             offset += count
@@ -130,6 +137,8 @@ package final class RawClient: @unchecked Sendable {
     /// Reads one final answer; interim ones are skipped.
     ///
     /// - Parameter isHead: It answers a HEAD request, so it has no content.
+    /// - Returns: The answer with its whole content.
+    /// - Throws: `Failure` if the connection ends before.
     package func readAnswer(isHead: Bool = false) async throws -> Answer {
         try await Self.pool.run(throwing: { try self.readAnswerNow(isHead: isHead) })
     }
@@ -138,7 +147,9 @@ package final class RawClient: @unchecked Sendable {
         while true {
             let head = try readHeadNow()
             let parts = head.split(separator: " ", maxSplits: 2)
-            guard parts.count >= 2, let status = Int(parts[1]) else { throw Failure(description: "no status line: \(head)") }
+            guard parts.count >= 2, let status = Int(parts[1]) else {
+                throw Failure(description: "no status line: \(head)")
+            }
             if status < 200 { continue }
             var answer = Answer(status: status, head: head, body: [])
             if isHead || status == 204 || status == 304 { return answer }
@@ -159,7 +170,9 @@ package final class RawClient: @unchecked Sendable {
 
     private func readNow(_ count: Int) throws -> [UInt8] {
         while buffer.count < count {
-            if try !fill() { throw Failure(description: "the connection ended after \(buffer.count) of \(count) bytes") }
+            if try !fill() {
+                throw Failure(description: "the connection ended after \(buffer.count) of \(count) bytes")
+            }
         }
         defer { buffer.removeFirst(count) }
         return Array(buffer[..<count])

@@ -38,7 +38,9 @@ package final class Channel: @unchecked Sendable {
     private var cutFailure: SourceFailure?
     private var isClosed = false
 
-    /// Takes over `descriptor`, a connected non-blocking socket. On `loop`.
+    /// Takes over `descriptor`, a connected non-blocking socket.
+    ///
+    /// On `loop`.
     package init(descriptor: Int32, loop: EventLoop, tls: TLSSession?) throws(SystemError) {
         self.descriptor = descriptor
         self.loop = loop
@@ -52,7 +54,9 @@ package final class Channel: @unchecked Sendable {
         }
     }
 
-    /// Closes the socket. Waiting calls end with `.closed`.
+    /// Closes the socket.
+    ///
+    /// Waiting calls end with `.closed`.
     package func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -134,6 +138,7 @@ package final class Channel: @unchecked Sendable {
     /// Suspends until a read is worth trying.
     ///
     /// - Parameter deadline: Latest moment; kept with a tolerance of a tenth of a second.
+    /// - Throws: `.timedOut`, `.cut` after `cutReading`, `.closed`.
     package func waitReadable(until deadline: Nanoseconds) async throws(WaitFailure) {
         if let cutFailure { throw .cut(cutFailure) }
         if isClosed { throw .closed }
@@ -162,7 +167,9 @@ package final class Channel: @unchecked Sendable {
         try result.get()
     }
 
-    /// Ends the present wait for reading and all later ones. On the loop.
+    /// Ends the present wait for reading and all later ones.
+    ///
+    /// On the loop.
     package func cutReading(as failure: SourceFailure) {
         cutFailure = failure
         isCut.store(true, ordering: .relaxed)

@@ -43,6 +43,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     private var lastTick: Nanoseconds = 0
 
     /// - Parameter label: Name of the queue, for debuggers.
+    /// - Throws: When the system has no descriptor to give.
     package convenience init(label: String) throws(SystemError) {
         self.init(label: label, readiness: try EpollSet())
     }
@@ -54,7 +55,9 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         queue.async { [self] in run() }
     }
 
-    /// Ends the loop once it has nothing left to do. Nothing may be handed to it afterwards.
+    /// Ends the loop once it has nothing left to do.
+    ///
+    /// Nothing may be handed to it afterwards.
     package func close() {
         inbox.withLock { $0.isClosed = true }
         readiness.wake()
@@ -172,7 +175,9 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     // MARK: Channels
 
-    /// Starts telling `channel` about its descriptor. On the loop.
+    /// Starts telling `channel` about its descriptor.
+    ///
+    /// On the loop.
     func watch(_ channel: Channel) throws(SystemError) -> Int {
         let index: Int
         if let free = freeSlots.popLast() {
@@ -193,7 +198,9 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         return index
     }
 
-    /// Undoes `watch`, before the descriptor is closed. On the loop.
+    /// Undoes `watch`, before the descriptor is closed.
+    ///
+    /// On the loop.
     func unwatch(_ channel: Channel, slot: Int) {
         readiness.remove(channel.descriptor)
         forget(slot: slot)
@@ -212,6 +219,7 @@ package final class EventLoopGroup: Sendable {
     private let turn = Atomic<Int>(0)
 
     /// - Parameter count: How many loops; at least 1.
+    /// - Throws: When the system has no descriptor to give.
     package init(count: Int) throws(SystemError) {
         var loops: [EventLoop] = []
         for index in 0..<max(1, count) { loops.append(try EventLoop(label: "sluice.loop.\(index)")) }

@@ -18,7 +18,11 @@ package final class Listener: @unchecked Sendable {
 
     /// Binds and listens.
     ///
-    /// - Parameter address: Port 0 lets the system choose; `self.address` tells which it chose.
+    /// - Parameters:
+    ///   - address: Port 0 lets the system choose; `self.address` tells which it chose.
+    ///   - loop: Where connections are accepted.
+    ///   - backlog: Connections that may wait in the kernel.
+    /// - Throws: The failure of `socket`, `bind` or `listen`.
     package init(_ address: SocketAddress, loop: EventLoop, backlog: Int32 = 1024) throws(SystemError) {
         let family = address.host.contains(":") ? AF_INET6 : AF_INET
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
@@ -47,7 +51,9 @@ package final class Listener: @unchecked Sendable {
         }
     }
 
-    /// The next connection; `nil` once the listener is closed. On the loop.
+    /// The next connection; `nil` once the listener is closed.
+    ///
+    /// On the loop.
     package func accept() async -> Accepted? {
         if channel == nil { channel = try? Channel(descriptor: descriptor, loop: loop, tls: nil) }
         guard let channel else { return nil }
@@ -79,7 +85,9 @@ package final class Listener: @unchecked Sendable {
         }
     }
 
-    /// Stops listening; a waiting `accept` returns `nil`. On the loop.
+    /// Stops listening; a waiting `accept` returns `nil`.
+    ///
+    /// On the loop.
     package func close() {
         if let channel {
             channel.close()

@@ -79,7 +79,9 @@ package struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension SocketAddress {
-    /// The first address of a host name, or the numeric address itself. Blocks while the name is looked up.
+    /// The first address of a host name, or the numeric address itself.
+    ///
+    /// Blocks while the name is looked up.
     package init(resolving host: String, port: UInt16) throws(SystemError) {
         let numeric = SocketAddress(host: host, port: port)
         if (try? numeric.withSockaddr { _, _ throws(SystemError) in }) != nil {
@@ -94,7 +96,8 @@ extension SocketAddress {
         }
         defer { freeaddrinfo(list) }
         var storage = sockaddr_storage()
-        guard let address = first.pointee.ai_addr, Int(first.pointee.ai_addrlen) <= MemoryLayout<sockaddr_storage>.size else {
+        guard let address = first.pointee.ai_addr, Int(first.pointee.ai_addrlen) <= MemoryLayout<sockaddr_storage>.size
+        else {
             throw SystemError("getaddrinfo(\(host))", errno: EADDRNOTAVAIL)
         }
         withUnsafeMutableBytes(of: &storage) { bytes in

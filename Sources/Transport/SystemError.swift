@@ -2,7 +2,7 @@ internal import Glibc
 
 /// A system call that failed.
 package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The call's name, e.g. `bind`.
+    /// The call's name, such as `bind`.
     package let call: String
     package let errno: Int32
 

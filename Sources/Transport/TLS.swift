@@ -19,7 +19,9 @@ package struct TLSFailure: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// A server's side of TLS 1.2 and 1.3: certificate, key and rules for its sessions. ALPN `http/1.1`.
+/// A server's side of TLS 1.2 and 1.3: certificate, key and rules for its sessions.
+///
+/// ALPN `http/1.1`.
 ///
 /// Invariant for `@unchecked`: `context` is set up in `init` and only read afterwards, which OpenSSL allows from any
 /// thread.
@@ -29,6 +31,7 @@ package final class TLSContext: @unchecked Sendable {
     /// - Parameters:
     ///   - certificatePath: PEM file: the certificate, then its chain.
     ///   - keyPath: PEM file of the private key, without passphrase.
+    /// - Throws: `TLSFailure`, which says what is wrong with the files.
     package init(certificatePath: String, keyPath: String) throws(TLSFailure) {
         guard let context = SSL_CTX_new(TLS_server_method()) else { throw TLSFailure("TLS is not available") }
         self.context = context

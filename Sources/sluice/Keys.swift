@@ -33,7 +33,9 @@ struct Keys: AsyncParsableCommand {
                 }
             )
             guard !scopes.isEmpty else { throw ValidationError("name at least one --scope") }
-            guard !name.isEmpty, name.count <= 100 else { throw ValidationError("--name must have 1 to 100 characters") }
+            guard !name.isEmpty, name.count <= 100 else {
+                throw ValidationError("--name must have 1 to 100 characters")
+            }
             let lifetime = try expiresIn.map { text in
                 guard let duration = DurationText.parse(text), duration > .zero else {
                     throw ValidationError("--expires-in \(text): must be a positive duration such as 12h or 30d")
@@ -58,7 +60,9 @@ struct Keys: AsyncParsableCommand {
     }
 
     struct Revoke: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Ends a key; a running gateway follows within a second.")
+        static let configuration = CommandConfiguration(
+            abstract: "Ends a key; a running gateway follows within a second."
+        )
 
         @Argument(help: "The id that `sluice keys list` shows.")
         var id: String

@@ -33,7 +33,9 @@ enum Greeting {
             key = secret
         case .preset: key = loaded.adminKeyShellExpression
         case .revokedPreset:
-            lines.append("The configured admin key was revoked: use another one, or a key made by `sluice keys create`.")
+            lines.append(
+                "The configured admin key was revoked: use another one, or a key made by `sluice keys create`."
+            )
         case .existing: key = "$SLUICE_API_KEY"
         }
         lines.append("listening on \(gateway.localURL)")

@@ -49,7 +49,9 @@ struct BodyTests {
         let file = ScratchFile()
         let server = try sink(file, limit: 200_000)
         let client = try RawClient(port: server.port)
-        try await client.send(Array("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".utf8) + pattern(1_000_000))
+        try await client.send(
+            Array("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".utf8) + pattern(1_000_000)
+        )
         #expect(try await client.readAnswer().text == "200000 limitReached")
         #expect(file.bytes == Array(pattern(1_000_000)[..<200_000]))
         await server.shutDown()
@@ -78,7 +80,10 @@ struct BodyTests {
         await server.shutDown()
     }
 
-    @Test("a waiting read is cut off from outside, and the interrupted client gets its answer", arguments: [false, true])
+    @Test(
+        "a waiting read is cut off from outside, and the interrupted client gets its answer",
+        arguments: [false, true]
+    )
     func interrupted(byTransfer: Bool) async throws {
         let file = ScratchFile()
         let descriptor = file.descriptor
@@ -98,7 +103,9 @@ struct BodyTests {
             return .text("whole")
         }
         let client = try RawClient(port: server.port)
-        try await client.send(Array("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".utf8) + pattern(10_000))
+        try await client.send(
+            Array("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".utf8) + pattern(10_000)
+        )
         // Stalled: the handler waits for more.
         while interrupter.withLock({ $0 }) == nil { try await Task.sleep(for: .milliseconds(2)) }
         try await Task.sleep(for: .milliseconds(50))

@@ -67,7 +67,10 @@ struct ExchangeTests {
         await server.shutDown()
     }
 
-    @Test("an answer of unknown length is chunked, and for HTTP/1.0 ends with the connection", arguments: ["1.1", "1.0"])
+    @Test(
+        "an answer of unknown length is chunked, and for HTTP/1.0 ends with the connection",
+        arguments: ["1.1", "1.0"]
+    )
     func stream(version: String) async throws {
         let server = try TestServer { _ in
             Response(

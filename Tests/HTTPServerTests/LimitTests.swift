@@ -49,7 +49,9 @@ struct LimitTests {
     func badChunk() async throws {
         let server = try TestServer { await echo($0) }
         let client = try RawClient(port: server.port)
-        try await client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5x\r\nhello\r\n0\r\n\r\n")
+        try await client.send(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5x\r\nhello\r\n0\r\n\r\n"
+        )
         let answer = try await client.readAnswer()
         #expect(answer.status == 400)
         #expect(answer.text.contains("malformed"))
@@ -64,14 +66,19 @@ struct LimitTests {
         try await declared.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nhello world")
         #expect(try await declared.readAnswer().status == 413)
         let chunked = try RawClient(port: server.port)
-        try await chunked.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n0\r\n\r\n")
+        try await chunked.send(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n0\r\n\r\n"
+        )
         #expect(try await chunked.readAnswer().text.contains("tooLarge"))
         await server.shutDown()
     }
 
     @Test("a head that does not come in time is answered 408")
     func slowHead() async throws {
-        let server = try TestServer(configure: { $0.headTimeout = .milliseconds(200) }, handler: { _ in .text("served") })
+        let server = try TestServer(
+            configure: { $0.headTimeout = .milliseconds(200) },
+            handler: { _ in .text("served") }
+        )
         let client = try RawClient(port: server.port)
         try await client.send("GET / HTTP/1.1\r\nHo")
         #expect(try await client.readAnswer().status == 408)
@@ -80,7 +87,10 @@ struct LimitTests {
 
     @Test("an idle connection is closed without a word")
     func idle() async throws {
-        let server = try TestServer(configure: { $0.idleTimeout = .milliseconds(200) }, handler: { _ in .text("served") })
+        let server = try TestServer(
+            configure: { $0.idleTimeout = .milliseconds(200) },
+            handler: { _ in .text("served") }
+        )
         let client = try RawClient(port: server.port)
         try await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         #expect(try await client.readAnswer().status == 200)

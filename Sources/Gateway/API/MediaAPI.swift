@@ -112,7 +112,13 @@ struct MediaAPI: Sendable {
                 "Cache-Control": "private, no-transform",
             ]
         )
-        switch EntityTagConditions.evaluate(head.fields, method: head.method, tag: tag, lastModified: modified, exists: true) {
+        switch EntityTagConditions.evaluate(
+            head.fields,
+            method: head.method,
+            tag: tag,
+            lastModified: modified,
+            exists: true
+        ) {
         case .proceed: break
         case .notModified:
             response.status = 304
@@ -133,7 +139,8 @@ struct MediaAPI: Sendable {
         response.fields["X-Content-Type-Options"] = "nosniff"
         response.fields["Content-Security-Policy"] = "default-src 'none'; sandbox"
         var range = Range(uncheckedBounds: (Int64(0), blob.size))
-        let wanted = EntityTagConditions.honoursRange(head.fields, tag: tag, lastModified: nil) ? head.fields["Range"] : nil
+        let wanted =
+            EntityTagConditions.honoursRange(head.fields, tag: tag, lastModified: nil) ? head.fields["Range"] : nil
         switch ByteRanges.select(head.method == .get ? wanted : nil, size: blob.size) {
         case .whole: break
         case .single(let part):

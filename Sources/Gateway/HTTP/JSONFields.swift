@@ -32,7 +32,9 @@ enum JSONValue: Decodable, Equatable {
     }
 }
 
-/// The members of a JSON object that a client sent. Collects everything that is wrong, so that one answer names it all.
+/// The members of a JSON object that a client sent.
+///
+/// Collects everything that is wrong, so that one answer names it all.
 struct JSONFields {
     private let members: [String: JSONValue]
     private var known: Set<String> = []
@@ -113,7 +115,9 @@ struct JSONFields {
         }
     }
 
-    mutating func strings(_ name: String, maximumCount: Int, where isValid: (String) -> Bool, _ hint: String) -> [String] {
+    mutating func strings(_ name: String, maximumCount: Int, where isValid: (String) -> Bool, _ hint: String)
+        -> [String]
+    {
         let rule = "must be an array of at most \(maximumCount) strings, each \(hint)"
         switch take(name) {
         case .array(let values)?:
@@ -129,17 +133,22 @@ struct JSONFields {
 
     /// An object of strings, such as metadata.
     mutating func dictionary(_ name: String, maximumCount: Int, maximumBytes: Int) -> [String: String] {
-        let rule = "must be an object of at most \(maximumCount) strings, \(maximumBytes) bytes in all, keys without space and comma"
+        let rule =
+            "must be an object of at most \(maximumCount) strings, \(maximumBytes) bytes in all, keys without space and comma"
         switch take(name) {
         case .object(let values)?:
             var strings: [String: String] = [:]
             for (key, value) in values {
-                if case .string(let text) = value, !key.isEmpty, key.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2C }) {
+                if case .string(let text) = value, !key.isEmpty,
+                    key.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x2C })
+                {
                     strings[key] = text
                 }
             }
             let size = strings.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
-            if strings.count != values.count || values.count > maximumCount || size > maximumBytes { reject(name, rule) }
+            if strings.count != values.count || values.count > maximumCount || size > maximumBytes {
+                reject(name, rule)
+            }
             return strings
         case nil, .null?: return [:]
         default:

@@ -19,7 +19,8 @@ enum RESTErrors {
         case .forbidden(let scope):
             var problem = make(403, "forbidden")
             if let scope {
-                problem.fields["WWW-Authenticate"] = "Bearer realm=\"sluice\", error=\"insufficient_scope\", scope=\"\(scope)\""
+                problem.fields["WWW-Authenticate"] =
+                    "Bearer realm=\"sluice\", error=\"insufficient_scope\", scope=\"\(scope)\""
             }
             return problem
         case .notFound: return make(404, "not_found")

@@ -39,7 +39,9 @@ package struct GatewayServer: Sendable {
         let metrics = Metrics()
         let observation = Observation(metrics: metrics, logger: logger)
 
-        let directory = try Self.starting { () throws(DataDirectoryError) in try DataDirectory(at: settings.dataDirectory) }
+        let directory = try Self.starting { () throws(DataDirectoryError) in
+            try DataDirectory(at: settings.dataDirectory)
+        }
         let statePool = BlockingPool(threads: Self.stateThreads, label: "sluice.state")
         let state = try Self.starting { () throws(SQLiteStateError) in
             try SQLiteState(path: directory.statePath, pool: statePool)
@@ -155,7 +157,9 @@ package struct GatewayServer: Sendable {
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: [
-                    .init(service: SweepService(service: service, interval: settings.uploads.sweepEvery, logger: logger)),
+                    .init(
+                        service: SweepService(service: service, interval: settings.uploads.sweepEvery, logger: logger)
+                    ),
                     .init(service: ListenerService(server: server)),
                 ],
                 gracefulShutdownSignals: [.sigterm, .sigint],

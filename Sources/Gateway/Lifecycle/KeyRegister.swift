@@ -14,7 +14,9 @@ package struct KeyRegister: Sendable {
     package init(directory: String) throws(StartFailure) {
         let path = DataDirectory.statePath(in: directory)
         guard FileManager.default.fileExists(atPath: path) else {
-            throw StartFailure("there is no state in \(directory): start the gateway once, or name its directory by --data-dir")
+            throw StartFailure(
+                "there is no state in \(directory): start the gateway once, or name its directory by --data-dir"
+            )
         }
         do throws(SQLiteStateError) {
             state = try SQLiteState(path: path, pool: BlockingPool(threads: 1, label: "sluice.state"))
@@ -27,15 +29,24 @@ package struct KeyRegister: Sendable {
 
     /// Makes a key.
     ///
-    /// - Parameter lifetime: Seconds; `nil` for no end.
+    /// - Parameters:
+    ///   - name: What the key is for.
+    ///   - scopes: What it may be used for.
+    ///   - lifetime: Seconds; `nil` for no end.
     /// - Returns: The secret, which is kept nowhere, and the key's record.
+    /// - Throws: `.storageFull`, `.storageFailure`.
     package func create(
         name: String,
         scopes: Set<Scope>,
         lifetime: TimeInterval?
     ) async throws(UploadError) -> (secret: String, key: APIKey) {
         let now = Date()
-        let made = APIKeySecret.generate(name: name, scopes: scopes, expiresAt: lifetime.map(now.addingTimeInterval), at: now)
+        let made = APIKeySecret.generate(
+            name: name,
+            scopes: scopes,
+            expiresAt: lifetime.map(now.addingTimeInterval),
+            at: now
+        )
         try await state.insert(made.key)
         return made
     }

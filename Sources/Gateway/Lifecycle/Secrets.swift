@@ -70,7 +70,12 @@ package enum FirstKey: Sendable, Equatable {
 
     /// Makes sure that there is a key to begin with.
     ///
-    /// - Parameter preset: `SLUICE_ADMIN_KEY`; a preset key of an earlier configuration is revoked.
+    /// - Parameters:
+    ///   - state: Where keys are kept.
+    ///   - preset: `SLUICE_ADMIN_KEY`; a preset key of an earlier configuration is revoked.
+    ///   - now: The time of day.
+    /// - Returns: How the key came to be.
+    /// - Throws: `.storageFull`, `.storageFailure`.
     static func ensure(
         in state: any StateStore,
         preset: String?,
@@ -78,7 +83,9 @@ package enum FirstKey: Sendable, Equatable {
     ) async throws(UploadError) -> FirstKey {
         let keys = try await state.keys()
         guard let preset else {
-            for key in keys where key.isPreset && key.revokedAt == nil { _ = try await state.revokeKey(key.id, at: now) }
+            for key in keys where key.isPreset && key.revokedAt == nil {
+                _ = try await state.revokeKey(key.id, at: now)
+            }
             if keys.contains(where: { !$0.isPreset }) { return .existing }
             let (secret, key) = APIKeySecret.generate(name: "first", scopes: [.admin], expiresAt: nil, at: now)
             try await state.insert(key)

@@ -87,7 +87,9 @@ struct LineLogHandler: LogHandler {
             line += "}"
         } else {
             line = "\(time) \(event.level) \(Self.oneLine(event.message.description))"
-            for (key, value) in all.sorted(by: { $0.key < $1.key }) { line += " \(key)=\(Self.oneLine(value.description))" }
+            for (key, value) in all.sorted(by: { $0.key < $1.key }) {
+                line += " \(key)=\(Self.oneLine(value.description))"
+            }
         }
         sink.append(line, isUrgent: event.level >= .warning)
     }

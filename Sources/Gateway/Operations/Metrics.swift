@@ -127,14 +127,19 @@ final class Metrics: Sendable {
         let requests = self.requests.withLock { $0 }
         let uploads = self.uploads.withLock { $0 }
         page.header("sluice_http_requests_total", "counter", "Requests by route, method and status.")
-        for (key, count) in requests.count.sorted(by: { ($0.key.route, $0.key.status) < ($1.key.route, $1.key.status) }) {
+        for (key, count) in requests.count.sorted(by: { ($0.key.route, $0.key.status) < ($1.key.route, $1.key.status) })
+        {
             page.sample(
                 "sluice_http_requests_total",
                 [("route", key.route), ("method", key.method), ("status", String(key.status))],
                 Double(count)
             )
         }
-        page.header("sluice_http_request_duration_seconds", "histogram", "From the head of a request to the end of its answer.")
+        page.header(
+            "sluice_http_request_duration_seconds",
+            "histogram",
+            "From the head of a request to the end of its answer."
+        )
         for (route, histogram) in requests.duration.sorted(by: { $0.key < $1.key }) {
             var cumulated: UInt64 = 0
             for (bound, count) in zip(Histogram.bounds, histogram.buckets) {
@@ -153,10 +158,20 @@ final class Metrics: Sendable {
             page.sample("sluice_http_request_duration_seconds_sum", [("route", route)], histogram.sum)
             page.sample("sluice_http_request_duration_seconds_count", [("route", route)], Double(histogram.count))
         }
-        page.single("sluice_http_request_bytes_total", "counter", "Bytes of request contents.", Double(requests.bytesReceived))
+        page.single(
+            "sluice_http_request_bytes_total",
+            "counter",
+            "Bytes of request contents.",
+            Double(requests.bytesReceived)
+        )
         page.single("sluice_http_response_bytes_total", "counter", "Bytes of answers.", Double(requests.bytesSent))
         page.single("sluice_http_refused_total", "counter", "Heads that could not be read.", Double(requests.refused))
-        page.single("sluice_http_broken_answers_total", "counter", "Answers that did not get through.", Double(requests.broken))
+        page.single(
+            "sluice_http_broken_answers_total",
+            "counter",
+            "Answers that did not get through.",
+            Double(requests.broken)
+        )
         page.single(
             "sluice_http_connections",
             "gauge",
@@ -171,8 +186,18 @@ final class Metrics: Sendable {
         )
         page.family("sluice_minted_total", "Credentials that were minted.", "kind", uploads.minted)
         page.family("sluice_uploads_created_total", "Uploads that were created.", "dialect", uploads.created)
-        page.single("sluice_uploads_completed_total", "counter", "Uploads that were completed.", Double(uploads.completed))
-        page.single("sluice_uploads_terminated_total", "counter", "Uploads that clients gave up.", Double(uploads.terminated))
+        page.single(
+            "sluice_uploads_completed_total",
+            "counter",
+            "Uploads that were completed.",
+            Double(uploads.completed)
+        )
+        page.single(
+            "sluice_uploads_terminated_total",
+            "counter",
+            "Uploads that clients gave up.",
+            Double(uploads.terminated)
+        )
         page.single("sluice_uploads_expired_total", "counter", "Uploads whose time was over.", Double(uploads.expired))
         page.single(
             "sluice_uploads_taken_over_total",

@@ -8,7 +8,8 @@ struct ProcessUsage {
 
     static func current() -> ProcessUsage {
         var usage = ProcessUsage()
-        if let text = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8), let end = text.lastIndex(of: ")") {
+        if let text = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8), let end = text.lastIndex(of: ")")
+        {
             // After the name in parentheses: state is the first; utime and stime are the 12th and 13th.
             let fields = text[text.index(after: end)...].split(separator: " ")
             if fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) {

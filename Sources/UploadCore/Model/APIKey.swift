@@ -14,7 +14,7 @@ package enum Scope: String, Sendable, CaseIterable, Codable {
 
 /// An API key of an app, without its secret.
 package struct APIKey: Sendable, Equatable {
-    /// Public name of the key, e.g. `key_4q6…`.
+    /// Public name of the key, such as `key_4q6…`.
     package let id: String
     package var name: String
     package var scopes: Set<Scope>

@@ -1,12 +1,12 @@
 package import Foundation
 
-/// Who may upload what. Everything that is minted is a grant in a dialect's clothes.
+/// Who may upload what; everything that is minted is a grant in a dialect's clothes.
 package struct Grant: Sendable, Equatable, Codable {
     /// Names the grant in logs, and makes a one-time grant one-time.
     package var id: String
     /// The app user on whose behalf uploads are made.
     package var subject: String?
-    /// The protocol it is for, e.g. `tus`; `nil` for any.
+    /// The protocol it is for, such as `tus`; `nil` for any.
     package var dialect: String?
     /// Most bytes of one upload; `nil` leaves the server's own limit.
     package var maximumBytes: Int64?

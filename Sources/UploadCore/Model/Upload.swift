@@ -14,7 +14,7 @@ package struct Upload: Sendable, Equatable {
     }
 
     package let id: UploadID
-    /// The protocol that created it, e.g. `tus`.
+    /// The protocol that created it, such as `tus`.
     package var dialect: String
     /// The app user on whose behalf it was created.
     package var subject: String?
@@ -81,7 +81,7 @@ package struct UploadMetadata: Sendable, Equatable {
     package var contentType: String? { values["filetype"] ?? values["type"] }
 }
 
-/// What an upload becomes when it is complete. It has the id of its upload.
+/// What an upload becomes when it is complete; it has the id of its upload.
 package struct Media: Sendable, Equatable {
     package let id: UploadID
     package var subject: String?

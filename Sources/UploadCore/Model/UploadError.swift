@@ -1,4 +1,4 @@
-/// What went wrong, in the words of the domain. A dialect turns it into its own status and form.
+/// What went wrong, in the words of the domain; a dialect turns it into its own status and form.
 package struct UploadError: Error, Sendable {
     package enum Code: Sendable, Equatable {
         /// The request can not be understood.
@@ -44,7 +44,7 @@ package struct UploadError: Error, Sendable {
     }
 
     package let code: Code
-    /// For the client: what to change. Holds no secret and no path.
+    /// For the client: what to change; holds no secret and no path.
     package let message: String
     /// For the log only.
     package let cause: (any Error)?

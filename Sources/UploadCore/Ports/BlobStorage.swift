@@ -1,7 +1,7 @@
 package import Bytes
 package import Digests
 
-/// Where bytes are kept. One blob an upload, under the upload's id.
+/// Where bytes are kept: one blob an upload, under the upload's id.
 ///
 /// The caller makes sure that a blob has one writer at a time (`LeaseTable`). Everything may be called from any loop:
 /// an implementation does its slow work elsewhere.
@@ -22,7 +22,9 @@ package protocol BlobStorage: Sendable {
     /// Appends what `source` brings.
     ///
     /// - Parameters:
+    ///   - id: The blob.
     ///   - offset: The blob's length; fewer or more is `.offsetMismatch`.
+    ///   - source: Pulled until its end, its failure or the limit.
     ///   - limit: Most bytes to take; what the source has beyond that is left in it.
     ///   - digest: What all appended bytes must hash to; on a mismatch, or if the source fails, nothing is appended.
     /// - Returns: How far it came. It throws nothing, because bytes may be stored although something failed.
@@ -51,6 +53,8 @@ package protocol BlobStorage: Sendable {
     /// - Parameters:
     ///   - after: The last of the page before; `nil` for the first page.
     ///   - limit: Most blobs of a page; at least 1.
+    /// - Returns: At most `limit` ids.
+    /// - Throws: `.storageFailure`.
     func list(after: UploadID?, limit: Int) async throws(UploadError) -> [UploadID]
 
     /// Whether writing works now; for readiness.

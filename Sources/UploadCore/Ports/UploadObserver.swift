@@ -1,6 +1,8 @@
 package import Bytes
 
-/// Is told what happens to uploads: metrics and logs. Called on any thread; must be quick and must not block.
+/// Is told what happens to uploads, for metrics and logs.
+///
+/// Called on any thread; must be quick and must not block.
 package protocol UploadObserver: Sendable {
     func observe(_ event: UploadEvent)
 }

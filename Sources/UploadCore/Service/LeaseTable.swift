@@ -52,6 +52,7 @@ package final class LeaseTable: Sendable {
     ///   - id: The upload.
     ///   - interrupter: Ends `body` early when somebody newer comes; `nil` if `body` is short.
     ///   - body: Its lease ends when it returns or throws.
+    /// - Returns: What `body` returns.
     /// - Throws: What `body` throws; `.busy` when the turn did not come in time; `.interrupted` when a newer request came
     ///   first; `.unavailable` for a writer after `interruptAll`, and when the task is cancelled while it waits.
     package func withLease<Success>(

@@ -1,6 +1,6 @@
 /// What a client asks for when it creates an upload.
 package struct NewUpload: Sendable, Equatable {
-    /// The protocol that asks, e.g. `tus`.
+    /// The protocol that asks, such as `tus`.
     package var dialect: String
     /// Final size in bytes.
     package var length: Int64?

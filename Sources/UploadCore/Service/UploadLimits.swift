@@ -2,13 +2,13 @@ package import Foundation
 
 /// What `UploadService` allows, and for how long.
 package struct UploadLimits: Sendable, Equatable {
-    /// Most bytes of one upload; default 1 TiB. More is `.tooLarge`.
+    /// Most bytes of one upload; default 1 TiB; more is `.tooLarge`.
     package var maximumBytes: Int64
-    /// Seconds that an upload stays open after its last append; `nil` for ever; default 24 hours. Later is `.gone`.
+    /// Seconds that an upload stays open after its last append; `nil` for ever; default 24 hours; later is `.gone`.
     package var lifetime: TimeInterval?
-    /// How long a request waits for the one that it takes over from; default 10 s. Longer is `.busy`.
+    /// How long a request waits for the one that it takes over from; default 10 s; longer is `.busy`.
     package var takeOverTimeout: Duration
-    /// Seconds that the records of terminated and expired uploads are kept; default 7 days. Later they are `.notFound`.
+    /// Seconds that the records of terminated and expired uploads are kept; default 7 days; later they are `.notFound`.
     package var recordRetention: TimeInterval
 
     package init(

@@ -6,6 +6,7 @@ extension UploadService {
     /// - Parameters:
     ///   - new: What the client asks for.
     ///   - grant: What it may ask for; that it is genuine and not expired has been checked.
+    /// - Returns: The upload as it is recorded.
     /// - Throws: `.forbidden` for another dialect's grant, `.tooLarge`, `.contentTypeRefused`, `.grantUsed`,
     ///   `.invalidRequest`, `.storageFull`, `.storageFailure`.
     package func create(_ new: NewUpload, under grant: Grant) async throws(UploadError) -> Upload {

@@ -71,8 +71,12 @@ package final class UploadService: Sendable {
         }
     }
 
-    /// The upload as it is, with its durable offset; heals what a crash left. To be called with the lease.
+    /// The upload as it is, with its durable offset; heals what a crash left.
     ///
+    /// To be called with the lease.
+    ///
+    /// - Parameter id: The upload.
+    /// - Returns: Open or completed.
     /// - Throws: `.notFound`; `.gone` when it has ended or its time is over; `.storageFailure`.
     func settled(_ id: UploadID) async throws(UploadError) -> Upload {
         guard var upload = try await state.upload(id) else { throw Self.notFound }
@@ -111,9 +115,13 @@ package final class UploadService: Sendable {
         upload.state == .open && upload.expiresAt.map { $0 <= now } ?? false
     }
 
-    /// Records that an upload has all its bytes. To be called with the lease.
+    /// Records that an upload has all its bytes.
+    ///
+    /// To be called with the lease.
     ///
     /// - Parameter upload: Open, with its durable offset.
+    /// - Returns: The upload as it is recorded.
+    /// - Throws: `.gone` if it has ended meanwhile; `.storageFull`, `.storageFailure`.
     func complete(_ upload: Upload) async throws(UploadError) -> Upload {
         try await storage.synchronize(upload.id)
         var completed = upload
@@ -145,7 +153,9 @@ package final class UploadService: Sendable {
     ///
     /// To be called with the lease.
     ///
-    /// - Parameter reason: `terminated` or `expired`.
+    /// - Parameters:
+    ///   - id: The upload.
+    ///   - reason: `terminated` or `expired`.
     /// - Throws: `.gone` if it has ended before.
     func end(_ id: UploadID, as reason: Upload.State) async throws(UploadError) {
         guard try await state.end(id, as: reason, at: now) else { throw Self.gone }
