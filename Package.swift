@@ -91,7 +91,25 @@ let package = Package(
         tests("DigestsTests", ["Digests", "Bytes"]),
         tests("SigningTests", ["Signing", "Digests", "Bytes"]),
         tests("UploadCoreTests", ["UploadCore", "Signing", "Bytes", "Digests", "SluiceTesting"]),
+        tests(
+            "DiskStorageTests",
+            ["DiskStorage", "UploadCore", "Transport", "Bytes", "Digests", "CSystem", "SluiceTesting"]
+        ),
+        tests(
+            "SQLiteStateTests",
+            [
+                "SQLiteState", "UploadCore", "Transport", "SluiceTesting",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]
+        ),
         tests("TencentVODTests", ["TencentVOD", "Signing"]),
+        tests(
+            "GatewayTests",
+            [
+                "Gateway", "HTTPWire", "HTTPServer", "UploadCore", "Signing", "SluiceTesting",
+                .product(name: "Yams", package: "Yams"),
+            ]
+        ),
         tests("TusTests", ["Tus", "SluiceTesting", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing"]),
     ],
     swiftLanguageModes: [.v6]

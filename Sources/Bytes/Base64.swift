@@ -8,7 +8,8 @@ package enum Base64 {
 
     /// The bytes that `text` stands for: standard alphabet, padded, no white space; `nil` for anything else.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
-        guard let data = Data(base64Encoded: String(text)) else { return nil }
+        // Foundation passes over some malformed input, such as a stray first character.
+        guard let data = Data(base64Encoded: String(text)), data.base64EncodedString() == text else { return nil }
         return [UInt8](data)
     }
 
@@ -37,7 +38,6 @@ package enum Base64 {
             }
         }
         while standard.utf8.count % 4 != 0 { standard.append("=") }
-        guard let bytes = decode(standard), encodeURLSafe(bytes) == text else { return nil }
-        return bytes
+        return decode(standard)
     }
 }

@@ -7,8 +7,12 @@ internal import UploadCore
 /// directory keeps other processes from writing. Forgetting an entry is always safe.
 final class DurableLengths: Sendable {
     private let lengths = Mutex<[UploadID: Int64]>([:])
-    /// About 5 MB.
-    private static let maximumCount = 65_536
+    private let maximumCount: Int
+
+    /// - Parameter maximumCount: Entries that are kept; the default takes about 5 MB.
+    init(maximumCount: Int = 65_536) {
+        self.maximumCount = maximumCount
+    }
 
     func covers(_ id: UploadID, length: Int64) -> Bool {
         lengths.withLock { $0[id] == length }
@@ -16,7 +20,7 @@ final class DurableLengths: Sendable {
 
     func note(_ id: UploadID, length: Int64) {
         lengths.withLock { lengths in
-            if lengths.count >= Self.maximumCount { lengths.removeAll(keepingCapacity: true) }
+            if lengths.count >= maximumCount { lengths.removeAll(keepingCapacity: true) }
             lengths[id] = length
         }
     }

@@ -3,6 +3,9 @@ enum SettingsEnvironment {
     /// Names the configuration file where no flag does.
     static let fileVariable = "SLUICE_CONFIG"
 
+    /// What clients, tests and benchmarks beside the gateway keep in the same environment.
+    private static let othersVariables: Set = ["SLUICE_API_KEY", "SLUICE_URL", "SLUICE_BINARY", "SLUICE_PEER_TUSD"]
+
     private static let settings = Dictionary(uniqueKeysWithValues: SettingsTable.all.map { ($0.environmentName, $0) })
     private static let fileNames = Dictionary(
         uniqueKeysWithValues: SettingsTable.all.filter(\.isSecret).map { ($0.environmentFileName, $0) }
@@ -24,7 +27,7 @@ enum SettingsEnvironment {
                 // The conflict is reported with the other variable.
                 guard environment[setting.environmentName] == nil else { continue }
                 input.add(setting, fromFile: value, namedBy: source)
-            } else if name != fileVariable, !isServiceLink(name, value) {
+            } else if name != fileVariable, !othersVariables.contains(name), !isServiceLink(name, value) {
                 let hint = NearestName.hint(name, among: names)
                 input.add(SettingsProblem(key: name, source: source, message: "there is no such variable" + hint))
             }

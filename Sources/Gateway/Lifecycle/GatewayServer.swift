@@ -2,7 +2,7 @@ internal import Bytes
 internal import DiskStorage
 internal import Foundation
 internal import HTTPServer
-internal import HTTPWire
+package import HTTPWire
 internal import Logging
 internal import SQLiteState
 internal import ServiceLifecycle
@@ -24,6 +24,8 @@ package struct GatewayServer: Sendable {
     private let loops: EventLoopGroup
     /// The key to begin with, and how it came to be.
     package let firstKey: FirstKey
+    /// Every method and path template that is served, those of the dialects included.
+    package let routes: [(method: HTTPMethod, template: String)]
 
     /// Opens data directory and state, and binds the listener.
     ///
@@ -115,6 +117,9 @@ package struct GatewayServer: Sendable {
             baseURL: { publicURL.base(for: $0) + "/files" }
         )
         let handler = GatewayHandler(router: Router(routes), cors: cors, tus: tus)
+        self.routes =
+            routes.map { (method: $0.method, template: $0.template) }
+            + TusHandler.routes.map { (method: $0.0, template: $0.1) }
         let loopCount =
             settings.gateway.loops == 0 ? ProcessInfo.processInfo.activeProcessorCount : settings.gateway.loops
         let loops = try Self.starting { () throws(SystemError) in try EventLoopGroup(count: loopCount) }

@@ -1,0 +1,254 @@
+import Foundation
+import Gateway
+import Testing
+
+@Suite("Configuration: sources and precedence")
+struct ConfigurationLoaderTests {
+    /// The problems of a configuration that must be refused.
+    static func problems(
+        flags: [String: String] = [:],
+        environment: [String: String] = [:],
+        file: String? = nil
+    ) -> [SettingsProblem] {
+        do {
+            _ = try SettingsLoader.load(arguments: flags, environment: environment, file: file)
+            return []
+        } catch {
+            return error.problems
+        }
+    }
+
+    @Test("without anything set, everything has its default")
+    func defaults() throws {
+        let loaded = try SettingsLoader.load(environment: ["PATH": "/bin", "HOME": "/"])
+        #expect(loaded.values == Settings())
+        #expect(loaded.values.dataDirectory == "./data")
+        #expect(loaded.values.gateway.listen == ListenAddress(host: "127.0.0.1", port: 8080))
+        #expect(loaded.values.limits.requestLine == 8192)
+        #expect(loaded.values.limits.uploadBytes == 1_099_511_627_776)
+        #expect(loaded.values.timeouts.request == nil)
+        #expect(loaded.values.uploads.expireAfter == .seconds(86400))
+        #expect(loaded.values.adminKey == nil)
+        #expect(SettingsTable.all.allSatisfy { loaded.source(of: $0.key) == .standard })
+    }
+
+    @Test("file, environment and flags win over each other in this order")
+    func precedence() throws {
+        let scratch = try ConfigurationScratch()
+        let path = try scratch.file(
+            "sluice.yaml",
+            """
+            # A comment
+            gateway:
+              listen: 127.0.0.1:1
+              loops: 3
+            durability: none
+            timeouts.head: 1s
+            """
+        )
+        let loaded = try SettingsLoader.load(
+            arguments: ["gateway-listen": "127.0.0.1:3"],
+            environment: ["SLUICE_GATEWAY_LISTEN": "127.0.0.1:2", "SLUICE_DURABILITY": "completed"],
+            file: path
+        )
+        #expect(loaded.values.gateway.listen.port == 3)
+        #expect(loaded.values.gateway.loops == 3)
+        #expect(loaded.values.durability == .completed)
+        #expect(loaded.values.timeouts.head == .seconds(1))
+        #expect(loaded.source(of: "gateway.listen") == .flag(name: "--gateway-listen"))
+        #expect(loaded.source(of: "gateway.loops") == .file(path: path, line: 4))
+        #expect(loaded.source(of: "durability") == .environment(name: "SLUICE_DURABILITY"))
+        #expect(loaded.source(of: "timeouts.head") == .file(path: path, line: 6))
+        #expect(loaded.source(of: "timeouts.idle") == .standard)
+    }
+
+    @Test("every setting can be set by environment and by flag")
+    func everySettingHasNames() throws {
+        let scratch = try ConfigurationScratch()
+        for setting in SettingsTable.all {
+            let value = try #require(Self.examples[setting.key], "no example for \(setting.key)")
+            var environment = Self.companions(of: setting.key)
+            environment[setting.environmentName] = value
+            let byEnvironment = try SettingsLoader.load(environment: environment)
+            #expect(byEnvironment.source(of: setting.key) == .environment(name: setting.environmentName))
+            #expect(byEnvironment.values != Settings(), "\(setting.key)")
+
+            environment[setting.environmentName] = nil
+            let given = setting.isSecret ? try scratch.file("secret", value) : value
+            let byFlag = try SettingsLoader.load(arguments: [setting.flag: given], environment: environment)
+            #expect(byFlag.values == byEnvironment.values, "\(setting.key)")
+        }
+        #expect(Set(Self.examples.keys) == Set(SettingsTable.all.map(\.key)))
+    }
+
+    /// A value other than the default for each setting.
+    private static let examples = [
+        "dataDir": "/var/lib/sluice", "gateway.listen": "[::1]:0", "gateway.loops": "2",
+        "publicURL": "https://up.example/x", "trustedProxies": "10.0.0.0/8", "adminKey": "0123456789abcdef",
+        "masterSecret": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "durability": "none",
+        "tls.certificate": "c.pem", "tls.key": "k.pem", "tencent.mode": "direct", "tencent.secretId": "AKID1",
+        "tencent.secretKey": "key", "limits.requestLine": "4KiB", "limits.headerBytes": "128KiB",
+        "limits.headerCount": "50", "limits.bodyBytes": "2MiB", "limits.uploadBytes": "10MB",
+        "limits.connections": "10", "limits.blockingThreads": "4", "timeouts.head": "1s", "timeouts.idle": "1m",
+        "timeouts.bodyProgress": "500ms", "timeouts.write": "2s", "timeouts.request": "1h",
+        "timeouts.shutdownGrace": "0", "uploads.expireAfter": "7d", "uploads.sweepEvery": "5s",
+        "uploads.takeOverTimeout": "1s", "cors.enabled": "false", "cors.origins": "https://a.example",
+        "log.level": "debug", "log.format": "text", "metrics.access": "open",
+    ]
+
+    /// What a setting demands besides itself.
+    private static func companions(of key: String) -> [String: String] {
+        switch key {
+        case "tls.certificate": ["SLUICE_TLS_KEY": "k.pem"]
+        case "tls.key": ["SLUICE_TLS_CERTIFICATE": "c.pem"]
+        case "tencent.secretId": ["SLUICE_TENCENT_SECRET_KEY": "key"]
+        case "tencent.secretKey": ["SLUICE_TENCENT_SECRET_ID": "AKID1"]
+        case "tencent.mode": ["SLUICE_TENCENT_SECRET_ID": "AKID1", "SLUICE_TENCENT_SECRET_KEY": "key"]
+        default: [:]
+        }
+    }
+
+    @Test("the names that containers and scripts use are these")
+    func names() {
+        let names = Dictionary(uniqueKeysWithValues: SettingsTable.all.map { ($0.key, $0.environmentName) })
+        #expect(names["dataDir"] == "SLUICE_DATA_DIR")
+        #expect(names["gateway.listen"] == "SLUICE_GATEWAY_LISTEN")
+        #expect(names["publicURL"] == "SLUICE_PUBLIC_URL")
+        #expect(names["adminKey"] == "SLUICE_ADMIN_KEY")
+        #expect(names["tencent.secretId"] == "SLUICE_TENCENT_SECRET_ID")
+        #expect(names["tencent.secretKey"] == "SLUICE_TENCENT_SECRET_KEY")
+        #expect(names["tencent.mode"] == "SLUICE_TENCENT_MODE")
+        #expect(names["limits.requestLine"] == "SLUICE_LIMITS_REQUEST_LINE")
+        #expect(names["uploads.takeOverTimeout"] == "SLUICE_UPLOADS_TAKE_OVER_TIMEOUT")
+        #expect(SettingsTable.all.first { $0.key == "publicURL" }?.flag == "--public-url")
+        #expect(SettingsTable.all.first { $0.key == "adminKey" }?.flag == "--admin-key-file")
+        #expect(SettingsTable.all.first { $0.key == "adminKey" }?.environmentFileName == "SLUICE_ADMIN_KEY_FILE")
+        #expect(Set(names.values).count == SettingsTable.all.count)
+        #expect(Set(SettingsTable.all.map(\.flag)).count == SettingsTable.all.count)
+    }
+
+    @Test("all problems are reported at once, each with key, source, value and what is allowed")
+    func allProblemsAtOnce() throws {
+        let scratch = try ConfigurationScratch()
+        let path = try scratch.file(
+            "sluice.yaml",
+            """
+            durability: sometimes
+            gatewy:
+              listen: x
+            limits:
+              headerCount: many
+            """
+        )
+        let problems = Self.problems(
+            flags: ["log-level": "loud"],
+            environment: ["SLUICE_TIMEOUTS_HEAD": "15", "SLUICE_GATEWAY_LISTE": "x", "SLUICE_ADMIN_KEY": "short"],
+            file: path
+        )
+        #expect(
+            problems.map(\.key) == [
+                "gatewy", "SLUICE_GATEWAY_LISTE", "durability", "limits.headerCount", "adminKey", "timeouts.head",
+                "log.level",
+            ]
+        )
+        #expect(problems[2].source == .file(path: path, line: 1))
+        #expect(problems[2].value == "sometimes")
+        #expect(problems[2].message == "allowed: acknowledged, completed, none")
+        #expect(problems[3].source == .file(path: path, line: 5))
+        #expect(problems[3].message.contains("1 to 10000"))
+        #expect(problems[4].value == "<redacted>")
+        #expect(problems[4].message.contains("at least 16"))
+        #expect(problems[5].description.contains("environment variable SLUICE_TIMEOUTS_HEAD"))
+        #expect(problems[5].description.contains("\"15\""))
+        #expect(problems[5].message.contains("500ms"))
+        #expect(problems[6].source == .flag(name: "--log-level"))
+        let text = SettingsProblems(problems: problems).description
+        #expect(text.split(separator: "\n").count == problems.count)
+        #expect(!text.contains("short"))
+    }
+
+    @Test("a bad value is a problem even where a good one would win")
+    func badValueThatLoses() {
+        let problems = Self.problems(
+            flags: ["gateway-listen": "127.0.0.1:1"],
+            environment: ["SLUICE_GATEWAY_LISTEN": "nowhere"]
+        )
+        #expect(problems.map(\.key) == ["gateway.listen"])
+    }
+
+    @Test("an unknown variable is a problem that proposes the right name")
+    func unknownVariable() {
+        let problems = Self.problems(environment: ["SLUICE_DATADIR": "x", "SLUICE_ZZZZZZZZZZZZZZ": "y"])
+        #expect(problems.map(\.key) == ["SLUICE_DATADIR", "SLUICE_ZZZZZZZZZZZZZZ"])
+        #expect(problems.first?.message == "there is no such variable; did you mean SLUICE_DATA_DIR?")
+        #expect(problems.last?.message == "there is no such variable")
+    }
+
+    @Test("variables that Kubernetes sets for a service named sluice are no problem")
+    func kubernetesServiceLinks() throws {
+        _ = try SettingsLoader.load(environment: [
+            "SLUICE_SERVICE_HOST": "10.0.0.1", "SLUICE_SERVICE_PORT": "80", "SLUICE_SERVICE_PORT_HTTP": "80",
+            "SLUICE_PORT": "tcp://10.0.0.1:80", "SLUICE_PORT_80_TCP": "tcp://10.0.0.1:80",
+            "SLUICE_PORT_80_TCP_PROTO": "tcp", "SLUICE_PORT_80_TCP_PORT": "80", "SLUICE_PORT_80_TCP_ADDR": "10.0.0.1",
+            "SLUICE_GATEWAY_SERVICE_HOST": "10.0.0.1", "SLUICE_GATEWAY_PORT_8080_TCP_ADDR": "10.0.0.1",
+        ])
+        #expect(Self.problems(environment: ["SLUICE_PORT": "80"]).count == 1)
+    }
+
+    @Test("an empty variable is a problem, except for a list")
+    func emptyVariable() throws {
+        let problems = Self.problems(environment: ["SLUICE_PUBLIC_URL": "", "SLUICE_CORS_ORIGINS": ""])
+        #expect(problems.map(\.key) == ["cors.origins", "publicURL"])
+        #expect(problems.allSatisfy { $0.message.hasPrefix("is empty; allowed: ") })
+        #expect(try SettingsLoader.load(environment: ["SLUICE_TRUSTED_PROXIES": ""]).values.trustedProxies == [])
+    }
+
+    // MARK: Rules between settings
+
+    @Test(
+        "settings that need each other are demanded",
+        arguments: [
+            (["SLUICE_TLS_KEY": "k"], ["tls.certificate"]),
+            (["SLUICE_TLS_CERTIFICATE": "c"], ["tls.key"]),
+            (["SLUICE_TENCENT_SECRET_ID": "a"], ["tencent.secretKey"]),
+            (["SLUICE_TENCENT_SECRET_KEY": "a"], ["tencent.secretId"]),
+            (["SLUICE_TENCENT_MODE": "direct"], ["tencent.secretId", "tencent.secretKey"]),
+            (["SLUICE_TENCENT_MODE": "direct", "SLUICE_TENCENT_SECRET_ID": "a"], ["tencent.secretKey"]),
+            (["SLUICE_LIMITS_HEADER_BYTES": "4KiB"], ["limits.headerBytes"]),
+            // A value that is there but wrong is not also missing.
+            (
+                ["SLUICE_TENCENT_MODE": "direct", "SLUICE_TENCENT_SECRET_ID": "a b", "SLUICE_TENCENT_SECRET_KEY": "k"],
+                ["tencent.secretId"]
+            ),
+        ] as [([String: String], [String])]
+    )
+    func rules(environment: [String: String], keys: [String]) {
+        #expect(Self.problems(environment: environment).map(\.key) == keys)
+    }
+
+    // MARK: Flags
+
+    @Test("flags are read with a space or an equals sign")
+    func readsFlags() throws {
+        let values = try SettingsArguments.parse(["--gateway-listen", "[::]:1", "--log-level=debug", "--data-dir=a=b"])
+        #expect(values == ["gateway-listen": "[::]:1", "log-level": "debug", "data-dir": "a=b"])
+        let loaded = try SettingsLoader.load(arguments: values)
+        #expect(loaded.values.dataDirectory == "a=b")
+    }
+
+    @Test("wrong flags are all reported")
+    func wrongFlags() throws {
+        let arguments = [
+            "--gateway-liste=1", "stray", "--log-level=info", "--log-level=debug", "--admin-key=x", "--data-dir",
+        ]
+        let thrown = #expect(throws: SettingsProblems.self) { try SettingsArguments.parse(arguments) }
+        let problems = try #require(thrown).problems
+        #expect(problems.map(\.key) == ["--gateway-liste", "stray", "--log-level", "--admin-key", "--data-dir"])
+        #expect(problems[0].message.contains("did you mean --gateway-listen?"))
+        #expect(problems[2].message == "set a second time")
+        #expect(problems[3].message.contains("--admin-key-file"))
+        #expect(problems[3].message.contains("SLUICE_ADMIN_KEY"))
+        #expect(problems[4].message == "has no value")
+        #expect(Self.problems(flags: ["nonsense": "1"]).map(\.key) == ["--nonsense"])
+    }
+}

@@ -1,0 +1,76 @@
+import Foundation
+import Signing
+import SluiceTesting
+import Testing
+import UploadCore
+
+@testable import Gateway
+
+@Suite("first start")
+struct FirstStartTests {
+    private let now = Date(timeIntervalSince1970: 1_800_000_000)
+
+    @Test("the master secret is made once, for its owner only, and read again")
+    func masterSecret() throws {
+        let directory = try TemporaryDirectory()
+        let first = try MasterSecretFile.loadOrCreate(in: directory.path)
+        let again = try MasterSecretFile.loadOrCreate(in: directory.path)
+        #expect(first.key(for: "test") == again.key(for: "test"))
+        let attributes = try FileManager.default.attributesOfItem(atPath: directory.path + "/master.secret")
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+        let elsewhere = try TemporaryDirectory()
+        let other = try MasterSecretFile.loadOrCreate(in: elsewhere.path)
+        #expect(first.key(for: "test") != other.key(for: "test"))
+    }
+
+    @Test("a left-over of a start that was killed is no obstacle")
+    func leftOver() throws {
+        let directory = try TemporaryDirectory()
+        try Data("half".utf8).write(to: URL(filePath: directory.path + "/master.secret.new"))
+        _ = try MasterSecretFile.loadOrCreate(in: directory.path)
+        #expect(!FileManager.default.fileExists(atPath: directory.path + "/master.secret.new"))
+    }
+
+    @Test("a damaged secret stops the start instead of being replaced", arguments: ["", "not base64!", "c2hvcnQ="])
+    func damaged(text: String) throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/master.secret"
+        try Data(text.utf8).write(to: URL(filePath: path))
+        #expect(throws: StartFailure.self) { try MasterSecretFile.loadOrCreate(in: directory.path) }
+        #expect(FileManager.default.contents(atPath: path) == Data(text.utf8))
+    }
+
+    @Test("the first start makes a key, the second does not")
+    func firstKey() async throws {
+        let state = InMemoryState()
+        guard case .created(let secret) = try await FirstKey.ensure(in: state, preset: nil, at: now) else {
+            Issue.record("no key was made")
+            return
+        }
+        #expect(try await state.key(digest: APIKeySecret.digest(of: secret))?.allows(.mint) == true)
+        #expect(try await FirstKey.ensure(in: state, preset: nil, at: now) == .existing)
+        #expect(try await state.keys().count == 1)
+    }
+
+    @Test("a preset key works at once, and its successor ends it")
+    func preset() async throws {
+        let state = InMemoryState()
+        #expect(try await FirstKey.ensure(in: state, preset: "first-preset-key", at: now) == .preset)
+        #expect(try await FirstKey.ensure(in: state, preset: "first-preset-key", at: now) == .preset)
+        #expect(try await FirstKey.ensure(in: state, preset: "second-preset-key", at: now) == .preset)
+        let first = try await state.key(digest: APIKeySecret.digest(of: "first-preset-key"))
+        let second = try await state.key(digest: APIKeySecret.digest(of: "second-preset-key"))
+        #expect(first?.isUsable(at: now) == false)
+        #expect(second?.isUsable(at: now) == true)
+    }
+
+    @Test("a preset key that was revoked stays revoked")
+    func revokedPreset() async throws {
+        let state = InMemoryState()
+        _ = try await FirstKey.ensure(in: state, preset: "first-preset-key", at: now)
+        let key = try #require(try await state.keys().first)
+        _ = try await state.revokeKey(key.id, at: now)
+        #expect(try await FirstKey.ensure(in: state, preset: "first-preset-key", at: now) == .revokedPreset)
+        #expect(try await state.key(digest: key.digest)?.isUsable(at: now) == false)
+    }
+}

@@ -1,0 +1,60 @@
+import Foundation
+import HTTPWire
+import Testing
+import UploadCore
+
+@testable import Gateway
+
+@Suite("problem documents")
+struct ProblemTests {
+    @Test("a problem has the members of RFC 9457 and the stable code")
+    func document() throws {
+        let problem = Problem.invalidFields([.init(field: "expiresIn", message: "must be an integer from 1 to 60")])
+        let response = problem.response(requestID: "r-1")
+        #expect(response.status == 422)
+        #expect(response.fields["Content-Type"] == "application/problem+json")
+        guard case .bytes(let bytes) = response.content else {
+            Issue.record("no content")
+            return
+        }
+        let members = try #require(try JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any])
+        #expect(members["status"] as? Int == 422)
+        #expect(members["title"] as? String == "Unprocessable Content")
+        #expect(members["code"] as? String == "invalid_field")
+        #expect(members["requestId"] as? String == "r-1")
+        #expect(members["detail"] as? String == "expiresIn: must be an integer from 1 to 60")
+        #expect((members["errors"] as? [[String: String]])?.first?["field"] == "expiresIn")
+    }
+
+    @Test(
+        "a domain error keeps its message and gets the status of its kind",
+        arguments: [
+            (UploadError.Code.unauthenticated, 401, "unauthenticated"), (.forbidden(scope: "mint"), 403, "forbidden"),
+            (.notFound, 404, "not_found"), (.gone, 410, "gone"), (.storageFull, 507, "storage_full"),
+            (.busy, 423, "busy"), (.unavailable, 503, "unavailable"), (.tooLarge(limit: 5), 413, "content_too_large"),
+        ]
+    )
+    func mapping(code: UploadError.Code, status: Int, text: String) {
+        let problem = RESTErrors.problem(UploadError(code, "change this"))
+        #expect(problem.status.code == status)
+        #expect(problem.code == text)
+        #expect(problem.detail == "change this")
+        #expect((problem.fields["WWW-Authenticate"] != nil) == (status == 401 || status == 403))
+    }
+
+    @Test("timestamps are RFC 3339 with milliseconds")
+    func timestamp() {
+        #expect(JSONAnswer.timestamp(Date(timeIntervalSince1970: 1_700_000_000.25)) == "2023-11-14T22:13:20.250Z")
+    }
+
+    @Test("metrics are Prometheus text, and odd label values can not break a line")
+    func metrics() {
+        let metrics = Metrics()
+        metrics.minted("a\"b\\c")
+        let text = metrics.text()
+        #expect(text.contains("sluice_minted_total{kind=\"a\\\"b\\\\c\"} 1\n"))
+        for line in text.split(separator: "\n") where !line.hasPrefix("#") {
+            #expect(line.split(separator: " ").last.flatMap { Double($0) } != nil, "\(line)")
+        }
+    }
+}
