@@ -1,0 +1,36 @@
+# A thin front door over the scripts.
+SWIFT ?= swift
+export SWIFT
+
+.PHONY: build run test quick acceptance lint format bench check clean
+
+build:
+	scripts/setup
+	$(SWIFT) build -c release --product sluice
+
+run:
+	scripts/run
+
+test:
+	scripts/test
+
+quick:
+	scripts/test --quick
+
+acceptance:
+	scripts/test --only acceptance
+
+lint:
+	$(SWIFT) format lint --strict --parallel --recursive Sources Tests Package.swift
+
+format:
+	$(SWIFT) format --in-place --parallel --recursive Sources Tests Package.swift
+
+bench:
+	benchmarks/run
+
+check:
+	.ci/run
+
+clean:
+	rm -rf .build .venv

@@ -1,0 +1,94 @@
+"""Fixtures: servers with a data directory of their own, and lines for the end of the run."""
+
+import pytest
+
+from harness.api import API
+from harness.server import Server
+from harness.wire import Wire
+
+REPORT = pytest.StashKey()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--quick", action="store_true", help="leave out what takes long")
+
+
+def pytest_configure(config):
+    config.stash[REPORT] = []
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--quick"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="takes long; left out by --quick"))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if config.stash[REPORT]:
+        terminalreporter.section("figures")
+        for line in config.stash[REPORT]:
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def report(request):
+    """Prints a line now and again at the end of the run."""
+
+    def add(line):
+        print(line)
+        request.config.stash[REPORT].append(line)
+
+    return add
+
+
+@pytest.fixture(scope="session")
+def quick(request):
+    return request.config.getoption("--quick")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One server for all tests of a file; it must end well after them."""
+    with Server(tmp_path_factory.mktemp("server") / "data") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def api(server):
+    """The API with the admin key."""
+    return API(server.url, server.admin_key)
+
+
+@pytest.fixture
+def make_server(tmp_path):
+    """Makes further servers; those still running at the end are stopped and must end well."""
+    made = []
+
+    def make(name="data", **options):
+        one = Server(tmp_path / name, **options)
+        made.append(one)
+        return one
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+@pytest.fixture(scope="module")
+def media(api):
+    """The id of a completed upload of 1000 bytes."""
+    return api.uploaded(b"0123456789" * 100, metadata={"filename": "digits.txt", "filetype": "text/plain", "note": "n"})
+
+
+@pytest.fixture
+def wire(server):
+    """A raw connection."""
+    with Wire(server.address) as one:
+        yield one
+
+
+@pytest.fixture
+def key(server):
+    """The header field of the admin key."""
+    return ("Authorization", f"Bearer {server.admin_key}")

@@ -1,0 +1,166 @@
+"""The server as a process."""
+
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARY = Path(os.environ.get("SLUICE_BINARY", ROOT / ".build/release/sluice")).resolve()
+ADMIN_KEY = "slk_acceptance_admin_key_0123456789abcdefghijklmnop"
+LISTENING = re.compile(r"listening on (https?)://([^\s:]+):(\d+)")
+
+
+class Server:
+    """One `sluice serve` on a port of its own; stopped by SIGTERM, which must end it with status 0."""
+
+    def __init__(self, data, *, environment=None, admin_key=ADMIN_KEY, arguments=(), log=None):
+        self.data = Path(data)
+        self.admin_key = admin_key
+        self.arguments = list(arguments)
+        self.log = Path(log) if log else self.data.parent / f"{self.data.name}.log"
+        self.environment = self._environment(environment or {})
+        self.process = None
+        self.port = None
+        self.scheme = None
+        self.lines = []
+
+    def _environment(self, extra):
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
+        environment |= {"SLUICE_DATA_DIR": str(self.data), "SLUICE_GATEWAY_LISTEN": "127.0.0.1:0"}
+        if self.admin_key:
+            environment["SLUICE_ADMIN_KEY"] = self.admin_key
+        return environment | extra
+
+    # Life
+
+    def start(self, timeout=20):
+        assert BINARY.exists(), f"{BINARY} is not there: build it, or set SLUICE_BINARY"
+        self.lines = []
+        ready = threading.Event()
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [BINARY, "serve", *self.arguments],
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        self.reader = threading.Thread(target=self._read, args=(self.process.stdout, ready), daemon=True)
+        self.reader.start()
+        if not ready.wait(timeout) or self.port is None:
+            self.kill()
+            raise AssertionError(f"the server did not start:\n{self.output()}\n{self.log_tail()}")
+        return self
+
+    def _read(self, stream, ready):
+        self.port = None
+        with open(self.log, "ab") as log:
+            for line in stream:
+                log.write(line)
+                log.flush()
+                text = line.decode(errors="replace").rstrip("\n")
+                self.lines.append(text)
+                if found := LISTENING.search(text):
+                    self.scheme, self.port = found[1], int(found[3])
+                    ready.set()
+        stream.close()
+        ready.set()
+
+    def stop(self, timeout=30):
+        """Asks it to stop and checks that it ends well."""
+        if self.process is None:
+            return
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"SIGTERM did not end the server within {timeout} s:\n{self.log_tail()}") from None
+        self.reader.join(5)
+        self.process = None
+        assert status == 0, f"the server ended with status {status}:\n{self.log_tail()}"
+
+    def kill(self):
+        """kill -9."""
+        if self.process is None:
+            return
+        self.process.kill()
+        self.process.wait()
+        self.reader.join(5)
+        self.process = None
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, failure, *_):
+        if failure is None:
+            self.stop()
+        else:
+            self.kill()
+
+    # What can be seen of it
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def url(self):
+        return f"{self.scheme}://127.0.0.1:{self.port}"
+
+    @property
+    def address(self):
+        return ("127.0.0.1", self.port)
+
+    def output(self):
+        """Standard output so far."""
+        return "\n".join(self.lines)
+
+    def wait_for_output(self, pattern, timeout=10):
+        deadline = time.monotonic() + timeout
+        while True:
+            if found := re.search(pattern, self.output()):
+                return found
+            assert time.monotonic() < deadline, f"no {pattern!r} in the output:\n{self.output()}"
+            time.sleep(0.02)
+
+    def log_tail(self, lines=40):
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def peak_memory(self):
+        """Most resident memory so far, in bytes (VmHWM)."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
+
+    def cpu_seconds(self):
+        """User and system time so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stored_files(self, upload_id):
+        """The files of the data directory that belong to an upload."""
+        return [path for path in self.data.rglob("*") if path.is_file() and upload_id in path.name]
+
+
+def run(*arguments, data=None, environment=None, check=True):
+    """Runs a command of the binary and returns what it did."""
+    variables = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
+    if data:
+        variables["SLUICE_DATA_DIR"] = str(data)
+    done = subprocess.run(
+        [BINARY, *map(str, arguments)],
+        env=variables | (environment or {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    if check:
+        assert done.returncode == 0, f"{arguments} ended with {done.returncode}: {done.stdout}{done.stderr}"
+    return done

@@ -1,0 +1,109 @@
+"""No room left: 507, the offset is kept, and the upload goes on once there is room."""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from harness.api import API, checksum, problem, tus_error, upload_id
+from harness.data import MIB, content, sha256
+
+SIZE = 24 * MIB
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True) if shutil.which("mount") else None
+    if done is None or done.returncode != 0:
+        pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip() if done else 'there is no mount'}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture
+def server(small_disk, make_server, tmp_path):
+    server = make_server("disk/data", log=tmp_path / "server.log")
+    yield server.start()
+    server.stop()
+
+
+@contextlib.contextmanager
+def ballast(folder, leave):
+    """Fills the disk but for `leave` bytes."""
+    path = folder / "ballast"
+    free = os.statvfs(folder)
+    path.write_bytes(bytes(max(0, free.f_bavail * free.f_frsize - leave)))
+    try:
+        yield
+    finally:
+        path.unlink()
+
+
+def test_the_upload_goes_on_once_there_is_room(small_disk, server, report):
+    api = API(server.url, server.admin_key)
+    data = content(8 * MIB, 1)
+    url = api.created(len(data))
+    assert api.patch(url, 0, data[:MIB]).status_code == 204
+    with ballast(small_disk, leave=2 * MIB):
+        tus_error(api.patch(url, MIB, data[MIB:]), 507)
+        offset = api.offset(url)
+        assert MIB <= offset < len(data)
+        report(f"disk full: 507, offset {offset} of {len(data)} kept")
+        # Again: still full, still nothing lost, and the server still answers.
+        tus_error(api.patch(url, offset, data[offset:]), 507)
+        again = api.offset(url)
+        assert again >= offset
+        assert api.get("/healthz").status_code == 200
+    answer = api.patch(url, again, data[again:])
+    assert answer.status_code == 204, answer.text
+    assert api.download_hash(upload_id(url)) == (sha256(data), len(data))
+
+
+def test_a_checksummed_request_keeps_nothing_when_the_disk_is_full(small_disk, server):
+    api = API(server.url, server.admin_key)
+    data = content(8 * MIB, 2)
+    url = api.created(len(data))
+    field = checksum("sha1", hashlib.sha1(data).digest())
+    with ballast(small_disk, leave=2 * MIB):
+        tus_error(api.patch(url, 0, data, headers=field), 507)
+        assert api.offset(url) == 0
+    assert api.patch(url, 0, data, headers=field).status_code == 204
+    assert api.download_hash(upload_id(url)) == (sha256(data), len(data))
+
+
+def test_creating_without_room_is_refused(small_disk, server):
+    api = API(server.url, server.admin_key)
+    kept = api.uploaded(b"kept")
+    with ballast(small_disk, leave=0):
+        # Some records still fit into space that the database has already; in the end there is no more.
+        answers = [api.create(10, metadata={"note": "x" * 2000}) for _ in range(300)]
+        refused = [answer for answer in answers if answer.status_code != 201]
+        assert refused, "the disk never ran full"
+        for answer in refused:
+            tus_error(answer, 507)
+        problem(api.post("/v1/tus/uploads", {"length": 10, "metadata": {"note": "x" * 2000}}), 507, "storage_full")
+        assert api.get(f"/media/{kept}").content == b"kept"
+    identifier = api.uploaded(b"there is room again")
+    assert api.get(f"/media/{identifier}").content == b"there is room again"
+
+
+def test_a_restart_on_a_full_disk_loses_nothing(small_disk, server):
+    api = API(server.url, server.admin_key)
+    data = content(4 * MIB, 3)
+    url = api.created(len(data))
+    with ballast(small_disk, leave=MIB):
+        tus_error(api.patch(url, 0, data), 507)
+        offset = api.offset(url)
+    server.kill()
+    server.start()
+    api = API(server.url, server.admin_key)
+    url = server.url + "/files/" + url.rsplit("/", 1)[1]
+    assert api.offset(url) == offset
+    assert api.patch(url, offset, data[offset:]).status_code == 204
+    assert api.download_hash(upload_id(url)) == (sha256(data), len(data))

@@ -1,0 +1,157 @@
+"""What is ambiguous or too large is refused, and nothing after it is taken for a request."""
+
+import json
+import socket
+import threading
+
+import pytest
+
+from harness.wire import Wire, head
+
+SIGNATURES = "/v1/tencent/signatures"
+
+
+# Ambiguity is refused (RFC 9112)
+
+
+REFUSED = {
+    # §6.1, §6.3
+    "Content-Length and Transfer-Encoding": (b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", b"0\r\n\r\n"),
+    "Transfer-Encoding and Content-Length": (b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n", b"0\r\n\r\n"),
+    "differing Content-Lengths": (b"Content-Length: 2\r\nContent-Length: 3\r\n", b"{}"),
+    "repeated Content-Length": (b"Content-Length: 2\r\nContent-Length: 2\r\n", b"{}"),
+    "list of Content-Lengths": (b"Content-Length: 2, 2\r\n", b"{}"),
+    "Content-Length with sign": (b"Content-Length: +2\r\n", b"{}"),
+    "negative Content-Length": (b"Content-Length: -2\r\n", b"{}"),
+    "hexadecimal Content-Length": (b"Content-Length: 0x2\r\n", b"{}"),
+    "empty Content-Length": (b"Content-Length:\r\n", b"{}"),
+    "Content-Length with space inside": (b"Content-Length: 1 0\r\n", b"{}"),
+    "huge Content-Length": (b"Content-Length: 99999999999999999999999\r\n", b"{}"),
+    "unknown transfer coding": (b"Transfer-Encoding: gzip, chunked\r\n", b"0\r\n\r\n"),
+    "chunked twice": (b"Transfer-Encoding: chunked, chunked\r\n", b"0\r\n\r\n"),
+    "chunked not last": (b"Transfer-Encoding: chunked, gzip\r\n", b"0\r\n\r\n"),
+    "identity": (b"Transfer-Encoding: identity\r\n", b"{}"),
+    "disguised chunked": (b"Transfer-Encoding: \x0bchunked\r\n", b"0\r\n\r\n"),
+    "quoted chunked": (b'Transfer-Encoding: "chunked"\r\n', b"0\r\n\r\n"),
+    # §5
+    "space before colon": (b"Content-Length : 2\r\n", b"{}"),
+    "tab before colon": (b"Content-Length\t: 2\r\n", b"{}"),
+    "folded line": (b"X-Folded: a\r\n b\r\nContent-Length: 2\r\n", b"{}"),
+    "line without colon": (b"Content-Length 2\r\n", b"{}"),
+    "empty name": (b": value\r\nContent-Length: 2\r\n", b"{}"),
+    "name with a control character": (b"X\x01Y: value\r\nContent-Length: 2\r\n", b"{}"),
+    "NUL in a value": (b"X-Value: a\x00b\r\nContent-Length: 2\r\n", b"{}"),
+    "bare CR in a value": (b"X-Value: a\rb\r\nContent-Length: 2\r\n", b"{}"),
+    "control character in a value": (b"X-Value: a\x07b\r\nContent-Length: 2\r\n", b"{}"),
+    "bare LF after a field": (b"X-Value: a\nContent-Length: 2\r\n", b"{}"),
+    # §3.2
+    "second Host": (b"Host: other\r\nContent-Length: 2\r\n", b"{}"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_ambiguous_fields_are_refused(server, key, name):
+    lines, body = REFUSED[name]
+    with Wire(server.address) as wire:
+        start = (
+            f"POST {SIGNATURES} HTTP/1.1\r\nHost: 127.0.0.1\r\n{key[0]}: {key[1]}\r\nContent-Type: application/json\r\n"
+        )
+        wire.send(start.encode() + lines + b"\r\n" + body + head("GET", "/openapi.yaml"))
+        answer = wire.reply()
+        assert answer.status in (400, 501), f"{name}: {answer}"
+        assert answer["content-type"] == "application/problem+json"
+        assert json.loads(answer.body)["status"] == answer.status
+        assert wire.rest() == b"", f"{name}: something after the refusal was answered"
+
+
+@pytest.mark.parametrize(
+    ("request_head", "statuses"),
+    [
+        (b"GET /healthz HTTP/1.1\r\n\r\n", {400}),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", {400}),
+        (b"GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n", {400}),
+        (b"GET /healthz HTTP/1.1\r\nHost: user@host\r\n\r\n", {400}),
+        (b"GET /healthz HTTP/1.1\nHost: a\n\n", {400}),
+        (b"GET /healthz\r\n\r\n", {400}),
+        (b"GET  /healthz HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
+        (b"GET /healthz  HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
+        (b"GET /health z HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
+        (b" GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
+        (b"GET healthz HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
+        (b"GET /%00 HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
+        (b"GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
+        (b"GET /%0 HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
+        (b"GET /healthz#part HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
+        (b"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
+        (b"GET * HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
+        (b"CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n", {400, 404, 405, 501}),
+        (b"GE(T /healthz HTTP/1.1\r\nHost: a\r\n\r\n", {400}),
+        (b"GET /healthz HTTP/2.0\r\nHost: a\r\n\r\n", {505}),
+        (b"GET /healthz HTTP/0.9\r\nHost: a\r\n\r\n", {400, 505}),
+        (b"GET /healthz HTTP/1\r\nHost: a\r\n\r\n", {400}),
+        (b"GET /healthz http/1.1\r\nHost: a\r\n\r\n", {400}),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {400, 505}),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100), {400}),
+        (b"POST /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", {400, 501}),
+    ],
+)
+def test_bad_request_lines_and_hosts_are_refused(wire, request_head, statuses):
+    wire.send(request_head)
+    answer = wire.reply()
+    assert answer.status in statuses, answer
+    if answer.status in (400, 501, 505):
+        assert wire.rest() == b""
+
+
+# Limits
+
+
+def test_a_long_target_is_414(wire):
+    assert wire.exchange("GET", "/" + "a" * 100_000).status == 414
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [[("X-Large", "a" * 200_000)], [(f"X-{number}", "a") for number in range(2000)], [("X" * 100_000, "a")]],
+    ids=["value", "count", "name"],
+)
+def test_a_large_head_is_431(server, fields):
+    with Wire(server.address) as wire:
+        wire.send(head("GET", "/healthz", fields))
+        answer = wire.reply()
+        assert answer.status == 431
+        assert json.loads(answer.body)["code"] == "header_too_large"
+
+
+def test_a_head_that_never_ends_is_431(server):
+    with Wire(server.address) as wire:
+        wire.send(b"GET /healthz HTTP/1.1\r\nHost: a\r\n")
+        sender = threading.Thread(target=endless, args=(wire,), daemon=True)
+        sender.start()
+        assert wire.reply().status == 431
+
+
+def endless(wire):
+    try:
+        for _ in range(10_000):
+            wire.send(b"X-More: " + b"a" * 100 + b"\r\n")
+    except OSError:
+        pass
+
+
+def test_a_normal_number_of_fields_is_accepted(wire):
+    fields = [(f"X-{number}", "a" * 100) for number in range(60)]
+    assert wire.exchange("GET", "/healthz", fields).status == 200
+
+
+def test_idle_connections_do_not_hinder_others(server, api):
+    idle = [socket.create_connection(server.address) for _ in range(300)]
+    half = [socket.create_connection(server.address) for _ in range(100)]
+    try:
+        for one in half:
+            one.sendall(b"GET /healthz HT")
+        assert api.get("/healthz").status_code == 200
+        assert api.uploaded(b"abc")
+    finally:
+        for one in idle + half:
+            one.close()

@@ -1,0 +1,95 @@
+"""Memory does not follow the size of what is uploaded or downloaded."""
+
+import hashlib
+import threading
+import time
+
+import pytest
+
+from harness.api import API, OFFSET_TYPE, TUS, checksum, path_of, upload_id
+from harness.data import GIB, MIB, content
+from harness.wire import Wire
+
+LIMIT = 40 * MIB
+PIECE = content(4 * MIB, seed=5)
+
+
+def stream(wire, size, chunked=False):
+    """Sends `size` bytes of repeated content and returns their SHA-256."""
+    digest = hashlib.sha256()
+    while size > 0:
+        piece = PIECE[: min(size, len(PIECE))]
+        digest.update(piece)
+        wire.send(b"%x\r\n" % len(piece) + piece + b"\r\n" if chunked else piece)
+        size -= len(piece)
+    if chunked:
+        wire.send(b"0\r\n\r\n")
+    return digest.hexdigest()
+
+
+def patch(server, url, size, extra=()):
+    with Wire(server.address, timeout=120) as wire:
+        length = () if extra else (("Content-Length", size),)
+        wire.request(
+            "PATCH", path_of(url), [*TUS.items(), ("Upload-Offset", 0), ("Content-Type", OFFSET_TYPE), *length, *extra]
+        )
+        digest = stream(wire, size, chunked=bool(extra))
+        answer = wire.reply("PATCH")
+    assert answer.status == 204, answer
+    assert answer["upload-offset"] == str(size)
+    return digest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framing", ["content-length", "chunked"])
+def test_a_gibibyte_in_one_request(make_server, report, framing):
+    with make_server() as server:
+        api = API(server.url, server.admin_key)
+        url = api.created(GIB)
+        begin, cpu = time.monotonic(), server.cpu_seconds()
+        digest = patch(server, url, GIB, [("Transfer-Encoding", "chunked")] if framing == "chunked" else ())
+        seconds, cpu = time.monotonic() - begin, server.cpu_seconds() - cpu
+        uploaded = server.peak_memory()
+        assert api.download_hash(upload_id(url)) == (digest, GIB)
+        peak = server.peak_memory()
+        report(
+            f"1 GiB PATCH, {framing}: {GIB / 1e6 / seconds:.0f} MB/s, {cpu:.2f} s CPU,"
+            f" peak memory {uploaded / MIB:.1f} MiB; after the download {peak / MIB:.1f} MiB"
+        )
+        assert peak < LIMIT
+
+
+def test_with_a_checksum(make_server, report):
+    size = 128 * MIB
+    data = PIECE * (size // len(PIECE))
+    with make_server() as server:
+        api = API(server.url, server.admin_key)
+        url = api.created(size)
+        answer = api.patch(url, 0, data, headers=checksum("sha256", hashlib.sha256(data).digest()))
+        assert answer.status_code == 204
+        report(f"128 MiB PATCH with SHA-256: peak memory {server.peak_memory() / MIB:.1f} MiB")
+        assert server.peak_memory() < LIMIT
+
+
+def test_sixteen_at_once(make_server, report):
+    """Sixteen uploads at once stay within the same bound as one, twice over."""
+    size = 16 * MIB
+    with make_server() as server:
+        api = API(server.url, server.admin_key)
+        urls = [api.created(size) for _ in range(16)]
+        failures = []
+
+        def upload(url):
+            try:
+                patch(server, url, size)
+            except BaseException as failure:
+                failures.append(failure)
+
+        threads = [threading.Thread(target=upload, args=(url,)) for url in urls]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        report(f"16 uploads of 16 MiB at once: peak memory {server.peak_memory() / MIB:.1f} MiB")
+        assert server.peak_memory() < 2 * LIMIT

@@ -1,0 +1,167 @@
+"""Health, metrics, logs, configuration, restart."""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from harness.api import API, OFFSET_TYPE, TUS, path_of
+from harness.data import content, sha256
+from harness.server import run
+from harness.wire import until
+
+UNKNOWN = "0" * 26
+
+
+# Service
+
+
+def test_health(api):
+    assert api.get("/healthz", key=None).json() == {"status": "ok"}
+    assert api.get("/readyz", key=None).json() == {"status": "ready"}
+
+
+def test_metrics_are_prometheus_text(api, media):
+    before = metrics(api)
+    api.uploaded(b"12345")
+    api.post("/v1/tencent/signatures", {})
+    after = metrics(api)
+
+    def grown(name):
+        return sum(value for (key, _), value in after.items() if key == name) - sum(
+            value for (key, _), value in before.items() if key == name
+        )
+
+    assert grown("sluice_uploads_created_total") == 1
+    assert grown("sluice_uploads_completed_total") == 1
+    assert grown("sluice_upload_bytes_total") == 5
+    assert grown("sluice_minted_total") == 1
+    assert grown("sluice_http_requests_total") >= 4
+
+
+def metrics(api):
+    """Parses the text strictly: every sample has a type, no sample stands twice."""
+    answer = api.get("/metrics")
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert answer.text.endswith("\n")
+    types, samples = {}, {}
+    for line in answer.text.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert name not in types and kind in ("counter", "gauge", "histogram", "summary"), line
+            types[name] = kind
+        elif not line.startswith("#"):
+            found = re.fullmatch(r'([a-zA-Z_:][\w:]*)(\{(?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\.)*",?)*\})? (\S+)', line)
+            assert found, line
+            base = re.sub("_(bucket|sum|count)$", "", found[1])
+            assert found[1] in types or types.get(base) == "histogram", line
+            assert (found[1], found[2]) not in samples, line
+            samples[found[1], found[2]] = float(found[3])
+    return samples
+
+
+def test_metrics_do_not_grow_with_ids(api):
+    api.get("/v1/uploads/" + UNKNOWN)
+    names = {labels for _, labels in metrics(api)}
+    assert not any(UNKNOWN in (labels or "") for labels in names)
+
+
+def test_no_secret_reaches_the_log(server, api, media):
+    token = api.post("/v1/tus/tokens", {"subject": "u"}).json()["token"]
+    url = api.created(3, key=token)
+    api.patch(url, 0, b"abc")
+    link = api.post(f"/v1/media/{media}/links", {}).json()["url"]
+    api.get(link, key=None)
+    api.get("/v1/uploads", key="slk_wrong_secret_in_a_request")
+    text = server.log.read_text()
+    secrets = [
+        server.admin_key,
+        token,
+        url.rsplit(".", 1)[1],
+        parse_qs(urlsplit(link).query)["signature"][0],
+        "slk_wrong_secret_in_a_request",
+    ]
+    for secret in secrets:
+        assert secret not in text
+
+
+def test_a_request_id_of_the_answer_is_in_the_log(server, api):
+    identifier = api.get("/v1/uploads").headers["X-Request-ID"]
+    until(lambda: identifier in server.log.read_text())
+
+
+def test_pages_of_other_origins_can_read_errors(api):
+    answer = api.get("/v1/uploads", key=None, headers={"Origin": "https://app.example"})
+    assert answer.status_code == 401
+    assert answer.headers["Access-Control-Allow-Origin"] in ("*", "https://app.example")
+
+
+def test_everything_survives_a_restart(make_server):
+    server = make_server().start()
+    api = API(server.url, server.admin_key)
+    data = content(100_000, 1)
+    done = api.uploaded(data, metadata={"filename": "a.bin"})
+    url = api.created(len(data))
+    api.patch(url, 0, data[:50_000])
+    token = api.post("/v1/tus/tokens", {"subject": "u", "oneTime": True}).json()["token"]
+    used = api.post("/v1/tus/tokens", {"subject": "u", "oneTime": True}).json()["token"]
+    api.created(1, key=used)
+    link = api.post(f"/v1/media/{done}/links", {}).json()["url"]
+    server.stop()
+    server.start()
+    api = API(server.url, server.admin_key)
+    assert api.download_hash(done) == (sha256(data), len(data))
+    assert api.get(f"/v1/media/{done}").json()["filename"] == "a.bin"
+    url = server.url + path_of(url)
+    assert api.offset(url) == 50_000
+    assert api.patch(url, 50_000, data[50_000:]).status_code == 204
+    assert api.create(1, key=token).status_code == 201
+    assert api.create(1, key=used).status_code == 403
+    assert api.get(server.url + link.split(server.url.rsplit(":", 1)[0], 1)[1].lstrip(":0123456789"), key=None).ok
+
+
+# Configuration
+
+
+def test_check_prints_the_configuration_without_secrets(server):
+    done = run("check", environment=server.environment)
+    assert str(server.data) in done.stdout
+    assert server.admin_key not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SLUICE_GATEWAY_LISTEN", "nonsense"),
+        ("SLUICE_GATEWAY_LISTEN", "127.0.0.1:99999"),
+        ("SLUICE_DURABILITY", "sometimes"),
+        ("SLUICE_TENCENT_MODE", "sideways"),
+        ("SLUICE_PUBLIC_URL", "not a url"),
+        ("SLUICE_UPLOADS_EXPIRE_AFTER", "soon"),
+        ("SLUICE_UNKNOWN_SETTING", "1"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "serve"])
+def test_a_bad_setting_is_named(tmp_path, command, name, value):
+    done = run(
+        command,
+        data=tmp_path / "data",
+        environment={"SLUICE_GATEWAY_LISTEN": "127.0.0.1:0"} | {name: value},
+        check=False,
+    )
+    assert done.returncode != 0
+    assert name in done.stdout + done.stderr
+
+
+def test_every_bad_setting_is_named_at_once(tmp_path):
+    environment = {"SLUICE_DURABILITY": "sometimes", "SLUICE_TENCENT_MODE": "sideways"}
+    done = run("check", data=tmp_path / "data", environment=environment, check=False)
+    assert all(name in done.stdout + done.stderr for name in environment)
+
+
+def test_an_upload_needs_no_key_but_its_url(api):
+    url = api.created(3)
+    answer = api.request(
+        "PATCH", url, key=None, data=b"abc", headers=TUS | {"Upload-Offset": "0", "Content-Type": OFFSET_TYPE}
+    )
+    assert answer.status_code == 204

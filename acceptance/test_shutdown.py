@@ -1,0 +1,85 @@
+"""SIGTERM: what uploads have is kept, running requests may finish, the exit code is 0."""
+
+import signal
+import subprocess
+import time
+
+from harness.api import API, path_of, tus_patch, upload_id
+from harness.data import content
+from harness.server import BINARY
+from harness.wire import Closed, Wire, until
+
+# Shutdown
+
+
+def stalled(server, api, size=100_000, count=40_000):
+    url = api.created(size)
+    wire = Wire(server.address)
+    wire.send(tus_patch(url, 0, size) + content(count, 1))
+    until(lambda: api.upload(upload_id(url))["offset"] == count)
+    return url, wire
+
+
+def test_sigterm_keeps_what_an_upload_has(make_server):
+    server = make_server(environment={"SLUICE_TIMEOUTS_SHUTDOWN_GRACE": "1s"}).start()
+    url, wire = stalled(server, API(server.url, server.admin_key))
+    server.process.send_signal(signal.SIGTERM)
+    with wire:
+        try:
+            answer = wire.reply("PATCH")
+            assert answer.status == 503, answer
+            assert answer["upload-offset"] is None
+        except Closed:
+            pass
+    server.stop()
+    server.start()
+    api = API(server.url, server.admin_key)
+    url = server.url + path_of(url)
+    assert api.offset(url) == 40_000
+    assert api.patch(url, 40_000, bytes(60_000)).status_code == 204
+
+
+def test_sigterm_lets_running_requests_finish(make_server):
+    server = make_server(environment={"SLUICE_TIMEOUTS_SHUTDOWN_GRACE": "20s"}).start()
+    api = API(server.url, server.admin_key)
+    url, wire = stalled(server, api, size=50_000, count=40_000)
+    with wire:
+        server.process.send_signal(signal.SIGTERM)
+        # No new connections are taken any more.
+        until(lambda: not accepts(server.address))
+        wire.send(bytes(10_000))
+        answer = wire.reply("PATCH")
+        assert (answer.status, answer["upload-offset"]) == (204, "50000")
+        assert wire.is_closed()
+    begin = time.monotonic()
+    server.stop()
+    assert time.monotonic() - begin < 10, "the grace time was waited out although nothing was running"
+
+
+def accepts(address):
+    try:
+        with Wire(address, timeout=2) as wire:
+            return wire.exchange("GET", "/healthz").status == 200
+    except (OSError, Closed):
+        return False
+
+
+def test_sigterm_closes_idle_connections(make_server):
+    server = make_server().start()
+    with Wire(server.address) as wire:
+        assert wire.exchange("GET", "/healthz").status == 200
+        server.process.send_signal(signal.SIGTERM)
+        assert wire.is_closed(10)
+    server.stop()
+
+
+def test_sigint_ends_it_too(make_server):
+    server = make_server().start()
+    server.process.send_signal(signal.SIGINT)
+    server.stop()
+
+
+def test_a_second_server_on_the_same_data_is_refused(server):
+    done = subprocess.run([BINARY, "serve"], env=server.environment, capture_output=True, text=True, timeout=20)
+    assert done.returncode != 0
+    assert str(server.data) in done.stderr + done.stdout

@@ -1,0 +1,122 @@
+"""TLS: versions, ALPN, uploads, and peers that do not speak it."""
+
+import os
+import ssl
+import subprocess
+
+import pytest
+
+from harness.api import API, tus_patch, upload_id
+from harness.data import MIB, content, sha256
+from harness.server import run
+from harness.wire import Wire, head, until
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=127.0.0.1",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+            folder / "key.pem",
+            "-out",
+            folder / "certificate.pem",
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return folder
+
+
+@pytest.fixture
+def tls(certificate, make_server):
+    environment = {
+        "SLUICE_TLS_CERTIFICATE": str(certificate / "certificate.pem"),
+        "SLUICE_TLS_KEY": str(certificate / "key.pem"),
+    }
+    with make_server(environment=environment) as server:
+        yield server
+
+
+def context(certificate, version=None):
+    made = ssl.create_default_context(cafile=certificate / "certificate.pem")
+    if version:
+        made.minimum_version = made.maximum_version = version
+    return made
+
+
+def test_an_upload_by_tls(tls, certificate):
+    assert tls.scheme == "https"
+    api = API(tls.url, tls.admin_key, verify=str(certificate / "certificate.pem"))
+    data = content(8 * MIB + 3, 1)
+    url = api.created(len(data))
+    assert url.startswith("https://")
+    for offset in range(0, len(data), 3 * MIB):
+        assert api.patch(url, offset, data[offset : offset + 3 * MIB]).status_code == 204
+    assert api.download_hash(upload_id(url)) == (sha256(data), len(data))
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_tls_versions_that_are_spoken(tls, certificate, version):
+    made = context(certificate, version)
+    made.set_alpn_protocols(["h2", "http/1.1"])
+    with Wire(tls.address, context=made) as wire:
+        assert wire.socket.selected_alpn_protocol() == "http/1.1"
+        assert wire.exchange("GET", "/healthz").status == 200
+        wire.send(head("GET", "/healthz") * 50)
+        assert [wire.reply().status for _ in range(50)] == [200] * 50
+
+
+def test_older_tls_is_refused(tls, certificate):
+    made = context(certificate)
+    made.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    made.maximum_version = ssl.TLSVersion.TLSv1_1
+    made.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        Wire(tls.address, context=made)
+    with Wire(tls.address, context=context(certificate)) as wire:
+        assert wire.exchange("GET", "/healthz").status == 200
+
+
+def test_plain_http_on_a_tls_port_does_not_harm(tls, certificate):
+    for data in (b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n", b"", b"\x16\x03\x01", os.urandom(1000)):
+        with Wire(tls.address) as wire:
+            wire.send(data)
+    with Wire(tls.address, context=context(certificate)) as wire:
+        assert wire.exchange("GET", "/healthz").status == 200
+
+
+def test_takeover_by_tls(tls, certificate):
+    api = API(tls.url, tls.admin_key, verify=str(certificate / "certificate.pem"))
+    url = api.created(100_000)
+    with Wire(tls.address, context=context(certificate)) as wire:
+        wire.send(tus_patch(url, 0, 100_000) + content(30_000, 1))
+        until(lambda: api.upload(upload_id(url))["offset"] == 30_000)
+        assert api.offset(url) == 30_000
+
+
+def test_a_bad_certificate_is_said_at_the_start(tmp_path):
+    bad = tmp_path / "bad.pem"
+    bad.write_text("no certificate")
+    environment = {
+        "SLUICE_TLS_CERTIFICATE": str(bad),
+        "SLUICE_TLS_KEY": str(bad),
+        "SLUICE_GATEWAY_LISTEN": "127.0.0.1:0",
+    }
+    done = run("serve", data=tmp_path / "data", environment=environment, check=False)
+    assert done.returncode != 0
+    assert str(bad) in done.stderr + done.stdout

@@ -1,0 +1,61 @@
+# Shared by the scripts beside it; sourced, not run.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+SWIFT=${SWIFT:-swift}
+
+heading() { printf '\n== %s\n' "$*"; }
+
+fail() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+# The toolchain must be Swift 6.2 or later; another program named `swift` (OpenStack's client) is recognised as such.
+check_swift() {
+    command -v "$SWIFT" >/dev/null 2>&1 ||
+        fail "no '$SWIFT' command: install Swift 6.2 or later (https://www.swift.org/install), or set SWIFT to its path."
+    local text version
+    text=$("$SWIFT" --version 2>/dev/null | grep -Eo 'Swift version [0-9]+\.[0-9]+' | head -n 1) || true
+    [ -n "$text" ] || fail "'$(command -v "$SWIFT")' is not the Swift compiler: set SWIFT to the compiler driver's path."
+    version=${text#Swift version }
+    if [ "${version%%.*}" -lt 6 ] || { [ "${version%%.*}" -eq 6 ] && [ "${version##*.}" -lt 2 ]; }; then
+        fail "Swift $version is too old: 6.2 or later is needed."
+    fi
+}
+
+# Runs a command as root: directly, or by sudo.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null 2>&1; then
+        sudo "$@"
+    else
+        fail "this needs root and there is no sudo: $*"
+    fi
+}
+
+installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
+
+# Installs the packages of the arguments that are missing, in one apt-get; without any it does nothing.
+install_packages() {
+    local package missing=()
+    for package in "$@"; do
+        installed "$package" || missing+=("$package")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    command -v apt-get >/dev/null 2>&1 ||
+        fail "missing: ${missing[*]} (Debian names). There is no apt-get here: install what your system calls them."
+
+    heading "Installing ${missing[*]}"
+    # A folder of its own for the archives: two apt-get at once delete each other's in the common one.
+    local archives options
+    archives=$(mktemp -d)
+    options=(-y -qq --no-install-recommends -o "Dir::Cache::archives=$archives" -o DPkg::Lock::Timeout=900)
+    local status=0
+    if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install "${missing[@]}"; then
+        as_root apt-get -qq -o DPkg::Lock::Timeout=900 update
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install "${missing[@]}" || status=$?
+    fi
+    as_root rm -rf -- "$archives"
+    [ "$status" -eq 0 ] || fail "apt-get could not install: ${missing[*]}"
+}
