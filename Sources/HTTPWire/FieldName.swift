@@ -2,27 +2,29 @@
 package struct FieldName: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
     /// The spelling that is written on the wire.
     package let spelling: String
-    /// The spelling in lower case, by which names are compared.
-    package let lowercased: String
 
-    /// A name known at compile time.
-    package init(stringLiteral value: StaticString) {
-        spelling = value.description
-        lowercased = spelling.lowercased()
+    /// A name known at compile time. A literal makes no allocation.
+    package init(stringLiteral value: String) {
+        spelling = value
     }
 
     /// A name from outside; `nil` unless it is a token (RFC 9110 §5.6.2).
     package init?(_ text: some StringProtocol) {
         guard !text.isEmpty, text.utf8.allSatisfy(HTTPCharacters.isToken) else { return nil }
         spelling = String(text)
-        lowercased = spelling.lowercased()
     }
 
     package var description: String { spelling }
 
-    package static func == (left: FieldName, right: FieldName) -> Bool { left.lowercased == right.lowercased }
+    package static func == (left: FieldName, right: FieldName) -> Bool {
+        left.spelling.utf8.elementsEqual(right.spelling.utf8) {
+            HTTPCharacters.lower($0) == HTTPCharacters.lower($1)
+        }
+    }
 
-    package func hash(into hasher: inout Hasher) { hasher.combine(lowercased) }
+    package func hash(into hasher: inout Hasher) {
+        for byte in spelling.utf8 { hasher.combine(HTTPCharacters.lower(byte)) }
+    }
 }
 
 /// Character classes of RFC 9110 §5.5 and §5.6.2.

@@ -97,7 +97,10 @@ package struct HTTPFields: Sendable {
         let nameStart = bytes.count
         bytes.append(contentsOf: name.spelling.utf8)
         let valueStart = bytes.count
-        for byte in value.utf8 { bytes.append(HTTPCharacters.isFieldValue(byte) ? byte : UInt8(ascii: " ")) }
+        bytes.append(contentsOf: value.utf8)
+        for index in valueStart..<bytes.count where !HTTPCharacters.isFieldValue(bytes[index]) {
+            bytes[index] = UInt8(ascii: " ")
+        }
         entries.append(
             Entry(
                 nameStart: nameStart,
@@ -157,11 +160,11 @@ package struct HTTPFields: Sendable {
 
     private func matches(_ index: Int, _ name: FieldName) -> Bool {
         let entry = entries[index]
-        let wanted = name.lowercased.utf8
+        let wanted = name.spelling.utf8
         guard Int(entry.nameLength) == wanted.count else { return false }
         var position = Int(entry.nameStart)
         for byte in wanted {
-            if HTTPCharacters.lower(bytes[position]) != byte { return false }
+            if HTTPCharacters.lower(bytes[position]) != HTTPCharacters.lower(byte) { return false }
             position += 1
         }
         return true

@@ -58,3 +58,15 @@ struct ProblemTests {
         }
     }
 }
+
+@Suite("JSON text")
+struct JSONTextTests {
+    @Test("any string comes back as it was", arguments: ["", "plain", "\"\\/\n\r\t\u{0}\u{1F}", "日本 \u{1F600}", "\u{7F}"])
+    func roundTrip(text: String) throws {
+        var json = JSONText(capacity: 8)
+        json.member("a", Int64.min)
+        json.member(text, text)
+        let members = try JSONDecoder().decode([String: JSONValue].self, from: Data(json.finish()))
+        #expect(members == ["a": .integer(.min), text: .string(text)])
+    }
+}

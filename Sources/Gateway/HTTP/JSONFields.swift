@@ -45,6 +45,10 @@ struct JSONFields {
     /// - Throws: `Problem` 415, 413, 400 (`invalid_json`), or what cut off the content.
     init(readingFrom request: Request, limit: Int) async throws(Problem) {
         let bytes = try await JSONFields.content(of: request, limit: limit)
+        if bytes.isEmpty {
+            members = [:]
+            return
+        }
         let value: JSONValue
         do {
             value = try JSONDecoder().decode(JSONValue.self, from: Data(bytes))
@@ -57,7 +61,7 @@ struct JSONFields {
         self.members = members
     }
 
-    /// The JSON text of a request; `{}` if it has no content.
+    /// The JSON text of a request; empty if it has no content, which stands for an empty object.
     static func content(of request: Request, limit: Int) async throws(Problem) -> [UInt8] {
         let bytes: [UInt8]
         do throws(SourceFailure) {
@@ -65,7 +69,7 @@ struct JSONFields {
         } catch {
             throw RESTErrors.problem(error)
         }
-        if bytes.isEmpty { return Array("{}".utf8) }
+        if bytes.isEmpty { return [] }
         if let text = request.head.fields["Content-Type"] {
             // What `curl -d` sends when it is not told otherwise is taken for JSON too, as it can not be anything else.
             let accepted: Set = ["application/json", "application/x-www-form-urlencoded", "text/json"]

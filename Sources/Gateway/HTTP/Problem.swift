@@ -77,11 +77,14 @@ enum JSONAnswer {
     }
 
     static func response(_ status: Status, _ value: some Encodable, _ fields: HTTPFields = HTTPFields()) -> Response {
-        var response = Response(status, ["Content-Type": "application/json", "Cache-Control": "no-store"])
+        var response = Response(status, Self.fields)
         response.fields.append(contentsOf: fields)
         response.content = .bytes(encode(value))
         return response
     }
+
+    /// What every JSON answer says of itself.
+    static let fields: HTTPFields = ["Content-Type": "application/json", "Cache-Control": "no-store"]
 
     /// RFC 3339, UTC, milliseconds.
     static func timestamp(_ date: Date) -> String {

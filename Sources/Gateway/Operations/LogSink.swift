@@ -16,11 +16,11 @@ final class LogSink: Sendable {
 
     init(descriptor: Int32 = 2) { self.descriptor = descriptor }
 
-    /// Takes one line, without its line feed.
+    /// Takes one line, with or without its line feed.
     func append(_ line: String, isUrgent: Bool) {
         let mustSchedule = state.withLock { state in
             state.pending.append(contentsOf: line.utf8)
-            state.pending.append(10)
+            if state.pending.last != 10 { state.pending.append(10) }
             if isUrgent || state.pending.count > 1 << 20 { return false }
             defer { state.isScheduled = true }
             return !state.isScheduled
@@ -73,41 +73,20 @@ struct LineLogHandler: LogHandler {
 
     func log(event: LogEvent) {
         let all = event.metadata.map { metadata.merging($0) { _, new in new } } ?? metadata
-        var line: String
+        let line: String
         let time = JSONAnswer.timestamp(Date())
         if isJSON {
-            line = "{\"time\":\"\(time)\",\"level\":\"\(event.level)\",\"message\":"
-            Self.quote(event.message.description, into: &line)
-            for (key, value) in all.sorted(by: { $0.key < $1.key }) {
-                line += ","
-                Self.quote(key, into: &line)
-                line += ":"
-                Self.quote(value.description, into: &line)
-            }
-            line += "}"
+            var text = JSONText(capacity: 256)
+            text.member("time", time)
+            text.member("level", event.level.rawValue)
+            text.member("message", event.message.description)
+            for (key, value) in all.sorted(by: { $0.key < $1.key }) { text.member(key, value.description) }
+            line = String(decoding: text.finish(), as: UTF8.self)
         } else {
-            line = "\(time) \(event.level) \(Self.oneLine(event.message.description))"
-            for (key, value) in all.sorted(by: { $0.key < $1.key }) {
-                line += " \(key)=\(Self.oneLine(value.description))"
-            }
+            let fields = all.sorted { $0.key < $1.key }.map { " \($0.key)=\(Self.oneLine($0.value.description))" }
+            line = "\(time) \(event.level) \(Self.oneLine(event.message.description))" + fields.joined()
         }
         sink.append(line, isUrgent: event.level >= .warning)
-    }
-
-    /// Appends a JSON string (RFC 8259 §7).
-    static func quote(_ text: String, into line: inout String) {
-        line += "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": line += "\\\""
-            case "\\": line += "\\\\"
-            case _ where scalar.value < 0x20:
-                let digits = String(scalar.value, radix: 16)
-                line += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: line.unicodeScalars.append(scalar)
-            }
-        }
-        line += "\""
     }
 
     private static func oneLine(_ text: String) -> String {
