@@ -85,6 +85,7 @@ let package = Package(
 
         // For tests only; in no product.
         storey("SluiceTesting", ["UploadCore", "Bytes", "Digests", "Transport"]),
+        tests("BytesTests", ["Bytes"]),
         tests("HTTPWireTests", ["HTTPWire", "Bytes"]),
         tests("TransportTests", ["Transport"]),
         tests("HTTPServerTests", ["HTTPServer", "HTTPWire", "Transport", "Bytes", "SluiceTesting"]),

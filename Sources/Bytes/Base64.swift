@@ -2,9 +2,36 @@ internal import Foundation
 
 /// Base64 of RFC 4648: §4 (standard) and §5 (URL-safe, here without padding).
 package enum Base64 {
-    package static func encode(_ bytes: some Sequence<UInt8>) -> String {
-        Data(bytes).base64EncodedString()
+    package static func encode(_ bytes: some Collection<UInt8>) -> String {
+        bytes.withContiguousStorageIfAvailable(encode) ?? Array(bytes).withUnsafeBufferPointer(encode)
     }
+
+    /// Written out, because it is on the way of every signature, and a copy into `Data` costs more than the encoding.
+    private static func encode(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
+        let length = (bytes.count + 2) / 3 * 4
+        return String(unsafeUninitializedCapacity: length) { text in
+            alphabet.withUTF8Buffer { digits in
+                var out = 0
+                var index = 0
+                while index < bytes.count {
+                    let second = index + 1 < bytes.count ? bytes[index + 1] : 0
+                    let third = index + 2 < bytes.count ? bytes[index + 2] : 0
+                    text[out] = digits[Int(bytes[index] >> 2)]
+                    text[out + 1] = digits[Int((bytes[index] << 4 | second >> 4) & 63)]
+                    text[out + 2] = digits[Int((second << 2 | third >> 6) & 63)]
+                    text[out + 3] = digits[Int(third & 63)]
+                    index += 3
+                    out += 4
+                }
+                let padding = index - bytes.count
+                if padding > 0 { text[length - 1] = UInt8(ascii: "=") }
+                if padding > 1 { text[length - 2] = UInt8(ascii: "=") }
+            }
+            return length
+        }
+    }
+
+    private static let alphabet: StaticString = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
     /// The bytes that `text` stands for: standard alphabet, padded, no white space; `nil` for anything else.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
@@ -13,7 +40,7 @@ package enum Base64 {
         return [UInt8](data)
     }
 
-    package static func encodeURLSafe(_ bytes: some Sequence<UInt8>) -> String {
+    package static func encodeURLSafe(_ bytes: some Collection<UInt8>) -> String {
         var text = ""
         for character in encode(bytes) {
             switch character {

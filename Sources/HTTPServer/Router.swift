@@ -47,10 +47,13 @@ package struct Router: Sendable {
 
     package let routes: [Route]
     private let entries: [Entry]
+    /// The places of templates without names in braces, by the whole path: most requests need no search.
+    private let exact: [String: Int]
 
     package init(_ routes: [Route]) {
         self.routes = routes
         var entries = [Entry()]
+        var exact: [String: Int] = [:]
         for route in routes {
             var position = 0
             var names: [String] = []
@@ -75,14 +78,16 @@ package struct Router: Sendable {
             entries[position].parameterNames = names
             entries[position].routes[route.method] = route
             entries[position].template = route.template
+            if names.isEmpty { exact[route.template] = position }
         }
         self.entries = entries
+        self.exact = exact
     }
 
     /// HEAD is answered by the route of GET where it has none of its own (RFC 9110 §9.3.2).
-    package func match(_ method: HTTPMethod, _ segments: [String]) -> Match {
+    package func match(_ method: HTTPMethod, _ target: RequestTarget) -> Match {
         var values: [String] = []
-        guard let position = find(segments[...], from: 0, &values), !entries[position].routes.isEmpty else {
+        guard let position = exact[target.rawPath] ?? find(target.segments[...], from: 0, &values) else {
             return .notFound
         }
         let entry = entries[position]

@@ -3,7 +3,7 @@ package struct FieldName: Hashable, Sendable, ExpressibleByStringLiteral, Custom
     /// The spelling that is written on the wire.
     package let spelling: String
 
-    /// A name known at compile time. A literal makes no allocation.
+    /// A name known at compile time, which makes no allocation.
     package init(stringLiteral value: String) {
         spelling = value
     }

@@ -61,7 +61,10 @@ struct ProblemTests {
 
 @Suite("JSON text")
 struct JSONTextTests {
-    @Test("any string comes back as it was", arguments: ["", "plain", "\"\\/\n\r\t\u{0}\u{1F}", "日本 \u{1F600}", "\u{7F}"])
+    @Test(
+        "any string comes back as it was",
+        arguments: ["", "plain", "\"\\/\n\r\t\u{0}\u{1F}", "日本 \u{1F600}", "\u{7F}"]
+    )
     func roundTrip(text: String) throws {
         var json = JSONText(capacity: 8)
         json.member("a", Int64.min)

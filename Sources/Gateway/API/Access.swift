@@ -12,6 +12,7 @@ struct Access: Sendable {
     @discardableResult
     func require(_ scope: Scope, _ request: Request) async throws(Problem) -> APIKey {
         let authorization = request.head.fields["Authorization"]
+        if let key = authenticator.recentKey(with: scope, authorization: authorization) { return key }
         return try await core { () throws(UploadError) in
             try await authenticator.require(scope, authorization: authorization)
         }

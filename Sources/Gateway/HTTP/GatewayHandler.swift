@@ -16,7 +16,7 @@ struct GatewayHandler: RequestHandler {
 
     func respond(to request: Request) async -> Response {
         var response = await route(request)
-        response.fields["X-Request-ID"] = request.id
+        response.fields.append("X-Request-ID", request.id)
         return response
     }
 
@@ -31,7 +31,7 @@ struct GatewayHandler: RequestHandler {
             response.trace.route = segments.count == 1 ? "/files" : "/files/{upload}"
             return response
         }
-        let match = router.match(head.method, segments)
+        let match = router.match(head.method, head.target)
         if head.method == .options, let answer = options(head, match) { return answer }
         var response: Response
         switch match {

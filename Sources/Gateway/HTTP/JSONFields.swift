@@ -63,6 +63,7 @@ struct JSONFields {
 
     /// The JSON text of a request; empty if it has no content, which stands for an empty object.
     static func content(of request: Request, limit: Int) async throws(Problem) -> [UInt8] {
+        if request.body.remaining == 0 { return [] }
         let bytes: [UInt8]
         do throws(SourceFailure) {
             bytes = try await request.body.collect(limit: limit)

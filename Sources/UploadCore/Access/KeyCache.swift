@@ -18,8 +18,17 @@ final class KeyCache: Sendable {
         }
     }
 
+    /// A digest as a key of the cache: evenly distributed already, so eight of its bytes are hash enough.
+    private struct Fingerprint: Hashable {
+        let digest: [UInt8]
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(digest.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+        }
+    }
+
     private let capacity: Int
-    private let entries = Mutex<[[UInt8]: Entry]>([:])
+    private let entries = Mutex<[Fingerprint: Entry]>([:])
 
     init(capacity: Int = 1024) {
         self.capacity = capacity
@@ -29,7 +38,7 @@ final class KeyCache: Sendable {
 
     func key(digest: [UInt8], at now: Date) -> APIKey? {
         entries.withLock { entries in
-            guard let entry = entries[digest], entry.isFresh(at: now) else { return nil }
+            guard let entry = entries[Fingerprint(digest: digest)], entry.isFresh(at: now) else { return nil }
             return entry.key
         }
     }
@@ -37,11 +46,11 @@ final class KeyCache: Sendable {
     /// Keeps `key`; `readAt` is a moment before it was read.
     func insert(_ key: APIKey, readAt: Date) {
         entries.withLock { entries in
-            if entries.count >= capacity, entries[key.digest] == nil {
+            if entries.count >= capacity, entries[Fingerprint(digest: key.digest)] == nil {
                 entries = entries.filter { $0.value.isFresh(at: readAt) }
                 if entries.count >= capacity { entries.removeAll(keepingCapacity: true) }
             }
-            entries[key.digest] = Entry(key: key, readAt: readAt)
+            entries[Fingerprint(digest: key.digest)] = Entry(key: key, readAt: readAt)
         }
     }
 }

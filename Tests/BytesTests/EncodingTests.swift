@@ -1,0 +1,66 @@
+import Bytes
+import Foundation
+import Testing
+
+@Suite("base64 and hexadecimal")
+struct EncodingTests {
+    @Test(
+        "the vectors of RFC 4648 §10",
+        arguments: [
+            ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ]
+    )
+    func vectors(plain: String, encoded: String) {
+        #expect(Base64.encode(plain.utf8) == encoded)
+        #expect(Base64.decode(encoded) == Array(plain.utf8))
+        #expect(Base64.decodeURLSafe(Base64.encodeURLSafe(plain.utf8)) == Array(plain.utf8))
+    }
+
+    @Test("every length and every byte is encoded as Foundation does it")
+    func everyByte() {
+        for length in 0...260 {
+            let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ length) }
+            #expect(Base64.encode(bytes) == Data(bytes).base64EncodedString())
+            #expect(Base64.encode(bytes[...]) == Data(bytes).base64EncodedString())
+        }
+    }
+
+    @Test(
+        "what is not canonical base64 is refused",
+        arguments: ["Zg", "Zg=", "xZg==", "Zm9v\n", "Zm-v", "Zh==", "===="]
+    )
+    func refused(text: String) {
+        #expect(Base64.decode(text) == nil)
+    }
+
+    @Test("what is not canonical URL-safe base64 is refused", arguments: ["Zg==", "Zm+v", "Zm/v", "Z", "Zh"])
+    func refusedURLSafe(text: String) {
+        #expect(Base64.decodeURLSafe(text) == nil)
+    }
+
+    @Test("hexadecimal goes both ways, and odd or foreign digits are refused")
+    func hexadecimal() {
+        #expect(Hexadecimal.encode([0, 15, 16, 255] as [UInt8]) == "000f10ff")
+        #expect(Hexadecimal.decode("000F10ff") == [0, 15, 16, 255])
+        #expect(Hexadecimal.decode("0") == nil)
+        #expect(Hexadecimal.decode("0g") == nil)
+    }
+
+    @Test("a source in memory gives its bytes in pieces and then ends")
+    func arraySource() async throws {
+        let source = ArraySource([1, 2, 3, 4, 5])
+        #expect(source.remaining == 5)
+        #expect(try await source.next(maximum: 2) == [1, 2])
+        #expect(source.remaining == 3)
+        #expect(try await source.collect(limit: 3) == [3, 4, 5])
+        #expect(try await source.next(maximum: 1) == nil)
+    }
+
+    @Test("collecting more than the limit is refused")
+    func collectLimit() async {
+        await #expect(throws: SourceFailure.tooLarge(limit: 4)) {
+            try await ArraySource([1, 2, 3, 4, 5]).collect(limit: 4)
+        }
+    }
+}
