@@ -58,7 +58,7 @@ let package = Package(
 
         // Dialects: HTTPWire values in, UploadCore calls out.
         storey("Tus", ["UploadCore", "HTTPWire", "Bytes", "Digests"], path: "Sources/Dialects/Tus"),
-        storey("TencentVOD", ["UploadCore", "HTTPWire", "Signing"], path: "Sources/Dialects/TencentVOD"),
+        storey("TencentVOD", ["UploadCore", "Bytes", "Signing"], path: "Sources/Dialects/TencentVOD"),
 
         // The top: the only one that sees adapters and sockets together.
         .target(

@@ -101,11 +101,12 @@ def cut(tmp_path_factory):
             yield server, cutter
 
 
-@pytest.mark.parametrize("checksum", [False, True], ids=["", "checksum"])
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    ("client", "checksum"),
+    [("tuspy", False), ("tuspy", True), ("aiotus", False), ("tus.py", False)],
+    ids=["tuspy", "tuspy with checksums", "aiotus", "tus.py"],
+)
 def test_resumes_after_the_connection_is_cut(cut, files, report, client, checksum):
-    if checksum and client != "tuspy":
-        pytest.skip(f"{client} has no checksums")
     server, cutter = cut
     path, digest = files(24 * MIB + 17)
     cutter.plan([3 * MIB + 5, 11 * MIB, 20 * MIB - 1])

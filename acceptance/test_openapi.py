@@ -1,5 +1,8 @@
 """The description is valid, is what the server serves, and the server keeps to it."""
 
+import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,9 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from harness.api import upload_id
 from harness.server import ROOT
 
 DOCUMENT = ROOT / "openapi.yaml"
+HOOKS = Path(__file__).parent / "harness"
 SEED = 42
 
 
@@ -80,42 +85,39 @@ def test_every_operation_is_routed(api, document):
                 assert answer.status_code < 500, f"{method} {path}: {answer.status_code}"
 
 
-def test_schemathesis_finds_no_server_error(server, api, tmp_path, quick, report):
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+
+
+@pytest.mark.parametrize("ids", ["random", "existing"])
+def test_schemathesis_finds_no_server_error(server, api, tmp_path, quick, report, ids):
+    """With ids that schemathesis makes up, and with ids that are there (until it deletes them)."""
     command = shutil.which("st", path=str(Path(sys.executable).parent)) or "st"
-    api.uploaded(b"something to find", metadata={"filename": "a.txt", "filetype": "text/plain"})
-    examples = 10 if quick else 40
-    checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+    if ids == "existing":
+        urls = [api.created(5, metadata={"filename": "a.txt", "filetype": "text/plain"}) for _ in range(4)]
+        for url in urls[:2]:
+            assert api.patch(url, 0, b"12345").status_code == 204
+        tokens = [url.rsplit("/", 1)[1] for url in urls]
+        parameters = {"path.id": [upload_id(url) for url in urls], "path.upload": tokens}
+        (tmp_path / "schemathesis.toml").write_text(f"[parameters]\n{toml(parameters)}")
+    examples = 5 if quick else 25
     done = subprocess.run(
         [
-            command,
-            "run",
-            str(DOCUMENT),
-            "--url",
-            server.url,
-            "-H",
-            f"Authorization: Bearer {server.admin_key}",
-            "--checks",
-            checks,
-            "--max-examples",
-            str(examples),
-            "--seed",
-            str(SEED),
-            "--max-time",
-            "120",
-            "--phases",
-            "examples,coverage,fuzzing",
-            "--request-timeout",
-            "20",
-            "--workers",
-            "2",
+            *(command, "run", str(DOCUMENT), "--url", server.url, "-H", f"Authorization: Bearer {server.admin_key}"),
+            *("--checks", CHECKS, "--max-examples", str(examples), "--seed", str(SEED), "--workers", "2"),
+            *("--phases", "examples,coverage,fuzzing", "--request-timeout", "20"),
         ],
+        env=os.environ | {"SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(HOOKS)},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=300,
         cwd=tmp_path,
     )
     print(done.stdout[-8000:])
-    lines = [line for line in done.stdout.splitlines() if "generated" in line or "Test cases" in line]
-    report(f"schemathesis, seed {SEED}: {' '.join(lines).strip() or 'no summary'}")
+    cases = re.search(r"(\d+) generated.*", done.stdout)
+    report(f"schemathesis, {ids} ids, seed {SEED}: {cases[0] if cases else 'no summary'}")
     assert done.returncode == 0, done.stderr[-2000:]
     assert api.get("/readyz", key=None).status_code == 200
+
+
+def toml(values):
+    return "".join(f'"{name}" = {json.dumps(value)}\n' for name, value in values.items())

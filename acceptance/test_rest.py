@@ -133,9 +133,7 @@ def test_an_unknown_path(server, path):
         ("GET", "/media/{}"),
     ],
 )
-@pytest.mark.parametrize(
-    "identifier", [UNKNOWN, "x", "UPPER" * 5 + "A", "..%2f..%2fetc%2fpasswd", "é", "1" * 5000]
-)
+@pytest.mark.parametrize("identifier", [UNKNOWN, "x", "UPPER" * 5 + "A", "..%2f..%2fetc%2fpasswd", "é", "1" * 5000])
 def test_an_unknown_id(api, method, template, identifier):
     problem(api.request(method, template.format(identifier)), 404, "not_found")
 

@@ -3,6 +3,7 @@
 import os
 import ssl
 import subprocess
+import warnings
 
 import pytest
 
@@ -81,10 +82,36 @@ def test_tls_versions_that_are_spoken(tls, certificate, version):
         assert [wire.reply().status for _ in range(50)] == [200] * 50
 
 
+def test_a_request_in_the_same_segment_as_the_end_of_the_handshake(tls, certificate):
+    """The socket is read only once for both: nothing may wait for another event."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context(certificate).wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    with Wire(tls.address, timeout=5) as wire:
+        while True:
+            try:
+                client.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                if outgoing.pending:
+                    wire.socket.sendall(outgoing.read())
+                incoming.write(wire.socket.recv(65536))
+        client.write(head("GET", "/healthz"))
+        wire.socket.sendall(outgoing.read())
+        answer = b""
+        while not answer.startswith(b"HTTP/1.1 200 "):
+            incoming.write(wire.socket.recv(65536))
+            try:
+                answer += client.read(65536)
+            except ssl.SSLWantReadError:
+                pass  # session tickets came first
+
+
 def test_older_tls_is_refused(tls, certificate):
     made = context(certificate)
     made.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
-    made.maximum_version = ssl.TLSVersion.TLSv1_1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        made.maximum_version = ssl.TLSVersion.TLSv1_1
     made.set_ciphers("ALL:@SECLEVEL=0")
     with pytest.raises((ssl.SSLError, ConnectionError)):
         Wire(tls.address, context=made)

@@ -398,7 +398,14 @@ def test_preflight(api, path, method, allowed):
     assert answer.headers["Access-Control-Allow-Origin"] in ("*", "https://app.example")
     assert allowed <= {name.strip() for name in answer.headers["Access-Control-Allow-Methods"].split(",")}
     names = {name.strip().lower() for name in answer.headers["Access-Control-Allow-Headers"].split(",")}
-    assert {"authorization", "content-type", "tus-resumable", "upload-length", "upload-offset", "upload-metadata"} <= names
+    assert {
+        "authorization",
+        "content-type",
+        "tus-resumable",
+        "upload-length",
+        "upload-offset",
+        "upload-metadata",
+    } <= names
     assert {"upload-checksum", "x-http-method-override", "x-custom"} <= names
 
 

@@ -77,7 +77,10 @@ actor Connection {
         while true {
             do throws(Channel.WaitFailure) {
                 switch session.handshake() {
-                case .moved: return true
+                case .moved:
+                    // The first request may have come in the same packet.
+                    channel.mayHaveMore()
+                    return true
                 case .wouldBlockReading:
                     channel.willReadElsewhere()
                     try await channel.waitReadable(until: deadline)

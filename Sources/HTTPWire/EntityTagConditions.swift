@@ -65,10 +65,10 @@ package enum EntityTagConditions {
     /// A backslash is an ordinary character in a tag, other than in a quoted string.
     private static func split(_ list: String) -> [String] {
         var isQuoted = false
-        return list.split { character in
-            if character == "\"" { isQuoted.toggle() }
-            return character == "," && !isQuoted
-        }.map { $0.trimmingWhitespace() }
+        return list.utf8.split { byte in
+            if byte == UInt8(ascii: "\"") { isQuoted.toggle() }
+            return byte == UInt8(ascii: ",") && !isQuoted
+        }.map { Substring($0).trimmingWhitespace() }
     }
 
     /// Invalid dates are ignored (§13.1.3, §13.1.4).

@@ -58,12 +58,14 @@ package struct ForwardedHeaders: Sendable, Equatable {
         return text.first == ":" && text.utf8.count > 1 && text.utf8.dropFirst().allSatisfy(HTTPCharacters.isDigit)
     }
 
+    /// RFC 3986 §3.2.2, `IPv4address`: no leading zeros, which some read as octal.
     private static func isIPv4(_ text: some StringProtocol) -> Bool {
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         return parts.count == 4
             && parts.allSatisfy { part in
-                part.utf8.count <= 3 && part.utf8.allSatisfy(HTTPCharacters.isDigit)
-                    && Int(part).map { $0 < 256 } == true
+                (1...3).contains(part.count) && part.allSatisfy(HTTPCharacters.isDigit)
+                    && (part.count == 1 || part.first != UInt8(ascii: "0"))
+                    && part.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) } < 256
             }
     }
 

@@ -85,8 +85,8 @@ package struct HTTPFields: Sendable {
     ///
     /// Not for fields whose elements may hold quoted commas.
     package func list(_ name: FieldName) -> [String] {
-        all(name).flatMap { $0.split(separator: ",") }
-            .map { $0.trimmingWhitespace() }
+        all(name).flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }
+            .map { Substring($0).trimmingWhitespace() }
             .filter { !$0.isEmpty }
     }
 
@@ -193,9 +193,10 @@ extension HTTPFields: Equatable {
 extension StringProtocol {
     /// Without spaces and tabs at both ends (OWS of RFC 9110 §5.6.3).
     package func trimmingWhitespace() -> String {
-        var view = self[...]
-        while let first = view.first, first == " " || first == "\t" { view = view.dropFirst() }
-        while let last = view.last, last == " " || last == "\t" { view = view.dropLast() }
-        return String(view)
+        // By bytes: together with a combining mark behind it a space is another character, but still white space.
+        var view = Substring(self).utf8
+        while let first = view.first, HTTPCharacters.isWhitespace(first) { view = view.dropFirst() }
+        while let last = view.last, HTTPCharacters.isWhitespace(last) { view = view.dropLast() }
+        return String(Substring(view))
     }
 }

@@ -40,7 +40,12 @@ package struct MediaType: Sendable, Hashable, CustomStringConvertible {
             guard !FieldValueSyntax.isToken(parameter.value) else {
                 return text + "; \(parameter.name)=\(parameter.value)"
             }
-            let escaped = parameter.value.flatMap { $0 == "\"" || $0 == "\\" ? ["\\", $0] : [$0] }
+            // Scalar by scalar: a combining mark makes one character of itself and the quote before it.
+            var escaped = String.UnicodeScalarView()
+            for scalar in parameter.value.unicodeScalars {
+                if scalar == "\"" || scalar == "\\" { escaped.append("\\") }
+                escaped.append(scalar)
+            }
             return text + "; \(parameter.name)=\"\(String(escaped))\""
         }
     }

@@ -79,9 +79,9 @@ package final class Channel: @unchecked Sendable {
     /// Reads what is there, at most `buffer.count` (at least 1) bytes.
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
         let result = tls.map { $0.read(into: buffer) } ?? receive(into: buffer)
-        // A short read emptied the socket: the next readiness is told by an event. TLS may hold more in its own buffer.
+        // A short read emptied the socket: the next readiness is told by an event.
         switch result {
-        case .moved(let count): mayRead = isHungUp || tls != nil || count == buffer.count
+        case .moved(let count): mayRead = isHungUp || count == buffer.count || tls?.hasPending == true
         case .wouldBlockReading: mayRead = isHungUp
         case .wouldBlockWriting: mayWrite = false
         case .ended, .failed: mayRead = true

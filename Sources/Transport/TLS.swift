@@ -42,13 +42,13 @@ package final class TLSContext: @unchecked Sendable {
         )
         _ = cossl_set_mode(context, cossl_mode_partial_write | cossl_mode_moving_buffer | cossl_mode_release_buffers)
         guard SSL_CTX_use_certificate_chain_file(context, certificatePath) == 1 else {
-            throw TLSFailure("the certificate file can not be used")
+            throw TLSFailure("the certificate file \(certificatePath) can not be used")
         }
         guard SSL_CTX_use_PrivateKey_file(context, keyPath, SSL_FILETYPE_PEM) == 1 else {
-            throw TLSFailure("the key file can not be used")
+            throw TLSFailure("the key file \(keyPath) can not be used")
         }
         guard SSL_CTX_check_private_key(context) == 1 else {
-            throw TLSFailure("the key does not belong to the certificate")
+            throw TLSFailure("the key in \(keyPath) does not belong to the certificate in \(certificatePath)")
         }
         SSL_CTX_set_alpn_select_cb(context, selectProtocol, nil)
     }
@@ -92,6 +92,8 @@ package final class TLSSession: @unchecked Sendable {
     private let session: OpaquePointer
     private var isBroken = false
     private var isShutDown = false
+    /// What ended the last read after it had got some bytes.
+    private var pending: IOResult?
 
     package init(_ context: TLSContext, descriptor: Int32) throws(TLSFailure) {
         guard let session = SSL_new(context.context) else { throw TLSFailure("no TLS session") }
@@ -104,6 +106,9 @@ package final class TLSSession: @unchecked Sendable {
         SSL_free(session)
     }
 
+    /// Whether the next read returns at once, whatever the socket says.
+    var hasPending: Bool { pending != nil || SSL_pending(session) > 0 }
+
     /// Goes on with the handshake; `.moved` when it is done.
     package func handshake() -> IOResult {
         ERR_clear_error()
@@ -111,10 +116,26 @@ package final class TLSSession: @unchecked Sendable {
         return result == 1 ? .moved(1) : outcome(result)
     }
 
+    /// Reads records until the buffer is full or nothing more is there: one record is at most 16 KiB.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
-        ERR_clear_error()
-        let result = SSL_read(session, buffer.baseAddress, Int32(clamping: buffer.count))
-        return result > 0 ? .moved(Int(result)) : outcome(result)
+        if let pending {
+            self.pending = nil
+            return pending
+        }
+        var count = 0
+        while count < buffer.count {
+            ERR_clear_error()
+            let result = SSL_read(session, buffer.baseAddress.map { $0 + count }, Int32(clamping: buffer.count - count))
+            guard result > 0 else {
+                let end = outcome(result)
+                guard count > 0 else { return end }
+                // What was read comes first; that nothing more is there now will be seen again.
+                if end != .wouldBlockReading { pending = end }
+                return .moved(count)
+            }
+            count += Int(result)
+        }
+        return .moved(count)
     }
 
     func write(_ buffer: UnsafeRawBufferPointer) -> IOResult {

@@ -15,10 +15,12 @@ struct Serve: AsyncParsableCommand {
         } catch {
             throw ValidationError("\(error)")
         }
-        print(Greeting.text(gateway, loaded))
-        // A pipe would keep it back otherwise, and whoever started the gateway waits for it.
-        fflush(nil)
-        try await gateway.run()
+        let greeting = Greeting.text(gateway, loaded)
+        try await gateway.run {
+            print(greeting)
+            // A pipe would keep it back otherwise, and whoever started the gateway waits for it.
+            fflush(nil)
+        }
     }
 }
 

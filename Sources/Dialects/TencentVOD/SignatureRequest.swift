@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 
 /// The body of a request for a signature: all parameters of a client upload signature, each of them optional.

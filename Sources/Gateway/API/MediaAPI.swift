@@ -95,12 +95,14 @@ struct MediaAPI: Sendable {
         }
         let id = try mediaID(text)
         let (media, blob) = try await access.core { () throws(UploadError) in try await service.open(id) }
-        var response = answer(head, media, blob, isInline: isInline)
+        var response = try answer(head, media, blob, isInline: isInline)
         response.trace.uploadID = id.text
         return response
     }
 
-    private func answer(_ head: RequestHead, _ media: Media, _ blob: StoredBlob, isInline: Bool) -> Response {
+    private func answer(_ head: RequestHead, _ media: Media, _ blob: StoredBlob, isInline: Bool) throws(Problem)
+        -> Response
+    {
         let tag = EntityTag(media.entityTag)
         let modified = Int64(media.createdAt.timeIntervalSince1970)
         var response = Response(
@@ -124,8 +126,7 @@ struct MediaAPI: Sendable {
             response.status = 304
             return response
         case .preconditionFailed:
-            response.status = 412
-            return response
+            throw Problem(412, "precondition_failed", "the media is not the one that If-Match or a like field names")
         }
         let type = media.contentType.flatMap { MediaType($0) }
         let isSafe = isInline && (type.map(Self.isSafeInline) ?? false)
@@ -148,9 +149,13 @@ struct MediaAPI: Sendable {
             response.fields["Content-Range"] = ByteRanges.contentRange(part, size: blob.size)
             range = part
         case .unsatisfiable:
-            response.status = 416
-            response.fields["Content-Range"] = ByteRanges.unsatisfiedContentRange(size: blob.size)
-            return response
+            var problem = Problem(
+                416,
+                "range_not_satisfiable",
+                "the media has \(blob.size) bytes; ask for some of them"
+            )
+            problem.fields["Content-Range"] = ByteRanges.unsatisfiedContentRange(size: blob.size)
+            throw problem
         }
         response.content = .file(
             FileRegion(file: blob.file, offset: range.lowerBound, length: range.upperBound - range.lowerBound)

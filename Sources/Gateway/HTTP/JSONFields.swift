@@ -58,7 +58,11 @@ struct JSONFields {
         guard case .object(let members) = value else {
             throw Problem(400, "invalid_json", "the content must be one JSON object, not another JSON value")
         }
+        guard let repeated = JSONNames.repeated(in: bytes) else {
+            throw Problem(400, "invalid_json", "a comma must not stand before a closing bracket (RFC 8259)")
+        }
         self.members = members
+        for name in repeated { reject(name, "must stand only once") }
     }
 
     /// The JSON text of a request; empty if it has no content, which stands for an empty object.

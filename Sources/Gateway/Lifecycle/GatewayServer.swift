@@ -157,7 +157,10 @@ package struct GatewayServer: Sendable {
     }
 
     /// Serves until SIGTERM or SIGINT, then stops in good order.
-    package func run() async throws {
+    ///
+    /// - Parameter whenReady: Called when connections are accepted and signals are obeyed.
+    /// - Throws: What stopped a service.
+    package func run(whenReady: @escaping @Sendable () -> Void) async throws {
         logger.info("started", metadata: ["listen": "\(server.address)", "version": "\(Version.current)"])
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -165,7 +168,7 @@ package struct GatewayServer: Sendable {
                     .init(
                         service: SweepService(service: service, interval: settings.uploads.sweepEvery, logger: logger)
                     ),
-                    .init(service: ListenerService(server: server)),
+                    .init(service: ListenerService(server: server, whenReady: whenReady)),
                 ],
                 gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: logger
@@ -220,8 +223,11 @@ package struct GatewayServer: Sendable {
 /// Accepts connections until the process is to stop.
 private struct ListenerService: Service {
     let server: HTTPServer
+    let whenReady: @Sendable () -> Void
 
     func run() async throws {
+        // The group has taken over the signals before it starts its services.
+        whenReady()
         await withGracefulShutdownHandler {
             await server.run()
         } onGracefulShutdown: {

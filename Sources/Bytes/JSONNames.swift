@@ -2,11 +2,11 @@ internal import Foundation
 
 /// What `JSONDecoder` does not say about an object: names that are there twice, of which it drops one, and commas at the end
 /// of objects and arrays, which it allows against RFC 8259.
-enum JSONNames {
+package enum JSONNames {
     /// The names that the outermost object has more than once, each once, in their order.
     ///
     /// `json` is an object that a decoder has accepted. The result is `nil` if a closing bracket follows a comma.
-    static func repeated(in json: [UInt8]) -> [String]? {
+    package static func repeated(in json: [UInt8]) -> [String]? {
         var seen: Set<String> = []
         var repeated: [String] = []
         var depth = 0
