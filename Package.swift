@@ -103,7 +103,7 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
-        tests("TencentVODTests", ["TencentVOD", "Signing"]),
+        tests("TencentVODTests", ["TencentVOD", "Signing", "Bytes"]),
         tests(
             "GatewayTests",
             [

@@ -51,8 +51,12 @@ actor Connection {
         defer { channel.close() }
         if let session, await !shakeHands(session, channel) { return }
         let output = Output(channel: channel, pool: server.pool, timeout: server.configuration.writeTimeout)
+        var served = 0
         while !isDraining || !input.isEmpty {
             guard await serveOne(channel, output) else { break }
+            served += 1
+            // Pipelined requests could go on for ever.
+            if served.isMultiple(of: 32), !input.isEmpty || channel.hasNewsToRead { await loop.giveWay() }
         }
     }
 
@@ -338,7 +342,9 @@ actor Connection {
         while MonotonicClock.now < end, !isDraining {
             let result = room.withUnsafeMutableBytes { channel.read(into: $0) }
             switch result {
-            case .moved: continue
+            case .moved:
+                await loop.giveWay()
+                continue
             case .wouldBlockReading: break
             case .wouldBlockWriting, .ended, .failed: return
             }

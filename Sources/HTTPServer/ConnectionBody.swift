@@ -31,6 +31,16 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     private(set) var received: Int64 = 0
     /// Size of the next read: grows while reads come back full.
     private var readSize = 16_384
+    /// How many reads there were, to give way after some.
+    private var reads = 0
+    /// The connection brought much when it was last asked.
+    private var isFast = false
+    /// How far the end after an interruption has come: what had come before it is still read, once.
+    private var ending = Ending.none
+
+    private enum Ending {
+        case none, mayReadOnce, over
+    }
 
     init(
         framing: BodyFraming,
@@ -174,7 +184,10 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     /// Content bytes, from the buffer if it has any, else straight from the socket.
     private func read(_ maximum: Int) async throws(SourceFailure) -> [UInt8] {
         if !input.isEmpty { return input.take(maximum) }
+        reads += 1
+        if reads.isMultiple(of: 8), channel.hasNewsToRead { await channel.loop.giveWay() }
         while true {
+            try endIfCut()
             if !channel.hasNewsToRead { try await waitReadable() }
             let size = min(maximum, readSize)
             var result = IOResult.ended
@@ -185,7 +198,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
                 if case .moved(let moved) = result { count = moved }
             }
             if case .moved(let count) = result {
-                if count == readSize, readSize < 262_144 { readSize *= 2 }
+                if count == readSize, readSize < Self.largestRead { readSize *= 2 }
                 return piece
             }
             try await wait(after: result)
@@ -194,7 +207,10 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
 
     /// Reads more into the buffer.
     private func fill() async throws(SourceFailure) {
+        // What fills the buffer is taken apart on the loop, perhaps byte by byte.
+        if channel.hasNewsToRead { await channel.loop.giveWay() }
         while true {
+            try endIfCut()
             if !channel.hasNewsToRead { try await waitReadable() }
             let result = input.fill(from: channel, room: 16_384)
             if case .moved = result { return }
@@ -217,11 +233,46 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     }
 
     private func waitReadable() async throws(SourceFailure) {
+        // Where much comes and much is still to come, being woken for every packet costs more than anything else.
+        if readSize == Self.largestRead, let remaining, remaining > Self.markedBytes {
+            channel.setReceiveMark(Self.receiveMark)
+        }
+        defer { channel.setReceiveMark(1) }
         do throws(Channel.WaitFailure) {
+            if channel.receiveMark > 1 {
+                do throws(Channel.WaitFailure) {
+                    return try await channel.waitReadable(until: MonotonicClock.deadline(after: .milliseconds(20)))
+                } catch {
+                    guard error == .timedOut else { throw error }
+                    // It has become slow: take what there is, however little.
+                    readSize = Self.largestRead / 2
+                    channel.setReceiveMark(1)
+                    if channel.readableCount > 0 { return }
+                }
+            }
             try await channel.waitReadable(until: waitDeadline)
         } catch {
+            if case .cut = error, ending == .none, channel.readableCount > 0 {
+                ending = .mayReadOnce
+                return
+            }
             throw sourceFailure(error)
         }
+    }
+
+    /// Bytes of one read at the most.
+    private static let largestRead = 262_144
+    /// Bytes that are gathered before a fast connection is read again.
+    private static let receiveMark: Int32 = 131_072
+    /// Bytes that must still be to come for that.
+    private static let markedBytes: Int64 = 1 << 20
+
+    /// Ends the content after an interruption, as soon as what had come by then was read.
+    private func endIfCut() throws(SourceFailure) {
+        guard let cut = channel.cut else { return }
+        if ending == .over || (ending == .none && channel.readableCount == 0) { throw cut }
+        ending = .over
+        channel.mayHaveMore()
     }
 
     private var waitDeadline: Nanoseconds { min(deadline, MonotonicClock.deadline(after: progressTimeout)) }
@@ -296,22 +347,26 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         at offset: Int64,
         limit: Int64
     ) async throws(SourceFailure) -> (Int64, Int32) {
+        try endIfCut()
         if !channel.hasNewsToRead { try await waitReadable() }
         guard let box = pipes.take() else { return try await copy(to: descriptor, at: offset, limit: limit) }
         channel.willReadElsewhere()
         let stretch = min(limit, 32 << 20)
         let channel = channel
-        let (moved, end) = await pool.run {
+        let isFast = isFast
+        let (moved, end) = await pool.run { [pool] in
             box.pipe.move(
                 from: channel.descriptor,
                 to: descriptor,
                 at: offset,
                 limit: stretch,
-                patience: 2,
+                isFast: isFast,
+                mustHurry: { pool.hasWaiting },
                 isCut: channel.isCut
             )
         }
         pipes.giveBack(box)
+        self.isFast = moved >= SplicePipe.fastBytes
         switch end {
         case .limitReached:
             channel.mayHaveMore()

@@ -1,3 +1,4 @@
+internal import Glibc
 package import HTTPWire
 internal import Synchronization
 package import Transport
@@ -51,16 +52,20 @@ package final class HTTPServer: Sendable {
         }
     }
 
+    /// Runs on the listener's loop, and waits for nothing that runs elsewhere: after a call into another loop's actor it
+    /// would go on there.
     private func accept(into group: inout DiscardingTaskGroup) async {
         while let accepted = await listener.accept() {
             let loop = loops.next()
             let connection = Connection(accepted, loop: loop, tls: tls, server: context)
-            let id = register(connection)
+            guard let id = register(connection) else {
+                close(accepted.descriptor)
+                continue
+            }
             group.addTask(executorPreference: loop) { [self] in
                 await connection.serve()
                 forget(id)
             }
-            if id == nil { await connection.drain() }
             await waitForRoom()
         }
     }
@@ -106,8 +111,7 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    private func forget(_ id: UInt64?) {
-        guard let id else { return }
+    private func forget(_ id: UInt64) {
         state.withLock { _ = $0.connections.removeValue(forKey: id) }
         resumeAcceptor()
     }

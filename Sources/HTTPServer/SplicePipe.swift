@@ -36,37 +36,64 @@ struct SplicePipe: ~Copyable, Sendable {
         case fileFailed(errno: Int32)
     }
 
-    /// Moves bytes until `limit`, an end, or until nothing has come for `patience` ms on a connection that is fast.
+    /// Moves bytes until `limit`, an end, or until nothing more is there.
     ///
-    /// Blocks while the file blocks. When it returns, the pipe is empty or soiled.
+    /// Blocks while the file blocks. On a connection that is fast it waits for more here, because the way back to the loop
+    /// costs more; and it lets the kernel gather half a pipe before it wakes this thread (SO_RCVLOWAT, socket(7)). When it
+    /// returns, the mark is back at one byte, everything that had come is moved, and the pipe is empty or soiled.
+    ///
+    /// - Parameters:
+    ///   - socket: Non-blocking.
+    ///   - file: Open for writing.
+    ///   - offset: Where in the file the first byte goes.
+    ///   - limit: The most bytes to move.
+    ///   - isFast: The connection brought much when it was last asked.
+    ///   - mustHurry: Others wait for this thread.
+    ///   - isCut: What has come by then is still moved, and nothing that comes later.
+    /// - Returns: Bytes that are in the file, and why no more are.
     mutating func move(
         from socket: Int32,
         to file: Int32,
         at offset: Int64,
         limit: Int64,
-        patience: Int32,
+        isFast: Bool,
+        mustHurry: () -> Bool,
         isCut: borrowing Atomic<Bool>
     ) -> (moved: Int64, end: End) {
         var position = offset
         var moved: Int64 = 0
+        var limit = limit
+        var wasCut = false
+        var mark: Int32 = 1
+        var gaveUp = false
+        defer { if mark != 1 { _ = csys_receive_low_water(socket, 1) } }
         while moved < limit {
-            if isCut.load(ordering: .relaxed) { return (moved, .wouldBlock) }
+            if !wasCut, isCut.load(ordering: .relaxed) {
+                wasCut = true
+                limit = min(limit, moved + Int64(max(0, csys_bytes_readable(socket))))
+                if moved == limit { return (moved, .wouldBlock) }
+            }
             let taken = csys_splice_in(socket, writer, Int(min(limit - moved, Int64(Self.size))))
             if taken == 0 { return (moved, .ended) }
             if taken < 0 {
                 let code = errno
                 if code == EINTR { continue }
                 guard code == EAGAIN else { return (moved, .socketFailed(errno: code)) }
-                // Waiting here for a moment is cheaper than a way back to the loop, but only where more comes at once.
-                if moved >= 262_144, csys_wait_readable(socket, patience) > 0 { continue }
-                return (moved, .wouldBlock)
+                guard isFast || moved >= Self.fastBytes, !gaveUp, !wasCut, !mustHurry() else {
+                    return (moved, .wouldBlock)
+                }
+                let wanted = Int32(min(limit - moved, Int64(Self.size / 2)))
+                if wanted != mark, csys_receive_low_water(socket, wanted) == 0 { mark = wanted }
+                // Below the mark there may be bytes all the same: they are taken before this thread is given back.
+                gaveUp = csys_wait_readable(socket, Self.patience) <= 0
+                continue
             }
-            var left = Int64(taken)
+            var left = taken
             while left > 0 {
                 let written = csys_splice_out(reader, file, &position, Int(left))
                 if written > 0 {
-                    left -= Int64(written)
-                    moved += Int64(written)
+                    left -= written
+                    moved += written
                 } else if written < 0, errno == EINTR {
                     continue
                 } else {
@@ -75,8 +102,13 @@ struct SplicePipe: ~Copyable, Sendable {
                 }
             }
         }
-        return (moved, .limitReached)
+        return (moved, wasCut ? .wouldBlock : .limitReached)
     }
+
+    /// A connection that brought so many bytes at once is fast.
+    static let fastBytes: Int64 = 262_144
+    /// How long this thread waits for more, in milliseconds.
+    private static let patience: Int32 = 10
 }
 
 /// Pipes that wait for their next use: as many as were in use at once, at most `capacity`.

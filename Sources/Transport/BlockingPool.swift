@@ -28,6 +28,9 @@ package final class BlockingPool: Sendable {
         queue.close()
     }
 
+    /// Whether work waits because all threads are busy.
+    package var hasWaiting: Bool { queue.hasWaiting }
+
     /// Runs `work` on one of the threads and returns what it returns.
     package func run<Success: Sendable>(_ work: @escaping @Sendable () -> Success) async -> Success {
         await withUnsafeContinuation { continuation in
@@ -60,6 +63,12 @@ private final class JobQueue: @unchecked Sendable {
     private var jobs: [(@Sendable () -> Void)?] = []
     private var head = 0
     private var isClosed = false
+
+    var hasWaiting: Bool {
+        condition.lock()
+        defer { condition.unlock() }
+        return head < jobs.count
+    }
 
     func append(_ job: @escaping @Sendable () -> Void) {
         condition.lock()

@@ -58,6 +58,7 @@ package final class Channel: @unchecked Sendable {
     ///
     /// Waiting calls end with `.closed`.
     package func close() {
+        assert(loop.isCurrent, "a channel is used on its loop")
         guard !isClosed else { return }
         isClosed = true
         if let slot { loop.unwatch(self, slot: slot) }
@@ -140,13 +141,11 @@ package final class Channel: @unchecked Sendable {
     /// - Parameter deadline: Latest moment; kept with a tolerance of a tenth of a second.
     /// - Throws: `.timedOut`, `.cut` after `cutReading`, `.closed`.
     package func waitReadable(until deadline: Nanoseconds) async throws(WaitFailure) {
-        if let cutFailure { throw .cut(cutFailure) }
-        if isClosed { throw .closed }
-        if mayRead {
-            mayRead = isHungUp
-            return
-        }
+        assert(loop.isCurrent, "a channel is used on its loop")
+        if let ready = takeReadReadiness() { return try ready.get() }
         let result: Result<Void, WaitFailure> = await withUnsafeContinuation { continuation in
+            // Again: between the look above and this one the task may have been queued behind an event.
+            if let ready = takeReadReadiness() { return continuation.resume(returning: ready) }
             readDeadline = deadline
             readWaiter = continuation
         }
@@ -154,17 +153,34 @@ package final class Channel: @unchecked Sendable {
     }
 
     /// Suspends until a write is worth trying.
+    ///
+    /// - Parameter deadline: As for `waitReadable`.
+    /// - Throws: `.timedOut`, `.closed`.
     package func waitWritable(until deadline: Nanoseconds) async throws(WaitFailure) {
-        if isClosed { throw .closed }
-        if mayWrite {
-            mayWrite = false
-            return
-        }
+        assert(loop.isCurrent, "a channel is used on its loop")
+        if let ready = takeWriteReadiness() { return try ready.get() }
         let result: Result<Void, WaitFailure> = await withUnsafeContinuation { continuation in
+            if let ready = takeWriteReadiness() { return continuation.resume(returning: ready) }
             writeDeadline = deadline
             writeWaiter = continuation
         }
         try result.get()
+    }
+
+    /// What a wait for reading would end with at once; `nil` if it has to wait.
+    private func takeReadReadiness() -> Result<Void, WaitFailure>? {
+        if let cutFailure { return .failure(.cut(cutFailure)) }
+        if isClosed { return .failure(.closed) }
+        guard mayRead else { return nil }
+        mayRead = isHungUp
+        return .success(())
+    }
+
+    private func takeWriteReadiness() -> Result<Void, WaitFailure>? {
+        if isClosed { return .failure(.closed) }
+        guard mayWrite else { return nil }
+        mayWrite = false
+        return .success(())
     }
 
     /// Ends the present wait for reading and all later ones.
@@ -175,6 +191,21 @@ package final class Channel: @unchecked Sendable {
         isCut.store(true, ordering: .relaxed)
         resumeReader(.failure(.cut(failure)))
     }
+
+    /// What `cutReading` said.
+    package var cut: SourceFailure? { cutFailure }
+
+    /// Bytes that have come and were not read.
+    package var readableCount: Int { Int(max(0, csys_bytes_readable(descriptor))) }
+
+    /// Asks the kernel to wake nobody before so many bytes have come, or the end (SO_RCVLOWAT, socket(7)).
+    package func setReceiveMark(_ bytes: Int32) {
+        guard bytes != receiveMark, csys_receive_low_water(descriptor, bytes) == 0 else { return }
+        receiveMark = bytes
+    }
+
+    /// See `setReceiveMark`; 1 at first.
+    package private(set) var receiveMark: Int32 = 1
 
     /// Undoes `cutReading`, for what is read after the one that was cut.
     package func allowReading() {

@@ -15,6 +15,7 @@ package final class Listener: @unchecked Sendable {
     package let loop: EventLoop
     private let descriptor: Int32
     private var channel: Channel?
+    private var isClosed = false
 
     /// Binds and listens.
     ///
@@ -55,9 +56,10 @@ package final class Listener: @unchecked Sendable {
     ///
     /// On the loop.
     package func accept() async -> Accepted? {
+        if isClosed { return nil }
         if channel == nil { channel = try? Channel(descriptor: descriptor, loop: loop, tls: nil) }
         guard let channel else { return nil }
-        while true {
+        while !isClosed {
             var storage = sockaddr_storage()
             var size = UInt32(MemoryLayout<sockaddr_storage>.size)
             let accepted = csys_accept(descriptor, &storage, &size)
@@ -83,16 +85,18 @@ package final class Listener: @unchecked Sendable {
                 if error != .timedOut { return nil }
             }
         }
+        return nil
     }
 
     /// Stops listening; a waiting `accept` returns `nil`.
     ///
     /// On the loop.
     package func close() {
+        guard !isClosed else { return }
+        isClosed = true
         if let channel {
             channel.close()
         } else {
-            channel = nil
             Glibc.close(descriptor)
         }
     }

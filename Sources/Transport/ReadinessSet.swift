@@ -37,7 +37,7 @@ final class EpollSet: ReadinessSet, @unchecked Sendable {
     init() throws(SystemError) {
         epoll = try SystemError.check("epoll_create1") { csys_epoll_create() }
         wakeDescriptor = try SystemError.check("eventfd") { csys_eventfd() }
-        try add(wakeDescriptor, token: Self.wakeToken)
+        try SystemError.check("epoll_ctl") { csys_epoll_add_reader(epoll, wakeDescriptor, Self.wakeToken) }
     }
 
     deinit {

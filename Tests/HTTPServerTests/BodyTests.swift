@@ -117,6 +117,45 @@ struct BodyTests {
         await server.shutDown()
     }
 
+    @Test("a fast sender is cut off too, and what it had sent counts", arguments: [false, true])
+    func fastSenderInterrupted(byTransfer: Bool) async throws {
+        let file = ScratchFile()
+        let descriptor = file.descriptor
+        let interrupter = Mutex<SourceInterrupter?>(nil)
+        let server = try TestServer { request in
+            interrupter.withLock { $0 = request.body.interrupter }
+            if byTransfer {
+                let outcome = await request.body.transfer(to: descriptor, at: 0, limit: .max)
+                return .text("\(outcome.moved) \(outcome.end)", 423)
+            }
+            var count = 0
+            do throws(SourceFailure) {
+                while let piece = try await request.body.next(maximum: 262_144) { count += piece.count }
+            } catch {
+                return .text("\(count) sourceFailed(\(error))", 423)
+            }
+            return .text("whole")
+        }
+        let client = try RawClient(port: server.port)
+        let piece = [UInt8](repeating: 7, count: 4 << 20)
+        try await client.send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: \(1 << 40)\r\n\r\n")
+        // Never pauses until the server has stopped taking.
+        async let sending: Int = {
+            var sent = 0
+            do { while true { try await client.send(piece); sent += piece.count } } catch { return sent }
+        }()
+        while interrupter.withLock({ $0 }) == nil { try await Task.sleep(for: .milliseconds(2)) }
+        try await Task.sleep(for: .milliseconds(100))
+        interrupter.withLock { $0 }?.interrupt()
+        let answer = try await client.readAnswer()
+        #expect(answer.status == 423)
+        #expect(answer.text.contains("interrupted"))
+        let counted = try #require(Int(answer.text.prefix { $0.isNumber }))
+        #expect(counted > 0)
+        await server.shutDown()
+        #expect(await sending + piece.count >= counted)
+    }
+
     @Test("an interruption that comes too late does not touch the next request")
     func lateInterruption() async throws {
         let interrupters = Mutex<[SourceInterrupter]>([])

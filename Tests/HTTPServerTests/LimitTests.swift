@@ -149,6 +149,22 @@ struct LimitTests {
         #expect(throws: RawClient.Failure.self) { try RawClient(port: server.port) }
     }
 
+    @Test("stopping ends also while connections are being made")
+    func stopUnderConnections() async throws {
+        for _ in 0..<100 {
+            let server = try TestServer { _ in .text("done") }
+            let hammering = Task {
+                while let client = try? RawClient(port: server.port) {
+                    try? await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                    _ = try? await client.readAnswer()
+                }
+            }
+            try await Task.sleep(for: .milliseconds(3))
+            await server.shutDown()
+            await hammering.value
+        }
+    }
+
     @Test("after the grace time a content that still comes is cut off, and its handler saves what it has")
     func graceOver() async throws {
         let ends = Mutex<[String]>([])

@@ -29,6 +29,11 @@ int csys_epoll_add(int epoll, int fd, uint64_t token) {
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
+int csys_epoll_add_reader(int epoll, int fd, uint64_t token) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data = {.u64 = token}};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
 int csys_epoll_remove(int epoll, int fd) { return epoll_ctl(epoll, EPOLL_CTL_DEL, fd, 0); }
 
 int csys_epoll_wait(int epoll, uint64_t *tokens, uint32_t *events, int capacity, int timeout) {

@@ -19,6 +19,8 @@ int csys_epoll_create(void);
 int csys_eventfd(void);
 /// Adds `fd` edge-triggered for reading, writing and hang-up; `token` is handed back by `csys_epoll_wait`.
 int csys_epoll_add(int epoll, int fd, uint64_t token);
+/// Adds `fd`, which is only read, edge-triggered.
+int csys_epoll_add_reader(int epoll, int fd, uint64_t token);
 int csys_epoll_remove(int epoll, int fd);
 /// Waits for at most `timeout` ms; fills `tokens` and `events` (at most 256); returns how many, or -1.
 int csys_epoll_wait(int epoll, uint64_t *tokens, uint32_t *events, int capacity, int timeout);
