@@ -1,0 +1,14 @@
+import Foundation
+import Gateway
+import Testing
+
+@Suite("docs/configuration.md")
+struct ConfigurationDocumentTests {
+    @Test("it holds the table of settings as the program prints it")
+    func inStep() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let text = try String(contentsOf: root.appending(path: "docs/configuration.md"), encoding: .utf8)
+        #expect(text.contains(SettingsReference.markdown()), "write `sluice check --help-settings` into it")
+    }
+}
