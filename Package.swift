@@ -37,7 +37,6 @@ let package = Package(
         .systemLibrary(
             name: "COpenSSL",
             path: "Sources/C/COpenSSL",
-            pkgConfig: "openssl",
             providers: [.apt(["libssl-dev"])]
         ),
 
@@ -65,7 +64,7 @@ let package = Package(
             name: "Gateway",
             dependencies: [
                 "HTTPServer", "HTTPWire", "Transport", "UploadCore", "DiskStorage", "SQLiteState", "Tus", "TencentVOD",
-                "Signing", "Digests", "Bytes",
+                "Signing", "Digests", "Bytes", "CSystem",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

@@ -2,6 +2,7 @@
 #include "CSystem.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -104,3 +105,5 @@ int csys_start_writeback(int file, int64_t offset, int64_t count) {
 int csys_open(const char *path, int flags, uint32_t mode) { return open(path, flags | O_CLOEXEC, mode); }
 
 int csys_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
+
+int csys_limit_heaps(int count) { return mallopt(M_ARENA_MAX, count); }

@@ -1,4 +1,5 @@
 internal import Bytes
+internal import CSystem
 internal import DiskStorage
 internal import Foundation
 internal import HTTPServer
@@ -209,9 +210,11 @@ package struct GatewayServer: Sendable {
         return (logger, sink)
     }
 
-    /// A write to a closed connection is an error, not a signal; and as many connections as the system allows.
+    /// A write to a closed connection is an error, not a signal; few heaps; and as many connections as the system allows.
     private static func prepareProcess() {
         signal(SIGPIPE, SIG_IGN)
+        // By default a heap for each of the threads that wait for disk and state, each with its own unused rest.
+        _ = csys_limit_heaps(4)
         var limit = rlimit()
         if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max {
             limit.rlim_cur = limit.rlim_max

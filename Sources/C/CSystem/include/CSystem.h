@@ -47,5 +47,7 @@ int csys_start_writeback(int file, int64_t offset, int64_t count);
 int csys_open(const char *path, int flags, uint32_t mode);
 /// Takes an exclusive advisory lock on the open file, without waiting.
 int csys_lock(int fd);
+/// Bounds how many heaps malloc keeps for its threads.
+int csys_limit_heaps(int count);
 
 #endif
