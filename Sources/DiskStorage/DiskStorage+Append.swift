@@ -13,6 +13,8 @@ extension DiskStorage {
     private static let pieceSize = 256 * 1024
     /// After so many bytes the kernel is asked to begin writing them, so that the sync at the end is short.
     private static let writebackSize: Int64 = 8 << 20
+    /// The same where the source moves its bytes by itself.
+    private static let stretchSize: Int64 = 32 << 20
 
     package func append(
         to id: UploadID,
@@ -30,7 +32,7 @@ extension DiskStorage {
         guard let digest else {
             let outcome =
                 source.supportsTransfer
-                ? await source.transfer(to: file.descriptor, at: offset, limit: limit)
+                ? await transfer(from: source, to: file, at: offset, limit: limit)
                 : await copy(from: source, to: file, at: offset, limit: limit, digest: nil)
             return await pool.run { [self] in keep(outcome, of: id, file, base: offset) }
         }
@@ -49,6 +51,29 @@ extension DiskStorage {
             throw UploadError(.offsetMismatch(expected: length), "The blob has \(length) bytes.")
         }
         return file
+    }
+
+    /// Has the source move its bytes into the file by itself, in stretches, and each written out while the next one comes.
+    private func transfer(
+        from source: any ByteSource,
+        to file: OpenFile,
+        at offset: Int64,
+        limit: Int64
+    ) async -> TransferOutcome {
+        guard durability == .acknowledged else {
+            return await source.transfer(to: file.descriptor, at: offset, limit: limit)
+        }
+        var moved: Int64 = 0
+        while true {
+            let start = offset + moved
+            let stretch = min(limit - moved, Self.stretchSize)
+            let outcome = await source.transfer(to: file.descriptor, at: start, limit: stretch)
+            moved += outcome.moved
+            guard outcome.end == .limitReached, moved < limit else {
+                return TransferOutcome(moved: moved, end: outcome.end)
+            }
+            await pool.run { _ = csys_start_writeback(file.descriptor, start, outcome.moved) }
+        }
     }
 
     /// Pulls pieces and writes them; one is written while the next one is pulled.

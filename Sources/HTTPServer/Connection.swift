@@ -78,7 +78,7 @@ actor Connection {
 
     private func shakeHands(_ session: TLSSession, _ channel: Channel) async -> Bool {
         let deadline = MonotonicClock.deadline(after: server.configuration.headTimeout)
-        while true {
+        while MonotonicClock.now < deadline {
             do throws(Channel.WaitFailure) {
                 switch session.handshake() {
                 case .moved:
@@ -97,6 +97,7 @@ actor Connection {
                 return false
             }
         }
+        return false
     }
 
     // MARK: One request
@@ -203,6 +204,8 @@ actor Connection {
         var reason: String
     }
 
+    private static let lateHead = HeadRefusal(status: 408, reason: "the head of the request did not come in time")
+
     /// The next head; `nil` when the connection ends between requests.
     private func readHead(_ channel: Channel) async throws(HeadRefusal) -> ParsedHead? {
         phase = .idle
@@ -217,6 +220,8 @@ actor Connection {
                 } catch {
                     throw HeadRefusal(status: error.status, reason: error.reason)
                 }
+                // Asked here as well as by the wait, which a byte now and then ends before its time.
+                if let headDeadline, MonotonicClock.now >= headDeadline { throw Self.lateHead }
                 if headDeadline == nil {
                     phase = .busy
                     headDeadline = MonotonicClock.deadline(after: server.configuration.headTimeout)
@@ -240,9 +245,7 @@ actor Connection {
                 case .ended, .failed: return nil
                 }
             } catch {
-                if error == .timedOut, headDeadline != nil {
-                    throw HeadRefusal(status: 408, reason: "the head of the request did not come in time")
-                }
+                if error == .timedOut, headDeadline != nil { throw Self.lateHead }
                 return nil
             }
         }
@@ -338,9 +341,9 @@ actor Connection {
         channel.shutDownWriting()
         phase = .idle
         let end = MonotonicClock.deadline(after: server.configuration.lingerTimeout)
-        var room = [UInt8](repeating: 0, count: 65_536)
         while MonotonicClock.now < end, !isDraining {
-            let result = room.withUnsafeMutableBytes { channel.read(into: $0) }
+            // On the stack: there may be as many of these as connections.
+            let result = withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 16) { channel.read(into: $0) }
             switch result {
             case .moved:
                 await loop.giveWay()

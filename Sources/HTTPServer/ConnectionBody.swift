@@ -187,7 +187,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         reads += 1
         if reads.isMultiple(of: 8), channel.hasNewsToRead { await channel.loop.giveWay() }
         while true {
-            try endIfCut()
+            try endIfOver()
             if !channel.hasNewsToRead { try await waitReadable() }
             let size = min(maximum, readSize)
             var result = IOResult.ended
@@ -210,7 +210,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         // What fills the buffer is taken apart on the loop, perhaps byte by byte.
         if channel.hasNewsToRead { await channel.loop.giveWay() }
         while true {
-            try endIfCut()
+            try endIfOver()
             if !channel.hasNewsToRead { try await waitReadable() }
             let result = input.fill(from: channel, room: 16_384)
             if case .moved = result { return }
@@ -267,8 +267,10 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     /// Bytes that must still be to come for that.
     private static let markedBytes: Int64 = 1 << 20
 
-    /// Ends the content after an interruption, as soon as what had come by then was read.
-    private func endIfCut() throws(SourceFailure) {
+    /// Ends the content after an interruption, as soon as what had come by then was read, and when its time is over.
+    private func endIfOver() throws(SourceFailure) {
+        // Asked here as well as by the wait, which a byte now and then ends before its time.
+        if deadline != .max, MonotonicClock.now >= deadline { throw .timedOut }
         guard let cut = channel.cut else { return }
         if ending == .over || (ending == .none && channel.readableCount == 0) { throw cut }
         ending = .over
@@ -347,7 +349,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         at offset: Int64,
         limit: Int64
     ) async throws(SourceFailure) -> (Int64, Int32) {
-        try endIfCut()
+        try endIfOver()
         if !channel.hasNewsToRead { try await waitReadable() }
         guard let box = pipes.take() else { return try await copy(to: descriptor, at: offset, limit: limit) }
         channel.willReadElsewhere()

@@ -142,10 +142,10 @@ package final class Channel: @unchecked Sendable {
     /// - Throws: `.timedOut`, `.cut` after `cutReading`, `.closed`.
     package func waitReadable(until deadline: Nanoseconds) async throws(WaitFailure) {
         assert(loop.isCurrent, "a channel is used on its loop")
-        if let ready = takeReadReadiness() { return try ready.get() }
+        if let ready = readReadiness() { return try ready.get() }
         let result: Result<Void, WaitFailure> = await withUnsafeContinuation { continuation in
             // Again: between the look above and this one the task may have been queued behind an event.
-            if let ready = takeReadReadiness() { return continuation.resume(returning: ready) }
+            if let ready = readReadiness() { return continuation.resume(returning: ready) }
             readDeadline = deadline
             readWaiter = continuation
         }
@@ -158,9 +158,9 @@ package final class Channel: @unchecked Sendable {
     /// - Throws: `.timedOut`, `.closed`.
     package func waitWritable(until deadline: Nanoseconds) async throws(WaitFailure) {
         assert(loop.isCurrent, "a channel is used on its loop")
-        if let ready = takeWriteReadiness() { return try ready.get() }
+        if let ready = writeReadiness() { return try ready.get() }
         let result: Result<Void, WaitFailure> = await withUnsafeContinuation { continuation in
-            if let ready = takeWriteReadiness() { return continuation.resume(returning: ready) }
+            if let ready = writeReadiness() { return continuation.resume(returning: ready) }
             writeDeadline = deadline
             writeWaiter = continuation
         }
@@ -168,19 +168,15 @@ package final class Channel: @unchecked Sendable {
     }
 
     /// What a wait for reading would end with at once; `nil` if it has to wait.
-    private func takeReadReadiness() -> Result<Void, WaitFailure>? {
+    private func readReadiness() -> Result<Void, WaitFailure>? {
         if let cutFailure { return .failure(.cut(cutFailure)) }
         if isClosed { return .failure(.closed) }
-        guard mayRead else { return nil }
-        mayRead = isHungUp
-        return .success(())
+        return mayRead ? .success(()) : nil
     }
 
-    private func takeWriteReadiness() -> Result<Void, WaitFailure>? {
+    private func writeReadiness() -> Result<Void, WaitFailure>? {
         if isClosed { return .failure(.closed) }
-        guard mayWrite else { return nil }
-        mayWrite = false
-        return .success(())
+        return mayWrite ? .success(()) : nil
     }
 
     /// Ends the present wait for reading and all later ones.
@@ -216,11 +212,14 @@ package final class Channel: @unchecked Sendable {
     func hungUp() { isHungUp = true }
 
     func becameReadable() {
-        if readWaiter != nil { resumeReader(.success(())) } else { mayRead = true }
+        // Also with a waiter: until a read has found nothing, every wait must end at once.
+        mayRead = true
+        resumeReader(.success(()))
     }
 
     func becameWritable() {
-        if writeWaiter != nil { resumeWriter(.success(())) } else { mayWrite = true }
+        mayWrite = true
+        resumeWriter(.success(()))
     }
 
     func expireWaits(now: Nanoseconds) {

@@ -19,6 +19,21 @@ struct BodyTests {
         }
     }
 
+    /// Takes a content, into a file if one is given, and tells how far it came and what ended it.
+    private static func take(_ body: any RequestBody, into descriptor: Int32?) async -> Response {
+        if let descriptor {
+            let outcome = await body.transfer(to: descriptor, at: 0, limit: .max)
+            return .text("\(outcome.moved) \(outcome.end)", 423)
+        }
+        var count = 0
+        do throws(SourceFailure) {
+            while let piece = try await body.next(maximum: 262_144) { count += piece.count }
+        } catch {
+            return .text("\(count) sourceFailed(\(error))", 423)
+        }
+        return .text("whole")
+    }
+
     @Test("a content is moved into a file, also one that came with its head", arguments: [1, 100, 70_000, 5_000_000])
     func transfer(size: Int) async throws {
         let file = ScratchFile()
@@ -90,17 +105,7 @@ struct BodyTests {
         let interrupter = Mutex<SourceInterrupter?>(nil)
         let server = try TestServer { request in
             interrupter.withLock { $0 = request.body.interrupter }
-            if byTransfer {
-                let outcome = await request.body.transfer(to: descriptor, at: 0, limit: .max)
-                return .text("\(outcome.moved) \(outcome.end)", 423)
-            }
-            var count = 0
-            do throws(SourceFailure) {
-                while let piece = try await request.body.next(maximum: 4096) { count += piece.count }
-            } catch {
-                return .text("\(count) sourceFailed(\(error))", 423)
-            }
-            return .text("whole")
+            return await Self.take(request.body, into: byTransfer ? descriptor : nil)
         }
         let client = try RawClient(port: server.port)
         try await client.send(
@@ -124,17 +129,7 @@ struct BodyTests {
         let interrupter = Mutex<SourceInterrupter?>(nil)
         let server = try TestServer { request in
             interrupter.withLock { $0 = request.body.interrupter }
-            if byTransfer {
-                let outcome = await request.body.transfer(to: descriptor, at: 0, limit: .max)
-                return .text("\(outcome.moved) \(outcome.end)", 423)
-            }
-            var count = 0
-            do throws(SourceFailure) {
-                while let piece = try await request.body.next(maximum: 262_144) { count += piece.count }
-            } catch {
-                return .text("\(count) sourceFailed(\(error))", 423)
-            }
-            return .text("whole")
+            return await Self.take(request.body, into: byTransfer ? descriptor : nil)
         }
         let client = try RawClient(port: server.port)
         let piece = [UInt8](repeating: 7, count: 4 << 20)

@@ -95,6 +95,11 @@ struct FieldWritersTests {
             Proxied(fields: ["X-Forwarded-For": "[::1]x"]),
             Proxied(fields: ["X-Forwarded-For": "192.0.2.1:"]),
             Proxied(fields: ["X-Forwarded-For": "192.0.2"]),
+            // RFC 3986 §3.2.2: no leading zeros, which some read as octal.
+            Proxied(fields: ["X-Forwarded-For": "010.0.0.1"]),
+            Proxied(fields: ["X-Forwarded-For": "10.0.0.01"]),
+            Proxied(fields: ["X-Forwarded-For": "::ffff:095.0.2.0"]),
+            Proxied(fields: ["X-Forwarded-For": "10.0.0.0"], client: "10.0.0.0"),
             Proxied(fields: [
                 "X-Forwarded-Host": "a/b", "X-Forwarded-Proto": "javascript", "X-Forwarded-For": "<script>",
             ]),
