@@ -1,0 +1,90 @@
+"""Malformed messages and attempts to smuggle requests: the tables in `hostile/`, sent as raw bytes."""
+
+import json
+import random
+import socket
+
+import pytest
+
+from harness.wire import Closed, Wire
+from hostile import CANARY, CANARY_TYPE, GOOD, table
+
+TABLE = table()
+
+
+def test_the_table_is_large():
+    assert len(TABLE) >= 160
+    assert all(case.rule and case.data is not None for case in TABLE)
+
+
+@pytest.mark.parametrize("case", TABLE, ids=str)
+def test_hostile_bytes(server, case):
+    with Wire(server.address) as wire:
+        send(wire, case, [])
+        check(case, read_all(wire))
+    check_next_client(server)
+
+
+@pytest.mark.parametrize("case", [case for case in TABLE if len(case.data) < 3000], ids=str)
+def test_hostile_bytes_in_pieces(server, case):
+    """Where the packets end changes nothing."""
+    generator = random.Random(case.name)
+    cuts = sorted(generator.randrange(len(case.data) + 1) for _ in range(4))
+    with Wire(server.address) as wire:
+        send(wire, case, cuts)
+        check(case, read_all(wire))
+
+
+def test_the_server_is_as_before(server):
+    """The log of all that is a sequence of whole lines that no client has broken."""
+    check_next_client(server)
+    lines = server.log.read_bytes().splitlines()
+    for line in lines:
+        if line.startswith(b"{"):
+            json.loads(line)
+        assert not any(byte < 0x20 or byte == 0x7F for byte in line), line
+
+
+def send(wire, case, cuts):
+    data = case.data if case.is_cut else case.data + CANARY
+    pieces = [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+    try:
+        for piece in pieces:
+            wire.send(piece)
+        if case.is_cut:
+            wire.socket.shutdown(socket.SHUT_WR)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # Answered and closed before everything was out; the answer may still be read.
+
+
+def read_all(wire):
+    """All answers until the server closes, which it must do."""
+    answers = []
+    while True:
+        try:
+            answer = wire.reply(skip_interim=False)
+        except Closed as end:
+            assert end.partial == b"", f"after {answers}: {end}"
+            return answers
+        answers.append(answer)
+
+
+def check(case, answers):
+    told = f"{case.name} ({case.rule}): {answers}"
+    if case.goes_on:
+        assert answers, told
+        canary = answers.pop()
+        assert canary.status == 200 and canary["content-type"].startswith(CANARY_TYPE), told
+    assert len(answers) == len(case.answers), told
+    for answer, wanted in zip(answers, case.answers, strict=True):
+        assert answer.status in wanted, told
+    if answers and answers[-1].status in (400, 408, 413, 414, 417, 431, 501, 505) and not case.goes_on:
+        assert answers[-1]["connection"] == "close", told
+        problem = json.loads(answers[-1].body)
+        assert problem["status"] == answers[-1].status and problem["detail"], told
+
+
+def check_next_client(server):
+    with Wire(server.address) as wire:
+        wire.send(GOOD)
+        assert wire.reply().status == 200
