@@ -20,11 +20,13 @@ import time
 import urllib.request
 from pathlib import Path
 
+import resident
+
 HERE = Path(__file__).resolve().parent
 BINARY = os.environ.get("SLUICE_BINARY", str(HERE.parent / ".build/release/sluice"))
 KEY = "slk_benchmark_key_0123456789abcdefghijklmnopqrstuvwx"
 MEBIBYTE = 1 << 20
-CONNECTIONS = 64
+CONNECTIONS = (1, 64, 512)
 
 
 class Peer:
@@ -58,14 +60,14 @@ class Peer:
         self.stop()
         sys.exit(f"{self.name} does not listen: {Path(self.output.name).read_text(errors='replace')}")
 
-    def _processes(self):
+    def processes(self):
         yield self.process.pid
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         yield from map(int, children)
 
     def cpu_seconds(self):
         total = 0
-        for pid in self._processes():
+        for pid in self.processes():
             fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
             total += int(fields[11]) + int(fields[12])
         return total / os.sysconf("SC_CLK_TCK")
@@ -73,7 +75,7 @@ class Peer:
     def peak_memory(self):
         """Largest of its processes, in bytes."""
         found = []
-        for pid in self._processes():
+        for pid in self.processes():
             status = Path(f"/proc/{pid}/status").read_text()
             found.append(int(re.search(r"VmHWM:\s+(\d+)", status)[1]) * 1024)
         return max(found)
@@ -103,9 +105,9 @@ def start_nginx(folder):
     (folder / "nginx.conf").write_text(
         f"""
         {user} worker_processes auto; daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log;
-        events {{ worker_connections 1024; }}
+        worker_rlimit_nofile 20000; events {{ worker_connections 12000; }}
         http {{
-            access_log off; keepalive_requests 1000000000; default_type application/json;
+            access_log off; keepalive_requests 1000000000; keepalive_timeout 300; default_type application/json;
             client_body_temp_path {folder}/body; client_max_body_size 0; client_body_buffer_size 256k;
             proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
             uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
@@ -132,10 +134,11 @@ def sample_answer():
     }
 
 
-def start_sink(folder, program, synchronous):
+def start_sink(folder, program, synchronous, copying=False):
     folder.mkdir(parents=True)
-    command = [str(program), str(folder), *(["sync"] if synchronous else [])]
-    return Peer(f"sink{' + fdatasync' if synchronous else ''}", command, pattern=r"^(\d+)\n", log=folder / "output")
+    command = [str(program), str(folder), *(["sync"] if synchronous else []), *(["copy"] if copying else [])]
+    name = f"{'copy sink' if copying else 'sink'}{' + fdatasync' if synchronous else ''}"
+    return Peer(name, command, pattern=r"^(\d+)\n", log=folder / "output")
 
 
 def start_sluice(folder, durability):
@@ -174,22 +177,28 @@ def curl(*arguments):
 
 
 def put(peer, folder, source):
+    """Seconds and CPU seconds; the file is deleted after both were read, so that its pages serve the next."""
+    before = peer.cpu_seconds()
     seconds = curl("-T", source, f"{peer.url}/up/file")
+    cpu = peer.cpu_seconds() - before
     for path in (folder / "upload", folder / "up" / "file"):
         path.unlink(missing_ok=True)
-    return seconds
+    return seconds, cpu
 
 
 def patch(peer, source):
+    """Seconds of the PATCH and CPU seconds with the creation; then the upload is deleted, as in `put`."""
+    before = peer.cpu_seconds()
     headers = {"Authorization": f"Bearer {KEY}", "Tus-Resumable": "1.0.0", "Upload-Length": str(source.stat().st_size)}
     request = urllib.request.Request(f"{peer.url}/files", method="POST", headers=headers)
     with urllib.request.urlopen(request) as answer:
         url = answer.headers["Location"]
     fields = ["Tus-Resumable: 1.0.0", "Upload-Offset: 0", "Content-Type: application/offset+octet-stream"]
     seconds = curl("-X", "PATCH", "-T", source, *[text for field in fields for text in ("-H", field)], url)
+    cpu = peer.cpu_seconds() - before
     request = urllib.request.Request(url, method="DELETE", headers={"Tus-Resumable": "1.0.0"})
     urllib.request.urlopen(request).close()
-    return seconds
+    return seconds, cpu
 
 
 def measure_uploads(folder, source_folder, rounds, size):
@@ -212,9 +221,14 @@ def measure_uploads(folder, source_folder, rounds, size):
             stack.callback(peer.stop)
             peers.append((peer, upload))
 
-        for name, synchronous in (("sink", False), ("sink-sync", True)):
+        for name, synchronous, copying in (
+            ("sink", False, False),
+            ("sink-sync", True, False),
+            ("copy", False, True),
+            ("copy-sync", True, True),
+        ):
             here = folder / name
-            add(start_sink(here, program, synchronous), lambda peer, here=here: put(peer, here, source))
+            add(start_sink(here, program, synchronous, copying), lambda peer, here=here: put(peer, here, source))
         here = folder / "nginx"
         add(start_nginx(here), lambda peer: put(peer, here, source))
         for durability in ("none", "acknowledged"):
@@ -227,9 +241,7 @@ def measure_uploads(folder, source_folder, rounds, size):
             for peer, upload in order:
                 # What was written before is on disk, so that its write-back does not disturb.
                 os.sync()
-                before = peer.cpu_seconds()
-                seconds = upload(peer)
-                cpu = peer.cpu_seconds() - before
+                seconds, cpu = upload(peer)
                 if number > 0:
                     results[peer.name]["seconds"].append(seconds)
                     results[peer.name]["cpu"].append(cpu)
@@ -256,7 +268,7 @@ def print_uploads(results, size):
         f"{'':24}{'MB/s':>8}{'(worst-best)':>16}{'CPU s/GiB':>11}{'peak MiB':>10}{'of its sink':>13}{'CPU of it':>11}"
     )
     for name, one in results.items():
-        sink = results["sink + fdatasync" if name in ("sluice, acknowledged", "sink + fdatasync") else "sink"]
+        sink = results["sink + fdatasync" if name == "sluice, acknowledged" or name.endswith("fdatasync") else "sink"]
         speed = one["megabytesPerSecond"] / sink["megabytesPerSecond"]
         cpu = one["cpuSecondsPerGibibyte"] / sink["cpuSecondsPerGibibyte"] if sink["cpuSecondsPerGibibyte"] else 0
         span = f"({one['worst']:.0f}-{one['best']:.0f})"
@@ -269,18 +281,19 @@ def print_uploads(results, size):
 # Minting
 
 
-def wrk(url, seconds):
-    """Requests a second and the 99th percentile of the latency in milliseconds."""
-    command = ["wrk", "-t2", f"-c{CONNECTIONS}", f"-d{seconds}s", "-s", str(HERE / "mint.lua"), url]
+def wrk(url, seconds, connections):
+    """Requests, requests a second, and the median and 99th percentile of the latency in milliseconds."""
+    sizes = [f"-t{min(2, connections)}", f"-c{connections}", f"-d{seconds}s"]
+    command = ["wrk", *sizes, "-s", str(HERE / "mint.lua"), url]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"SLUICE_BENCHMARK_KEY": KEY})
-    found = re.search(r"RESULT (\d+) (\d+) (\d+) (\d+)", done.stdout)
+    found = re.search(r"RESULT (\d+) (\d+) (\d+) (\d+) (\d+)", done.stdout)
     if not found or int(found[4]) or not int(found[1]):
         sys.exit(f"{' '.join(command)}: {done.stdout} {done.stderr}")
-    requests, microseconds, latency = int(found[1]), int(found[2]), int(found[3])
-    return requests, requests / (microseconds / 1e6), latency / 1000
+    requests, microseconds = int(found[1]), int(found[2])
+    return requests, requests / (microseconds / 1e6), int(found[5]) / 1000, int(found[3]) / 1000
 
 
-def measure_minting(folder, rounds, seconds):
+def measure_minting(folder, rounds, seconds, connections):
     with contextlib.ExitStack() as stack:
         peers = []
         for peer, path in (
@@ -290,15 +303,16 @@ def measure_minting(folder, rounds, seconds):
             stack.callback(peer.stop)
             peers.append((peer, path))
         names = {"nginx": "nginx, constant answer", "sluice, acknowledged": "sluice, signature"}
-        results = {name: {"rates": [], "latencies": [], "cpu": []} for name in names.values()}
+        results = {name: {"rates": [], "medians": [], "latencies": [], "cpu": []} for name in names.values()}
         for number in range(rounds + 1):
             for peer, path in peers[number % 2 :] + peers[: number % 2]:
                 before = peer.cpu_seconds()
-                requests, rate, latency = wrk(peer.url + path, seconds if number else 1)
+                requests, rate, median, latency = wrk(peer.url + path, seconds if number else 1, connections)
                 cpu = peer.cpu_seconds() - before
                 if number > 0:
                     one = results[names[peer.name]]
                     one["rates"].append(rate)
+                    one["medians"].append(median)
                     one["latencies"].append(latency)
                     one["cpu"].append(cpu / requests * 1e6)
             print(f"mint round {number} of {rounds}{' (warm-up)' if number == 0 else ''}", file=sys.stderr)
@@ -307,22 +321,34 @@ def measure_minting(folder, rounds, seconds):
     for one in results.values():
         one |= {
             "requestsPerSecond": statistics.median(one["rates"]),
+            "latency50Milliseconds": statistics.median(one["medians"]),
             "latency99Milliseconds": statistics.median(one["latencies"]),
             "cpuMicrosecondsPerRequest": statistics.median(one["cpu"]),
         }
     return results
 
 
-def print_minting(results):
-    print(f"\nPOST over {CONNECTIONS} connections; medians")
-    print(f"{'':24}{'requests/s':>12}{'p99 ms':>9}{'CPU us':>9}{'peak MiB':>10}{'of nginx':>10}")
+def print_minting(results, connections):
+    print(f"\nPOST over {connections} connections; medians")
+    print(f"{'':24}{'requests/s':>12}{'p50 ms':>9}{'p99 ms':>9}{'CPU us':>9}{'peak MiB':>10}{'of nginx':>10}")
     base = results["nginx, constant answer"]["requestsPerSecond"]
     for name, one in results.items():
         print(
-            f"{name:24}{one['requestsPerSecond']:12.0f}{one['latency99Milliseconds']:9.2f}"
+            f"{name:24}{one['requestsPerSecond']:12.0f}{one['latency50Milliseconds']:9.2f}{one['latency99Milliseconds']:9.2f}"
             f"{one['cpuMicrosecondsPerRequest']:9.1f}{one['peakMemory'] / MEBIBYTE:10.1f}"
             f"{one['requestsPerSecond'] / base:10.2f}"
         )
+
+
+def measure_idle(folder, count):
+    results = {}
+    for start, path in ((start_nginx, "/constant"), (lambda here: start_sluice(here, "none"), "/healthz")):
+        peer = start(folder / str(len(results)))
+        try:
+            results[peer.name] = resident.idle(peer, path, count)
+        finally:
+            peer.stop()
+    return results
 
 
 def main():
@@ -331,8 +357,11 @@ def main():
     parser.add_argument("--mebibytes", type=int, default=1024, help="size of an upload (default 1024)")
     parser.add_argument("--seconds", type=int, default=5, help="length of a mint round (default 5)")
     parser.add_argument("--directory", type=Path, help="where the servers store (default: a new folder in .build)")
-    parser.add_argument("--only", choices=["upload", "mint"])
+    parser.add_argument("--only", choices=["upload", "mint", "idle", "start"])
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: shows only that everything runs")
     options = parser.parse_args()
+    if options.quick:
+        options.rounds, options.mebibytes, options.seconds = 1, 16, 1
 
     parent = options.directory or HERE.parent / ".build"
     parent.mkdir(parents=True, exist_ok=True)
@@ -341,7 +370,7 @@ def main():
     size = options.mebibytes * MEBIBYTE
     results = {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "machine": {"system": platform.platform(), "cores": os.cpu_count()},
+        "machine": {"system": platform.platform(), "cores": os.cpu_count(), "loadBefore": os.getloadavg()},
         "options": {"rounds": options.rounds, "mebibytes": options.mebibytes, "seconds": options.seconds},
     }
     with (
@@ -349,14 +378,32 @@ def main():
         tempfile.TemporaryDirectory(prefix="benchmark-", dir=memory if free > size * 1.2 else parent) as source,
     ):
         folder = Path(folder)
-        if options.only != "mint":
+        chosen = [options.only] if options.only else ["upload", "mint", "idle", "start"]
+        if "upload" in chosen:
             results["upload"] = measure_uploads(folder, Path(source), options.rounds, size)
-        if options.only != "upload":
-            results["mint"] = measure_minting(folder, options.rounds, options.seconds)
+        if "mint" in chosen:
+            results["mint"] = {
+                count: measure_minting(folder / f"mint-{count}", options.rounds, options.seconds, count)
+                for count in CONNECTIONS
+            }
+        if "idle" in chosen:
+            results["idle"] = measure_idle(folder / "idle", 200 if options.quick else 10_000)
+        if "start" in chosen:
+            count = 2 if options.quick else 10
+            results["start"] = resident.start_up(lambda number: start_sluice(folder / f"s{number}", "none"), count)
+    results["machine"]["loadAfter"] = os.getloadavg()
     if "upload" in results:
         print_uploads(results["upload"], size)
-    if "mint" in results:
-        print_minting(results["mint"])
+    for count, one in results.get("mint", {}).items():
+        print_minting(one, count)
+    for name, one in results.get("idle", {}).items():
+        before, after = (one[key] / MEBIBYTE for key in ("before", "after"))
+        text = f"{before:.1f} -> {after:.1f} MiB, {one['bytesPerConnection']:.0f} bytes each"
+        print(f"\n{one['connections']} idle connections, {name}: {text}")
+    if "start" in results:
+        print(f"\nstart to first answer: {results['start']['median']:.0f} ms (median)")
+    loads = [f"{results['machine'][key][0]:.2f}" for key in ("loadBefore", "loadAfter")]
+    print(f"\nload average before and after: {', '.join(loads)}")
     target = HERE / "results" / f"{results['date'].replace(':', '').replace('+0000', 'Z')}.json"
     target.parent.mkdir(exist_ok=True)
     target.write_text(json.dumps(results, indent=2) + "\n")

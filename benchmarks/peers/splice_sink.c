@@ -1,9 +1,10 @@
 /* The least that a server can do: takes one PUT after the other and splices its content from the socket into a file,
    without a copy in user space. What an upload server can be compared with; no server for anything else.
 
-       splice_sink DIRECTORY [sync]
+       splice_sink DIRECTORY [sync] [copy]
 
    Listens on a free port of 127.0.0.1 and prints it. With `sync` the file is forced to disk (fdatasync) before the answer.
+   With `copy` the content goes through a buffer by read and write instead.
    Needs a Content-Length; the file is DIRECTORY/upload. */
 
 #define _GNU_SOURCE
@@ -67,7 +68,25 @@ static int receive(int client, int file, const int *ends, long long length) {
     return 0;
 }
 
-static void serve(int client, const char *path, const int *ends, int is_synchronous) {
+/* The same by read and write through a buffer, as most servers do it. */
+static int copy(int client, int file, long long length) {
+    static char buffer[256 << 10];
+    while (length > 0) {
+        ssize_t in = recv(client, buffer, length < (long long)sizeof buffer ? (size_t)length : sizeof buffer, 0);
+        if (in < 0 && errno == EINTR) continue;
+        if (in <= 0) return -1;
+        length -= in;
+        for (ssize_t done = 0; done < in;) {
+            ssize_t out = write(file, buffer + done, (size_t)(in - done));
+            if (out < 0 && errno == EINTR) continue;
+            if (out <= 0) fail("write to file");
+            done += out;
+        }
+    }
+    return 0;
+}
+
+static void serve(int client, const char *path, const int *ends, int is_synchronous, int is_copying) {
     static char head[head_bytes];
     size_t end = 0, count = read_head(client, head, &end);
     if (count == 0) return;
@@ -76,7 +95,8 @@ static void serve(int client, const char *path, const int *ends, int is_synchron
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (file < 0) fail(path);
     if (write(file, head + end, count - end) != (ssize_t)(count - end)) fail("write");
-    int status = receive(client, file, ends, length - (long long)(count - end));
+    long long rest = length - (long long)(count - end);
+    int status = is_copying ? copy(client, file, rest) : receive(client, file, ends, rest);
     if (status == 0 && is_synchronous && fdatasync(file) != 0) fail("fdatasync");
     close(file);
     static const char answer[] = "HTTP/1.1 201 Created\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -85,7 +105,7 @@ static void serve(int client, const char *path, const int *ends, int is_synchron
 
 int main(int count, char **arguments) {
     if (count < 2) {
-        fprintf(stderr, "usage: %s DIRECTORY [sync]\n", arguments[0]);
+        fprintf(stderr, "usage: %s DIRECTORY [sync] [copy]\n", arguments[0]);
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
@@ -104,10 +124,15 @@ int main(int count, char **arguments) {
     printf("%d\n", ntohs(address.sin_port));
     fflush(stdout);
 
+    int is_synchronous = 0, is_copying = 0;
+    for (int index = 2; index < count; index++) {
+        is_synchronous |= strcmp(arguments[index], "sync") == 0;
+        is_copying |= strcmp(arguments[index], "copy") == 0;
+    }
     for (;;) {
         int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         if (client < 0) continue;
-        serve(client, path, ends, count > 2 && strcmp(arguments[2], "sync") == 0);
+        serve(client, path, ends, is_synchronous, is_copying);
         close(client);
     }
 }
