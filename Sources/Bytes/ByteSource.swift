@@ -9,7 +9,7 @@ package protocol ByteSource: AnyObject {
     /// Ends the source from outside: see `SourceInterrupter`.
     var interrupter: SourceInterrupter { get }
 
-    /// Whether `transfer` moves bytes without copying them through user space.
+    /// Whether the source has `transfer`, which moves bytes in a better way than piece by piece.
     ///
     /// Constant for the life of the source.
     var supportsTransfer: Bool { get }
@@ -21,7 +21,7 @@ package protocol ByteSource: AnyObject {
     /// - Throws: What ended the source before its last byte; again at every later call.
     func next(maximum: Int) async throws(SourceFailure) -> [UInt8]?
 
-    /// Moves bytes into a file without copying them through user space; only where `supportsTransfer`.
+    /// Moves bytes into a file, within the kernel if that can be; only where `supportsTransfer`.
     ///
     /// Everything that arrived is in the file when this returns, whatever ended it.
     ///

@@ -20,9 +20,14 @@ actor Connection {
     private let input = InputBuffer()
     private var parser: RequestHeadParser
     private var channel: Channel?
+    private var output: Output?
     private var body: ConnectionBody?
     private var phase = Phase.busy
     private var isDraining = false
+    /// When the wait for the next request began.
+    private var idleSince: Nanoseconds = 0
+    /// Told once the connection has ended.
+    private var hasEnded: (@Sendable () -> Void)?
 
     init(_ accepted: Listener.Accepted, loop: EventLoop, tls: TLSContext?, server: ServerContext) {
         self.accepted = accepted
@@ -34,30 +39,77 @@ actor Connection {
 
     // MARK: Life
 
-    /// Serves the connection until it ends.
-    func serve() async {
+    /// Serves the connection, in tasks of its own on its loop, until it ends; from any thread, once.
+    nonisolated func start(whenEnded: @escaping @Sendable () -> Void) {
+        Task(executorPreference: loop) { await self.begin(whenEnded) }
+    }
+
+    private func begin(_ whenEnded: @escaping @Sendable () -> Void) async {
+        hasEnded = whenEnded
         server.observer.connectionOpened()
-        defer { server.observer.connectionClosed() }
+        if let channel = await open() {
+            self.channel = channel
+            output = Output(channel: channel, pool: server.pool, timeout: server.spans.write)
+            await serve()
+        } else {
+            end()
+        }
+    }
+
+    private func open() async -> Channel? {
         let session: TLSSession?
         do {
             session = try tlsContext.map { try TLSSession($0, descriptor: accepted.descriptor) }
         } catch {
             close(accepted.descriptor)
-            return
+            return nil
         }
         // Closes the descriptor itself if it fails.
-        guard let channel = try? Channel(descriptor: accepted.descriptor, loop: loop, tls: session) else { return }
+        guard let channel = try? Channel(descriptor: accepted.descriptor, loop: loop, tls: session) else { return nil }
         self.channel = channel
-        defer { channel.close() }
-        if let session, await !shakeHands(session, channel) { return }
-        let output = Output(channel: channel, pool: server.pool, timeout: server.configuration.writeTimeout)
+        if let session, await !shakeHands(session, channel) { return nil }
+        return channel
+    }
+
+    /// Serves requests until the connection ends or is idle for a moment.
+    ///
+    /// A connection that waits for long has no task: with the memory of its calls a task is several times larger than
+    /// everything else of the connection. The next request brings it a new one.
+    private func serve() async {
+        guard let channel, let output else { return end() }
         var served = 0
+        idleSince = MonotonicClock.now
         while !isDraining || !input.isEmpty {
-            guard await serveOne(channel, output) else { break }
+            switch await serveOne(channel, output) {
+            case .another: idleSince = MonotonicClock.now
+            case .end: return end()
+            case .idle:
+                let deadline = MonotonicClock.deadline(after: server.spans.idle, since: idleSince)
+                let isParked = channel.park(until: deadline) { [self] result in
+                    Task(executorPreference: loop) { await self.unpark(result) }
+                }
+                if isParked { return server.parked() }
+            }
             served += 1
             // Pipelined requests could go on for ever.
             if served.isMultiple(of: 32), !input.isEmpty || channel.hasNewsToRead { await loop.giveWay() }
         }
+        end()
+    }
+
+    private func unpark(_ result: Result<Void, Channel.WaitFailure>) async {
+        switch result {
+        case .success: await serve()
+        case .failure: end()
+        }
+    }
+
+    private func end() {
+        channel?.close()
+        channel = nil
+        server.observer.connectionClosed()
+        hasEnded?()
+        hasEnded = nil
     }
 
     /// The server stops: an idle connection ends now, a busy one after its answer.
@@ -77,7 +129,7 @@ actor Connection {
     }
 
     private func shakeHands(_ session: TLSSession, _ channel: Channel) async -> Bool {
-        let deadline = MonotonicClock.deadline(after: server.configuration.headTimeout)
+        let deadline = MonotonicClock.deadline(after: server.spans.head)
         while MonotonicClock.now < deadline {
             do throws(Channel.WaitFailure) {
                 switch session.handshake() {
@@ -102,16 +154,26 @@ actor Connection {
 
     // MARK: One request
 
-    /// - Returns: Whether another request may follow.
-    private func serveOne(_ channel: Channel, _ output: Output) async -> Bool {
-        let parsed: ParsedHead?
+    private enum Next {
+        case another
+        /// No request came for a moment.
+        case idle
+        case end
+    }
+
+    /// - Returns: How the connection goes on.
+    private func serveOne(_ channel: Channel, _ output: Output) async -> Next {
+        let parsed: ParsedHead
         do throws(HeadRefusal) {
-            parsed = try await readHead(channel)
+            switch try await readHead(channel) {
+            case .head(let head): parsed = head
+            case .idle: return .idle
+            case .end: return .end
+            }
         } catch {
             await refuse(error, channel, output)
-            return false
+            return .end
         }
-        guard let parsed else { return false }
         phase = .busy
         defer { phase = .idle }
         let started = ContinuousClock.now
@@ -167,15 +229,13 @@ actor Connection {
                 refusal: nil
             )
         )
-        if isBroken { return false }
+        if isBroken { return .end }
         switch fate {
-        case .keep:
-            let isAtEnd = await body.drain(limit: server.configuration.drainBytes)
-            return isAtEnd
-        case .close: return false
+        case .keep: return await body.drain(limit: server.configuration.drainBytes) ? .another : .end
+        case .close: return .end
         case .linger:
             await linger(channel)
-            return false
+            return .end
         }
     }
 
@@ -206,8 +266,17 @@ actor Connection {
 
     private static let lateHead = HeadRefusal(status: 408, reason: "the head of the request did not come in time")
 
-    /// The next head; `nil` when the connection ends between requests.
-    private func readHead(_ channel: Channel) async throws(HeadRefusal) -> ParsedHead? {
+    private enum Arrival {
+        case head(ParsedHead)
+        case idle
+        case end
+    }
+
+    /// How long a connection waits for a request before it is idle.
+    private static let patience: Nanoseconds = 200_000_000
+
+    /// The next head, if it begins to come within a moment.
+    private func readHead(_ channel: Channel) async throws(HeadRefusal) -> Arrival {
         phase = .idle
         var headDeadline: Nanoseconds?
         while true {
@@ -215,7 +284,7 @@ actor Connection {
                 do throws(HeadFailure) {
                     if let head = try input.withSpan({ span throws(HeadFailure) in try parser.parse(span) }) {
                         input.consume(head.consumed)
-                        return head
+                        return .head(head)
                     }
                 } catch {
                     throw HeadRefusal(status: error.status, reason: error.reason)
@@ -224,29 +293,27 @@ actor Connection {
                 if let headDeadline, MonotonicClock.now >= headDeadline { throw Self.lateHead }
                 if headDeadline == nil {
                     phase = .busy
-                    headDeadline = MonotonicClock.deadline(after: server.configuration.headTimeout)
+                    headDeadline = MonotonicClock.deadline(after: server.spans.head)
                 }
             } else if isDraining {
-                return nil
+                return .end
             }
             do throws(Channel.WaitFailure) {
                 if !channel.hasNewsToRead {
                     input.releaseIfEmpty()
-                    let deadline = headDeadline ?? MonotonicClock.deadline(after: server.configuration.idleTimeout)
-                    try await channel.waitReadable(until: deadline)
+                    try await channel.waitReadable(until: headDeadline ?? MonotonicClock.now + Self.patience)
                 }
                 switch input.fill(from: channel, room: input.isEmpty ? 4096 : 16_384) {
                 case .moved: break
                 case .wouldBlockReading: continue
                 case .wouldBlockWriting:
-                    try await channel.waitWritable(
-                        until: MonotonicClock.deadline(after: server.configuration.writeTimeout)
-                    )
-                case .ended, .failed: return nil
+                    try await channel.waitWritable(until: MonotonicClock.deadline(after: server.spans.write))
+                case .ended, .failed: return .end
                 }
             } catch {
-                if error == .timedOut, headDeadline != nil { throw Self.lateHead }
-                return nil
+                guard error == .timedOut else { return .end }
+                if headDeadline != nil { throw Self.lateHead }
+                return .idle
             }
         }
     }
@@ -342,9 +409,7 @@ actor Connection {
         phase = .idle
         let end = MonotonicClock.deadline(after: server.configuration.lingerTimeout)
         while MonotonicClock.now < end, !isDraining {
-            // On the stack: there may be as many of these as connections.
-            let result = withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 16) { channel.read(into: $0) }
-            switch result {
+            switch channel.discard() {
             case .moved:
                 await loop.giveWay()
                 continue

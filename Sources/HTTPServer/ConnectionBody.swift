@@ -19,7 +19,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     private let output: Output
     private let pool: BlockingPool
     private let pipes: PipeCache
-    private let progressTimeout: Duration
+    private let progressTimeout: Nanoseconds
     private let deadline: Nanoseconds
     private let maximumBytes: Int64
 
@@ -55,8 +55,8 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         self.output = output
         pool = server.pool
         pipes = server.pipes
-        progressTimeout = server.configuration.bodyTimeout
-        deadline = MonotonicClock.deadline(after: server.configuration.totalTimeout)
+        progressTimeout = server.spans.body
+        deadline = server.spans.total == .max ? .max : MonotonicClock.now + server.spans.total
         maximumBytes = server.configuration.maximumBodyBytes ?? .max
         switch framing {
         case .none, .length(0): self.framing = .ended
@@ -88,8 +88,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     var isAwaitingContinue: Bool { owesContinue }
 
     var supportsTransfer: Bool {
-        guard channel.tls == nil, case .length = framing else { return false }
-        return true
+        if case .length = framing { true } else { false }
     }
 
     var interrupter: SourceInterrupter {
@@ -298,7 +297,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
                 let goal = min(limit - moved, left)
                 let (count, fileError) =
                     input.isEmpty
-                    ? try await splice(to: descriptor, at: offset + moved, limit: goal)
+                    ? try await moveStretch(to: descriptor, at: offset + moved, limit: goal)
                     : await writeBuffered(to: descriptor, at: offset + moved, limit: goal)
                 moved += count
                 received += count
@@ -344,46 +343,51 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     }
 
     /// One stay of the socket's bytes on a thread that may block on the file.
-    private func splice(
+    private func moveStretch(
         to descriptor: Int32,
         at offset: Int64,
         limit: Int64
     ) async throws(SourceFailure) -> (Int64, Int32) {
         try endIfOver()
         if !channel.hasNewsToRead { try await waitReadable() }
-        guard let box = pipes.take() else { return try await copy(to: descriptor, at: offset, limit: limit) }
-        channel.willReadElsewhere()
-        let stretch = min(limit, 32 << 20)
-        let channel = channel
-        let isFast = isFast
-        let (moved, end) = await pool.run { [pool] in
-            box.pipe.move(
-                from: channel.descriptor,
-                to: descriptor,
-                at: offset,
-                limit: stretch,
-                isFast: isFast,
-                mustHurry: { pool.hasWaiting },
-                isCut: channel.isCut
-            )
+        let stretch = Stretch(
+            socket: channel.descriptor,
+            file: descriptor,
+            offset: offset,
+            limit: min(limit, 32 << 20),
+            isFast: isFast
+        )
+        let moved: Int64
+        let end: Stretch.End
+        if let session = channel.tls {
+            (moved, end) = await move(stretch) { RecordBuffer($0, session, size: stretch.isFast ? 262_144 : 32_768) }
+        } else {
+            guard let pipe = pipes.take() else { return try await copy(to: descriptor, at: offset, limit: limit) }
+            (moved, end) = await move(stretch) { PipeMeans(pipe: pipe, channel: $0) }
+            pipes.giveBack(pipe)
         }
-        pipes.giveBack(box)
-        self.isFast = moved >= SplicePipe.fastBytes
+        isFast = moved >= Stretch.fastBytes
         switch end {
-        case .limitReached:
-            channel.mayHaveMore()
-            return (moved, 0)
-        case .wouldBlock:
-            // Whatever was moved must be counted before a failure to wait can be thrown.
-            if moved == 0 { try await waitReadable() }
-            return (moved, 0)
-        case .ended, .socketFailed:
-            if moved > 0 {
-                channel.mayHaveMore()
-                return (moved, 0)
-            }
-            throw .disconnected
+        case .limitReached: channel.mayHaveMore()
         case .fileFailed(let code): return (moved, code)
+        // Whatever was moved must be counted before a failure to wait can be thrown.
+        case .wouldBlock: if moved == 0 { try await waitReadable() }
+        case .wouldBlockWriting:
+            if moved > 0 { channel.mayHaveMore() } else { try await wait(after: .wouldBlockWriting) }
+        case .ended, .socketFailed:
+            if moved == 0 { throw .disconnected }
+            channel.mayHaveMore()
+        }
+        return (moved, 0)
+    }
+
+    private func move(
+        _ stretch: Stretch,
+        by means: @escaping @Sendable (Channel) -> some BulkMeans
+    ) async -> (moved: Int64, end: Stretch.End) {
+        channel.willReadElsewhere()
+        return await channel.lend(to: pool) { [pool] channel in
+            stretch.move(by: means(channel), mustHurry: { pool.hasWaiting }, isCut: channel.isCut)
         }
     }
 

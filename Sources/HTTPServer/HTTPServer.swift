@@ -11,6 +11,8 @@ package final class HTTPServer: Sendable {
         var isStopping = false
         /// An acceptor that waits until a connection ends.
         var waiter: UnsafeContinuation<Void, Never>?
+        /// `run`, which waits for the last connection.
+        var runner: UnsafeContinuation<Void, Never>?
     }
 
     private let context: ServerContext
@@ -45,27 +47,27 @@ package final class HTTPServer: Sendable {
 
     /// Serves until `shutDown` was called and the last connection has ended.
     package func run() async {
-        await withDiscardingTaskGroup { group in
-            await withTaskExecutorPreference(listener.loop) {
-                await accept(into: &group)
+        await withTaskExecutorPreference(listener.loop) { await accept() }
+        await withUnsafeContinuation { continuation in
+            let isOver = state.withLock { state in
+                if state.connections.isEmpty { return true }
+                state.runner = continuation
+                return false
             }
+            if isOver { continuation.resume() }
         }
     }
 
     /// Runs on the listener's loop, and waits for nothing that runs elsewhere: after a call into another loop's actor it
     /// would go on there.
-    private func accept(into group: inout DiscardingTaskGroup) async {
+    private func accept() async {
         while let accepted = await listener.accept() {
-            let loop = loops.next()
-            let connection = Connection(accepted, loop: loop, tls: tls, server: context)
+            let connection = Connection(accepted, loop: loops.next(), tls: tls, server: context)
             guard let id = register(connection) else {
                 close(accepted.descriptor)
                 continue
             }
-            group.addTask(executorPreference: loop) { [self] in
-                await connection.serve()
-                forget(id)
-            }
+            connection.start { [self] in forget(id) }
             await waitForRoom()
         }
     }
@@ -112,7 +114,13 @@ package final class HTTPServer: Sendable {
     }
 
     private func forget(_ id: UInt64) {
-        state.withLock { _ = $0.connections.removeValue(forKey: id) }
+        let runner = state.withLock { state in
+            state.connections[id] = nil
+            guard state.connections.isEmpty else { return nil as UnsafeContinuation<Void, Never>? }
+            defer { state.runner = nil }
+            return state.runner
+        }
+        runner?.resume()
         resumeAcceptor()
     }
 

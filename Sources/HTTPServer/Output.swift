@@ -10,11 +10,11 @@ internal import Transport
 final class Output {
     private let channel: Channel
     private let pool: BlockingPool
-    private let timeout: Duration
+    private let timeout: Nanoseconds
     /// All bytes that were sent on the connection.
     private(set) var sent: Int64 = 0
 
-    init(channel: Channel, pool: BlockingPool, timeout: Duration) {
+    init(channel: Channel, pool: BlockingPool, timeout: Nanoseconds) {
         self.channel = channel
         self.pool = pool
         self.timeout = timeout
@@ -55,7 +55,7 @@ final class Output {
             channel.willWriteElsewhere()
             let from = offset
             // The pages may have to come from the disk, so not on the loop.
-            let (position, failure) = await pool.run { () -> (Int64, Int32) in
+            let (position, failure) = await channel.lend(to: pool) { _ -> (Int64, Int32) in
                 var position = from
                 while position < end {
                     let count = csys_sendfile(

@@ -17,7 +17,18 @@ package final class Channel: @unchecked Sendable {
         case closed
     }
 
-    private typealias Waiter = UnsafeContinuation<Result<Void, WaitFailure>, Never>
+    /// Who is told when reading or writing is worth trying.
+    private enum Waiter {
+        case task(UnsafeContinuation<Result<Void, WaitFailure>, Never>)
+        case callback((Result<Void, WaitFailure>) -> Void)
+
+        func resume(returning result: Result<Void, WaitFailure>) {
+            switch self {
+            case .task(let continuation): continuation.resume(returning: result)
+            case .callback(let callback): callback(result)
+            }
+        }
+    }
 
     package let descriptor: Int32
     package let loop: EventLoop
@@ -37,6 +48,8 @@ package final class Channel: @unchecked Sendable {
     private var isHungUp = false
     private var cutFailure: SourceFailure?
     private var isClosed = false
+    /// A thread of a pool uses the socket: `close` leaves its last step to `lend`.
+    private var isLent = false
 
     /// Takes over `descriptor`, a connected non-blocking socket.
     ///
@@ -63,10 +76,34 @@ package final class Channel: @unchecked Sendable {
         isClosed = true
         if let slot { loop.unwatch(self, slot: slot) }
         slot = nil
-        tls?.shutDown()
-        Glibc.close(descriptor)
+        if isLent {
+            // Ends what the thread does; the number of the descriptor must not be given to another connection meanwhile.
+            shutdown(descriptor, Int32(SHUT_RDWR))
+        } else {
+            release()
+        }
         resumeReader(.failure(.closed))
         resumeWriter(.failure(.closed))
+    }
+
+    private func release() {
+        tls?.shutDown()
+        Glibc.close(descriptor)
+    }
+
+    /// Has a thread of `pool` use the socket, and its TLS session if it has one, while nothing else does.
+    ///
+    /// On the loop.
+    package func lend<Success: Sendable>(
+        to pool: BlockingPool,
+        _ work: @escaping @Sendable (Channel) -> Success
+    ) async -> Success {
+        assert(loop.isCurrent, "a channel is used on its loop")
+        isLent = true
+        let result = await pool.run { work(self) }
+        isLent = false
+        if isClosed { release() }
+        return result
     }
 
     /// Tells the peer that nothing more will be sent; reading goes on.
@@ -88,6 +125,15 @@ package final class Channel: @unchecked Sendable {
         case .ended, .failed: mayRead = true
         }
         return result
+    }
+
+    /// Reads some bytes and throws them away.
+    ///
+    /// The buffer is on the stack; inlined into an asynchronous caller it would be in the memory of the task, for as long as
+    /// the connection lives.
+    @inline(never)
+    package func discard() -> IOResult {
+        withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 16) { read(into: $0) }
     }
 
     /// Writes what there is room for; `more` says that further bytes follow at once.
@@ -147,9 +193,23 @@ package final class Channel: @unchecked Sendable {
             // Again: between the look above and this one the task may have been queued behind an event.
             if let ready = readReadiness() { return continuation.resume(returning: ready) }
             readDeadline = deadline
-            readWaiter = continuation
+            readWaiter = .task(continuation)
         }
         try result.get()
+    }
+
+    /// The same as `waitReadable` without a task that waits, for connections that may be idle for long.
+    ///
+    /// - Parameters:
+    ///   - deadline: As for `waitReadable`.
+    ///   - callback: Called once, on the loop, with what `waitReadable` would have returned or thrown.
+    /// - Returns: Whether the call will come; `false` if there is nothing to wait for.
+    package func park(until deadline: Nanoseconds, _ callback: @escaping (Result<Void, WaitFailure>) -> Void) -> Bool {
+        assert(loop.isCurrent, "a channel is used on its loop")
+        guard readReadiness() == nil else { return false }
+        readDeadline = deadline
+        readWaiter = .callback(callback)
+        return true
     }
 
     /// Suspends until a write is worth trying.
@@ -162,7 +222,7 @@ package final class Channel: @unchecked Sendable {
         let result: Result<Void, WaitFailure> = await withUnsafeContinuation { continuation in
             if let ready = writeReadiness() { return continuation.resume(returning: ready) }
             writeDeadline = deadline
-            writeWaiter = continuation
+            writeWaiter = .task(continuation)
         }
         try result.get()
     }
@@ -191,8 +251,10 @@ package final class Channel: @unchecked Sendable {
     /// What `cutReading` said.
     package var cut: SourceFailure? { cutFailure }
 
-    /// Bytes that have come and were not read.
-    package var readableCount: Int { Int(max(0, csys_bytes_readable(descriptor))) }
+    /// Bytes that have come and were not read; under TLS not more than about so many.
+    package var readableCount: Int {
+        isClosed && !isLent ? 0 : Int(max(0, csys_bytes_readable(descriptor))) + (tls?.bufferedCount ?? 0)
+    }
 
     /// Asks the kernel to wake nobody before so many bytes have come, or the end (SO_RCVLOWAT, socket(7)).
     package func setReceiveMark(_ bytes: Int32) {

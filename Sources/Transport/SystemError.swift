@@ -51,13 +51,26 @@ package enum MonotonicClock {
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
-    /// The moment after `duration` from now; a non-positive duration never ends.
-    package static func deadline(after duration: Duration) -> Nanoseconds {
+    /// `duration` in nanoseconds; of one that is not positive, and so never ends, `.max`.
+    package static func span(_ duration: Duration) -> Nanoseconds {
         guard duration > .zero else { return .max }
         let (seconds, attoseconds) = duration.components
         let (span, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
-        if overflow { return .max }
-        let (sum, overflow2) = now.addingReportingOverflow(span + UInt64(attoseconds / 1_000_000_000))
-        return overflow2 ? .max : sum
+        return overflow ? .max : adding(UInt64(attoseconds / 1_000_000_000), to: span)
+    }
+
+    /// The moment after `duration` from now; a non-positive duration never ends.
+    package static func deadline(after duration: Duration) -> Nanoseconds {
+        deadline(after: span(duration), since: now)
+    }
+
+    /// The moment after `span` from `start`.
+    package static func deadline(after span: Nanoseconds, since start: Nanoseconds = now) -> Nanoseconds {
+        adding(span, to: start)
+    }
+
+    private static func adding(_ span: Nanoseconds, to start: Nanoseconds) -> Nanoseconds {
+        let (sum, overflow) = start.addingReportingOverflow(span)
+        return overflow ? .max : sum
     }
 }

@@ -40,6 +40,9 @@ package final class TLSContext: @unchecked Sendable {
             context,
             cossl_op_no_renegotiation | cossl_op_no_compression | cossl_op_cipher_server_preference
         )
+        // One call of the system for several records: without it there are two for each.
+        cossl_read_ahead(context)
+        SSL_CTX_set_default_read_buffer_len(context, TLSSession.readBufferSize)
         _ = cossl_set_mode(context, cossl_mode_partial_write | cossl_mode_moving_buffer | cossl_mode_release_buffers)
         guard SSL_CTX_use_certificate_chain_file(context, certificatePath) == 1 else {
             throw TLSFailure("the certificate file \(certificatePath) can not be used")
@@ -87,7 +90,7 @@ private func selectProtocol(
 
 /// TLS on one connected socket.
 ///
-/// Invariant for `@unchecked`: used only on the loop of the channel that owns it.
+/// Invariant for `@unchecked`: used only on the loop of the channel that owns it, or by whom that lent it to.
 package final class TLSSession: @unchecked Sendable {
     private let session: OpaquePointer
     private var isBroken = false
@@ -107,7 +110,15 @@ package final class TLSSession: @unchecked Sendable {
     }
 
     /// Whether the next read returns at once, whatever the socket says.
-    var hasPending: Bool { pending != nil || SSL_pending(session) > 0 }
+    var hasPending: Bool { pending != nil || SSL_has_pending(session) == 1 }
+
+    /// The most bytes that were received and not read: records that were decrypted, or not yet, or have not come in full.
+    package var bufferedCount: Int {
+        SSL_has_pending(session) == 1 ? Int(SSL_pending(session)) + Self.readBufferSize : 0
+    }
+
+    /// Bytes that are received at once; taken from the heap while there are any.
+    fileprivate static let readBufferSize = 65_536
 
     /// Goes on with the handshake; `.moved` when it is done.
     package func handshake() -> IOResult {
@@ -117,7 +128,7 @@ package final class TLSSession: @unchecked Sendable {
     }
 
     /// Reads records until the buffer is full or nothing more is there: one record is at most 16 KiB.
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
         if let pending {
             self.pending = nil
             return pending

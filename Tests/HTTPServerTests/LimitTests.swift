@@ -98,6 +98,39 @@ struct LimitTests {
         await server.shutDown()
     }
 
+    @Test("a connection that was idle for so long that it has no task any more is served as before")
+    func parked() async throws {
+        let server = try TestServer { await echo($0) }
+        let client = try RawClient(port: server.port)
+        for round in 0..<3 {
+            if round > 0 { try await Task.sleep(for: .milliseconds(500)) }
+            // Cut in the middle, so that the new task has to wait too.
+            try await client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Le")
+            try await client.send("ngth: 5\r\n\r\nhello")
+            #expect(try await client.readAnswer().text == "hello")
+        }
+        let silent = try RawClient(port: server.port)
+        try await Task.sleep(for: .milliseconds(500))
+        await server.shutDown()
+        #expect(try await client.isAtEnd())
+        #expect(try await silent.isAtEnd())
+        #expect(server.connectionCount == 0)
+    }
+
+    @Test("a connection whose client leaves while it has no task is given up")
+    func parkedAndLeft() async throws {
+        let server = try TestServer { await echo($0) }
+        do {
+            let client = try RawClient(port: server.port)
+            try await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(try await client.readAnswer().status == 200)
+            try await Task.sleep(for: .milliseconds(500))
+            #expect(server.connectionCount == 1)
+        }
+        while server.connectionCount > 0 { try await Task.sleep(for: .milliseconds(2)) }
+        await server.shutDown()
+    }
+
     @Test("a content that stalls ends with timedOut")
     func stalledBody() async throws {
         let server = try TestServer(configure: { $0.bodyTimeout = .milliseconds(200) }, handler: { await echo($0) })

@@ -21,6 +21,7 @@ static inline long cossl_set_mode(SSL_CTX *context, long mode) { return SSL_CTX_
 static inline uint64_t cossl_set_options(SSL_CTX *context, uint64_t options) {
     return SSL_CTX_set_options(context, options);
 }
+static inline void cossl_read_ahead(SSL_CTX *context) { SSL_CTX_set_read_ahead(context, 1); }
 static inline long cossl_set_session_cache_mode(SSL_CTX *context, long mode) {
     return SSL_CTX_set_session_cache_mode(context, mode);
 }

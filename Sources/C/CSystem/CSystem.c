@@ -107,3 +107,5 @@ int csys_open(const char *path, int flags, uint32_t mode) { return open(path, fl
 int csys_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
 
 int csys_limit_heaps(int count) { return mallopt(M_ARENA_MAX, count); }
+
+void csys_trim_heaps(void) { malloc_trim(1 << 20); }

@@ -50,4 +50,7 @@ int csys_lock(int fd);
 /// Bounds how many heaps malloc keeps for its threads.
 int csys_limit_heaps(int count);
 
+/// Gives unused pages of malloc's heaps back to the system; takes milliseconds.
+void csys_trim_heaps(void);
+
 #endif
