@@ -1,53 +1,84 @@
-"""Start-up time of Sluice, and what idle keep-alive connections cost a server in memory."""
+"""Start-up time, and what idle keep-alive connections cost a server in memory."""
 
 import http.client
-import re
 import resource
 import socket
 import statistics
 import time
-from pathlib import Path
+
+from common import say
+from servers import start_hummingbird, start_nginx, start_sluice
 
 
-def start_up(start, count):
-    """Milliseconds from the start of the process to its first 200 on /healthz, with an empty state each time."""
-    times = []
+def _starts(hummingbird):
+    starts = [(start_nginx, "/constant"), (lambda here: start_sluice(here, "none"), "/healthz")]
+    if hummingbird:
+        starts.append((lambda here: start_hummingbird(here, hummingbird), "/constant"))
+    return starts
+
+
+def measure_start_up(folder, count, hummingbird):
+    """Milliseconds from the start of the process to its first 200, with an empty state each time."""
+    times = {}
     for number in range(count):
-        began = time.monotonic()
-        peer = start(number)
+        for index, (start, path) in enumerate(_starts(hummingbird)):
+            began = time.monotonic()
+            peer = start(folder / f"{index}-{number}")
+            try:
+                connection = http.client.HTTPConnection("127.0.0.1", peer.port)
+                connection.request("GET", path)
+                if connection.getresponse().status != 200:
+                    raise SystemExit(f"{peer.name}: {path} is not 200")
+                times.setdefault(peer.name, []).append((time.monotonic() - began) * 1000)
+                connection.close()
+            finally:
+                peer.stop()
+        say(f"start-up: {number + 1} of {count}")
+    return {name: {"milliseconds": one, "median": statistics.median(one)} for name, one in times.items()}
+
+
+def measure_idle(folder, count, hummingbird):
+    results = {}
+    for index, (start, path) in enumerate(_starts(hummingbird)):
+        peer = start(folder / str(index))
         try:
-            connection = http.client.HTTPConnection("127.0.0.1", peer.port)
-            connection.request("GET", "/healthz")
-            if connection.getresponse().status != 200:
-                raise SystemExit("/healthz is not 200")
-            times.append((time.monotonic() - began) * 1000)
-            connection.close()
+            results[peer.name] = _idle(peer, path, count)
         finally:
             peer.stop()
-    return {"milliseconds": times, "median": statistics.median(times)}
+        say(f"idle connections: {peer.name}")
+    return results
 
 
-def resident(peer):
-    texts = [Path(f"/proc/{pid}/status").read_text() for pid in peer.processes()]
-    return sum(int(re.search(r"VmRSS:\s+(\d+)", text)[1]) * 1024 for text in texts)
-
-
-def idle(peer, path, count):
-    """Resident bytes of the server before and after `count` connections that made one request each and stay open."""
+def allow_connections(count):
+    """Lets this process, and the servers that it starts, open so many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < count + 100:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count + 100, hard), hard))
+    wanted = count + 1000
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        raise SystemExit(f"{wanted} open files are needed, the hard limit is {hard} (ulimit -Hn)")
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _idle(peer, path, count):
+    """Resident bytes of the server before and after `count` connections that made one request each and stay open."""
     request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
-    before, clients = resident(peer), []
-    try:
-        for _ in range(count):
-            client = socket.create_connection(("127.0.0.1", peer.port), timeout=30)
-            clients.append(client)
-            client.sendall(request)
-            if not client.recv(4096).startswith(b"HTTP/1.1 200"):
-                raise SystemExit(f"{peer.name}: {path} is not 200")
-        after = resident(peer)
-    finally:
-        for client in clients:
-            client.close()
+
+    def resident_with(number):
+        clients = []
+        try:
+            for _ in range(number):
+                client = socket.create_connection(("127.0.0.1", peer.port), timeout=30)
+                clients.append(client)
+                client.sendall(request)
+                if not client.recv(4096).startswith(b"HTTP/1.1 200"):
+                    raise SystemExit(f"{peer.name}: {path} is not 200")
+            return peer.resident()
+        finally:
+            for client in clients:
+                client.close()
+
+    # So that all its processes and threads are there.
+    resident_with(20)
+    before = peer.resident()
+    after = resident_with(count)
     return {"connections": count, "before": before, "after": after, "bytesPerConnection": (after - before) / count}

@@ -1,0 +1,132 @@
+"""The tables, and the summary against the targets."""
+
+import math
+
+from common import MEBIBYTE
+
+ACKNOWLEDGED = "sluice, acknowledged"
+NONE = "sluice, none"
+SYNCED = " + fdatasync"
+LOGGED = ", logged"
+
+
+def print_all(results):
+    size = results["options"]["mebibytes"]
+    if "upload" in results:
+        print_uploads(results["upload"], f"Upload of {size} MiB over loopback; medians", "sink")
+    if "parallel" in results:
+        text = results["parallel"]["contents"]
+        print_uploads(results["parallel"]["peers"], f"{text} in parallel over loopback; medians", "sink")
+    if "tls" in results:
+        print_uploads(results["tls"], f"Upload of {size} MiB by TLS over loopback; medians", "nginx")
+        for name, one in results["tls"].items():
+            print(f"{name}: {one['cipher']}; kernel TLS: {one['kernelTLS']}")
+    if "small" in results:
+        print_requests(results["small"], "Uploads of 1 KiB over 64 connections; medians", "nginx, PUT", "uploads/s")
+    for count, one in results.get("mint", {}).items():
+        text = f"Minting (POST) over {count} connections; medians"
+        print_requests(one, text, "nginx, constant answer", "requests/s")
+    print_resident(results)
+    if results["leftOut"]:
+        print("\nleft out: " + "; ".join(results["leftOut"]))
+    loads = [f"{results['machine'][key][0]:.2f}" for key in ("loadBefore", "loadAfter")]
+    print(f"\nload average before and after: {', '.join(loads)}")
+    print_summary(results["summary"], results["options"]["quick"])
+
+
+def print_uploads(results, title, base):
+    """`base` is the peer to compare with; those that force to disk are compared with one that does, if there is one."""
+    is_parallel = any("firstOfLast" in one for one in results.values())
+    print(f"\n{title}")
+    heads = f"{'MB/s':>8}{'(worst-best)':>16}{'CPU s/GiB':>11}{'peak MiB':>10}{f'of {base}':>10}{'CPU of it':>11}"
+    print(f"{'':24}{heads}{'first/last' if is_parallel else '':>12}".rstrip())
+    for name, one in results.items():
+        synchronous = name == ACKNOWLEDGED or name.endswith(SYNCED)
+        other = results[base + SYNCED if synchronous and base + SYNCED in results else base]
+        span = f"({one['worst']:.0f}-{one['best']:.0f})"
+        print(
+            f"{name:24}{one['megabytesPerSecond']:8.0f}{span:>16}{one['cpuSecondsPerGibibyte']:11.2f}"
+            f"{one['peakMemory'] / MEBIBYTE:10.1f}{_ratio(one, other, 'megabytesPerSecond'):>10}"
+            f"{_ratio(one, other, 'cpuSecondsPerGibibyte'):>11}"
+            + (f"{one['firstOfLast']:12.2f}" if is_parallel else "")
+        )
+
+
+def print_requests(results, title, base, unit):
+    """`base` as in `print_uploads`, with and without an access log."""
+    print(f"\n{title}")
+    print(f"{'':34}{unit:>12}{'p50 ms':>9}{'p99 ms':>9}{'CPU us':>9}{'peak MiB':>10}{'of nginx':>10}")
+    for name, one in results.items():
+        other = results[base + LOGGED if name.endswith(LOGGED) and base + LOGGED in results else base]
+        print(
+            f"{name:34}{one['perSecond']:12.0f}{one['latency50Milliseconds']:9.2f}{one['latency99Milliseconds']:9.2f}"
+            f"{one['cpuMicroseconds']:9.1f}{one['peakMemory'] / MEBIBYTE:10.1f}"
+            f"{_ratio(one, other, 'perSecond'):>10}"
+        )
+
+
+def print_resident(results):
+    for name, one in results.get("idle", {}).items():
+        before, after = (one[key] / MEBIBYTE for key in ("before", "after"))
+        text = f"{before:.1f} -> {after:.1f} MiB, {one['bytesPerConnection']:.0f} bytes each"
+        print(f"\n{one['connections']} idle connections, {name}: {text}", end="")
+    if "idle" in results:
+        print()
+    for name, one in results.get("start", {}).items():
+        print(f"\nstart to first answer, {name}: {one['median']:.0f} ms (median)", end="")
+    if "start" in results:
+        print()
+
+
+def _ratio(one, other, key):
+    return f"{one[key] / other[key]:.2f}" if other[key] else "-"
+
+
+def summarise(results):
+    """One line for each target: what, how much is wanted, and what was reached (None if not measured in this run)."""
+    upload, parallel = results.get("upload"), results.get("parallel", {}).get("peers")
+    tls, mint, idle = results.get("tls"), results.get("mint", {}).get(64), results.get("idle")
+    speed, cpu = "megabytesPerSecond", "cpuSecondsPerGibibyte"
+    size = f"{results['options']['mebibytes']} MiB"
+    mints = ("sluice, signature", "nginx, constant answer", "perSecond")
+    rows = [
+        (f"{size} plain, none / sink: MB/s", ">=", 0.95, upload, NONE, "sink", speed),
+        (f"{size} plain, acknowledged / sink{SYNCED}: MB/s", ">=", 0.95, upload, ACKNOWLEDGED, "sink" + SYNCED, speed),
+        (f"{size} plain, none / sink: CPU", "<=", 1.1, upload, NONE, "sink", cpu),
+        (f"{size} plain, acknowledged / sink{SYNCED}: CPU", "<=", 1.1, upload, ACKNOWLEDGED, "sink" + SYNCED, cpu),
+        ("parallel uploads, none / nginx: MB/s", ">=", 1.0, parallel, NONE, "nginx", speed),
+        (f"{size} TLS, none / nginx TLS: MB/s", ">=", 1.0, tls, NONE, "nginx", speed),
+        ("mint at 64 / nginx constant: requests/s", ">=", 1.0, mint, *mints),
+    ]
+    lines = [
+        _line(what, sign, target, _quotient(found, one, other, key))
+        for what, sign, target, found, one, other, key in rows
+    ]
+    count = idle[NONE]["connections"] if idle else 10_000
+    lines.append(_line(f"{count} idle connections: MiB", "<=", 100, idle and idle[NONE]["after"] / MEBIBYTE))
+    return lines
+
+
+def _quotient(found, one, other, key):
+    """None if it was not measured; not a number if there was too little CPU for its clock."""
+    if not found:
+        return None
+    return found[one][key] / found[other][key] if found[other][key] else math.nan
+
+
+def _line(what, sign, target, reached):
+    line = {"what": what, "sign": sign, "target": target, "reached": reached, "result": "not measured"}
+    if reached is not None and math.isnan(reached):
+        line |= {"reached": None, "result": "too small to measure"}
+    elif reached is not None:
+        is_met = reached >= target if sign == ">=" else reached <= target
+        line["result"] = "ok" if is_met else "short"
+    return line
+
+
+def print_summary(lines, is_quick):
+    print(f"\nSummary{' (sizes of --quick: these figures mean nothing)' if is_quick else ''}")
+    print(f"{'':56}{'target':>9}{'reached':>9}  result")
+    for line in lines:
+        reached = "-" if line["reached"] is None else f"{line['reached']:.2f}"
+        print(f"{line['what']:56}{line['sign'] + ' ' + str(line['target']):>9}{reached:>9}  {line['result']}")

@@ -1,0 +1,131 @@
+"""Small requests by wrk: minting, and uploads of 1 KiB."""
+
+import contextlib
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+
+import transfer
+from common import HERE, KEY, in_turns
+from servers import TUSD, start_hummingbird, start_nginx, start_sluice, start_tusd
+
+CONNECTIONS = (1, 64, 512)
+# Where both are measured with an access log as well; otherwise no peer has one.
+LOGGED_CONNECTIONS = 64
+UPLOAD_CONNECTIONS = 64
+UPLOAD_BYTES = 1024
+
+
+def wrk(peer, script, path, seconds, connections):
+    """What the script counted; ends the program if a request failed or none succeeded."""
+    sizes = [f"-t{min(2, connections)}", f"-c{connections}", f"-d{seconds}s", "--timeout", "20s"]
+    command = ["wrk", *sizes, "-s", str(HERE / "clients" / script), peer.url + path]
+    # The scripts share result.lua.
+    variables = os.environ | {"SLUICE_BENCHMARK_KEY": KEY, "LUA_PATH": str(HERE / "clients" / "?.lua")}
+    done = subprocess.run(command, capture_output=True, text=True, env=variables)
+    counts = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", done.stdout.rpartition("RESULT")[2])}
+    if not counts or counts["failures"] or not counts["uploads"]:
+        sys.exit(f"{peer.name}: {' '.join(command)}: {done.stdout} {done.stderr}\n{peer.log_tail()}")
+    return counts
+
+
+def measure_minting(folder, options, connections, hummingbird):
+    with contextlib.ExitStack() as stack:
+        peers = []
+        starts = [
+            ("nginx, constant answer", "/constant", start_nginx),
+            ("sluice, signature", "/v1/tencent/signatures", lambda here: start_sluice(here, "acknowledged")),
+        ]
+        if connections == LOGGED_CONNECTIONS:
+            starts += [
+                ("nginx, constant answer, logged", "/constant", lambda here: start_nginx(here, logging=True)),
+                (
+                    "sluice, signature, logged",
+                    "/v1/tencent/signatures",
+                    lambda here: start_sluice(here, "acknowledged", logging=True),
+                ),
+            ]
+        if hummingbird:
+            name = "hummingbird, constant answer"
+            starts.append((name, "/constant", lambda here: start_hummingbird(here, hummingbird)))
+        for name, path, start in starts:
+            peer = start(folder / str(len(peers)))
+            stack.callback(peer.stop)
+            peers.append((name, path, peer))
+        results = {name: _empty() for name, _, _ in peers}
+        for number, (name, path, peer) in in_turns(peers, options.rounds, f"mint, {connections} connections"):
+            before = peer.cpu_seconds()
+            counts = wrk(peer, "mint.lua", path, options.seconds if number else 1, connections)
+            if number > 0:
+                _add(results[name], counts, peer.cpu_seconds() - before)
+        for name, _, peer in peers:
+            results[name]["peakMemory"] = peer.peak_memory()
+    return _sum_up(results)
+
+
+def measure_small_uploads(folder, options, hummingbird):
+    """Uploads of 1 KiB over 64 connections. Every peer starts anew each time: so its many files go quickly."""
+    starts = [("nginx, PUT", "put.lua", "/up/", start_nginx)]
+    for durability in ("none", "acknowledged"):
+        for text, script in (("1 request", "create.lua"), ("POST+PATCH", "create_patch.lua")):
+            start = _starter(start_sluice, durability)
+            starts.append((f"sluice, {durability}, {text}", script, "/files", start))
+    if TUSD:
+        for text, script in (("1 request", "create.lua"), ("POST+PATCH", "create_patch.lua")):
+            starts.append((f"tusd, {text}", script, "/files/", start_tusd))
+    if hummingbird:
+        starts.append(("hummingbird, PUT", "put.lua", "/up/", _starter(start_hummingbird, hummingbird)))
+
+    results = {name: _empty() | {"peaks": []} for name, _, _, _ in starts}
+    here = folder / "small"
+    for number, (name, script, path, start) in in_turns(starts, options.rounds, "small uploads"):
+        os.sync()
+        peer = start(here)
+        try:
+            before = peer.cpu_seconds()
+            counts = wrk(peer, script, path, options.seconds if number else 1, UPLOAD_CONNECTIONS)
+            cpu = peer.cpu_seconds() - before
+            peak = peer.peak_memory()
+        finally:
+            peer.stop()
+        # Of those that wrk cut off at its end, some are stored as well.
+        found = transfer.stored(peer, UPLOAD_BYTES)
+        if not counts["uploads"] <= found <= counts["uploads"] + UPLOAD_CONNECTIONS:
+            sys.exit(f"{name}: {found} uploads are stored, {counts['uploads']} were acknowledged")
+        shutil.rmtree(here)
+        if number > 0:
+            _add(results[name], counts, cpu)
+            results[name]["peaks"].append(peak)
+    for one in results.values():
+        one["peakMemory"] = max(one["peaks"])
+    return _sum_up(results)
+
+
+def _starter(start, argument):
+    return lambda here: start(here, argument)
+
+
+def _empty():
+    return {"rates": [], "medians": [], "latencies": [], "cpu": []}
+
+
+def _add(one, counts, cpu):
+    """Rates and CPU are of uploads (or minted signatures), latencies of single requests."""
+    one["rates"].append(counts["uploads"] / (counts["microseconds"] / 1e6))
+    one["medians"].append(counts["median"] / 1000)
+    one["latencies"].append(counts["percentile99"] / 1000)
+    one["cpu"].append(cpu / counts["uploads"] * 1e6)
+
+
+def _sum_up(results):
+    for one in results.values():
+        one |= {
+            "perSecond": statistics.median(one["rates"]),
+            "latency50Milliseconds": statistics.median(one["medians"]),
+            "latency99Milliseconds": statistics.median(one["latencies"]),
+            "cpuMicroseconds": statistics.median(one["cpu"]),
+        }
+    return results
