@@ -8,6 +8,8 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    // Small functions are called across targets for every request; see docs/decisions/0007-cross-module-optimization.md.
+    .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
 ]
 
 func storey(_ name: String, _ dependencies: [Target.Dependency] = [], path: String? = nil) -> Target {
@@ -83,7 +85,8 @@ let package = Package(
         ),
 
         // For tests only; in no product.
-        storey("SluiceTesting", ["UploadCore", "Bytes", "Digests", "Transport"]),
+        .target(name: "CThreadSanitizer", path: "Sources/C/CThreadSanitizer"),
+        storey("SluiceTesting", ["UploadCore", "Bytes", "Digests", "Transport", "CThreadSanitizer"]),
         tests("BytesTests", ["Bytes"]),
         tests("HTTPWireTests", ["HTTPWire", "Bytes"]),
         tests("TransportTests", ["Transport"]),

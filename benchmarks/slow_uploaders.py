@@ -3,10 +3,12 @@
     python3 benchmarks/slow_uploaders.py --rounds 5
     python3 benchmarks/slow_uploaders.py --step 1536 --json slow.json
 
-A fast client sends uploads by sendfile(2), one after the other, to one server: `alone`, `beside` slow uploaders of the
-same server, and `elsewhere`, while the same slow uploaders go to a second server. The slow ones are one small process,
-which needs some of the same cores; `elsewhere` shows how much the fast one loses to that, and to the work itself,
-wherever it is done. All in turns; medians; nothing is asserted about time. SLUICE_BINARY chooses the binary.
+A fast client sends uploads by sendfile(2), one after the other, to one of two servers. Each has a crowd of slow
+uploaders that is told to send or to be silent: `alone` while both are silent, `beside` while those of the same server
+send, `elsewhere` while those of the other one do. A crowd is one small process, which needs some of the same cores;
+`elsewhere` shows how much the fast one loses to that, and to the work itself, wherever it is done. The three take turns
+upload by upload, so that whatever else the machine does hits all of them; medians, also of the ratios of neighbours;
+nothing is asserted about time. SLUICE_BINARY chooses the binary.
 """
 
 import argparse
@@ -32,8 +34,10 @@ MEBIBYTE = 1 << 20
 MODES = ("alone", "beside", "elsewhere")
 TUS = {"Tus-Resumable": "1.0.0"}
 AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
-# Longer than any slow upload gets within a turn.
-SLOW_LENGTH = 64 * MEBIBYTE
+# Longer than any slow upload gets.
+SLOW_LENGTH = 1024 * MEBIBYTE
+# Seconds for a crowd to get going, or to become silent.
+PAUSE = 0.2
 
 
 class Gateway:
@@ -47,6 +51,7 @@ class Gateway:
             "SLUICE_ADMIN_KEY": KEY,
             "SLUICE_DURABILITY": durability,
             "SLUICE_LOG_LEVEL": "warning",
+            "SLUICE_TIMEOUTS_BODY_PROGRESS": "1h",
         }
         with open(folder / "errors", "wb") as errors:
             self.process = subprocess.Popen([BINARY, "serve"], env=environment, stdout=subprocess.PIPE, stderr=errors)
@@ -114,41 +119,41 @@ def patch_head(path, length, extra=""):
 
 
 class Crowd:
-    """Slow uploaders in a process of their own, from `with` on; the uploads are deleted at its end."""
+    """Slow uploaders in a process of their own; the uploads are deleted at its end."""
 
     def __init__(self, port, options):
         self.port, self.options = port, options
-        self.paths = []
-
-    def __enter__(self):
-        client = Client(self.port)
-        self.paths = [client.create(SLOW_LENGTH) for _ in range(self.options.slow)]
+        client = Client(port)
+        self.paths = [client.create(SLOW_LENGTH) for _ in range(options.slow)]
         processes = multiprocessing.get_context("fork")
         self.end, child = processes.Pipe()
-        self.process = processes.Process(target=drip, args=(self.port, self.paths, self.options, child), daemon=True)
+        self.process = processes.Process(target=drip, args=(port, self.paths, options, child), daemon=True)
         self.process.start()
         child.close()
-        self.end.recv()
-        return self
+        self.ask("pause")
 
-    def __exit__(self, *_):
-        self.end.send("stop")
-        with contextlib.suppress(EOFError):
-            self.sent, self.cpu = self.end.recv()
-        self.process.join(10)
-        self.process.kill()
-        client = Client(self.port)
-        for path in self.paths:
-            client.delete(path)
+    def ask(self, command):
+        """Bytes that it has sent so far, and CPU seconds that it took for them while it sent."""
+        self.end.send(command)
+        return self.end.recv()
 
     def stored(self):
         """Bytes of all that the server has."""
         client = Client(self.port)
         return sum(client.offset(path) for path in self.paths)
 
+    def stop(self):
+        with contextlib.suppress(EOFError, OSError):
+            self.ask("stop")
+        self.process.join(10)
+        self.process.kill()
+        client = Client(self.port)
+        for path in self.paths:
+            client.delete(path)
+
 
 def drip(port, paths, options, end):
-    """Sends a step on each connection in its turn, in small batches, until it is told to stop."""
+    """Sends a step on each connection in its turn, in small batches, whenever it is told to `go`."""
     piece = os.urandom(options.step)
     extra = "Upload-Checksum: sha256 " + "A" * 43 + "=\r\n" if options.checksum else ""
     connections = []
@@ -156,18 +161,18 @@ def drip(port, paths, options, end):
         connection = socket.create_connection(("127.0.0.1", port))
         connection.sendall(patch_head(path, SLOW_LENGTH, extra) + piece)
         connections.append(connection)
-    end.send("ready")
     per_second = options.slow * options.rate / options.step
-    began, sent, cpu = time.monotonic(), 0, time.process_time()
-    while not end.poll(0.01):
-        due = int((time.monotonic() - began) * per_second)
-        while sent < due:
-            connections[sent % len(connections)].sendall(piece)
-            sent += 1
-    share = (time.process_time() - cpu) / (time.monotonic() - began)
-    for connection in connections:
-        connection.close()
-    end.send(((sent + len(connections)) * options.step, share))
+    command, sent = "pause", len(connections)
+    while command != "stop":
+        if command == "go":
+            began, before = time.monotonic(), sent
+            while not end.poll(0.01):
+                due = before + int((time.monotonic() - began) * per_second)
+                while sent < due:
+                    connections[sent % len(connections)].sendall(piece)
+                    sent += 1
+        command = end.recv()
+        end.send((sent * options.step, time.process_time()))
 
 
 # Fast
@@ -192,87 +197,95 @@ def fast_upload(port, source, size):
     return seconds
 
 
-def turn(mode, peers, source, options):
-    """Seconds of each fast upload, CPU of both servers, and what the crowd cost."""
-    crowd = None
+def measure(gateways, source, options):
+    """Of each mode, seconds and CPU seconds of each upload; memory; and how far the slow uploads came."""
+    size = options.mebibytes * MEBIBYTE
+    memory = [gateways[0].memory()]
     with contextlib.ExitStack() as stack:
-        before = peers[0].memory()
-        if mode != "alone":
-            crowd = stack.enter_context(Crowd(peers[MODES.index(mode) - 1].port, options))
-            # All of them have had their turn.
-            time.sleep(min(5, options.step / options.rate))
-        during = peers[0].memory()
-        cpu = [peer.cpu_seconds() for peer in peers]
-        seconds = [fast_upload(peers[0].port, source, options.mebibytes * MEBIBYTE) for _ in range(options.uploads)]
-        cpu = [peer.cpu_seconds() - one for peer, one in zip(peers, cpu, strict=True)]
-        after = peers[0].memory()
-        stored = crowd.stored() if crowd and not options.checksum else None
-    result = {"seconds": seconds, "cpu": cpu, "memory": [before, during, after]}
-    if crowd:
-        # Of what was sent in all; the look was a little before the end.
-        result |= {"slowStored": stored, "slowSent": crowd.sent, "clientCores": crowd.cpu}
-    return result
+        crowds = []
+        for gateway in gateways:
+            crowds.append(Crowd(gateway.port, options))
+            stack.callback(crowds[-1].stop)
+        time.sleep(1)
+        memory.append(gateways[0].memory())
+        sending = {"alone": None, "beside": crowds[0], "elsewhere": crowds[1]}
+        results = {mode: {"seconds": [], "cpu": []} for mode in MODES}
+        for number in range(-options.uploads, options.rounds * options.uploads):
+            # The order moves on, so that none always follows the same.
+            for mode in MODES[number % 3 :] + MODES[: number % 3]:
+                if sending[mode]:
+                    sending[mode].ask("go")
+                time.sleep(PAUSE)
+                cpu = gateways[0].cpu_seconds()
+                seconds = fast_upload(gateways[0].port, source, size)
+                cpu = gateways[0].cpu_seconds() - cpu
+                if sending[mode]:
+                    sending[mode].ask("pause")
+                if number >= 0:  # What comes before warms up.
+                    results[mode]["seconds"].append(seconds)
+                    results[mode]["cpu"].append(cpu)
+            memory.append(gateways[0].memory())
+            if (number + 1) % options.uploads == 0:
+                print(f"round {(number + 1) // options.uploads} of {options.rounds}", file=sys.stderr)
+        time.sleep(1)
+        sent, cpu = crowds[0].ask("pause")
+        stored = None if options.checksum else crowds[0].stored()
+    return {"modes": results, "memory": memory, "slowSent": sent, "slowStored": stored, "slowClientCPU": cpu}
 
 
 # Results
 
 
-def summarize(turns, options):
+def summarize(measured, options):
     size = options.mebibytes * MEBIBYTE
-    result = {}
+    modes, memory = measured["modes"], measured["memory"]
+    summary = {}
     for mode in MODES:
-        seconds = [one for result in turns[mode] for one in result["seconds"]]
-        result[mode] = {
+        seconds = modes[mode]["seconds"]
+        ratios = [one / alone for one, alone in zip(seconds, modes["alone"]["seconds"], strict=True)]
+        summary[mode] = {
             "megabytesPerSecond": size / 1e6 / statistics.median(seconds),
             "best": size / 1e6 / min(seconds),
             "worst": size / 1e6 / max(seconds),
-            "cpuPerUpload": statistics.median(one["cpu"][0] / options.uploads for one in turns[mode]),
+            "timeOfAlone": statistics.median(ratios),
+            "bestTimeOfAlone": min(seconds) / min(modes["alone"]["seconds"]),
+            "cpuPerUpload": statistics.median(modes[mode]["cpu"]),
         }
-    medians = {mode: [statistics.median(one["seconds"]) for one in turns[mode]] for mode in MODES}
-    result["timeOfAlone"] = {
-        mode: statistics.median(one / alone for one, alone in zip(medians[mode], medians["alone"], strict=True))
-        for mode in MODES[1:]
-    }
-    result["timeOfElsewhere"] = statistics.median(
-        one / other for one, other in zip(medians["beside"], medians["elsewhere"], strict=True)
-    )
-    grown = [[one["memory"][index] for index in (0, 1)] for one in turns["beside"]]
+    pairs = zip(modes["beside"]["seconds"], modes["elsewhere"]["seconds"], strict=True)
+    summary["besideOfElsewhere"] = statistics.median(one / other for one, other in pairs)
     for name in ("resident", "private"):
-        # The first time shows what a crowd takes; later ones find what the allocator kept.
-        result[f"{name}PerSlowUploader"] = (grown[0][1][name] - grown[0][0][name]) / options.slow
-        result[f"{name}Most"] = max(part[name] for one in turns["beside"] for part in one["memory"])
-    return result
+        summary[f"{name}PerSlowUploader"] = (memory[1][name] - memory[0][name]) / options.slow
+        summary[f"{name}Most"] = max(one[name] for one in memory)
+    return summary
 
 
-def print_results(result, turns, options):
+def print_results(summary, measured, options):
     rate = options.slow * options.rate / MEBIBYTE
     print(
         f"\n{options.mebibytes} MiB uploads, durability {options.durability}; {options.slow} slow uploaders of"
         f" {options.rate} B/s in steps of {options.step} B ({rate:.1f} MiB/s in all); medians"
     )
-    print(f"{'fast upload':14}{'MB/s':>8}{'(worst-best)':>16}{'time of alone':>15}{'server CPU s':>14}")
+    titles = ("MB/s", "(worst-best)", "time of alone", "(of best)", "server CPU s")
+    print(f"{'fast upload':14}{titles[0]:>8}{titles[1]:>16}{titles[2]:>15}{titles[3]:>11}{titles[4]:>14}")
     for mode in MODES:
-        one = result[mode]
+        one = summary[mode]
         span = f"({one['worst']:.0f}-{one['best']:.0f})"
-        ratio = f"{result['timeOfAlone'].get(mode, 1):.3f}"
-        print(f"{mode:14}{one['megabytesPerSecond']:8.0f}{span:>16}{ratio:>15}{one['cpuPerUpload']:14.3f}")
-    print(f"time beside, of elsewhere: {result['timeOfElsewhere']:.3f}")
-    first = turns["beside"][0]
-    print(
-        f"memory per slow uploader: {result['residentPerSlowUploader'] / 1024:.1f} KiB resident,"
-        f" {result['privatePerSlowUploader'] / 1024:.1f} KiB private; most {result['residentMost'] / MEBIBYTE:.1f} MiB"
-    )
-    if first["slowStored"] is not None:
-        shares = [one["slowStored"] / one["slowSent"] for one in turns["beside"] + turns["elsewhere"]]
-        print(f"slow bytes stored when last looked at, of those sent until the end: {min(shares):.2f} or more")
-    print(f"cores that the slow clients took: {max(one['clientCores'] for one in turns['beside']):.3f} at most")
+        ratios = f"{one['timeOfAlone']:15.3f}{one['bestTimeOfAlone']:11.3f}"
+        print(f"{mode:14}{one['megabytesPerSecond']:8.0f}{span:>16}{ratios}{one['cpuPerUpload']:14.3f}")
+    print(f"time beside, of elsewhere: {summary['besideOfElsewhere']:.3f}")
+    resident, private = (summary[f"{name}PerSlowUploader"] / 1024 for name in ("resident", "private"))
+    most = summary["residentMost"] / MEBIBYTE
+    print(f"memory per slow uploader: {resident:.1f} KiB resident, {private:.1f} KiB private; most {most:.1f} MiB")
+    if measured["slowStored"] is not None:
+        share = measured["slowStored"] / measured["slowSent"]
+        print(f"bytes of the slow ones that were stored: {share:.3f} of {measured['slowSent'] / MEBIBYTE:.1f} MiB sent")
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds after one that warms up (default 5)")
-    parser.add_argument("--uploads", type=int, default=4, help="fast uploads in each turn (default 4)")
-    parser.add_argument("--mebibytes", type=int, default=1024, help="size of a fast upload (default 1024)")
+    parser.add_argument("--uploads", type=int, default=6, help="fast uploads of each mode in a round (default 6)")
+    parser.add_argument("--mebibytes", type=int, default=512, help="size of a fast upload (default 512)")
     parser.add_argument("--slow", type=int, default=1000, help="number of slow uploaders (default 1000)")
     parser.add_argument("--rate", type=int, default=3072, help="bytes a second of each (default 3072)")
     parser.add_argument("--step", type=int, default=6144, help="bytes of each sent at once (default 6144)")
@@ -286,41 +299,29 @@ def parse():
 def main():
     options = parse()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, options.slow + 1000)), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 2 * options.slow + 1000)), hard))
     parent = options.directory or Path(__file__).resolve().parent.parent / ".build"
     parent.mkdir(parents=True, exist_ok=True)
     shared = Path("/dev/shm")
-    turns = {mode: [] for mode in MODES}
     load = os.getloadavg()[0]
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-", dir=parent)))
         sources = tempfile.TemporaryDirectory(prefix="benchmark-", dir=shared if shared.is_dir() else parent)
         source = Path(stack.enter_context(sources)) / "source"
         source.write_bytes(os.urandom(MEBIBYTE) * options.mebibytes)
-        peers = []
+        gateways = []
         for name in ("first", "second"):
-            peers.append(Gateway(folder / name, options.durability))
-            stack.callback(peers[-1].stop)
-        for number in range(options.rounds + 1):
-            # The order moves on, so that none always follows the same.
-            for mode in MODES[number % 3 :] + MODES[: number % 3]:
-                os.sync()
-                result = turn(mode, peers, source, options)
-                # The memory of the first crowd counts, its time does not.
-                if number > 0:
-                    turns[mode].append(result)
-                elif mode == "beside":
-                    first = result["memory"]
-            print(f"round {number} of {options.rounds}{' (warm-up)' if number == 0 else ''}", file=sys.stderr)
-    turns["beside"][0]["memory"] = first
-    result = summarize(turns, options)
-    print_results(result, turns, options)
+            gateways.append(Gateway(folder / name, options.durability))
+            stack.callback(gateways[-1].stop)
+        measured = measure(gateways, source, options)
+    summary = summarize(measured, options)
+    print_results(summary, measured, options)
     print(f"load average before and after: {load:.2f}, {os.getloadavg()[0]:.2f}")
-    document = {"options": {key: str(value) for key, value in vars(options).items()}, "result": result, "turns": turns}
     if options.json:
-        options.json.write_text(json.dumps(document, indent=1) + "\n")
+        document = {"options": {key: str(value) for key, value in vars(options).items()}, "summary": summary}
+        options.json.write_text(json.dumps(document | measured, indent=1) + "\n")
     else:
-        print(json.dumps(document["result"]))
+        print(json.dumps(summary))
 
 
 if __name__ == "__main__":

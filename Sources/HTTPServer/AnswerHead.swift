@@ -12,9 +12,17 @@ enum AnswerHead {
         case untilClose
     }
 
-    static func bytes(_ head: ResponseHead, date: String, framing: Framing, keepsAlive: Bool, isOld: Bool) -> [UInt8] {
+    /// The bytes of the head, and of `content` behind it.
+    static func bytes(
+        _ head: ResponseHead,
+        date: String,
+        framing: Framing,
+        keepsAlive: Bool,
+        isOld: Bool,
+        content: [UInt8] = []
+    ) -> [UInt8] {
         var output: [UInt8] = []
-        output.reserveCapacity(head.fields.bytes.count + 256)
+        output.reserveCapacity(head.fields.bytes.count + 256 + content.count)
         ResponseHeadWriter.write(head, into: &output)
         output.removeLast(2)
         output.append(contentsOf: "Date: ".utf8)
@@ -32,6 +40,7 @@ enum AnswerHead {
             output.append(contentsOf: "\r\nConnection: keep-alive".utf8)
         }
         output.append(contentsOf: "\r\n\r\n".utf8)
+        output.append(contentsOf: content)
         return output
     }
 }

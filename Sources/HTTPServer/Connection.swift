@@ -176,7 +176,7 @@ actor Connection {
         }
         phase = .busy
         defer { phase = .idle }
-        let started = ContinuousClock.now
+        let started = MonotonicClock.now
         let id = server.nextRequestID()
         let body = ConnectionBody(
             framing: parsed.framing,
@@ -210,10 +210,15 @@ actor Connection {
         let fate = self.fate(of: parsed, response, body)
         let before = output.sent
         var isBroken = false
-        do {
-            try await send(response, answering: parsed, keepsAlive: fate == .keep, output)
-        } catch {
-            isBroken = true
+        let answer = answer(response, to: parsed, keepsAlive: fate == .keep)
+        // Nearly every answer goes out in one step, which a chance to wait would only make dearer.
+        let count = answer.rest == nil ? output.writeAtOnce(answer.start) : 0
+        if count < answer.start.count {
+            do {
+                try await send(answer, from: count, output)
+            } catch {
+                isBroken = true
+            }
         }
         server.observer.requestFinished(
             RequestSummary(
@@ -223,7 +228,7 @@ actor Connection {
                 trace: response.trace,
                 bytesReceived: body.received,
                 bytesSent: output.sent - before,
-                duration: ContinuousClock.now - started,
+                duration: .nanoseconds(MonotonicClock.now - started),
                 peerAddress: accepted.peer.host,
                 isBroken: isBroken,
                 refusal: nil
@@ -231,7 +236,9 @@ actor Connection {
         )
         if isBroken { return .end }
         switch fate {
-        case .keep: return await body.drain(limit: server.configuration.drainBytes) ? .another : .end
+        case .keep:
+            if body.isEnded { return .another }
+            return await body.drain(limit: server.configuration.drainBytes) ? .another : .end
         case .close: return .end
         case .linger:
             await linger(channel)
@@ -328,8 +335,9 @@ actor Connection {
                 date: server.currentDate,
                 framing: .length(Int64(response.contentBytes.count)),
                 keepsAlive: false,
-                isOld: false
-            ) + response.contentBytes,
+                isOld: false,
+                content: response.contentBytes
+            ),
             output
         )
         server.observer.requestFinished(
@@ -355,51 +363,58 @@ actor Connection {
 
     // MARK: Answering
 
-    private func send(
-        _ response: Response,
-        answering parsed: ParsedHead,
-        keepsAlive: Bool,
-        _ output: Output
-    ) async throws {
-        let isHead = parsed.head.method == .head
-        let isBare = isHead || response.status.forbidsContent
+    /// An answer as it goes out.
+    private struct Answer {
+        /// The head, and the content if that is short.
+        var start: [UInt8]
+        /// The content, if it is not in `start`.
+        var rest: Response.Content?
+        var isChunked: Bool
+    }
+
+    private func answer(_ response: Response, to parsed: ParsedHead, keepsAlive: Bool) -> Answer {
+        let isBare = parsed.head.method == .head || response.status.forbidsContent
         var framing: AnswerHead.Framing
+        var short: [UInt8] = []
+        var rest: Response.Content? = response.content
         switch response.content {
-        case .empty: framing = isBare ? .none : .length(0)
-        case .bytes(let bytes): framing = .length(Int64(bytes.count))
+        case .empty:
+            framing = isBare ? .none : .length(0)
+            rest = nil
+        case .bytes(let bytes):
+            framing = .length(Int64(bytes.count))
+            if bytes.count <= Self.shortContent { (short, rest) = (bytes, nil) }
         case .file(let region): framing = .length(region.length)
         case .stream(let length?, _): framing = .length(length)
         case .stream(nil, _): framing = parsed.head.version == .http1_1 ? .chunked : .untilClose
         }
         if response.status.forbidsContent { framing = .none }
-        var keepsAlive = keepsAlive
-        if framing == .untilClose { keepsAlive = false }
-        let head = AnswerHead.bytes(
+        let start = AnswerHead.bytes(
             ResponseHead(response.status, response.fields),
             date: server.currentDate,
             framing: framing,
-            keepsAlive: keepsAlive,
-            isOld: parsed.head.version == .http1_0
+            keepsAlive: keepsAlive && framing != .untilClose,
+            isOld: parsed.head.version == .http1_0,
+            content: isBare ? [] : short
         )
-        if isBare { return try await output.write(head) }
-        switch response.content {
-        case .empty: try await output.write(head)
-        case .bytes(let bytes):
-            if bytes.count <= 65_536 {
-                try await output.write(head + bytes)
-            } else {
-                try await output.write(head, more: true)
-                try await output.write(bytes)
-            }
-        case .file(let region):
-            try await output.write(head, more: region.length > 0)
-            try await output.send(region)
+        return Answer(start: start, rest: isBare ? nil : rest, isChunked: framing == .chunked)
+    }
+
+    /// Content up to so many bytes goes out together with its head.
+    private static let shortContent = 65_536
+
+    /// Sends the rest of an answer, of whose `start` some bytes are sent.
+    private func send(_ answer: Answer, from count: Int, _ output: Output) async throws {
+        try await output.write(answer.start, from: count, more: answer.rest != nil)
+        switch answer.rest {
+        case nil, .empty: return
+        case .bytes(let bytes): try await output.write(bytes)
+        case .file(let region): try await output.send(region)
         case .stream(let length, let produce):
-            try await output.write(head, more: true)
-            let sink = ContentSink(output: output, length: length, isChunked: framing == .chunked)
+            let sink = ContentSink(output: output, length: length, isChunked: answer.isChunked)
             let trailers = try await produce(sink)
             if let left = sink.remaining, left > 0 { throw SinkFailure.lengthMismatch }
-            if framing == .chunked { try await output.write(ChunkedEncoder.terminator(trailers: trailers)) }
+            if answer.isChunked { try await output.write(ChunkedEncoder.terminator(trailers: trailers)) }
         }
     }
 

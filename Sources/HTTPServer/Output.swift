@@ -20,9 +20,18 @@ final class Output {
         self.timeout = timeout
     }
 
-    /// Sends all of `bytes`; `more` says that further bytes follow at once and may share a packet.
-    func write(_ bytes: [UInt8], more: Bool = false) async throws(SinkFailure) {
-        var offset = 0
+    /// Sends all of `bytes` if there is room for them, without a wait.
+    ///
+    /// - Returns: How many bytes were sent; `write` goes on from there, and sees what was wrong.
+    func writeAtOnce(_ bytes: [UInt8]) -> Int {
+        guard case .moved(let count) = bytes.withUnsafeBytes({ channel.write($0) }) else { return 0 }
+        sent += Int64(count)
+        return count
+    }
+
+    /// Sends all of `bytes` from `start` on; `more` says that further bytes follow at once and may share a packet.
+    func write(_ bytes: [UInt8], from start: Int = 0, more: Bool = false) async throws(SinkFailure) {
+        var offset = start
         while offset < bytes.count {
             let result = bytes.withUnsafeBytes { buffer in
                 channel.write(UnsafeRawBufferPointer(rebasing: buffer[offset...]), more: more)

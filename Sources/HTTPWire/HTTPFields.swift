@@ -98,8 +98,10 @@ package struct HTTPFields: Sendable {
         bytes.append(contentsOf: name.spelling.utf8)
         let valueStart = bytes.count
         bytes.append(contentsOf: value.utf8)
-        for index in valueStart..<bytes.count where !HTTPCharacters.isFieldValue(bytes[index]) {
-            bytes[index] = UInt8(ascii: " ")
+        if !value.utf8.allSatisfy(HTTPCharacters.isFieldValue) {
+            for index in valueStart..<bytes.count where !HTTPCharacters.isFieldValue(bytes[index]) {
+                bytes[index] = UInt8(ascii: " ")
+            }
         }
         entries.append(
             Entry(

@@ -7,6 +7,17 @@ import UploadCore
 
 @Suite("The data directory")
 struct DataDirectoryTests {
+    /// What `open` returns as soon as nobody holds the lock any more.
+    ///
+    /// That may be later than the last use: a process that another test starts has a copy of every descriptor until it
+    /// executes its program, and a pool's thread lets go of a job after it has answered.
+    private func whenFree<Success>(_ open: () throws -> Success) throws -> Success {
+        for _ in 0..<100_000 {
+            do { return try open() } catch DataDirectoryError.inUse { sched_yield() }
+        }
+        return try open()
+    }
+
     private func mode(_ path: String) throws -> Int {
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
         return try #require(attributes[.posixPermissions] as? Int)
@@ -49,7 +60,7 @@ struct DataDirectoryTests {
         #expect("\(expected)".contains(root))
         #expect("\(expected)".contains("process \(ProcessInfo.processInfo.processIdentifier)"))
         first = nil
-        _ = try DataDirectory(at: root)
+        _ = try whenFree { try DataDirectory(at: root) }
     }
 
     @Test(
@@ -72,7 +83,7 @@ struct DataDirectoryTests {
             #expect(try !otherProcessLocks())
             #expect(directory.root == root)
         }
-        #expect(try otherProcessLocks())
+        #expect(try (0..<1000).contains { _ in try otherProcessLocks() })
     }
 
     @Test("what is there already is kept")
@@ -83,7 +94,7 @@ struct DataDirectoryTests {
         do {
             id = try await DiskBench(root: root).blob([1, 2, 3])
         }
-        let bench = try DiskBench(root: root)
+        let bench = try whenFree { try DiskBench(root: root) }
         #expect(try await bench.contents(of: id) == [1, 2, 3])
         #expect(try bench.directory.shards() == [DataDirectory.shard(of: id)])
     }

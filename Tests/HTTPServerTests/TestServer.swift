@@ -19,7 +19,7 @@ final class TestServer: Sendable {
         handler: @escaping @Sendable (Request) async -> Response
     ) throws {
         signal(SIGPIPE, SIG_IGN)
-        var configuration = ServerConfiguration()
+        var configuration = ServerConfiguration.patient
         configure(&configuration)
         loops = try EventLoopGroup(count: count)
         let server = try HTTPServer(
@@ -58,6 +58,21 @@ final class TestServer: Sendable {
         func connectionOpened() {}
         func connectionClosed() {}
         func requestFinished(_ summary: RequestSummary) { summaries.withLock { $0.append(summary) } }
+    }
+}
+
+extension ServerConfiguration {
+    /// No time that a slow client could exceed: a test that shares a busy machine with hundreds of others is one.
+    fileprivate static var patient: ServerConfiguration {
+        var configuration = ServerConfiguration()
+        configuration.headTimeout = .seconds(300)
+        configuration.idleTimeout = .seconds(300)
+        configuration.bodyTimeout = .seconds(300)
+        configuration.writeTimeout = .seconds(300)
+        configuration.shutdownGrace = .seconds(300)
+        configuration.lingerTimeout = .seconds(300)
+        configuration.lingerIdleTimeout = .seconds(300)
+        return configuration
     }
 }
 

@@ -49,7 +49,8 @@ package struct SignatureRequest: Sendable, Equatable {
     /// - Throws: An error that names every field that is unknown, is there more than once, or has another JSON type. What
     ///   the values may be is checked by `TencentSignatureIssuer`.
     package init(json: [UInt8]) throws(InvalidSignatureRequest) {
-        guard !json.isEmpty else { return }
+        // Most apps mint with the defaults.
+        guard !json.isEmpty, json != Array("{}".utf8) else { return }
         // JSONDecoder would also read UTF-16 and UTF-32, which have zero bytes.
         guard !json.contains(0), String(validating: json, as: UTF8.self) != nil else {
             throw InvalidSignatureRequest(message: "The body must be a JSON object in UTF-8.")
