@@ -351,7 +351,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         try endIfOver()
         if !channel.hasNewsToRead { try await waitReadable() }
         let stretch = Stretch(
-            socket: channel.descriptor,
+            channel: channel,
             file: descriptor,
             offset: offset,
             limit: min(limit, 32 << 20),
@@ -387,7 +387,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     ) async -> (moved: Int64, end: Stretch.End) {
         channel.willReadElsewhere()
         return await channel.lend(to: pool) { [pool] channel in
-            stretch.move(by: means(channel), mustHurry: { pool.hasWaiting }, isCut: channel.isCut)
+            stretch.move(by: means(channel), mustHurry: { pool.hasWaiting })
         }
     }
 

@@ -46,8 +46,4 @@ final class RecordBuffer: BulkMeans {
 
     /// A record is longer than what it holds, and one may have come in part.
     var arrived: Int64 { Int64(channel.readableCount) }
-
-    var mark: Int { buffer.count / 2 }
-
-    var slack: Int64 { 17_000 }
 }

@@ -68,10 +68,6 @@ struct PipeMeans: BulkMeans {
     }
 
     var arrived: Int64 { Int64(channel.readableCount) }
-
-    var mark: Int { Int(SplicePipe.size / 2) }
-
-    var slack: Int64 { 0 }
 }
 
 /// Pipes that wait for their next use: as many as were in use at once, at most `capacity`.

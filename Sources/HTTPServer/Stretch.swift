@@ -16,16 +16,12 @@ protocol BulkMeans: SendableMetatype {
     func put(into file: Int32, at offset: Int64) -> (moved: Int64, failure: Int32)
     /// The most bytes that have come by now and were not taken.
     var arrived: Int64 { get }
-    /// How many bytes the kernel may gather on a fast connection before it wakes the thread, if so many are still to come.
-    var mark: Int { get }
-    /// Bytes of the content that may be taken already, of which the kernel knows nothing.
-    var slack: Int64 { get }
 }
 
 /// A part of a content on its way from a socket into a file, on a thread that may block.
 struct Stretch: Sendable {
-    /// Non-blocking.
-    let socket: Int32
+    /// Lent to the thread.
+    let channel: Channel
     /// Open for writing.
     let file: Int32
     /// Where in the file the first byte goes.
@@ -49,27 +45,25 @@ struct Stretch: Sendable {
     /// Moves bytes until `limit`, an end, or until nothing more is there.
     ///
     /// Blocks while the file blocks. On a connection that is fast it waits for more here, because the way back to the loop
-    /// costs more; and it lets the kernel gather bytes before it wakes this thread (SO_RCVLOWAT, socket(7)). When it
-    /// returns, the mark is back at one byte, and everything that was taken is in the file unless the file failed.
+    /// costs more. When it returns, everything that was taken is in the file unless the file failed. Of a channel that was
+    /// cut, what has come by then is still moved, and nothing that comes later.
     ///
     /// - Parameters:
-    ///   - means: Fit for `socket`.
+    ///   - means: Fit for `channel`.
     ///   - mustHurry: Others wait for this thread.
-    ///   - isCut: What has come by then is still moved, and nothing that comes later.
     /// - Returns: Bytes that are in the file, and why no more are.
     func move(
         by means: some BulkMeans,
-        mustHurry: () -> Bool,
-        isCut: borrowing Atomic<Bool>
+        mustHurry: () -> Bool
     ) -> (moved: Int64, end: End) {
         var moved: Int64 = 0
         var limit = limit
         var wasCut = false
-        var mark: Int32 = 1
         var gaveUp = false
-        defer { if mark != 1 { _ = csys_receive_low_water(socket, 1) } }
+        var isMute = false
+        defer { if isMute { channel.mute(false) } }
         while moved < limit {
-            if !wasCut, isCut.load(ordering: .relaxed) {
+            if !wasCut, channel.isCut.load(ordering: .relaxed) {
                 wasCut = true
                 limit = min(limit, moved + means.arrived)
                 if moved == limit { return (moved, .wouldBlock) }
@@ -83,10 +77,12 @@ struct Stretch: Sendable {
                 guard isFast || moved >= Self.fastBytes, !gaveUp, !wasCut, !mustHurry() else {
                     return (moved, .wouldBlock)
                 }
-                let wanted = Int32(clamping: max(1, min(limit - moved - means.slack, Int64(means.mark))))
-                if wanted != mark, csys_receive_low_water(socket, wanted) == 0 { mark = wanted }
-                // Below the mark there may be bytes all the same: they are taken before this thread is given back.
-                gaveUp = csys_wait_readable(socket, Self.patience) <= 0
+                if !isMute {
+                    channel.mute(true)
+                    isMute = true
+                }
+                // Without SO_RCVLOWAT: what waits to become more leaves the caches, and copying it takes twice as long.
+                gaveUp = csys_wait_readable(channel.descriptor, Self.patience) <= 0
             case .wouldBlockWriting: return (moved, .wouldBlockWriting)
             case .ended: return (moved, .ended)
             case .failed(let code): return (moved, .socketFailed(errno: code))

@@ -7,7 +7,8 @@ package import Synchronization
 ///
 /// The calls that move bytes never block; `waitReadable` and `waitWritable` suspend until it is worth trying again.
 ///
-/// Invariant for `@unchecked`: everything is touched only on `loop`, but for constants and `isCut`, which is atomic.
+/// Invariant for `@unchecked`: everything is touched only on `loop`, but for constants, `isCut`, which is atomic, and
+/// `token`, which is set in `init` only.
 package final class Channel: @unchecked Sendable {
     /// Why a wait ended without readiness.
     package enum WaitFailure: Error, Equatable, Sendable {
@@ -36,7 +37,8 @@ package final class Channel: @unchecked Sendable {
     /// Set as soon as reading is to stop; for work on other threads, which can not be woken.
     package let isCut = Atomic<Bool>(false)
 
-    private var slot: Int?
+    /// What names this channel to `loop`.
+    private var token: UInt64?
     private var readWaiter: Waiter?
     private var writeWaiter: Waiter?
     private var readDeadline = Nanoseconds.max
@@ -59,7 +61,7 @@ package final class Channel: @unchecked Sendable {
         self.loop = loop
         self.tls = tls
         do throws(SystemError) {
-            slot = try loop.watch(self)
+            token = try loop.watch(self)
         } catch {
             Glibc.close(descriptor)
             isClosed = true
@@ -74,8 +76,7 @@ package final class Channel: @unchecked Sendable {
         assert(loop.isCurrent, "a channel is used on its loop")
         guard !isClosed else { return }
         isClosed = true
-        if let slot { loop.unwatch(self, slot: slot) }
-        slot = nil
+        if let token { loop.unwatch(self, token: token) }
         if isLent {
             // Ends what the thread does; the number of the descriptor must not be given to another connection meanwhile.
             shutdown(descriptor, Int32(SHUT_RDWR))
@@ -246,6 +247,13 @@ package final class Channel: @unchecked Sendable {
         cutFailure = failure
         isCut.store(true, ordering: .relaxed)
         resumeReader(.failure(.cut(failure)))
+    }
+
+    /// Stops events for a while, so that the loop is not woken for bytes that a thread waits for to which this is lent.
+    ///
+    /// For that thread. When it is over, the channel is told what it is ready for.
+    package func mute(_ isMute: Bool) {
+        if let token { loop.mute(descriptor, token: token, isMute) }
     }
 
     /// What `cutReading` said.

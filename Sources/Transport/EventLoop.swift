@@ -178,7 +178,9 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     /// Starts telling `channel` about its descriptor.
     ///
     /// On the loop.
-    func watch(_ channel: Channel) throws(SystemError) -> Int {
+    ///
+    /// - Returns: What names the channel from now on, which `unwatch` and `mute` want to know.
+    func watch(_ channel: Channel) throws(SystemError) -> UInt64 {
         let index: Int
         if let free = freeSlots.popLast() {
             index = free
@@ -189,21 +191,27 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         slots[index].generation &+= 1
         slots[index].channel = channel
         watched += 1
+        let token = UInt64(slots[index].generation) << 32 | UInt64(index)
         do throws(SystemError) {
-            try readiness.add(channel.descriptor, token: UInt64(slots[index].generation) << 32 | UInt64(index))
+            try readiness.add(channel.descriptor, token: token)
         } catch {
             forget(slot: index)
             throw error
         }
-        return index
+        return token
     }
 
     /// Undoes `watch`, before the descriptor is closed.
     ///
     /// On the loop.
-    func unwatch(_ channel: Channel, slot: Int) {
+    func unwatch(_ channel: Channel, token: UInt64) {
         readiness.remove(channel.descriptor)
-        forget(slot: slot)
+        forget(slot: Int(token & 0xFFFF_FFFF))
+    }
+
+    /// Stops telling the channel about its descriptor for a while; from any thread.
+    func mute(_ descriptor: Int32, token: UInt64, _ isMute: Bool) {
+        readiness.mute(descriptor, token: token, isMute)
     }
 
     private func forget(slot: Int) {

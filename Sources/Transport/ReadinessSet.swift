@@ -3,10 +3,13 @@ internal import Glibc
 
 /// Tells which descriptors have become readable or writable: the seam between an event loop and the kernel.
 ///
-/// Edge-triggered: a change is told once. Used by the loop's thread only, but for `wake`.
+/// Edge-triggered: a change is told once. Used by the loop's thread only, but for `wake` and `mute`.
 protocol ReadinessSet: AnyObject {
     func add(_ descriptor: Int32, token: UInt64) throws(SystemError)
     func remove(_ descriptor: Int32)
+    /// Tells nothing of a descriptor for a while; when that is over, what it is ready for is told at once. From any
+    /// thread; does nothing for a descriptor that was removed.
+    func mute(_ descriptor: Int32, token: UInt64, _ isMute: Bool)
     /// Waits until something is ready, `wake` was called, or `milliseconds` are over (negative: no limit).
     func wait(milliseconds: Int32, _ body: (_ token: UInt64, _ readiness: Readiness) -> Void)
     /// Ends a `wait`, the present or the next one, from any thread.
@@ -53,6 +56,10 @@ final class EpollSet: ReadinessSet, @unchecked Sendable {
 
     func remove(_ descriptor: Int32) {
         _ = csys_epoll_remove(epoll, descriptor)
+    }
+
+    func mute(_ descriptor: Int32, token: UInt64, _ isMute: Bool) {
+        _ = csys_epoll_mute(epoll, descriptor, token, isMute ? 1 : 0)
     }
 
     func wait(milliseconds: Int32, _ body: (UInt64, Readiness) -> Void) {

@@ -30,6 +30,12 @@ int csys_epoll_add(int epoll, int fd, uint64_t token) {
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
+int csys_epoll_mute(int epoll, int fd, uint64_t token, int is_mute) {
+    struct epoll_event event = {
+        .events = is_mute ? EPOLLET : EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data = {.u64 = token}};
+    return epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event);
+}
+
 int csys_epoll_add_reader(int epoll, int fd, uint64_t token) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data = {.u64 = token}};
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);

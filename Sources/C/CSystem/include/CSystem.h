@@ -19,6 +19,8 @@ int csys_epoll_create(void);
 int csys_eventfd(void);
 /// Adds `fd` edge-triggered for reading, writing and hang-up; `token` is handed back by `csys_epoll_wait`.
 int csys_epoll_add(int epoll, int fd, uint64_t token);
+/// Stops telling of `fd`, which was added, or starts again and then tells at once what it is ready for.
+int csys_epoll_mute(int epoll, int fd, uint64_t token, int is_mute);
 /// Adds `fd`, which is only read, edge-triggered.
 int csys_epoll_add_reader(int epoll, int fd, uint64_t token);
 int csys_epoll_remove(int epoll, int fd);
