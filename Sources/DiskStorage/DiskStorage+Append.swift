@@ -60,9 +60,6 @@ extension DiskStorage {
         at offset: Int64,
         limit: Int64
     ) async -> TransferOutcome {
-        guard durability == .acknowledged else {
-            return await source.transfer(to: file.descriptor, at: offset, limit: limit)
-        }
         var moved: Int64 = 0
         while true {
             let start = offset + moved
@@ -72,7 +69,13 @@ extension DiskStorage {
             guard outcome.end == .limitReached, moved < limit else {
                 return TransferOutcome(moved: moved, end: outcome.end)
             }
-            await pool.run { _ = csys_start_writeback(file.descriptor, start, outcome.moved) }
+            let next = min(limit - moved, source.remaining ?? 0, Self.stretchSize)
+            await pool.run { [durability] in
+                // Hints, both: what fails here will fail again where it is reported.
+                if durability == .acknowledged { _ = csys_start_writeback(file.descriptor, start, outcome.moved) }
+                // Not before the first stretch, so that many slow uploads do not set aside what others need now.
+                if next > 0 { _ = csys_preallocate(file.descriptor, start + outcome.moved, next) }
+            }
         }
     }
 
@@ -142,6 +145,9 @@ extension DiskStorage {
             if size > length {
                 try file.truncate(to: length)
                 if durability != .none { try file.synchronizeAll() }
+            } else if outcome.moved > Self.stretchSize, outcome.end != .endOfSource {
+                // Gives back what was set aside for bytes that did not come.
+                try file.truncate(to: length)
             }
             if durability == .acknowledged { try synchronize(id, file, length: length) }
             return AppendReport(stored: length - base, end: AppendReport.End(outcome.end))

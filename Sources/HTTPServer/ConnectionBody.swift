@@ -18,9 +18,13 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     private let input: InputBuffer
     private let output: Output
     private let pool: BlockingPool
-    private let pipes: PipeCache
+    private let pipes: ReuseCache<SplicePipe>
+    private let buffers: ReuseCache<RecordBuffer>
     private let progressTimeout: Nanoseconds
     private let deadline: Nanoseconds
+    private let minimumRate: UInt64
+    /// How long the content was waited for.
+    private var waited: Nanoseconds = 0
     private let maximumBytes: Int64
 
     private var framing: Framing
@@ -55,8 +59,10 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         self.output = output
         pool = server.pool
         pipes = server.pipes
+        buffers = server.buffers
         progressTimeout = server.spans.body
         deadline = server.spans.total == .max ? .max : MonotonicClock.now + server.spans.total
+        minimumRate = UInt64(clamping: server.configuration.minimumBodyRate)
         maximumBytes = server.configuration.maximumBodyBytes ?? .max
         switch framing {
         case .none, .length(0): self.framing = .ended
@@ -231,7 +237,24 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         }
     }
 
+    /// Waits as long as deadlines and the least rate allow.
     private func waitReadable() async throws(SourceFailure) {
+        let start = MonotonicClock.now
+        guard waited < patience else { throw .timedOut }
+        // There may be thousands of slow ones, with nothing in their buffers.
+        input.releaseIfEmpty()
+        defer { waited += MonotonicClock.now - start }
+        let end = MonotonicClock.deadline(after: patience - waited, since: start)
+        try await waitReadable(until: min(waitDeadline, end))
+    }
+
+    /// How long all waits may take together for the bytes that have come.
+    private var patience: Nanoseconds {
+        guard minimumRate > 0, progressTimeout != .max else { return .max }
+        return MonotonicClock.deadline(after: progressTimeout, since: UInt64(received) / minimumRate * 1_000_000_000)
+    }
+
+    private func waitReadable(until end: Nanoseconds) async throws(SourceFailure) {
         // Where much comes and much is still to come, being woken for every packet costs more than anything else.
         if readSize == Self.largestRead, let remaining, remaining > Self.markedBytes {
             channel.setReceiveMark(Self.receiveMark)
@@ -249,7 +272,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
                     if channel.readableCount > 0 { return }
                 }
             }
-            try await channel.waitReadable(until: waitDeadline)
+            try await channel.waitReadable(until: end)
         } catch {
             if case .cut = error, ending == .none, channel.readableCount > 0 {
                 ending = .mayReadOnce
@@ -360,11 +383,18 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         let moved: Int64
         let end: Stretch.End
         if let session = channel.tls {
-            (moved, end) = await move(stretch) { RecordBuffer($0, session, size: stretch.isFast ? 262_144 : 32_768) }
+            guard let buffer = buffers.take() ?? RecordBuffer() else {
+                return try await copy(to: descriptor, at: offset, limit: limit)
+            }
+            (moved, end) = await move(stretch) { RecordMeans(buffer, $0, session) }
+            buffers.giveBack(buffer)
         } else {
-            guard let pipe = pipes.take() else { return try await copy(to: descriptor, at: offset, limit: limit) }
+            guard let pipe = pipes.take() ?? SplicePipe() else {
+                return try await copy(to: descriptor, at: offset, limit: limit)
+            }
             (moved, end) = await move(stretch) { PipeMeans(pipe: pipe, channel: $0) }
-            pipes.giveBack(pipe)
+            // What is left in it could not be written.
+            if pipe.isClean { pipes.giveBack(pipe) }
         }
         isFast = moved >= Stretch.fastBytes
         switch end {

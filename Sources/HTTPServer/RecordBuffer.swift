@@ -1,31 +1,46 @@
 internal import Glibc
 internal import Transport
 
-/// The means of an encrypted connection: records are decrypted into a buffer and written to the file from there.
+/// Memory for records of TLS that were decrypted and are about to be written.
 ///
-/// Invariant: `buffer` is allocated from `init` to `deinit`; its first `count` bytes are taken and not put.
-final class RecordBuffer: BulkMeans {
-    private let channel: Channel
-    private let session: TLSSession
-    private let buffer: UnsafeMutableRawBufferPointer
-    private var count = 0
+/// Invariant for `@unchecked`: in the cache, or in the hands of one thread. `bytes` is mapped from `init` to `deinit`.
+final class RecordBuffer: @unchecked Sendable {
+    /// What is written to the file at once: several records, and few enough to stay in the caches.
+    static let size = 131_072
 
-    /// - Parameters:
-    ///   - channel: Lent to the thread that uses this.
-    ///   - session: That of the channel.
-    ///   - size: Bytes that are written to the file at once.
-    init(_ channel: Channel, _ session: TLSSession, size: Int) {
-        self.channel = channel
-        self.session = session
-        buffer = .allocate(byteCount: size, alignment: 64)
+    fileprivate let bytes: UnsafeMutableRawBufferPointer
+
+    /// Mapped, because a heap that is shared with small things would be torn by large pieces that come and go.
+    ///
+    /// - Returns: `nil` if the system has no memory to give.
+    init?() {
+        let pages = mmap(nil, Self.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        guard pages != MAP_FAILED else { return nil }
+        bytes = UnsafeMutableRawBufferPointer(start: pages, count: Self.size)
     }
 
     deinit {
-        buffer.deallocate()
+        munmap(bytes.baseAddress, bytes.count)
+    }
+}
+
+/// The means of an encrypted connection: records are decrypted into a buffer and written to the file from there.
+final class RecordMeans: BulkMeans {
+    private let buffer: RecordBuffer
+    private let channel: Channel
+    private let session: TLSSession
+    /// Bytes in the buffer that are taken and not put.
+    private var count = 0
+
+    init(_ buffer: RecordBuffer, _ channel: Channel, _ session: TLSSession) {
+        self.buffer = buffer
+        self.channel = channel
+        self.session = session
     }
 
     func take(_ limit: Int) -> IOResult {
-        let result = session.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(limit, buffer.count)]))
+        let room = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<min(limit, RecordBuffer.size)])
+        let result = session.read(into: room)
         if case .moved(let taken) = result { count = taken }
         return result
     }
@@ -34,7 +49,8 @@ final class RecordBuffer: BulkMeans {
         defer { count = 0 }
         var written = 0
         while written < count {
-            let result = pwrite(file, buffer.baseAddress.map { $0 + written }, count - written, Int(offset) + written)
+            let start = buffer.bytes.baseAddress.map { $0 + written }
+            let result = pwrite(file, start, count - written, Int(offset) + written)
             if result > 0 {
                 written += result
             } else if result == 0 || errno != EINTR {

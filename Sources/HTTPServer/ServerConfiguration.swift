@@ -17,6 +17,11 @@ package struct ServerConfiguration: Sendable {
     package var idleTimeout: Duration = .seconds(75)
     /// Without a byte of a request's content (408).
     package var bodyTimeout: Duration = .seconds(60)
+    /// Least bytes a second of a request's content (408); zero for no limit.
+    ///
+    /// What counts is the time that was spent waiting for it, less `bodyTimeout`, so that a byte now and then does not
+    /// hold a connection for ever.
+    package var minimumBodyRate: Int64 = 0
     /// Without the peer taking a byte of an answer; the connection is then closed.
     package var writeTimeout: Duration = .seconds(60)
     /// From the head of a request to the last byte of its content (408); zero for no limit.

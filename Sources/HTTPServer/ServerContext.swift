@@ -9,7 +9,8 @@ final class ServerContext: Sendable {
     let configuration: ServerConfiguration
     let spans: Spans
     let pool: BlockingPool
-    let pipes: PipeCache
+    let pipes = ReuseCache<SplicePipe>(capacity: 32)
+    let buffers = ReuseCache<RecordBuffer>(capacity: 16)
     let handler: any RequestHandler
     let observer: any ServerObserver
     private let requestPrefix: String
@@ -28,7 +29,6 @@ final class ServerContext: Sendable {
         self.pool = pool
         self.handler = handler
         self.observer = observer
-        pipes = PipeCache(capacity: 32)
         requestPrefix = String(UInt32.random(in: .min ... .max), radix: 36)
     }
 

@@ -1,6 +1,5 @@
 internal import CSystem
 internal import Glibc
-internal import Synchronization
 internal import Transport
 
 /// A pipe through which bytes go from a socket to a file without leaving the kernel.
@@ -56,34 +55,18 @@ struct PipeMeans: BulkMeans {
 
     func put(into file: Int32, at offset: Int64) -> (moved: Int64, failure: Int32) {
         var position = offset
+        var moved: Int64 = 0
         while pipe.count > 0 {
             let written = csys_splice_out(pipe.reader, file, &position, pipe.count)
             if written > 0 {
                 pipe.count -= Int(written)
+                moved += written
             } else if written == 0 || errno != EINTR {
-                return (position - offset, written == 0 ? EIO : errno)
+                return (moved, written == 0 ? EIO : errno)
             }
         }
-        return (position - offset, 0)
+        return (moved, 0)
     }
 
     var arrived: Int64 { Int64(channel.readableCount) }
-}
-
-/// Pipes that wait for their next use: as many as were in use at once, at most `capacity`.
-final class PipeCache: Sendable {
-    private let capacity: Int
-    private let idle = Mutex<[SplicePipe]>([])
-
-    init(capacity: Int) { self.capacity = capacity }
-
-    /// An empty pipe; `nil` if the system has none to give.
-    func take() -> SplicePipe? {
-        idle.withLock { $0.popLast() } ?? SplicePipe()
-    }
-
-    func giveBack(_ pipe: SplicePipe) {
-        guard pipe.isClean else { return }
-        idle.withLock { if $0.count < capacity { $0.append(pipe) } }
-    }
 }

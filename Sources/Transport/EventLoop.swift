@@ -18,6 +18,8 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         /// The loop waits in the kernel, or is about to: whoever adds work must wake it.
         var isAsleep = false
         var isClosed = false
+        /// Called when the loop has ended.
+        var whenEnded: (@Sendable () -> Void)?
     }
 
     private struct Slot {
@@ -58,8 +60,13 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     /// Ends the loop once it has nothing left to do.
     ///
     /// Nothing may be handed to it afterwards.
-    package func close() {
-        inbox.withLock { $0.isClosed = true }
+    ///
+    /// - Parameter whenEnded: Called, on the loop's thread, after everything else that the loop does.
+    package func close(whenEnded: @escaping @Sendable () -> Void = {}) {
+        inbox.withLock { inbox in
+            inbox.isClosed = true
+            inbox.whenEnded = whenEnded
+        }
         readiness.wake()
     }
 
@@ -120,6 +127,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
             if watched > 0 { expireWaits() }
         }
         owner.store(0, ordering: .relaxed)
+        inbox.withLock { $0.whenEnded }?()
     }
 
     private func takeInbox() {
@@ -238,7 +246,14 @@ package final class EventLoopGroup: Sendable {
         loops[turn.wrappingAdd(1, ordering: .relaxed).oldValue % loops.count]
     }
 
-    package func close() {
-        for loop in loops { loop.close() }
+    /// Ends the loops, and returns when they have ended: then nothing runs any more that was handed to them.
+    ///
+    /// Not on one of them.
+    package func close() async {
+        for loop in loops {
+            await withUnsafeContinuation { continuation in
+                loop.close { continuation.resume() }
+            }
+        }
     }
 }

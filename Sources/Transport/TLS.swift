@@ -2,6 +2,15 @@ internal import COpenSSL
 internal import Glibc
 internal import Synchronization
 
+package enum OpenSSL {
+    /// Leaves the library as it is when the process exits; before any other use of it.
+    ///
+    /// By default its global state is torn down by `exit`, while other threads may still free what refers to it.
+    package static func keepUntilTheEnd() {
+        OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
+    }
+}
+
 /// A certificate that could not be used.
 package struct TLSFailure: Error, Sendable, CustomStringConvertible {
     package let description: String

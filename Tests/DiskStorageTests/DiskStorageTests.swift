@@ -71,6 +71,52 @@ struct DiskStorageTests {
         }
     }
 
+    @Test("a transfer that breaks off keeps no more of the disk than came", arguments: [Durability.none, .acknowledged])
+    func breaksOff(durability: Durability) async throws {
+        let bench = try DiskBench(durability: durability)
+        let id = try await bench.blob([])
+        let source = Breaking(length: 200 << 20, breaksAt: 40 << 20)
+        let report = await bench.storage.append(to: id, at: 0, from: source, limit: .max, expecting: nil)
+        #expect(report.stored == 40 << 20)
+        #expect(source.allocatedAtMost > 40 << 20, "nothing was set aside, so nothing could be given back")
+        var status = stat()
+        #expect(stat(bench.directory.blobPath(id), &status) == 0)
+        #expect(status.st_size == 40 << 20)
+        #expect(status.st_blocks * 512 <= 41 << 20)
+    }
+
+    /// Announces a length, and ends before it.
+    private final class Breaking: ByteSource {
+        let breaksAt: Int64
+        var remaining: Int64?
+        var allocatedAtMost: Int64 = 0
+        private var moved: Int64 = 0
+
+        init(length: Int64, breaksAt: Int64) {
+            remaining = length
+            self.breaksAt = breaksAt
+        }
+
+        var interrupter: SourceInterrupter { SourceInterrupter { _ in } }
+        var supportsTransfer: Bool { true }
+        func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? { nil }
+
+        func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome {
+            var status = stat()
+            #expect(fstat(descriptor, &status) == 0)
+            allocatedAtMost = max(allocatedAtMost, Int64(status.st_blocks) * 512)
+            let count = min(limit, breaksAt - moved)
+            let piece = [UInt8](repeating: 7, count: 1 << 20)
+            for start in stride(from: offset, to: offset + count, by: piece.count) {
+                #expect(pwrite(descriptor, piece, piece.count, off_t(start)) == piece.count)
+            }
+            moved += count
+            remaining = remaining.map { $0 - count }
+            let isOver = moved == breaksAt
+            return TransferOutcome(moved: count, end: isOver ? .sourceFailed(.disconnected) : .limitReached)
+        }
+    }
+
     @Test("no descriptor stays open, whatever happens")
     func descriptors() async throws {
         let bench = try DiskBench()

@@ -88,7 +88,7 @@ struct ConfigurationLoaderTests {
         "masterSecret": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "durability": "none",
         "tls.certificate": "c.pem", "tls.key": "k.pem", "tencent.mode": "direct", "tencent.secretId": "AKID1",
         "tencent.secretKey": "key", "limits.requestLine": "4KiB", "limits.headerBytes": "128KiB",
-        "limits.headerCount": "50", "limits.bodyBytes": "2MiB", "limits.uploadBytes": "10MB",
+        "limits.headerCount": "50", "limits.bodyBytes": "2MiB", "limits.bodyRate": "1KiB", "limits.uploadBytes": "10MB",
         "limits.connections": "10", "limits.blockingThreads": "4", "timeouts.head": "1s", "timeouts.idle": "1m",
         "timeouts.bodyProgress": "500ms", "timeouts.write": "2s", "timeouts.request": "1h",
         "timeouts.shutdownGrace": "0", "uploads.expireAfter": "7d", "uploads.sweepEvery": "5s",

@@ -140,6 +140,46 @@ struct LimitTests {
         await server.shutDown()
     }
 
+    @Test("a content that comes too slowly ends, whether it is pulled or moved", arguments: [false, true])
+    func dripping(isMoved: Bool) async throws {
+        let moved = Mutex<TransferOutcome?>(nil)
+        let server = try TestServer(
+            configure: {
+                $0.bodyTimeout = .seconds(3)
+                $0.minimumBodyRate = 1000
+            },
+            handler: { request in
+                guard isMoved else { return await echo(request) }
+                let file = open("/dev/null", O_WRONLY)
+                defer { close(file) }
+                let outcome = await request.body.transfer(to: file, at: 0, limit: 1_000_000)
+                moved.withLock { $0 = outcome }
+                return .text("moved")
+            }
+        )
+        // Enough at once for the time that it takes: not cut off, though it comes in two pieces.
+        let quick = try RawClient(port: server.port)
+        try await quick.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe")
+        try await Task.sleep(for: .milliseconds(50))
+        try await quick.send("llo")
+        #expect(try await quick.readAnswer().text == (isMoved ? "moved" : "hello"))
+        if isMoved { #expect(moved.withLock { $0 } == TransferOutcome(moved: 5, end: .endOfSource)) }
+
+        let slow = try RawClient(port: server.port)
+        try await slow.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n")
+        let dripping = Task {
+            // No pause is longer than the time without progress, but all of them together are.
+            while !Task.isCancelled {
+                try await Task.sleep(for: .milliseconds(20))
+                try await slow.send("x")
+            }
+        }
+        #expect(try await slow.readAnswer().text == (isMoved ? "moved" : "timedOut"))
+        dripping.cancel()
+        if isMoved { #expect(moved.withLock { $0?.end } == .sourceFailed(.timedOut)) }
+        await server.shutDown()
+    }
+
     @Test("more connections than allowed wait until one ends")
     func connectionLimit() async throws {
         let server = try TestServer(configure: { $0.maximumConnections = 2 }, handler: { _ in .text("served") })

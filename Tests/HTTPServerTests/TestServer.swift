@@ -41,7 +41,7 @@ final class TestServer: Sendable {
     func shutDown() async {
         await server.shutDown()
         await running.value
-        loops.close()
+        await loops.close()
     }
 
     struct ClosureHandler: RequestHandler {

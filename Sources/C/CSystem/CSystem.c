@@ -108,6 +108,10 @@ int csys_start_writeback(int file, int64_t offset, int64_t count) {
     return sync_file_range(file, offset, count, SYNC_FILE_RANGE_WRITE);
 }
 
+int csys_preallocate(int file, int64_t offset, int64_t count) {
+    return fallocate64(file, FALLOC_FL_KEEP_SIZE, offset, count);
+}
+
 int csys_open(const char *path, int flags, uint32_t mode) { return open(path, flags | O_CLOEXEC, mode); }
 
 int csys_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }

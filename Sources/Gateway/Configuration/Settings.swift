@@ -63,6 +63,8 @@ package struct Settings: Sendable, Equatable {
         package var headerCount = 100
         /// Bytes of the content of a request that is no upload.
         package var bodyBytes = 1 << 20
+        /// Bytes a second.
+        package var bodyRate: Int64 = 100
         /// Bytes of one upload.
         package var uploadBytes: Int64 = 1 << 40
         package var connections = 20_000

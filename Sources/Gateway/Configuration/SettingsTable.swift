@@ -82,6 +82,12 @@ package enum SettingsTable {
             "Largest content of a request that is no upload; beyond it the answer is 413."
         ),
         Setting(
+            "limits.bodyRate",
+            \.limits.bodyRate,
+            .bytes(0...(1 << 30)),
+            "Least bytes a second of a content, over all the time that was spent waiting for it, after timeouts.bodyProgress; 0 for no limit."
+        ),
+        Setting(
             "limits.uploadBytes",
             \.limits.uploadBytes,
             .bytes(1...Int64.max),

@@ -183,7 +183,7 @@ package struct GatewayServer: Sendable {
             throw error
         }
         state.close()
-        loops.close()
+        await loops.close()
         logger.info("stopped")
         sink.flush()
     }
@@ -213,6 +213,7 @@ package struct GatewayServer: Sendable {
     /// A write to a closed connection is an error, not a signal; few heaps; and as many connections as the system allows.
     private static func prepareProcess() {
         signal(SIGPIPE, SIG_IGN)
+        OpenSSL.keepUntilTheEnd()
         // By default a heap for each of the threads that wait for disk and state, each with its own unused rest.
         _ = csys_limit_heaps(4)
         var limit = rlimit()

@@ -81,6 +81,7 @@ extension Settings {
         configuration.headTimeout = timeouts.head
         configuration.idleTimeout = timeouts.idle
         configuration.bodyTimeout = timeouts.bodyProgress
+        configuration.minimumBodyRate = limits.bodyRate
         configuration.writeTimeout = timeouts.write
         configuration.totalTimeout = timeouts.request ?? .zero
         configuration.shutdownGrace = timeouts.shutdownGrace

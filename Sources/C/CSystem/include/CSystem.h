@@ -45,6 +45,8 @@ int64_t csys_splice_out(int pipe, int file, int64_t *offset, size_t count);
 int64_t csys_sendfile(int socket, int file, int64_t *offset, size_t count);
 /// Starts writing dirty pages of the range to the disk, without waiting for it.
 int csys_start_writeback(int file, int64_t offset, int64_t count);
+/// Sets blocks of the disk aside for the range; the size of the file stays as it is.
+int csys_preallocate(int file, int64_t offset, int64_t count);
 /// Opens with O_CLOEXEC.
 int csys_open(const char *path, int flags, uint32_t mode);
 /// Takes an exclusive advisory lock on the open file, without waiting.
