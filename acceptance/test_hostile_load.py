@@ -24,6 +24,7 @@ TIMEOUTS = {
     "SLUICE_TIMEOUTS_HEAD": "1s",
     "SLUICE_TIMEOUTS_IDLE": "2s",
     "SLUICE_TIMEOUTS_BODY_PROGRESS": "1s",
+    "SLUICE_LIMITS_BODY_RATE": "5",
     "SLUICE_TIMEOUTS_WRITE": "1s",
 }
 POST = head(
@@ -277,6 +278,16 @@ def test_contents_that_drip_and_stop(plain, report):
         return result
 
     assert set(under(slow_contents(), plain, report)) == {408}
+
+
+def test_contents_that_drip_for_ever(plain, report):
+    """Something always comes in time, but less than the least rate; all of it would be answered 400."""
+    count = 15
+    request = head(
+        "POST", "/v1/tencent/signatures", [("Authorization", f"Bearer {ADMIN_KEY}"), ("Content-Length", count)]
+    )
+    attack = crowd(plain.address, 200, lambda number: [request, *[b" "] * count], pause=0.6)
+    assert set(under(attack, plain, report)) == {408}
 
 
 @pytest.mark.parametrize(

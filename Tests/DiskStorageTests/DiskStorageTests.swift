@@ -71,7 +71,10 @@ struct DiskStorageTests {
         }
     }
 
-    @Test("a transfer that breaks off keeps no more of the disk than came", arguments: [Durability.none, .acknowledged])
+    @Test(
+        "a transfer that breaks off keeps no more of the disk than came",
+        arguments: [Durability.none, .acknowledged]
+    )
     func breaksOff(durability: Durability) async throws {
         let bench = try DiskBench(durability: durability)
         let id = try await bench.blob([])
