@@ -116,6 +116,7 @@ def _sum_up(one, total):
         "best": max(speeds),
         "worst": min(speeds),
         "cpuSecondsPerGibibyte": statistics.median(one["cpu"]) / (total / GIBIBYTE),
+        "bestCPUSecondsPerGibibyte": min(one["cpu"]) / (total / GIBIBYTE),
     }
     if "firstSeconds" in one:
         shares = [first / last for first, last in zip(one["firstSeconds"], one["seconds"], strict=True)]
