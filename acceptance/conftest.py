@@ -4,6 +4,7 @@ import pytest
 
 from harness.api import API
 from harness.server import Server
+from harness.tls import Certificate
 from harness.wire import Wire
 
 REPORT = pytest.StashKey()
@@ -73,6 +74,11 @@ def make_server(tmp_path):
     yield make
     for one in made:
         one.stop()
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    return Certificate(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="module")

@@ -14,16 +14,40 @@ from harness.data import MIB, content, sha256
 SIZE = 24 * MIB
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    folder = tmp_path / "disk"
+@contextlib.contextmanager
+def mounted(folder, options, device):
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
+    command = ["mount", *options, str(device), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True) if shutil.which("mount") else None
     if done is None or done.returncode != 0:
-        pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip() if done else 'there is no mount'}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+        pytest.skip(f"nothing can be mounted here: {done.stderr.strip() if done else 'there is no mount'}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    with mounted(tmp_path / "disk", ["-t", "tmpfs", "-o", f"size={SIZE}"], "tmpfs") as folder:
+        yield folder
+
+
+@pytest.fixture(params=["tmpfs", "ext4"])
+def larger_disk(request, tmp_path):
+    """Room for more than what is set aside ahead of a fast upload."""
+    options, device = ["-t", "tmpfs", "-o", f"size={4 * SIZE}"], "tmpfs"
+    if request.param == "ext4":
+        if not shutil.which("mkfs.ext4", path=os.environ["PATH"] + ":/usr/sbin:/sbin"):
+            pytest.skip("there is no mkfs.ext4")
+        device = tmp_path / "disk.img"
+        with open(device, "wb") as file:
+            file.truncate(4 * SIZE)
+        environment = os.environ | {"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
+        subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", device], check=True, env=environment)
+        options = ["-o", "loop"]
+    with mounted(tmp_path / "disk", options, device) as folder:
+        yield folder
 
 
 @pytest.fixture
@@ -107,3 +131,27 @@ def test_a_restart_on_a_full_disk_loses_nothing(small_disk, server):
     assert api.offset(url) == offset
     assert api.patch(url, offset, data[offset:]).status_code == 204
     assert api.download_hash(upload_id(url)) == (sha256(data), len(data))
+
+
+@pytest.mark.parametrize("protocol", ["http", "https"])
+def test_a_fast_upload_gives_back_what_was_set_aside(larger_disk, make_server, certificate, protocol, report, request):
+    """Blocks are set aside for more than the disk has; what did not come is free again, and the upload goes on."""
+    environment = certificate.settings if protocol == "https" else {}
+    server = make_server("disk/data", environment=environment, log=larger_disk.parent / "server.log").start()
+    api = API(server.url, server.admin_key, verify=str(certificate.path))
+    data = content(80 * MIB, 4)
+    url = api.created(len(data))
+    with ballast(larger_disk, leave=50 * MIB):
+        tus_error(api.patch(url, 0, data), 507)
+        offset = api.offset(url)
+        assert 32 * MIB < offset < len(data)
+        assert server.stored_bytes(upload_id(url)) <= offset + MIB
+        tus_error(api.patch(url, offset, data[offset:]), 507)
+        again = api.offset(url)
+        assert again >= offset
+        assert server.stored_bytes(upload_id(url)) <= again + MIB
+    assert api.patch(url, again, data[again:]).status_code == 204
+    assert server.stored_bytes(upload_id(url)) <= len(data) + MIB
+    assert api.download_hash(upload_id(url)) == (sha256(data), len(data))
+    report(f"disk full, {request.node.callspec.id}: 507 at {offset / MIB:.1f} MiB of {len(data) / MIB:.0f}")
+    server.stop()

@@ -9,7 +9,6 @@ import random
 import socket
 import ssl
 import struct
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -43,31 +42,11 @@ def plain(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    files = ["-keyout", folder / "key.pem", "-out", folder / "certificate.pem"]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
-    subprocess.run(command, check=True, capture_output=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def encrypted(tmp_path_factory, certificate):
-    environment = TIMEOUTS | {
-        "SLUICE_TLS_CERTIFICATE": str(certificate / "certificate.pem"),
-        "SLUICE_TLS_KEY": str(certificate / "key.pem"),
-    }
+    environment = TIMEOUTS | certificate.settings
     with Server(tmp_path_factory.mktemp("encrypted") / "data", environment=environment) as server:
-        warm_up(server, trusting(certificate))
+        warm_up(server, certificate.context())
         yield server
-
-
-def trusting(certificate, version=None):
-    context = ssl.create_default_context(cafile=certificate / "certificate.pem")
-    if version:
-        context.minimum_version = context.maximum_version = version
-    return context
 
 
 def warm_up(server, context):
@@ -458,7 +437,7 @@ def test_garbage_for_tls(encrypted, certificate, report):
     async def tls_garbage():
         return await crowd(encrypted.address, 300, garbage, end=True)
 
-    assert set(under(tls_garbage(), encrypted, report, trusting(certificate))) == {None}
+    assert set(under(tls_garbage(), encrypted, report, certificate.context())) == {None}
 
 
 def test_handshakes_that_stop(encrypted, certificate, report):
@@ -470,7 +449,7 @@ def test_handshakes_that_stop(encrypted, certificate, report):
         await crowd(encrypted.address, len(hello), lambda number: [hello[:number]])
         assert time.monotonic() - begin < 10, "handshakes that stop are not cut off"
 
-    under(silence(), encrypted, report, trusting(certificate))
+    under(silence(), encrypted, report, certificate.context())
 
 
 @pytest.mark.parametrize("pause", [0.04, 0.002])
@@ -496,12 +475,12 @@ def test_handshakes_that_drip(encrypted, certificate, report):
         await crowd(encrypted.address, 100, drops, pause=0.1)
         assert time.monotonic() - begin < 10, "handshakes that drip are not cut off"
 
-    under(slow_handshakes(), encrypted, report, trusting(certificate))
+    under(slow_handshakes(), encrypted, report, certificate.context())
 
 
 def test_records_that_are_cut_or_changed(encrypted, certificate, report):
     """After a good handshake: half a record, a changed one, an end without close_notify, heads that drip."""
-    context = trusting(certificate)
+    context = certificate.context()
     generator = random.Random(SEED)
 
     def attack(number):
@@ -547,7 +526,7 @@ def test_renegotiation_is_refused(encrypted, certificate, report):
 
     async def ask():
         command = ["openssl", "s_client", "-connect", f"127.0.0.1:{encrypted.port}", "-tls1_2"]
-        command += ["-CAfile", certificate / "certificate.pem"]
+        command += ["-CAfile", certificate.path]
         pipe = asyncio.subprocess.PIPE
         client = await asyncio.create_subprocess_exec(
             *command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.STDOUT
@@ -571,7 +550,7 @@ def test_renegotiation_is_refused(encrypted, certificate, report):
     async def renegotiation():
         return await asyncio.gather(*(ask() for _ in range(5)))
 
-    for rest in under(renegotiation(), encrypted, report, trusting(certificate)):
+    for rest in under(renegotiation(), encrypted, report, certificate.context()):
         assert b"RENEGOTIATING" in rest
         assert b"no renegotiation" in rest or b"handshake failure" in rest, rest
         assert b"HTTP/1.1 200" not in rest, rest
@@ -580,7 +559,7 @@ def test_renegotiation_is_refused(encrypted, certificate, report):
 def client_hello(certificate):
     """The first flight of a client."""
     outgoing = ssl.MemoryBIO()
-    client = trusting(certificate).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="127.0.0.1")
+    client = certificate.context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="127.0.0.1")
     with contextlib.suppress(ssl.SSLWantReadError):
         client.do_handshake()
     return outgoing.read()

@@ -4,6 +4,7 @@ A thread uploads without pause, one upload after the other, in requests of rando
 moment and started again on the same data directory; every upload goes on from the offset that HEAD tells.
 """
 
+import contextlib
 import http.client
 import random
 import threading
@@ -12,8 +13,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from harness.api import API, OFFSET_TYPE, TUS, path_of, upload_id
+from harness.api import API, OFFSET_TYPE, TUS, path_of, tus_patch, upload_id
 from harness.data import KIB, MIB, content, sha256
+from harness.wire import Closed, Wire, until
 
 LARGEST_REQUEST = 3 * MIB
 
@@ -145,6 +147,45 @@ def test_no_acknowledged_byte_is_lost(make_server, report, quick, durability, ki
         f" {moments['idle']} between),"
         f" {len(client.uploads)} uploads, {size / MIB:.0f} MiB;"
         f" kept beyond what was acknowledged: {beyond / MIB:.1f} MiB"
+    )
+
+
+@pytest.mark.parametrize("durability", ["acknowledged", "none"])
+def test_a_fast_upload_is_killed(make_server, report, durability):
+    """While it comes as fast as it can blocks of the disk are set aside for it; the next append gives them back."""
+    server = make_server(environment={"SLUICE_DURABILITY": durability}).start()
+    api = API(server.url, server.admin_key)
+    data = content(160 * MIB, 7)
+    url = api.created(len(data))
+    identifier = upload_id(url)
+
+    def send():
+        with contextlib.suppress(OSError, Closed), Wire(server.address) as wire:
+            wire.send(tus_patch(url, 0, len(data)))
+            for begin in range(0, len(data), MIB):
+                wire.send(data[begin : begin + MIB])
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    until(lambda: sum(path.stat().st_size for path in server.stored_files(identifier)) >= 70 * MIB, interval=0.001)
+    server.kill()
+    thread.join()
+    server.start()
+    api = API(server.url, server.admin_key)
+    url = server.url + path_of(url)
+    offset = api.offset(url)
+    assert 70 * MIB <= offset <= len(data)
+    left = server.stored_bytes(identifier)
+    assert left <= offset + 64 * MIB
+    if offset < len(data):
+        assert api.patch(url, offset, data[offset : offset + 1]).status_code == 204
+        assert server.stored_bytes(identifier) <= offset + MIB
+        if offset + 1 < len(data):
+            assert api.patch(url, offset + 1, data[offset + 1 :]).status_code == 204
+    assert api.download_hash(identifier) == (sha256(data), len(data))
+    report(
+        f"kill -9 in a fast upload, durability {durability}: {offset / MIB:.1f} of {len(data) / MIB:.0f} MiB kept,"
+        f" {max(0, left - offset) / MIB:.1f} MiB set aside and given back"
     )
 
 

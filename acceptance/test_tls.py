@@ -2,7 +2,6 @@
 
 import os
 import ssl
-import subprocess
 import warnings
 
 import pytest
@@ -15,54 +14,15 @@ from harness.wire import Wire, head, until
 # TLS
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=127.0.0.1",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-            "-keyout",
-            folder / "key.pem",
-            "-out",
-            folder / "certificate.pem",
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return folder
-
-
 @pytest.fixture
 def tls(certificate, make_server):
-    environment = {
-        "SLUICE_TLS_CERTIFICATE": str(certificate / "certificate.pem"),
-        "SLUICE_TLS_KEY": str(certificate / "key.pem"),
-    }
-    with make_server(environment=environment) as server:
+    with make_server(environment=certificate.settings) as server:
         yield server
-
-
-def context(certificate, version=None):
-    made = ssl.create_default_context(cafile=certificate / "certificate.pem")
-    if version:
-        made.minimum_version = made.maximum_version = version
-    return made
 
 
 def test_an_upload_by_tls(tls, certificate):
     assert tls.scheme == "https"
-    api = API(tls.url, tls.admin_key, verify=str(certificate / "certificate.pem"))
+    api = API(tls.url, tls.admin_key, verify=str(certificate.path))
     data = content(8 * MIB + 3, 1)
     url = api.created(len(data))
     assert url.startswith("https://")
@@ -73,7 +33,7 @@ def test_an_upload_by_tls(tls, certificate):
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_tls_versions_that_are_spoken(tls, certificate, version):
-    made = context(certificate, version)
+    made = certificate.context(version)
     made.set_alpn_protocols(["h2", "http/1.1"])
     with Wire(tls.address, context=made) as wire:
         assert wire.socket.selected_alpn_protocol() == "http/1.1"
@@ -85,7 +45,7 @@ def test_tls_versions_that_are_spoken(tls, certificate, version):
 def test_a_request_in_the_same_segment_as_the_end_of_the_handshake(tls, certificate):
     """The socket is read only once for both: nothing may wait for another event."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = context(certificate).wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    client = certificate.context().wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
     with Wire(tls.address, timeout=5) as wire:
         while True:
             try:
@@ -107,7 +67,7 @@ def test_a_request_in_the_same_segment_as_the_end_of_the_handshake(tls, certific
 
 
 def test_older_tls_is_refused(tls, certificate):
-    made = context(certificate)
+    made = certificate.context()
     made.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -115,7 +75,7 @@ def test_older_tls_is_refused(tls, certificate):
     made.set_ciphers("ALL:@SECLEVEL=0")
     with pytest.raises((ssl.SSLError, ConnectionError)):
         Wire(tls.address, context=made)
-    with Wire(tls.address, context=context(certificate)) as wire:
+    with Wire(tls.address, context=certificate.context()) as wire:
         assert wire.exchange("GET", "/healthz").status == 200
 
 
@@ -123,14 +83,14 @@ def test_plain_http_on_a_tls_port_does_not_harm(tls, certificate):
     for data in (b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n", b"", b"\x16\x03\x01", os.urandom(1000)):
         with Wire(tls.address) as wire:
             wire.send(data)
-    with Wire(tls.address, context=context(certificate)) as wire:
+    with Wire(tls.address, context=certificate.context()) as wire:
         assert wire.exchange("GET", "/healthz").status == 200
 
 
 def test_takeover_by_tls(tls, certificate):
-    api = API(tls.url, tls.admin_key, verify=str(certificate / "certificate.pem"))
+    api = API(tls.url, tls.admin_key, verify=str(certificate.path))
     url = api.created(100_000)
-    with Wire(tls.address, context=context(certificate)) as wire:
+    with Wire(tls.address, context=certificate.context()) as wire:
         wire.send(tus_patch(url, 0, 100_000) + content(30_000, 1))
         until(lambda: api.upload(upload_id(url))["offset"] == 30_000)
         assert api.offset(url) == 30_000

@@ -76,9 +76,11 @@ NGINX_TLS = """
 
 def start_nginx(folder, tls=None, logging=False):
     """Keeps connections as long as Sluice does, has as many workers as that has loops, and the same options."""
-    command = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    # The last is where scripts/setup unpacks Debian's package.
+    unpacked = HERE.parent / ".build/nginx/usr/sbin"
+    command = shutil.which("nginx") or shutil.which("nginx", path=f"/usr/sbin:/usr/local/sbin:{unpacked}")
     if not command:
-        sys.exit("nginx is missing: scripts/setup --bench installs it (Debian package nginx-light)")
+        sys.exit("nginx is missing: scripts/setup --bench unpacks it (Debian package nginx)")
     (folder / "up").mkdir(parents=True)
     port = free_port()
     text = NGINX.format(

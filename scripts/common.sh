@@ -36,6 +36,23 @@ as_root() {
 
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
 
+# Into the current folder. As root, apt would give up its rights first, and could not write there.
+download_package() { apt-get -qq -o APT::Sandbox::User=root download "$1"; }
+
+# Unpacks a package into a folder without installing it: for a server whose package would start it as a service.
+unpack_package() {
+    local package=$1 folder=$2 download
+    [ ! -d "$folder" ] || return 0
+    heading "Unpacking $package into $folder"
+    download=$(mktemp -d)
+    (cd "$download" && { download_package "$package" || { as_root apt-get -qq update && download_package "$package"; }; }) ||
+        fail "apt-get could not download $package"
+    mkdir -p -- "$(dirname "$folder")"
+    dpkg-deb -x "$download"/*.deb "$folder.new"
+    mv -- "$folder.new" "$folder"
+    rm -rf -- "$download"
+}
+
 # Installs the packages of the arguments that are missing, in one apt-get; without any it does nothing.
 install_packages() {
     local package missing=()

@@ -15,6 +15,8 @@ extension DiskStorage {
     private static let writebackSize: Int64 = 8 << 20
     /// The same where the source moves its bytes by itself.
     private static let stretchSize: Int64 = 32 << 20
+    /// What a file may take beyond its content: the file system rounds up, and keeps lists of its own.
+    private static let allocationSlack: Int64 = 256 * 1024
 
     package func append(
         to id: UploadID,
@@ -140,13 +142,13 @@ extension DiskStorage {
     /// Keeps what came, whatever ended it: cuts the file to exactly that, and makes it durable.
     private func keep(_ outcome: TransferOutcome, of id: UploadID, _ file: OpenFile, base: Int64) -> AppendReport {
         do throws(SystemCallError) {
-            let size = try file.size()
+            let (size, allocated) = try file.usage()
             let length = min(size, base + outcome.moved)
             if size > length {
                 try file.truncate(to: length)
                 if durability != .none { try file.synchronizeAll() }
-            } else if outcome.moved > Self.stretchSize, outcome.end != .endOfSource {
-                // Gives back what was set aside for bytes that did not come.
+            } else if allocated > length + Self.allocationSlack {
+                // Gives back what was set aside for bytes that did not come, now or before a crash.
                 try file.truncate(to: length)
             }
             if durability == .acknowledged { try synchronize(id, file, length: length) }

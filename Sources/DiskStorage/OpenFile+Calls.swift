@@ -12,10 +12,14 @@ extension OpenFile {
     }
 
     /// Bytes.
-    func size() throws(SystemCallError) -> Int64 {
+    func size() throws(SystemCallError) -> Int64 { try usage().size }
+
+    /// Bytes of content, and bytes that the file system took for them: more if some were set aside, less if there are holes.
+    func usage() throws(SystemCallError) -> (size: Int64, allocated: Int64) {
         var status = stat()
         _ = try SystemCallError.check("fstat") { fstat(descriptor, &status) }
-        return Int64(status.st_size)
+        // Units of 512 bytes on every file system of Linux (stat(2)).
+        return (Int64(status.st_size), Int64(status.st_blocks) * 512)
     }
 
     /// Writes all of `bytes` at `offset`.

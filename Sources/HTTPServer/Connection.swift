@@ -24,8 +24,6 @@ actor Connection {
     private var body: ConnectionBody?
     private var phase = Phase.busy
     private var isDraining = false
-    /// When the wait for the next request began.
-    private var idleSince: Nanoseconds = 0
     /// Told once the connection has ended.
     private var hasEnded: (@Sendable () -> Void)?
 
@@ -48,7 +46,6 @@ actor Connection {
         hasEnded = whenEnded
         server.observer.connectionOpened()
         if let channel = await open() {
-            self.channel = channel
             output = Output(channel: channel, pool: server.pool, timeout: server.spans.write)
             await serve()
         } else {
@@ -78,13 +75,12 @@ actor Connection {
     private func serve() async {
         guard let channel, let output else { return end() }
         var served = 0
-        idleSince = MonotonicClock.now
         while !isDraining || !input.isEmpty {
             switch await serveOne(channel, output) {
-            case .another: idleSince = MonotonicClock.now
+            case .another: break
             case .end: return end()
             case .idle:
-                let deadline = MonotonicClock.deadline(after: server.spans.idle, since: idleSince)
+                let deadline = MonotonicClock.deadline(after: server.spans.idle)
                 let isParked = channel.park(until: deadline) { [self] result in
                     Task(executorPreference: loop) { await self.unpark(result) }
                 }

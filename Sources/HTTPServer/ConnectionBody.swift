@@ -61,7 +61,8 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         pipes = server.pipes
         buffers = server.buffers
         progressTimeout = server.spans.body
-        deadline = server.spans.total == .max ? .max : MonotonicClock.now + server.spans.total
+        // Most have no limit, and need no look at the clock.
+        deadline = server.spans.total == .max ? .max : MonotonicClock.deadline(after: server.spans.total)
         minimumRate = UInt64(clamping: server.configuration.minimumBodyRate)
         maximumBytes = server.configuration.maximumBodyBytes ?? .max
         switch framing {
@@ -251,7 +252,8 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     /// How long all waits may take together for the bytes that have come.
     private var patience: Nanoseconds {
         guard minimumRate > 0, progressTimeout != .max else { return .max }
-        return MonotonicClock.deadline(after: progressTimeout, since: UInt64(received) / minimumRate * 1_000_000_000)
+        let earned = MonotonicClock.span(seconds: UInt64(received) / minimumRate)
+        return MonotonicClock.deadline(after: progressTimeout, since: earned)
     }
 
     private func waitReadable(until end: Nanoseconds) async throws(SourceFailure) {
@@ -377,7 +379,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
             channel: channel,
             file: descriptor,
             offset: offset,
-            limit: min(limit, 32 << 20),
+            limit: limit,
             isFast: isFast
         )
         let moved: Int64

@@ -61,5 +61,5 @@ final class RecordMeans: BulkMeans {
     }
 
     /// A record is longer than what it holds, and one may have come in part.
-    var arrived: Int64 { Int64(channel.readableCount) }
+    var arrived: Int64 { Int64(channel.lentReadableCount) }
 }

@@ -13,7 +13,7 @@ package struct ServerConfiguration: Sendable {
 
     /// From the first byte of a head to its last (408), and for the TLS handshake.
     package var headTimeout: Duration = .seconds(15)
-    /// Without a request on an open connection, which is then closed.
+    /// Without a request on an open connection, which is then closed; kept with a tolerance of three tenths of a second.
     package var idleTimeout: Duration = .seconds(75)
     /// Without a byte of a request's content (408).
     package var bodyTimeout: Duration = .seconds(60)

@@ -68,5 +68,5 @@ struct PipeMeans: BulkMeans {
         return (moved, 0)
     }
 
-    var arrived: Int64 { Int64(channel.readableCount) }
+    var arrived: Int64 { Int64(channel.lentReadableCount) }
 }

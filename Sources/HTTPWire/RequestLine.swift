@@ -6,7 +6,7 @@ struct RequestLine: Sendable {
     /// Bytes with CRLF.
     let length: Int
 
-    /// Longer methods are not implemented by anybody.
+    /// Bytes; the longest of the IANA HTTP Method Registry, UPDATEREDIRECTREF, has 17.
     private static let maximumMethodLength = 32
 
     /// Parses the line that is `range` of `buffer`, without its CRLF, not empty.
@@ -40,14 +40,14 @@ struct RequestLine: Sendable {
 
     /// RFC 9110 §9.1: a method is a token.
     ///
-    /// RFC 9112 §3: one that is too long is not implemented.
+    /// RFC 9112 §3: one that is longer than any that the server knows is answered 501, not 400.
     private static func check(_ buffer: Span<UInt8>, method range: Range<Int>) throws(HeadFailure) {
         guard !range.isEmpty else { throw HeadFailure(400, "request line that begins with a space") }
         for index in range where !HTTPCharacters.isToken(buffer[index]) {
             throw HeadFailure(400, "character in the method that is not allowed there")
         }
         guard range.count <= maximumMethodLength else {
-            throw HeadFailure(501, "method longer than \(maximumMethodLength) bytes")
+            throw HeadFailure(501, "method longer than \(maximumMethodLength) bytes, which no registered one is")
         }
     }
 

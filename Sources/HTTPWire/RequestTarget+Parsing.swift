@@ -15,7 +15,9 @@ extension RequestTarget {
     /// Dot segments are segments like others; `*` has none.
     init(_ buffer: Span<UInt8>, _ range: Range<Int>, method: HTTPMethod) throws(HeadFailure) {
         guard method != HTTPMethod(rawValue: "CONNECT") else {
-            throw HeadFailure(501, "CONNECT is not implemented")  // RFC 9110 §9.3.6
+            // RFC 9110 §9.3.6: for proxies. This is an origin server, and a tunnel through it would pass by whoever guards
+            // the network behind it.
+            throw HeadFailure(501, "CONNECT to a server that is no proxy; send the request to its origin server")
         }
         guard let first = range.first else { throw HeadFailure(400, "empty request target") }
         var queryMark: Int?

@@ -99,7 +99,7 @@ package final class Channel: @unchecked Sendable {
         to pool: BlockingPool,
         _ work: @escaping @Sendable (Channel) -> Success
     ) async -> Success {
-        assert(loop.isCurrent, "a channel is used on its loop")
+        assert(loop.isCurrent && !isLent, "a channel is lent by its loop, to one at a time")
         isLent = true
         let result = await pool.run { work(self) }
         isLent = false
@@ -260,8 +260,11 @@ package final class Channel: @unchecked Sendable {
     package var cut: SourceFailure? { cutFailure }
 
     /// Bytes that have come and were not read; under TLS not more than about so many.
-    package var readableCount: Int {
-        isClosed && !isLent ? 0 : Int(max(0, csys_bytes_readable(descriptor))) + (tls?.bufferedCount ?? 0)
+    package var readableCount: Int { isClosed ? 0 : lentReadableCount }
+
+    /// The same, for the thread to which this is lent.
+    package var lentReadableCount: Int {
+        Int(max(0, csys_bytes_readable(descriptor))) + (tls?.bufferedCount ?? 0)
     }
 
     /// Asks the kernel to wake nobody before so many bytes have come, or the end (SO_RCVLOWAT, socket(7)).

@@ -55,8 +55,13 @@ package enum MonotonicClock {
     package static func span(_ duration: Duration) -> Nanoseconds {
         guard duration > .zero else { return .max }
         let (seconds, attoseconds) = duration.components
-        let (span, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
-        return overflow ? .max : adding(UInt64(attoseconds / 1_000_000_000), to: span)
+        return adding(UInt64(attoseconds / 1_000_000_000), to: span(seconds: UInt64(seconds)))
+    }
+
+    /// `seconds` in nanoseconds; `.max` for more than 584 years, which never end.
+    package static func span(seconds: UInt64) -> Nanoseconds {
+        let (span, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        return overflow ? .max : span
     }
 
     /// The moment after `duration` from now; a non-positive duration never ends.

@@ -86,6 +86,100 @@ struct TransportTests {
         await #expect(throws: Refusal.self) { try await pool.run(throwing: { () throws(Refusal) in throw Refusal() }) }
     }
 
+    /// One end of a pair of connected sockets, on a loop.
+    private actor Lender {
+        nonisolated let loop: EventLoop
+        nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+        private let descriptors: (near: Int32, far: Int32)
+        /// Names the near end, also after its descriptor was given to something else.
+        private let identity: UInt
+        private var channel: Channel?
+
+        init(_ loop: EventLoop) {
+            self.loop = loop
+            var pair: [Int32] = [-1, -1]
+            #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0, &pair) == 0)
+            descriptors = (pair[0], pair[1])
+            identity = Self.identity(of: pair[0])
+        }
+
+        private static func identity(of descriptor: Int32) -> UInt {
+            var status = stat()
+            return fstat(descriptor, &status) == 0 ? UInt(status.st_ino) : 0
+        }
+
+        func begin() throws { channel = try Channel(descriptor: descriptors.near, loop: loop, tls: nil) }
+
+        func lend(to pool: BlockingPool, _ work: @escaping @Sendable (Channel) -> Bool) async throws -> Bool {
+            let lent = try #require(channel)
+            let result = await lent.lend(to: pool, work)
+            #expect(loop.isCurrent)
+            return result
+        }
+
+        func close() { channel?.close() }
+
+        nonisolated var isOpen: Bool { Self.identity(of: descriptors.near) == identity }
+
+        /// Whether the far end is told that nothing more comes.
+        nonisolated var isShut: Bool {
+            var byte: UInt8 = 0
+            return recv(descriptors.far, &byte, 1, 0) == 0
+        }
+
+        deinit { _ = Glibc.close(descriptors.far) }
+    }
+
+    @Test("a channel that is closed while it is lent is shut at once, and its descriptor given away only afterwards")
+    func closedWhileLent() async throws {
+        let loop = try EventLoop(label: "test")
+        let pool = BlockingPool(threads: 1, label: "test")
+        let lender = Lender(loop)
+        try await lender.begin()
+        let (hasBegun, began) = AsyncStream.makeStream(of: Void.self)
+        let mayEnd = DispatchSemaphore(value: 0)
+        async let wasOpen = lender.lend(to: pool) { channel in
+            began.finish()
+            mayEnd.wait()
+            // It may still ask for what has come.
+            return channel.lentReadableCount == 0 && lender.isOpen
+        }
+        for await _ in hasBegun {}
+        #expect(!lender.isShut)
+        await lender.close()
+        #expect(lender.isShut)
+        #expect(lender.isOpen)
+        mayEnd.signal()
+        #expect(try await wasOpen)
+        #expect(!lender.isOpen)
+        loop.close()
+    }
+
+    @Test("a channel that was lent and came back is closed at once")
+    func closedAfterLent() async throws {
+        let loop = try EventLoop(label: "test")
+        let pool = BlockingPool(threads: 1, label: "test")
+        let lender = Lender(loop)
+        try await lender.begin()
+        #expect(try await lender.lend(to: pool) { _ in true })
+        #expect(lender.isOpen)
+        await lender.close()
+        #expect(!lender.isOpen)
+        loop.close()
+    }
+
+    @Test("spans that are longer than what can be counted never end")
+    func longSpans() {
+        #expect(MonotonicClock.span(seconds: 0) == 0)
+        #expect(MonotonicClock.span(seconds: 18_446_744_073) == 18_446_744_073_000_000_000)
+        #expect(MonotonicClock.span(seconds: 18_446_744_074) == .max)
+        #expect(MonotonicClock.span(seconds: .max) == .max)
+        #expect(MonotonicClock.span(.seconds(Int64.max)) == .max)
+        #expect(MonotonicClock.span(.milliseconds(1500)) == 1_500_000_000)
+        #expect(MonotonicClock.span(.zero) == .max)
+        #expect(MonotonicClock.deadline(after: 5, since: .max - 4) == .max)
+    }
+
     @Test(
         "addresses are written as they are listened on",
         arguments: [("127.0.0.1", "127.0.0.1:80"), ("::1", "[::1]:80")]

@@ -147,6 +147,10 @@ class Server:
         """The files of the data directory that belong to an upload."""
         return [path for path in self.data.rglob("*") if path.is_file() and upload_id in path.name]
 
+    def stored_bytes(self, upload_id):
+        """Bytes of the disk that an upload takes, with what was set aside for it."""
+        return sum(path.stat().st_blocks * 512 for path in self.stored_files(upload_id))
+
 
 def run(*arguments, data=None, environment=None, check=True):
     """Runs a command of the binary and returns what it did."""

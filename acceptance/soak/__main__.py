@@ -15,8 +15,9 @@ import time
 from pathlib import Path
 
 from harness.data import MIB
+from harness.tls import Certificate
 from harness.wire import Closed
-from soak.common import Log, Rate, Target, certificate
+from soak.common import Log, Rate, Target
 from soak.downloads import Downloader
 from soak.garbage import Garbage
 from soak.judge import Check, judge
@@ -69,8 +70,8 @@ class Soak:
 
     def start(self):
         self.targets.append(Target("plain", self.folder))
-        paths, context = certificate(self.folder)
-        self.targets.append(Target("tls", self.folder, context, paths))
+        certificate = Certificate(self.folder)
+        self.targets.append(Target("tls", self.folder, certificate.context(), certificate.settings))
         self.samples = {target.name: [] for target in self.targets}
 
     def sample(self, phase):

@@ -3,7 +3,6 @@
 import json
 import random
 import socket
-import ssl
 import struct
 import subprocess
 import threading
@@ -221,16 +220,3 @@ def reset(connection):
     """Closes with RST."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
-
-
-def certificate(folder):
-    """Makes a certificate; returns the settings of a server, and the context of a client that trusts it."""
-    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    files = ["-keyout", folder / "key.pem", "-out", folder / "certificate.pem"]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
-    subprocess.run(command, check=True, capture_output=True)
-    paths = {
-        "SLUICE_TLS_CERTIFICATE": str(folder / "certificate.pem"),
-        "SLUICE_TLS_KEY": str(folder / "key.pem"),
-    }
-    return paths, ssl.create_default_context(cafile=folder / "certificate.pem")
