@@ -63,21 +63,32 @@ extension DiskStorage {
         limit: Int64
     ) async -> TransferOutcome {
         var moved: Int64 = 0
+        var last: Int64 = 0
         while true {
             let start = offset + moved
             let stretch = min(limit - moved, Self.stretchSize)
+            let ahead = min(limit - moved - stretch, (source.remaining ?? 0) - stretch, Self.stretchSize)
+            // Beside the transfer: the sender must not wait for it.
+            async let hints: Void = hint(file, written: start - last..<start, ahead: start + stretch, count: ahead)
             let outcome = await source.transfer(to: file.descriptor, at: start, limit: stretch)
+            await hints
             moved += outcome.moved
+            last = outcome.moved
             guard outcome.end == .limitReached, moved < limit else {
                 return TransferOutcome(moved: moved, end: outcome.end)
             }
-            let next = min(limit - moved, source.remaining ?? 0, Self.stretchSize)
-            await pool.run { [durability] in
-                // Hints, both: what fails here will fail again where it is reported.
-                if durability == .acknowledged { _ = csys_start_writeback(file.descriptor, start, outcome.moved) }
-                // Not before the first stretch, so that many slow uploads do not set aside what others need now.
-                if next > 0 { _ = csys_preallocate(file.descriptor, start + outcome.moved, next) }
+        }
+    }
+
+    /// Tells the kernel what was written and what will be; what fails here will fail again where it is reported.
+    private func hint(_ file: OpenFile, written: Range<Int64>, ahead start: Int64, count: Int64) async {
+        // Nothing in the first stretch, so that many slow uploads do not set aside what others need now.
+        guard !written.isEmpty else { return }
+        await pool.run { [durability] in
+            if durability == .acknowledged {
+                _ = csys_start_writeback(file.descriptor, written.lowerBound, Int64(written.count))
             }
+            if count > 0 { _ = csys_preallocate(file.descriptor, start, count) }
         }
     }
 

@@ -59,10 +59,14 @@ struct Stretch: Sendable {
         var moved: Int64 = 0
         var limit = limit
         var wasCut = false
-        var gaveUp = false
-        var isMute = false
-        defer { if isMute { channel.mute(false) } }
+        var isPatient = false
+        defer { if isPatient { channel.setPatience(0) } }
         while moved < limit {
+            let isToWait = !wasCut && (isFast || moved >= Self.fastBytes) && !mustHurry()
+            if isToWait != isPatient {
+                channel.setPatience(isToWait ? Self.patience : 0)
+                isPatient = isToWait
+            }
             if !wasCut, channel.isCut.load(ordering: .relaxed) {
                 wasCut = true
                 limit = min(limit, moved + means.arrived)
@@ -73,16 +77,7 @@ struct Stretch: Sendable {
                 let (count, failure) = means.put(into: file, at: offset + moved)
                 moved += count
                 if failure != 0 { return (moved, .fileFailed(errno: failure)) }
-            case .wouldBlockReading:
-                guard isFast || moved >= Self.fastBytes, !gaveUp, !wasCut, !mustHurry() else {
-                    return (moved, .wouldBlock)
-                }
-                if !isMute {
-                    channel.mute(true)
-                    isMute = true
-                }
-                // Without SO_RCVLOWAT: what waits to become more leaves the caches, and copying it takes twice as long.
-                gaveUp = csys_wait_readable(channel.descriptor, Self.patience) <= 0
+            case .wouldBlockReading: return (moved, .wouldBlock)
             case .wouldBlockWriting: return (moved, .wouldBlockWriting)
             case .ended: return (moved, .ended)
             case .failed(let code): return (moved, .socketFailed(errno: code))
@@ -94,5 +89,7 @@ struct Stretch: Sendable {
     /// A connection that brought so many bytes at once is fast.
     static let fastBytes: Int64 = 262_144
     /// How long this thread waits for more, in milliseconds.
+    ///
+    /// For the first byte: what waits to become more (SO_RCVLOWAT) leaves the caches, and copying it takes twice as long.
     private static let patience: Int32 = 10
 }

@@ -17,14 +17,15 @@ enum DatabaseFile {
         }
     }
 
-    static func open(_ path: String, busyTimeout: Duration) throws -> DatabasePool {
+    static func open(_ path: String, isSynchronous: Bool, busyTimeout: Duration) throws -> DatabasePool {
         // Two processes that find a new file at the same time both try to make the schema; the second one then finds it made.
         var attempt = 1
         while true {
             do {
                 let pool = try DatabasePool(path: path, configuration: configuration(busyTimeout))
-                // Not in `prepareDatabase`: opening in WAL mode sets it to NORMAL, which may lose the last transactions.
-                try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+                // Not in `prepareDatabase`: opening in WAL mode sets it to NORMAL.
+                let level = isSynchronous ? "FULL" : "NORMAL"
+                try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = \(level)") }
                 if try pool.read(migrator.hasBeenSuperseded) {
                     throw SQLiteStateError(path: path, reason: "it was made by a newer version of Sluice.")
                 }

@@ -3,7 +3,8 @@ internal import GRDB
 package import Transport
 package import UploadCore
 
-/// State in one SQLite file, in WAL mode with full synchronisation: what a call recorded survives a power cut.
+/// State in one SQLite file, in WAL mode: what a call recorded survives the end of the process, and a power cut unless
+/// that is not asked for.
 ///
 /// Other processes may use the same file at the same time (`sluice keys`). All calls run on the blocking pool, and are not
 /// cancelled with the task that makes them: what was begun is recorded.
@@ -15,17 +16,20 @@ package final class SQLiteState: StateStore {
     ///
     /// - Parameters:
     ///   - path: The database file; `-wal` and `-shm` files stand beside it while it is open.
+    ///   - isSynchronous: Each transaction is forced to disk before its call returns. Without it a power cut takes back the
+    ///     last ones, in their order, and harms nothing else (https://www.sqlite.org/pragma.html#pragma_synchronous).
     ///   - pool: Where calls run; more than a handful of threads bring nothing, because writes are one at a time.
     ///   - busyTimeout: How long a call waits while another process writes; longer is `.unavailable`.
     /// - Throws: When the file can not be opened, is no database, or was made by a newer version.
     package init(
         path: String,
+        isSynchronous: Bool = true,
         pool: BlockingPool,
         busyTimeout: Duration = .seconds(5)
     ) throws(SQLiteStateError) {
         do {
             try DatabaseFile.secure(path)
-            self.database = try DatabaseFile.open(path, busyTimeout: busyTimeout)
+            self.database = try DatabaseFile.open(path, isSynchronous: isSynchronous, busyTimeout: busyTimeout)
         } catch let error as SQLiteStateError {
             throw error
         } catch {

@@ -249,11 +249,15 @@ package final class Channel: @unchecked Sendable {
         resumeReader(.failure(.cut(failure)))
     }
 
-    /// Stops events for a while, so that the loop is not woken for bytes that a thread waits for to which this is lent.
+    /// Makes reads wait for bytes, at most so many milliseconds, and spares the loop the events meanwhile; 0 ends that.
     ///
-    /// For that thread. When it is over, the channel is told what it is ready for.
-    package func mute(_ isMute: Bool) {
-        if let token { loop.mute(descriptor, token: token, isMute) }
+    /// For the thread to which this is lent, which must end it. Then the channel is told what it is ready for.
+    package func setPatience(_ milliseconds: Int32) {
+        guard let token else { return }
+        if milliseconds > 0 { loop.mute(descriptor, token: token, true) }
+        // Where that fails, reads do not wait.
+        _ = csys_block(descriptor, milliseconds)
+        if milliseconds == 0 { loop.mute(descriptor, token: token, false) }
     }
 
     /// What `cutReading` said.

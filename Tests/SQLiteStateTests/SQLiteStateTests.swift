@@ -82,16 +82,21 @@ struct SQLiteStateTests {
         }
     }
 
-    @Test("it writes ahead, synchronises every transaction and keeps foreign keys")
-    func pragmas() async throws {
+    @Test(
+        "it writes ahead, synchronises every transaction if it is to, and keeps foreign keys",
+        arguments: [(true, "2"), (false, "1")]
+    )
+    func pragmas(isSynchronous: Bool, level: String) async throws {
         let directory = try TemporaryDirectory()
-        let state = try open(directory.path("state.sqlite"))
+        let path = directory.path("state.sqlite")
+        let pool = BlockingPool(threads: 1, label: "test-state")
+        let state = try SQLiteState(path: path, isSynchronous: isSynchronous, pool: pool)
         let values = try await state.write { database in
             try ["journal_mode", "synchronous", "foreign_keys", "busy_timeout"].map {
                 try String.fetchOne(database, sql: "PRAGMA \($0)")
             }
         }
-        #expect(values == ["wal", "2", "1", "5000"])
+        #expect(values == ["wal", level, "1", "5000"])
     }
 
     @Test("two processes write at the same time, and each sees what the other recorded")

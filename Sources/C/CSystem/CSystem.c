@@ -73,9 +73,14 @@ int csys_bytes_readable(int fd) {
     return ioctl(fd, FIONREAD, &count) == 0 ? count : -1;
 }
 
-int csys_wait_readable(int fd, int timeout_ms) {
-    struct pollfd wanted = {.fd = fd, .events = POLLIN | POLLRDHUP};
-    return poll(&wanted, 1, timeout_ms);
+int csys_block(int socket, int timeout_ms) {
+    int flags = fcntl(socket, F_GETFL);
+    if (flags < 0) return -1;
+    if (timeout_ms <= 0) return fcntl(socket, F_SETFL, flags | O_NONBLOCK);
+    struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
+    if (setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) != 0) return -1;
+    if (setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) != 0) return -1;
+    return fcntl(socket, F_SETFL, flags & ~O_NONBLOCK);
 }
 
 int csys_pipe(int fds[2], int size) {

@@ -47,7 +47,11 @@ package struct GatewayServer: Sendable {
         }
         let statePool = BlockingPool(threads: Self.stateThreads, label: "sluice.state")
         let state = try Self.starting { () throws(SQLiteStateError) in
-            try SQLiteState(path: directory.statePath, pool: statePool)
+            try SQLiteState(
+                path: directory.statePath,
+                isSynchronous: settings.storageDurability != .none,
+                pool: statePool
+            )
         }
         self.state = state
         let master = try settings.master()

@@ -33,9 +33,10 @@ int csys_tcp_nodelay(int fd);
 int csys_receive_low_water(int fd, int bytes);
 /// Bytes that can be read now, or -1.
 int csys_bytes_readable(int fd);
-int csys_wait_readable(int fd, int timeout_ms);
 
 /// Makes a pipe of `size` bytes (as near as the kernel allows), closed on exec.
+/// Makes calls on the socket wait, at most so many milliseconds (then they fail with EAGAIN); 0 makes them not wait.
+int csys_block(int socket, int timeout_ms);
 int csys_pipe(int fds[2], int size);
 /// Socket to pipe, blocking on neither.
 int64_t csys_splice_in(int socket, int pipe, size_t count);
