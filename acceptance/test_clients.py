@@ -75,6 +75,14 @@ def test_uploads_a_file(server, api, files, client, size):
     assert_stored(server, api, done["url"], path, digest)
 
 
+@pytest.mark.parametrize("size", [1, 5 * MIB + 1, 40 * MIB])
+@pytest.mark.parametrize("client", ["aiotus in parallel", "tus.py from a pipe"])
+def test_uploads_in_parts_or_without_a_length(server, api, files, client, size):
+    path, digest = files(size)
+    done = run_client(client, f"{server.url}/files", server.admin_key, path, chunk=2 * MIB)
+    assert_stored(server, api, done["url"], path, digest)
+
+
 @pytest.mark.parametrize("size", [0, 1, 5 * MIB])
 def test_uploads_with_checksums(server, api, files, size):
     path, digest = files(size)

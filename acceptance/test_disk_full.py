@@ -10,21 +10,9 @@ import pytest
 
 from harness.api import API, checksum, problem, tus_error, upload_id
 from harness.data import MIB, content, sha256
+from harness.disk import mounted
 
 SIZE = 24 * MIB
-
-
-@contextlib.contextmanager
-def mounted(folder, options, device):
-    folder.mkdir()
-    command = ["mount", *options, str(device), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True) if shutil.which("mount") else None
-    if done is None or done.returncode != 0:
-        pytest.skip(f"nothing can be mounted here: {done.stderr.strip() if done else 'there is no mount'}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 @pytest.fixture

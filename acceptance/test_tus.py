@@ -30,7 +30,16 @@ def test_options_tells_what_is_offered(api, path):
     assert answer.headers["Tus-Version"] == "1.0.0"
     assert answer.headers["Tus-Resumable"] == "1.0.0"
     extensions = set(answer.headers["Tus-Extension"].split(","))
-    assert {"creation", "creation-with-upload", "termination", "expiration", "checksum"} <= extensions
+    assert {
+        "creation",
+        "creation-with-upload",
+        "creation-defer-length",
+        "concatenation",
+        "concatenation-unfinished",
+        "termination",
+        "expiration",
+        "checksum",
+    } <= extensions
     assert set(ALGORITHMS) <= set(answer.headers["Tus-Checksum-Algorithm"].split(","))
     assert int(answer.headers["Tus-Max-Size"]) > 0
 

@@ -67,9 +67,9 @@ extension DiskStorage {
         while true {
             let start = offset + moved
             let stretch = min(limit - moved, Self.stretchSize)
-            let ahead = min(limit - moved - stretch, (source.remaining ?? 0) - stretch, Self.stretchSize)
+            let coming = start..<start + min(stretch, source.remaining ?? 0)
             // Beside the transfer: the sender must not wait for it.
-            async let hints: Void = hint(file, written: start - last..<start, ahead: start + stretch, count: ahead)
+            async let hints: Void = hint(file, written: start - last..<start, coming: coming)
             let outcome = await source.transfer(to: file.descriptor, at: start, limit: stretch)
             await hints
             moved += outcome.moved
@@ -81,14 +81,14 @@ extension DiskStorage {
     }
 
     /// Tells the kernel what was written and what will be; what fails here will fail again where it is reported.
-    private func hint(_ file: OpenFile, written: Range<Int64>, ahead start: Int64, count: Int64) async {
+    private func hint(_ file: OpenFile, written: Range<Int64>, coming: Range<Int64>) async {
         // Nothing in the first stretch, so that many slow uploads do not set aside what others need now.
         guard !written.isEmpty else { return }
         await pool.run { [durability] in
             if durability == .acknowledged {
                 _ = csys_start_writeback(file.descriptor, written.lowerBound, Int64(written.count))
             }
-            if count > 0 { _ = csys_preallocate(file.descriptor, start, count) }
+            if !coming.isEmpty { _ = csys_preallocate(file.descriptor, coming.lowerBound, Int64(coming.count)) }
         }
     }
 

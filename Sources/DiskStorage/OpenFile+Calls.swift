@@ -45,6 +45,24 @@ extension OpenFile {
         }
     }
 
+    /// Bytes from `offset` on; fewer than `maximum` only at the end of the file, and none there.
+    func read(at offset: Int64, maximum: Int) throws(SystemCallError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: maximum)
+        var filled = 0
+        while filled < maximum {
+            let count = try SystemCallError.check("pread") {
+                bytes.withUnsafeMutableBytes { buffer in
+                    let room = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+                    return pread(descriptor, room.baseAddress, room.count, off_t(offset) + off_t(filled))
+                }
+            }
+            if count == 0 { break }
+            filled += count
+        }
+        bytes.removeLast(maximum - filled)
+        return bytes
+    }
+
     func truncate(to size: Int64) throws(SystemCallError) {
         _ = try SystemCallError.check("ftruncate") { ftruncate(descriptor, off_t(size)) }
     }

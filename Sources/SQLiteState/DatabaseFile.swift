@@ -106,6 +106,29 @@ enum DatabaseFile {
                     """
             )
         }
+        migrator.registerMigration("0002 lengths that are told later, concatenations") { database in
+            try database.execute(
+                sql: """
+                    ALTER TABLE upload ADD COLUMN maximum_bytes INTEGER CHECK (maximum_bytes >= 0);
+                    -- The field as it was sent, and of a final upload its parts as a list of ids.
+                    ALTER TABLE upload ADD COLUMN concatenation_raw TEXT;
+                    ALTER TABLE upload ADD COLUMN concatenation_parts TEXT
+                        CHECK (concatenation_parts IS NULL OR concatenation_raw IS NOT NULL);
+
+                    -- Only while the final upload is open.
+                    CREATE TABLE awaited_part (
+                        part_id TEXT NOT NULL,
+                        final_id TEXT NOT NULL REFERENCES upload (id) ON DELETE CASCADE,
+                        PRIMARY KEY (part_id, final_id)
+                    ) STRICT, WITHOUT ROWID;
+                    CREATE INDEX awaited_part_by_final ON awaited_part (final_id);
+
+                    -- Completed partial uploads expire, too.
+                    DROP INDEX upload_open_by_expiry;
+                    CREATE INDEX upload_by_expiry ON upload (expires_at) WHERE expires_at IS NOT NULL;
+                    """
+            )
+        }
         return migrator
     }
 }

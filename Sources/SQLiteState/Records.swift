@@ -97,17 +97,37 @@ extension Upload {
             subject: try row.optional("subject", of: table),
             principal: try row.value("principal", of: table),
             length: length,
+            maximumBytes: try row.optional("maximum_bytes", of: table),
             offset: state == .completed ? length ?? 0 : 0,
             state: state,
             metadata: UploadMetadata(
                 raw: try row.optional("metadata_raw", of: table),
                 values: try row.json("metadata", of: table)
             ),
+            concatenation: try Concatenation(row: row),
             createdAt: try row.date("created_at", of: table),
             updatedAt: try row.date("updated_at", of: table),
             expiresAt: try row.optionalDate("expires_at", of: table),
             endedAt: try row.optionalDate("ended_at", of: table)
         )
+    }
+}
+
+extension Concatenation {
+    /// `nil` for an upload that has nothing to do with others.
+    fileprivate init?(row: Row) throws {
+        guard let raw: String = try row.optional("concatenation_raw", of: "upload") else { return nil }
+        guard let parts: JSONText = try row.optional("concatenation_parts", of: "upload") else {
+            self.init(.partial, raw: raw)
+            return
+        }
+        let ids = try parts.decoded(as: [String].self).map { text in
+            guard let id = UploadID(text) else {
+                throw UnreadableRecord(table: "upload", column: "concatenation_parts")
+            }
+            return id
+        }
+        self.init(.final(parts: ids), raw: raw)
     }
 }
 

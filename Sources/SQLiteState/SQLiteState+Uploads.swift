@@ -17,20 +17,29 @@ extension SQLiteState {
                     )
                 }
             }
+            let parts = upload.concatenation?.parts
             try database.run(
                 """
-                INSERT INTO upload (id, dialect, subject, principal, length, state, metadata_raw, metadata,
-                    created_at, updated_at, expires_at, ended_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO upload (id, dialect, subject, principal, length, maximum_bytes, state, metadata_raw, metadata,
+                    concatenation_raw, concatenation_parts, created_at, updated_at, expires_at, ended_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 [
                     upload.id.text, upload.dialect, upload.subject, upload.principal, upload.length,
-                    upload.state.rawValue, upload.metadata.raw, try JSONText(upload.metadata.values),
+                    upload.maximumBytes, upload.state.rawValue, upload.metadata.raw,
+                    try JSONText(upload.metadata.values),
+                    upload.concatenation?.raw, try parts.map { try JSONText($0.map(\.text)) },
                     Milliseconds(upload.createdAt), Milliseconds(upload.updatedAt),
                     upload.expiresAt.map(Milliseconds.init),
                     upload.endedAt.map(Milliseconds.init),
                 ]
             )
+            for part in Set(parts ?? []) {
+                try database.run(
+                    "INSERT INTO awaited_part (part_id, final_id) VALUES (?, ?)",
+                    [part.text, upload.id.text]
+                )
+            }
         }
     }
 
@@ -68,17 +77,45 @@ extension SQLiteState {
         }
     }
 
-    package func complete(_ id: UploadID, as media: Media) async throws(UploadError) -> Bool {
+    package func uploads(_ ids: [UploadID]) async throws(UploadError) -> [UploadID: Upload] {
+        var found: [UploadID: Upload] = [:]
+        try await inChunks(Array(Set(ids))) { database, marks, arguments in
+            try Row.fetchAll(database, sql: "SELECT * FROM upload WHERE id IN (\(marks))", arguments: arguments)
+                .map(Upload.init(row:))
+        } each: { upload in
+            found[upload.id] = upload
+        }
+        return found
+    }
+
+    package func openFinals(of part: UploadID) async throws(UploadError) -> [UploadID] {
+        try await read { database in
+            try database.rows(
+                "SELECT final_id AS id FROM awaited_part WHERE part_id = ? ORDER BY final_id",
+                [part.text]
+            )
+            .map { try $0.uploadID("awaited_part") }
+        }
+    }
+
+    package func complete(_ upload: Upload, as media: Media?) async throws(UploadError) -> Bool {
         try await write { database in
-            let now = Milliseconds(media.createdAt)
+            let id = upload.id
             try database.run(
                 """
-                UPDATE upload SET state = 'completed', length = ?, updated_at = ?, ended_at = ?, expires_at = NULL
+                UPDATE upload SET state = 'completed', length = ?, updated_at = ?, ended_at = ?, expires_at = ?
                 WHERE id = ? AND state = 'open'
                 """,
-                [media.size, now, now, id.text]
+                [
+                    upload.length, Milliseconds(upload.updatedAt), upload.endedAt.map(Milliseconds.init),
+                    upload.expiresAt.map(Milliseconds.init), id.text,
+                ]
             )
             guard database.changesCount == 1 else { return false }
+            if upload.concatenation?.parts != nil {
+                try database.run("DELETE FROM awaited_part WHERE final_id = ?", [id.text])
+            }
+            guard let media else { return true }
             try database.run(
                 """
                 INSERT INTO media (id, subject, size, content_type, filename, metadata, created_at)
@@ -86,7 +123,7 @@ extension SQLiteState {
                 """,
                 [
                     id.text, media.subject, media.size, media.contentType, media.filename, try JSONText(media.metadata),
-                    now,
+                    Milliseconds(media.createdAt),
                 ]
             )
             return true
@@ -105,7 +142,18 @@ extension SQLiteState {
             )
             guard database.changesCount == 1 else { return false }
             try database.run("DELETE FROM media WHERE id = ?", [id.text])
+            try database.run("DELETE FROM awaited_part WHERE final_id = ?", [id.text])
             return true
+        }
+    }
+
+    package func setLength(of id: UploadID, to length: Int64, updatedAt: Date) async throws(UploadError) -> Bool {
+        try await write { database in
+            try database.run(
+                "UPDATE upload SET length = ?, updated_at = ? WHERE id = ? AND state = 'open' AND length IS NULL",
+                [length, Milliseconds(updatedAt), id.text]
+            )
+            return database.changesCount == 1
         }
     }
 
@@ -122,8 +170,8 @@ extension SQLiteState {
         try await read { database in
             try database.rows(
                 """
-                SELECT id FROM upload INDEXED BY upload_open_by_expiry
-                WHERE state = 'open' AND expires_at IS NOT NULL AND expires_at <= ?
+                SELECT id FROM upload INDEXED BY upload_by_expiry
+                WHERE expires_at IS NOT NULL AND expires_at <= ?
                 ORDER BY expires_at LIMIT ?
                 """,
                 [Milliseconds(now), limit]
@@ -148,23 +196,32 @@ extension SQLiteState {
 
     package func needed(_ ids: [UploadID]) async throws(UploadError) -> Set<UploadID> {
         var needed: Set<UploadID> = []
+        try await inChunks(ids) { database, marks, arguments in
+            try Row.fetchAll(
+                database,
+                sql: "SELECT id FROM upload WHERE id IN (\(marks)) AND state IN ('open', 'completed')",
+                arguments: arguments
+            ).map { try $0.uploadID("upload") }
+        } each: { id in
+            needed.insert(id)
+        }
+        return needed
+    }
+
+    /// Reads what any number of ids name; statements are not cached, because the number of their marks varies.
+    private func inChunks<Value: Sendable>(
+        _ ids: [UploadID],
+        _ fetch: @escaping @Sendable (Database, _ marks: String, StatementArguments) throws -> [Value],
+        each: (Value) -> Void
+    ) async throws(UploadError) {
         var rest = ids[...]
         while !rest.isEmpty {
             let chunk = rest.prefix(Self.chunkSize).map(\.text)
             rest = rest.dropFirst(Self.chunkSize)
             let marks = Array(repeating: "?", count: chunk.count).joined(separator: ", ")
-            needed.formUnion(
-                try await read { database in
-                    // Not cached: the number of marks varies.
-                    try Row.fetchAll(
-                        database,
-                        sql: "SELECT id FROM upload WHERE id IN (\(marks)) AND state IN ('open', 'completed')",
-                        arguments: StatementArguments(chunk)
-                    ).map { try $0.uploadID("upload") }
-                }
-            )
+            let values = try await read { database in try fetch(database, marks, StatementArguments(chunk)) }
+            for value in values { each(value) }
         }
-        return needed
     }
 
     /// SQLite takes 32,766 arguments at most, and a short read lets writers' checkpoints through.

@@ -9,7 +9,7 @@ internal import Glibc
 
 /// What every `BlobStorage` has to do.
 package enum BlobStorageContract {
-    package static let all: [Contract<any BlobStorage>] = basics + appends + digests
+    package static let all: [Contract<any BlobStorage>] = basics + appends + copies + digests
 
     /// All bytes of a blob, through its descriptor.
     package static func contents(of id: UploadID, in storage: any BlobStorage) async throws -> [UInt8] {
@@ -113,6 +113,40 @@ package enum BlobStorageContract {
             try demand(Set(seen), is: ids)
         },
         Contract("a healthy storage says so") { storage in try await storage.check() },
+    ]
+
+    private static let copies: [Contract<any BlobStorage>] = [
+        Contract("ranges of other blobs are appended, aligned or not, and both go on by themselves") { storage in
+            let (source, target) = (newID(), newID())
+            let bytes = pattern(600_001)
+            for id in [source, target] { try await storage.create(id) }
+            _ = await storage.append(to: source, at: 0, from: ArraySource(bytes), limit: .max, expecting: nil)
+            var expected: [UInt8] = []
+            for range in [0..<600_001, 4096..<8192, 599_999..<600_001, 5..<5, 1..<300_000] as [Range<Int64>] {
+                try await storage.copy(range, of: source, to: target, at: Int64(expected.count))
+                expected += bytes[Int(range.lowerBound)..<Int(range.upperBound)]
+                try demand(await storage.durableLength(of: target), is: Int64(expected.count))
+            }
+            let more = ArraySource([1, 2, 3])
+            _ = await storage.append(to: source, at: 600_001, from: more, limit: .max, expecting: nil)
+            try await storage.remove(source)
+            try await storage.synchronize(target)
+            try demand(await contents(of: target, in: storage) == expected, is: true)
+        },
+        Contract("copying to another offset than the length, or from or to no blob, is refused") { storage in
+            let (source, target) = (newID(), newID())
+            for id in [source, target] { try await storage.create(id) }
+            _ = await storage.append(to: source, at: 0, from: ArraySource([1, 2]), limit: .max, expecting: nil)
+            func result(_ source: UploadID, _ target: UploadID, at offset: Int64) async -> UploadError.Code? {
+                await code { () async throws(UploadError) in
+                    try await storage.copy(0..<2, of: source, to: target, at: offset)
+                }
+            }
+            try demand(await result(source, target, at: 1), is: .offsetMismatch(expected: 0))
+            try demand(await result(newID(), target, at: 0), is: .notFound)
+            try demand(await result(source, newID(), at: 0), is: .notFound)
+            try demand(await storage.durableLength(of: target), is: 0)
+        },
     ]
 
     private static let appends: [Contract<any BlobStorage>] = [

@@ -4,7 +4,8 @@ package import UploadCore
 /// A state store that fails where a test wants it to, and else does what `base` does.
 package final class FaultyState: StateStore {
     package enum Operation: Hashable, Sendable {
-        case insertUpload, upload, uploads, complete, end, setExpiry, expiredUploads, forgetEnded, needed, media
+        case insertUpload, upload, uploads, uploadsByID, openFinals, complete, end, setLength, setExpiry,
+            expiredUploads, forgetEnded, needed, media
         case insertKey, key, keys, revokeKey, check
     }
 
@@ -31,14 +32,29 @@ package final class FaultyState: StateStore {
         return try await base.uploads(query)
     }
 
-    package func complete(_ id: UploadID, as media: Media) async throws(UploadError) -> Bool {
+    package func uploads(_ ids: [UploadID]) async throws(UploadError) -> [UploadID: Upload] {
+        try plan.step(.uploadsByID)
+        return try await base.uploads(ids)
+    }
+
+    package func openFinals(of part: UploadID) async throws(UploadError) -> [UploadID] {
+        try plan.step(.openFinals)
+        return try await base.openFinals(of: part)
+    }
+
+    package func complete(_ upload: Upload, as media: Media?) async throws(UploadError) -> Bool {
         try plan.step(.complete)
-        return try await base.complete(id, as: media)
+        return try await base.complete(upload, as: media)
     }
 
     package func end(_ id: UploadID, as state: Upload.State, at now: Date) async throws(UploadError) -> Bool {
         try plan.step(.end)
         return try await base.end(id, as: state, at: now)
+    }
+
+    package func setLength(of id: UploadID, to length: Int64, updatedAt: Date) async throws(UploadError) -> Bool {
+        try plan.step(.setLength)
+        return try await base.setLength(of: id, to: length, updatedAt: updatedAt)
     }
 
     package func setExpiry(of id: UploadID, to date: Date?, updatedAt: Date) async throws(UploadError) {

@@ -5,7 +5,7 @@ package import UploadCore
 /// A blob storage that fails where a test wants it to, and else does what `base` does.
 package final class FaultyStorage: BlobStorage {
     package enum Operation: Hashable, Sendable {
-        case create, durableLength, currentLength, append, synchronize, open, remove, list, check
+        case create, durableLength, currentLength, append, copy, synchronize, open, remove, list, check
     }
 
     package let plan: FaultPlan<Operation>
@@ -59,6 +59,16 @@ package final class FaultyStorage: BlobStorage {
         let report = await base.append(to: id, at: offset, from: source, limit: fault.bytes, expecting: digest)
         guard case .limitReached = report.end else { return report }
         return AppendReport(stored: report.stored, end: .failed(fault.error))
+    }
+
+    package func copy(
+        _ range: Range<Int64>,
+        of source: UploadID,
+        to id: UploadID,
+        at offset: Int64
+    ) async throws(UploadError) {
+        try plan.step(.copy)
+        try await base.copy(range, of: source, to: id, at: offset)
     }
 
     package func synchronize(_ id: UploadID) async throws(UploadError) {

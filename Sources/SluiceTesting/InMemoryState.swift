@@ -43,17 +43,28 @@ package final class InMemoryState: StateStore {
         }
     }
 
-    package func complete(_ id: UploadID, as media: Media) async throws(UploadError) -> Bool {
+    package func uploads(_ ids: [UploadID]) async throws(UploadError) -> [UploadID: Upload] {
+        tables.withLock { tables in tables.uploads.filter { ids.contains($0.key) } }
+    }
+
+    package func openFinals(of part: UploadID) async throws(UploadError) -> [UploadID] {
         tables.withLock { tables in
-            guard var upload = tables.uploads[id], upload.state == .open else { return false }
+            tables.uploads.values.filter { $0.state == .open && $0.concatenation?.parts?.contains(part) == true }
+                .map(\.id).sorted { $0.text < $1.text }
+        }
+    }
+
+    package func complete(_ completed: Upload, as media: Media?) async throws(UploadError) -> Bool {
+        tables.withLock { tables in
+            guard var upload = tables.uploads[completed.id], upload.state == .open else { return false }
             upload.state = .completed
-            upload.length = media.size
-            upload.offset = media.size
-            upload.updatedAt = media.createdAt
-            upload.endedAt = media.createdAt
-            upload.expiresAt = nil
-            tables.uploads[id] = upload
-            tables.media[id] = media
+            upload.length = completed.length
+            upload.offset = completed.length ?? 0
+            upload.updatedAt = completed.updatedAt
+            upload.endedAt = completed.endedAt
+            upload.expiresAt = completed.expiresAt
+            tables.uploads[upload.id] = upload
+            tables.media[upload.id] = media
             return true
         }
     }
@@ -73,6 +84,15 @@ package final class InMemoryState: StateStore {
         }
     }
 
+    package func setLength(of id: UploadID, to length: Int64, updatedAt: Date) async throws(UploadError) -> Bool {
+        tables.withLock { tables in
+            guard let upload = tables.uploads[id], upload.state == .open, upload.length == nil else { return false }
+            tables.uploads[id]?.length = length
+            tables.uploads[id]?.updatedAt = updatedAt
+            return true
+        }
+    }
+
     package func setExpiry(of id: UploadID, to date: Date?, updatedAt: Date) async throws(UploadError) {
         tables.withLock { tables in
             guard tables.uploads[id]?.state == .open else { return }
@@ -84,7 +104,7 @@ package final class InMemoryState: StateStore {
     package func expiredUploads(at now: Date, limit: Int) async throws(UploadError) -> [UploadID] {
         tables.withLock { tables in
             let over = tables.uploads.values.compactMap { upload in
-                upload.state == .open ? upload.expiresAt.map { (upload.id, $0) } : nil
+                upload.expiresAt.map { (upload.id, $0) }
             }
             return over.filter { $0.1 <= now }.sorted { $0.1 < $1.1 }.prefix(limit).map(\.0)
         }

@@ -72,6 +72,20 @@ package final class InMemoryStorage: BlobStorage {
         return AppendReport(stored: stored, end: end)
     }
 
+    package func copy(
+        _ range: Range<Int64>,
+        of source: UploadID,
+        to id: UploadID,
+        at offset: Int64
+    ) async throws(UploadError) {
+        let bytes = try blob(source)[Int(range.lowerBound)..<Int(range.upperBound)]
+        let length = Int64(try blob(id).count)
+        guard length == offset else {
+            throw UploadError(.offsetMismatch(expected: length), "The blob has \(length) bytes.")
+        }
+        blobs.withLock { $0[id]?.append(contentsOf: bytes) }
+    }
+
     package func synchronize(_ id: UploadID) async throws(UploadError) {
         _ = try blob(id)
     }

@@ -3,7 +3,7 @@ package import UploadCore
 
 /// What every `StateStore` has to do.
 package enum StateStoreContract {
-    package static let all: [Contract<any StateStore>] = uploads + lists + ends + grants + keys
+    package static let all: [Contract<any StateStore>] = uploads + concatenations + lists + ends + grants + keys
 
     private static let start = Date(timeIntervalSince1970: 1_750_000_000.123)
 
@@ -41,6 +41,17 @@ package enum StateStoreContract {
         )
     }
 
+    private static func completed(_ upload: Upload, at time: Date = start.addingTimeInterval(5)) -> Upload {
+        var completed = upload
+        completed.state = .completed
+        completed.length = upload.length ?? 7
+        completed.offset = completed.length ?? 0
+        completed.expiresAt = nil
+        completed.updatedAt = time
+        completed.endedAt = time
+        return completed
+    }
+
     private static func grant(_ id: String, expiresIn: TimeInterval = 60) -> Grant {
         Grant(id: id, subject: nil, expiresAt: start.addingTimeInterval(expiresIn), isOneTime: true)
     }
@@ -71,25 +82,36 @@ package enum StateStoreContract {
             let media = media(of: upload)
             try await store.insert(upload, consuming: nil)
             try demand(await store.media(upload.id), is: nil)
-            try demand(await store.complete(upload.id, as: media), is: true)
-            var completed = upload
-            completed.state = .completed
-            completed.length = 7
-            completed.offset = 7
-            completed.expiresAt = nil
-            completed.updatedAt = media.createdAt
-            completed.endedAt = media.createdAt
-            try demand(await store.upload(upload.id), is: completed)
+            try demand(await store.complete(completed(upload), as: media), is: true)
+            try demand(await store.upload(upload.id), is: completed(upload))
             try demand(await store.media(upload.id), is: media)
-            try demand(await store.complete(upload.id, as: media), is: false)
+            try demand(await store.complete(completed(upload), as: media), is: false)
         },
         Contract("an upload that is unknown or ended is not completed") { store in
             let upload = upload()
-            try demand(await store.complete(upload.id, as: media(of: upload)), is: false)
+            try demand(await store.complete(completed(upload), as: media(of: upload)), is: false)
             try await store.insert(upload, consuming: nil)
             try demand(await store.end(upload.id, as: .terminated, at: start), is: true)
-            try demand(await store.complete(upload.id, as: media(of: upload)), is: false)
+            try demand(await store.complete(completed(upload), as: media(of: upload)), is: false)
             try demand(await store.media(upload.id), is: nil)
+        },
+        Contract("the length of an open upload that has none is fixed, once") { store in
+            var open = upload(length: nil)
+            open.maximumBytes = 100
+            let known = upload(1)
+            let ended = upload(2, length: nil)
+            for upload in [open, known, ended] { try await store.insert(upload, consuming: nil) }
+            _ = try await store.end(ended.id, as: .terminated, at: start)
+            let moment = start.addingTimeInterval(9)
+            try demand(await store.setLength(of: open.id, to: 12, updatedAt: moment), is: true)
+            open.length = 12
+            open.updatedAt = moment
+            try demand(await store.upload(open.id), is: open)
+            for id in [open.id, known.id, ended.id, UploadID.generate(at: start)] {
+                try demand(await store.setLength(of: id, to: 13, updatedAt: start), is: false)
+            }
+            try demand(await store.upload(open.id), is: open)
+            try demand(await store.upload(known.id), is: known)
         },
         Contract("the expiry of an open upload is moved, that of others is not") { store in
             var open = upload()
@@ -109,6 +131,57 @@ package enum StateStoreContract {
         },
     ]
 
+    private static func partial(_ seconds: TimeInterval) -> Upload {
+        var upload = upload(seconds)
+        upload.concatenation = Concatenation(.partial, raw: "partial")
+        return upload
+    }
+
+    private static func final(_ seconds: TimeInterval, of parts: [Upload]) -> Upload {
+        var upload = upload(seconds, length: nil)
+        let urls = parts.map { "/files/\($0.id)" }.joined(separator: " ")
+        upload.concatenation = Concatenation(.final(parts: parts.map(\.id)), raw: "final;\(urls)")
+        return upload
+    }
+
+    private static let concatenations: [Contract<any StateStore>] = [
+        Contract("partial and final uploads are read back as they were inserted, by one id and by many") { store in
+            let parts = [partial(0), partial(1)]
+            let whole = final(2, of: [parts[1], parts[0], parts[1]])
+            for upload in parts + [whole] { try await store.insert(upload, consuming: nil) }
+            for upload in parts + [whole] { try demand(await store.upload(upload.id), is: upload) }
+            let unknown = UploadID.generate(at: start)
+            let found = try await store.uploads([whole.id, unknown, parts[0].id, whole.id])
+            try demand(found, is: [whole.id: whole, parts[0].id: parts[0]])
+            try demand(await store.uploads([]), is: [:])
+        },
+        Contract("a partial upload completes without media and keeps an expiry") { store in
+            let part = partial(0)
+            try await store.insert(part, consuming: nil)
+            var whole = completed(part)
+            whole.expiresAt = start.addingTimeInterval(90)
+            try demand(await store.complete(whole, as: nil), is: true)
+            try demand(await store.upload(part.id), is: whole)
+            try demand(await store.media(part.id), is: nil)
+            try demand(await store.expiredUploads(at: start.addingTimeInterval(89), limit: 5), is: [])
+            try demand(await store.expiredUploads(at: start.addingTimeInterval(90), limit: 5), is: [part.id])
+            try demand(await store.end(part.id, as: .expired, at: start), is: true)
+            try demand(await store.expiredUploads(at: start.addingTimeInterval(90), limit: 5), is: [])
+        },
+        Contract("the open final uploads of a part are found, each once, until they end") { store in
+            let parts = [partial(0), partial(1)]
+            let finals = [final(2, of: [parts[0], parts[0]]), final(3, of: parts), final(4, of: [parts[1]])]
+            for upload in parts + finals { try await store.insert(upload, consuming: nil) }
+            try demand(await store.openFinals(of: parts[0].id), is: [finals[0].id, finals[1].id])
+            try demand(await store.openFinals(of: parts[1].id), is: [finals[1].id, finals[2].id])
+            try demand(await store.openFinals(of: finals[0].id), is: [])
+            _ = try await store.complete(completed(finals[0]), as: media(of: finals[0]))
+            _ = try await store.end(finals[1].id, as: .terminated, at: start)
+            try demand(await store.openFinals(of: parts[0].id), is: [])
+            try demand(await store.openFinals(of: parts[1].id), is: [finals[2].id])
+        },
+    ]
+
     private static let lists: [Contract<any StateStore>] = [
         Contract("lists are newest first, filtered, and go on where the page before ended") { store in
             var all: [Upload] = []
@@ -116,15 +189,15 @@ package enum StateStoreContract {
                 let upload = upload(TimeInterval(index), subject: index % 2 == 0 ? "alice" : "bob")
                 all.insert(upload, at: 0)
                 try await store.insert(upload, consuming: nil)
-                if index % 3 == 0 { _ = try await store.complete(upload.id, as: media(of: upload)) }
+                if index % 3 == 0 { _ = try await store.complete(completed(upload), as: media(of: upload)) }
             }
             try demand(await store.uploads(UploadQuery(limit: 100)).map(\.id), is: all.map(\.id))
             let first = try await store.uploads(UploadQuery(limit: 4))
             try demand(first.map(\.id), is: Array(all.prefix(4).map(\.id)))
             let second = try await store.uploads(UploadQuery(before: first.last?.id, limit: 4))
             try demand(second.map(\.id), is: Array(all[4..<8].map(\.id)))
-            let completed = try await store.uploads(UploadQuery(state: .completed))
-            try demand(completed.map(\.id), is: [all[2], all[5], all[8]].map(\.id))
+            let whole = try await store.uploads(UploadQuery(state: .completed))
+            try demand(whole.map(\.id), is: [all[2], all[5], all[8]].map(\.id))
             let mine = try await store.uploads(UploadQuery(state: .open, subject: "alice"))
             try demand(mine.map(\.id), is: [all[0], all[4], all[6]].map(\.id))
             try demand(await store.uploads(UploadQuery(subject: "nobody")), is: [])
@@ -136,7 +209,7 @@ package enum StateStoreContract {
             for upload in [late, early, ended, upload(3, expiresIn: nil), upload(4, expiresIn: 1000)] {
                 try await store.insert(upload, consuming: nil)
             }
-            _ = try await store.complete(ended.id, as: media(of: ended))
+            _ = try await store.complete(completed(ended), as: media(of: ended))
             let moment = start.addingTimeInterval(60)
             try demand(await store.expiredUploads(at: moment, limit: 10), is: [early.id, late.id])
             try demand(await store.expiredUploads(at: moment, limit: 1), is: [early.id])
@@ -150,11 +223,11 @@ package enum StateStoreContract {
                 if index % 400 == 0 { try await store.insert(upload, consuming: nil) }
             }
             _ = try await store.end(ids[400], as: .terminated, at: start)
-            let completed = upload(-1)
-            try await store.insert(completed, consuming: nil)
-            _ = try await store.complete(completed.id, as: media(of: completed))
-            let needed = try await store.needed(ids + [completed.id])
-            try demand(needed, is: [ids[0], ids[800], ids[1200], completed.id])
+            let whole = upload(-1)
+            try await store.insert(whole, consuming: nil)
+            _ = try await store.complete(completed(whole), as: media(of: whole))
+            let needed = try await store.needed(ids + [whole.id])
+            try demand(needed, is: [ids[0], ids[800], ids[1200], whole.id])
             try demand(await store.needed([]), is: [])
         },
     ]
@@ -163,7 +236,7 @@ package enum StateStoreContract {
         Contract("an upload ends once, and its media goes with it") { store in
             let upload = upload()
             try await store.insert(upload, consuming: nil)
-            _ = try await store.complete(upload.id, as: media(of: upload))
+            _ = try await store.complete(completed(upload), as: media(of: upload))
             let end = start.addingTimeInterval(20)
             try demand(await store.end(upload.id, as: .terminated, at: end), is: true)
             try demand(await store.media(upload.id), is: nil)
@@ -177,15 +250,15 @@ package enum StateStoreContract {
         Contract("records of ended uploads are forgotten after their time, others are not") { store in
             let old = upload(0)
             let recent = upload(1)
-            let completed = upload(2)
+            let whole = upload(2)
             let open = upload(3)
-            for upload in [old, recent, completed, open] { try await store.insert(upload, consuming: nil) }
+            for upload in [old, recent, whole, open] { try await store.insert(upload, consuming: nil) }
             _ = try await store.end(old.id, as: .expired, at: start.addingTimeInterval(10))
             _ = try await store.end(recent.id, as: .terminated, at: start.addingTimeInterval(20))
-            _ = try await store.complete(completed.id, as: media(of: completed))
+            _ = try await store.complete(completed(whole), as: media(of: whole))
             try await store.forgetEnded(before: start.addingTimeInterval(20))
             let left = try await store.uploads(UploadQuery())
-            try demand(left.map(\.id), is: [open.id, completed.id, recent.id])
+            try demand(left.map(\.id), is: [open.id, whole.id, recent.id])
         },
     ]
 

@@ -99,6 +99,33 @@ struct SQLiteStateTests {
         #expect(values == ["wal", level, "1", "5000"])
     }
 
+    @Test("records of the first release are read as before, and go on")
+    func firstRelease() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path("state.sqlite")
+        let old = try DatabaseQueue(path: path)
+        try DatabaseFile.migrator.migrate(old, upTo: "0001 uploads, media, used grants, API keys")
+        var upload = upload()
+        upload.length = nil
+        try await old.write { [upload] database in
+            try database.execute(
+                sql: """
+                    INSERT INTO upload (id, dialect, subject, principal, length, state, metadata, created_at, updated_at, expires_at)
+                    VALUES (?, 'tus', 'alice', 'key_1', NULL, 'open', '{}', ?, ?, ?)
+                    """,
+                arguments: [
+                    upload.id.text, Milliseconds(upload.createdAt), Milliseconds(upload.updatedAt),
+                    upload.expiresAt.map(Milliseconds.init),
+                ]
+            )
+        }
+        try old.close()
+        let state = try open(path)
+        #expect(try await state.upload(upload.id) == upload)
+        #expect(try await state.setLength(of: upload.id, to: 5, updatedAt: start))
+        #expect(try await state.expiredUploads(at: start.addingTimeInterval(60), limit: 5) == [upload.id])
+    }
+
     @Test("two processes write at the same time, and each sees what the other recorded")
     func twoProcesses() async throws {
         let directory = try TemporaryDirectory()
@@ -220,12 +247,15 @@ struct SQLiteStateTests {
                 "SELECT * FROM upload INDEXED BY upload_by_subject WHERE subject = 'a' ORDER BY id DESC LIMIT 5",
                 "SELECT * FROM upload WHERE id < 'x' ORDER BY id DESC LIMIT 5",
                 """
-                SELECT id FROM upload INDEXED BY upload_open_by_expiry WHERE state = 'open' AND expires_at IS NOT NULL AND expires_at <= 5
+                SELECT id FROM upload INDEXED BY upload_by_expiry WHERE expires_at IS NOT NULL AND expires_at <= 5
                 ORDER BY expires_at LIMIT 5
                 """,
                 "DELETE FROM upload INDEXED BY upload_ended WHERE state IN ('terminated', 'expired') AND ended_at < 5",
                 "DELETE FROM used_grant WHERE expires_at < 5",
                 "SELECT id FROM upload WHERE id IN ('a', 'b') AND state IN ('open', 'completed')",
+                "SELECT * FROM upload WHERE id IN ('a', 'b')",
+                "SELECT final_id AS id FROM awaited_part WHERE part_id = 'a' ORDER BY final_id",
+                "DELETE FROM awaited_part WHERE final_id = 'a'",
                 "SELECT * FROM api_key WHERE digest = x'00'",
             ].map { sql in
                 try Row.fetchAll(database, sql: "EXPLAIN QUERY PLAN " + sql).map { row in "\(row["detail"] as String)" }

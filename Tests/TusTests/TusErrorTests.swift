@@ -18,12 +18,13 @@ struct TusErrorTests {
         case .notFound: (404, "ERR_UPLOAD_NOT_FOUND", false)
         case .gone: (410, "ERR_UPLOAD_GONE", false)
         case .offsetMismatch: (409, "ERR_MISMATCHED_OFFSET", false)
+        case .lengthConflict: (400, "ERR_INVALID_UPLOAD_LENGTH", false)
         case .lengthExceeded: (413, "ERR_UPLOAD_SIZE_EXCEEDED", false)
         case .tooLarge: (413, "ERR_MAX_SIZE_EXCEEDED", false)
         case .contentTypeRefused: (415, "ERR_CONTENT_TYPE_REFUSED", false)
         case .checksumMismatch: (460, "ERR_CHECKSUM_MISMATCH", false)
         case .unsupportedChecksum: (400, "ERR_UNSUPPORTED_CHECKSUM", false)
-        case .notOpen: (403, "ERR_UPLOAD_COMPLETE", false)
+        case .notOpen: (403, "ERR_FINAL_UPLOAD", false)
         case .grantUsed: (403, "ERR_GRANT_USED", false)
         case .interrupted: (423, "ERR_UPLOAD_INTERRUPTED", true)
         case .busy: (423, "ERR_UPLOAD_LOCKED", false)
@@ -37,7 +38,8 @@ struct TusErrorTests {
 
     private static let codes: [UploadError.Code] = [
         .invalidRequest, .unauthenticated, .forbidden(scope: nil), .forbidden(scope: "upload"), .notFound, .gone,
-        .offsetMismatch(expected: 42), .lengthExceeded(length: 42), .tooLarge(limit: 42), .contentTypeRefused,
+        .offsetMismatch(expected: 42), .lengthConflict(length: 42), .lengthExceeded(length: 42), .tooLarge(limit: 42),
+        .contentTypeRefused,
         .checksumMismatch, .unsupportedChecksum(offered: ["sha1"]), .notOpen, .grantUsed, .interrupted, .busy,
         .timedOut, .disconnected, .storageFull, .storageFailure, .unavailable,
     ]
@@ -45,7 +47,7 @@ struct TusErrorTests {
     private static let refusals: [TusRefusal] = [
         .unsupportedVersion, .methodNotAllowed([.options, .post]), .wrongContentType, .invalidLength("Text."),
         .invalidOffset("Text."), .invalidMetadata("Text."), .invalidChecksum("Text."),
-        .extensionNotOffered("concatenation", "Upload-Concat"),
+        .invalidConcatenation("Text."),
     ]
 
     private static let methods: [HTTPMethod] = [.options, .post, .head, .patch, .delete]

@@ -12,13 +12,15 @@ struct TusWireTests {
     func answers(name: String) async throws {
         let file = try WireFile(name: name)
         let bench = try Self.bench(file.exchanges[0].directives)
-        var locator = "none"
+        var locators: [String] = []
         for exchange in file.exchanges {
             let place: Comment = "\(name).wire:\(exchange.line)"
             for directive in exchange.directives { try await Self.perform(directive, on: bench, place) }
-            let answer = try await Self.send(exchange, to: bench, locator)
-            if answer.status == 201, let token = answer.path?.split(separator: "/").last { locator = String(token) }
-            Self.compare(answer, exchange, locator, place)
+            let answer = try await Self.send(exchange, to: bench, locators)
+            if answer.status == 201, let token = answer.path?.split(separator: "/").last {
+                locators.append(String(token))
+            }
+            Self.compare(answer, exchange, locators, place)
         }
     }
 
@@ -56,12 +58,16 @@ struct TusWireTests {
 
     // MARK: Exchange
 
-    private static func send(_ exchange: WireFile.Exchange, to bench: TusBench, _ locator: String) async throws
+    private static func send(_ exchange: WireFile.Exchange, to bench: TusBench, _ locators: [String]) async throws
         -> Response
     {
+        let locator = locators.last ?? "none"
         let id = locator.prefix { $0 != "." }
-        let head = (exchange.request + ["", ""]).joined(separator: "\r\n")
+        var head = (exchange.request + ["", ""]).joined(separator: "\r\n")
             .replacing("{upload}", with: locator).replacing("{id}", with: id)
+        for (index, locator) in locators.enumerated() {
+            head = head.replacing("{upload-\(index + 1)}", with: locator)
+        }
         var parser = RequestHeadParser()
         let parsed = try #require(try parser.parse(Array(head.utf8).span), "line \(exchange.line)")
         let content: [UInt8]
@@ -101,14 +107,18 @@ struct TusWireTests {
     private static func compare(
         _ answer: Response,
         _ exchange: WireFile.Exchange,
-        _ locator: String,
+        _ locators: [String],
         _ place: Comment
     ) {
-        let head = String(
+        var head = String(
             decoding: ResponseHeadWriter.bytes(ResponseHead(answer.status, answer.fields)),
             as: UTF8.self
         )
-        let lines = head.replacing(locator, with: "{upload}").split(separator: "\r\n").map(String.init)
+        for (index, locator) in locators.enumerated() {
+            let name = locator == locators.last ? "{upload}" : "{upload-\(index + 1)}"
+            head = head.replacing(locator, with: name)
+        }
+        let lines = head.split(separator: "\r\n").map(String.init)
         #expect(lines.first == exchange.answerHead.first, "\(place): \(answer.text)")
         #expect(lines.dropFirst().sorted() == exchange.answerHead.dropFirst().sorted(), place)
         let body = answer.text.split(separator: "\n").map(String.init)

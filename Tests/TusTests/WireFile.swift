@@ -15,7 +15,8 @@ import Foundation
 ///     ===
 ///     …                                the next request
 ///
-/// `{upload}` stands for the locator of the upload that was created last, `{id}` for its id. A line of the answer's
+/// `{upload}` stands for the locator of the upload that was created last, `{id}` for its id, `{upload-1}` for the locator of
+/// the first that was created. A line of the answer's
 /// content may end with `…` for any further text.
 struct WireFile: Sendable {
     struct Exchange: Sendable {

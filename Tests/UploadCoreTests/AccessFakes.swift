@@ -51,8 +51,13 @@ final class AccessState: StateStore {
     func insert(_ upload: Upload, consuming grant: Grant?) async throws(UploadError) { throw Self.absent }
     func upload(_ id: UploadID) async throws(UploadError) -> Upload? { throw Self.absent }
     func uploads(_ query: UploadQuery) async throws(UploadError) -> [Upload] { throw Self.absent }
-    func complete(_ id: UploadID, as media: Media) async throws(UploadError) -> Bool { throw Self.absent }
+    func uploads(_ ids: [UploadID]) async throws(UploadError) -> [UploadID: Upload] { throw Self.absent }
+    func openFinals(of part: UploadID) async throws(UploadError) -> [UploadID] { throw Self.absent }
+    func complete(_ upload: Upload, as media: Media?) async throws(UploadError) -> Bool { throw Self.absent }
     func end(_ id: UploadID, as state: Upload.State, at now: Date) async throws(UploadError) -> Bool {
+        throw Self.absent
+    }
+    func setLength(of id: UploadID, to length: Int64, updatedAt: Date) async throws(UploadError) -> Bool {
         throw Self.absent
     }
     func setExpiry(of id: UploadID, to date: Date?, updatedAt: Date) async throws(UploadError) { throw Self.absent }

@@ -68,13 +68,25 @@ struct UploadServiceCreateTests {
         #expect(bench.storage.plan.calls(of: .create) == 1)
     }
 
-    @Test("a negative or missing length is refused", arguments: [-1, nil] as [Int64?])
-    func badLength(length: Int64?) async {
+    @Test("a negative length is refused, now and later")
+    func badLength() async throws {
         let bench = ServiceBench()
         let result = await code {
-            try await bench.service.create(NewUpload(dialect: "tus", length: length), under: bench.grant())
+            try await bench.service.create(NewUpload(dialect: "tus", length: -1), under: bench.grant())
         }
         #expect(result == .invalidRequest)
+        let open = try await bench.service.create(NewUpload(dialect: "tus", length: nil), under: bench.grant())
+        let later = await code {
+            try await bench.service.append(
+                to: open.id,
+                at: 0,
+                contentLength: 0,
+                declaring: -1,
+                expecting: nil,
+                from: ArraySource([])
+            )
+        }
+        #expect(later == .lengthConflict(length: nil))
     }
 
     @Test("a grant for another dialect is refused")

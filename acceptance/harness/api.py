@@ -44,7 +44,7 @@ class API:
     # tus
 
     def create(self, length, *, metadata=None, key=..., body=None, headers=None):
-        fields = TUS | {"Upload-Length": str(length)} | (headers or {})
+        fields = TUS | ({} if length is None else {"Upload-Length": str(length)}) | (headers or {})
         if metadata is not None:
             fields["Upload-Metadata"] = encode_metadata(metadata)
         if body is not None:

@@ -68,7 +68,50 @@ def run_tuspy2(endpoint, key, path, chunk, retries, checksum):
     raise AssertionError
 
 
-CLIENTS = {"tuspy": run_tuspy, "aiotus": run_aiotus, "tus.py": run_tuspy2}
+def run_aiotus_parallel(endpoint, key, path, chunk, retries, checksum):
+    """Five parts at once, then one concatenation."""
+    import io
+
+    import aiotus
+
+    async def upload():
+        data = open(path, "rb").read()
+        size = len(data) // 5 + 1
+        return await aiotus.upload_multiple(
+            endpoint,
+            [io.BytesIO(data[begin : begin + size]) for begin in range(0, len(data), size)],
+            {"filename": b"file.bin"},
+            config=aiotus.RetryConfiguration(retry_attempts=retries + 1, max_retry_period_seconds=1),
+            headers={"Authorization": f"Bearer {key}"},
+            chunksize=chunk,
+            parallel_uploads=5,
+        )
+
+    url = asyncio.run(upload())
+    assert url is not None, "aiotus gave up"
+    return str(url), 1
+
+
+def run_tuspy2_pipe(endpoint, key, path, chunk, retries, checksum):
+    """Input that can not be sought: the length is deferred and told with an empty PATCH at the end."""
+    import subprocess
+
+    import tus
+
+    headers = {"Authorization": f"Bearer {key}"}
+    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as process:
+        url = tus.create(endpoint, "file.bin", None, headers=headers)
+        tus.resume(process.stdout, url, chunk_size=chunk, headers=headers, offset=0)
+    return url, 1
+
+
+CLIENTS = {
+    "tuspy": run_tuspy,
+    "aiotus": run_aiotus,
+    "tus.py": run_tuspy2,
+    "aiotus in parallel": run_aiotus_parallel,
+    "tus.py from a pipe": run_tuspy2_pipe,
+}
 
 
 def main():

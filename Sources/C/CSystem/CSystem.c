@@ -109,6 +109,11 @@ int64_t csys_sendfile(int socket, int file, int64_t *offset, size_t count) {
     return sent;
 }
 
+int64_t csys_copy_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t count) {
+    off64_t in = from_offset, out = to_offset;
+    return copy_file_range(from, &in, to, &out, count, 0);
+}
+
 int csys_start_writeback(int file, int64_t offset, int64_t count) {
     return sync_file_range(file, offset, count, SYNC_FILE_RANGE_WRITE);
 }

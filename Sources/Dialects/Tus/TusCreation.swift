@@ -3,7 +3,7 @@ internal import Digests
 internal import HTTPWire
 internal import UploadCore
 
-/// tus 1.0.0, creation and creation-with-upload.
+/// tus 1.0.0, creation, creation-with-upload and concatenation.
 extension TusHandler {
     /// Creates an upload, and takes the body as its first bytes if it has the content type of a PATCH.
     ///
@@ -11,26 +11,27 @@ extension TusHandler {
     func create(_ request: Request) async throws(TusFailure) -> Response {
         let fields = request.head.fields
         let grant = try await TusFailure.wrapping { () async throws(UploadError) in try await grants(request.head) }
-        if fields.contains("Upload-Concat") { throw .refused(.extensionNotOffered("concatenation", "Upload-Concat")) }
-        if fields.contains("Upload-Defer-Length") {
-            throw .refused(.extensionNotOffered("creation-defer-length", "Upload-Defer-Length"))
-        }
-        let length = try TusFields.length(fields)
+        let concatenation = try TusConcatenation.parse(fields, locator: locator)
+        let isFinal = concatenation?.parts != nil
+        if isFinal { try requireNoContent(fields) }
+        let length = isFinal ? nil : try TusFields.newLength(fields)
         let metadata = try TusMetadata.parse(fields["Upload-Metadata"], maximumBytes: settings.maximumMetadataBytes)
         let takesBody = TusFields.hasOffsetType(fields)
         let digest = takesBody ? try TusChecksum.expected(by: fields) : nil
         // All that can be known to fail is refused while nothing exists yet.
         if takesBody {
-            if let announced = request.body.remaining, announced > length { throw .upload(.overlong(length)) }
+            if let length, let announced = request.body.remaining, announced > length {
+                throw .upload(.overlong(length))
+            }
             if length == 0 { try await requireNothing(in: request.body, expecting: digest) }
         }
 
-        let new = NewUpload(dialect: "tus", length: length, metadata: metadata)
+        let new = NewUpload(dialect: "tus", length: length, metadata: metadata, concatenation: concatenation)
         var upload = try await TusFailure.wrapping { () async throws(UploadError) in
             try await service.create(new, under: grant)
         }
         var closes = false
-        if takesBody, length > 0 {
+        if takesBody, length != 0 {
             (upload, closes) = try await takeFirstBytes(of: upload, from: request.body, expecting: digest)
         }
         var response = Response(201, ["Location": location(of: upload.id, for: request)])
@@ -38,6 +39,16 @@ extension TusHandler {
         addExpiry(of: upload, to: &response)
         response.closesConnection = closes
         return response
+    }
+
+    /// A final upload has the bytes and the length of its parts.
+    private func requireNoContent(_ fields: HTTPFields) throws(TusFailure) {
+        if fields.contains("Upload-Length") || fields.contains("Upload-Defer-Length") {
+            throw .refused(.invalidLength("A final upload has the length of its parts: leave out Upload-Length."))
+        }
+        if TusFields.hasOffsetType(fields) {
+            throw .upload(UploadError(.notOpen, "A final upload is made of its parts and takes no other bytes."))
+        }
     }
 
     private func location(of id: UploadID, for request: Request) -> String {

@@ -29,8 +29,7 @@ enum TusRefusal: Sendable {
     case invalidOffset(String)
     case invalidMetadata(String)
     case invalidChecksum(String)
-    /// A field of an extension that is not in `Tus-Extension`.
-    case extensionNotOffered(_ name: String, _ field: FieldName)
+    case invalidConcatenation(String)
 }
 
 /// The error table of the dialect.
@@ -55,7 +54,8 @@ enum TusErrors {
     static func leavesUploadUsable(_ code: UploadError.Code) -> Bool {
         switch code {
         case .interrupted, .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .unavailable: true
-        case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthExceeded,
+        case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
+            .lengthExceeded,
             .tooLarge, .contentTypeRefused, .checksumMismatch, .unsupportedChecksum, .notOpen, .grantUsed:
             false
         }
@@ -75,6 +75,8 @@ enum TusErrors {
         case .gone: return answer(410, "ERR_UPLOAD_GONE", text)
         case .offsetMismatch(let expected):
             return answer(409, "ERR_MISMATCHED_OFFSET", text, ["Upload-Offset": String(expected)])
+        // tus 1.0.0, creation-defer-length, fixes no status; tusd has 400.
+        case .lengthConflict: return answer(400, "ERR_INVALID_UPLOAD_LENGTH", text)
         case .lengthExceeded: return answer(413, "ERR_UPLOAD_SIZE_EXCEEDED", text)
         case .tooLarge: return answer(413, "ERR_MAX_SIZE_EXCEEDED", text)
         case .contentTypeRefused: return answer(415, "ERR_CONTENT_TYPE_REFUSED", text)
@@ -86,8 +88,8 @@ enum TusErrors {
                 text + " Offered: " + offered.joined(separator: ", ") + ".",
                 ["Tus-Checksum-Algorithm": offered.joined(separator: ",")]
             )
-        // As for a PATCH to a finished concatenation.
-        case .notOpen: return answer(403, "ERR_UPLOAD_COMPLETE", text)
+        // tus 1.0.0, concatenation: PATCH to a final upload.
+        case .notOpen: return answer(403, "ERR_FINAL_UPLOAD", text)
         case .grantUsed: return answer(403, "ERR_GRANT_USED", text)
         case .interrupted: return answer(423, "ERR_UPLOAD_INTERRUPTED", text, closes: true)
         case .busy: return answer(423, "ERR_UPLOAD_LOCKED", text, retryAfter)
@@ -129,8 +131,7 @@ enum TusErrors {
                 text + " Offered: " + TusChecksum.offered.joined(separator: ", ") + ".",
                 ["Tus-Checksum-Algorithm": TusChecksum.offered.joined(separator: ",")]
             )
-        case .extensionNotOffered(let name, let field):
-            answer(400, "ERR_NOT_OFFERED", "The extension \(name) is not offered: leave out \(field).")
+        case .invalidConcatenation(let text): answer(400, "ERR_INVALID_CONCAT", text)
         }
     }
 

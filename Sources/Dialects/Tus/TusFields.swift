@@ -12,10 +12,27 @@ enum TusFields {
         fields["Content-Type"].flatMap { MediaType($0) }?.essence == "application/offset+octet-stream"
     }
 
-    static func length(_ fields: HTTPFields) throws(TusFailure) -> Int64 {
-        guard let text = fields["Upload-Length"] else {
-            throw .refused(.invalidLength("Upload-Length is missing: send the size of the file in bytes."))
+    /// The length of a new upload: exactly one of `Upload-Length` and `Upload-Defer-Length: 1` (tus 1.0.0, creation).
+    ///
+    /// - Returns: Bytes; `nil` if a later request will tell.
+    static func newLength(_ fields: HTTPFields) throws(TusFailure) -> Int64? {
+        let length = try declaredLength(fields)
+        guard let deferral = fields["Upload-Defer-Length"] else {
+            if let length { return length }
+            throw .refused(
+                .invalidLength("Send the size of the file in bytes as Upload-Length, or Upload-Defer-Length: 1.")
+            )
         }
+        guard deferral == "1" else { throw .refused(.invalidLength("Upload-Defer-Length must be 1, or be left out.")) }
+        guard length == nil else {
+            throw .refused(.invalidLength("Send either Upload-Length or Upload-Defer-Length: 1, not both."))
+        }
+        return nil
+    }
+
+    /// `Upload-Length`, which with PATCH tells a length that was deferred (tus 1.0.0, creation-defer-length).
+    static func declaredLength(_ fields: HTTPFields) throws(TusFailure) -> Int64? {
+        guard let text = fields["Upload-Length"] else { return nil }
         guard let length = number(text) else {
             throw .refused(.invalidLength("Upload-Length must be a number of bytes: digits only, below 2^63."))
         }

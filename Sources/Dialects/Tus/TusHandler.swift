@@ -4,7 +4,8 @@ package import HTTPWire
 package import UploadCore
 
 /// The resumable upload protocol tus 1.0.0 (https://tus.io/protocols/resumable-upload) with the extensions creation,
-/// creation-with-upload, expiration, checksum and termination.
+/// creation-with-upload, creation-defer-length, concatenation, concatenation-unfinished, expiration, checksum and
+/// termination.
 ///
 /// It reads `RequestTarget.segments` as what follows `/files`: nothing for the collection, one segment for an upload.
 /// That segment is the upload's locator, and whoever knows it may continue or remove the upload; only creating one needs
@@ -130,13 +131,16 @@ package struct TusHandler: RequestHandler {
         let upload = try await TusFailure.wrapping { () async throws(UploadError) in
             try await service.status(of: id)
         }
-        var response = Response(200, ["Cache-Control": "no-store", "Upload-Offset": String(upload.offset)])
+        var response = Response(200, ["Cache-Control": "no-store"])
+        let isFinal = upload.concatenation?.parts != nil
+        // A final upload has no offset before it is joined (tus 1.0.0, concatenation), and its length defers to nobody.
+        if !isFinal || upload.state == .completed { response.fields.append("Upload-Offset", String(upload.offset)) }
         if let length = upload.length {
             response.fields.append("Upload-Length", String(length))
-        } else {
-            // Created by a dialect that takes uploads of unknown length.
+        } else if !isFinal {
             response.fields.append("Upload-Defer-Length", "1")
         }
+        if let concatenation = upload.concatenation { response.fields.append("Upload-Concat", concatenation.raw) }
         if let raw = upload.metadata.raw { response.fields.append("Upload-Metadata", raw) }
         addExpiry(of: upload, to: &response)
         return response
@@ -151,12 +155,14 @@ package struct TusHandler: RequestHandler {
         let fields = request.head.fields
         guard TusFields.hasOffsetType(fields) else { throw .refused(.wrongContentType) }
         let offset = try TusFields.offset(fields)
+        let length = try TusFields.declaredLength(fields)
         let digest = try TusChecksum.expected(by: fields)
         let upload = try await TusFailure.wrapping { () async throws(UploadError) in
             try await service.append(
                 to: id,
                 at: offset,
                 contentLength: request.body.remaining,
+                declaring: length,
                 expecting: digest,
                 from: request.body
             )
@@ -168,7 +174,7 @@ package struct TusHandler: RequestHandler {
 
     /// `Upload-Expires` for an upload that will expire (tus 1.0.0, expiration); a complete one will not.
     func addExpiry(of upload: Upload, to response: inout Response) {
-        guard upload.state == .open, let date = upload.expiresAt else { return }
+        guard let date = upload.expiresAt else { return }
         // `HTTPDate` knows years up to 9999.
         let seconds = Int64(exactly: date.timeIntervalSince1970.rounded(.down)) ?? .max
         response.fields.append("Upload-Expires", HTTPDate.format(seconds))
@@ -178,7 +184,11 @@ package struct TusHandler: RequestHandler {
 /// Fixed texts of the protocol.
 enum Tus {
     static let version = "1.0.0"
-    static let extensions = ["creation", "creation-with-upload", "expiration", "checksum", "termination"]
+    static let extensions = [
+        "creation", "creation-with-upload", "creation-defer-length", "concatenation", "concatenation-unfinished",
+        "expiration",
+        "checksum", "termination",
+    ]
 }
 
 /// What a path below `/files` names.

@@ -77,7 +77,7 @@ struct TusAPI: Sendable {
     private func createUpload(_ request: Request) async throws(Problem) -> Response {
         let key = try await access.require(.upload, request)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
-        let length = fields.integer("length", in: 0...Int64.max, isRequired: true)
+        let length = fields.integer("length", in: 0...Int64.max)
         let subject = fields.string("subject", maximumLength: 256)
         let filename = fields.string("filename", maximumLength: 1024)
         let contentType = fields.string("contentType", maximumLength: 256)

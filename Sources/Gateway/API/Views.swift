@@ -8,6 +8,7 @@ struct UploadView: Encodable {
     var state: String
     var offset: Int64
     var length: Int64?
+    var concatenation: String?
     var subject: String?
     var principal: String
     var filename: String?
@@ -26,6 +27,7 @@ struct UploadView: Encodable {
         state = upload.state.rawValue
         offset = upload.offset
         length = upload.length
+        concatenation = upload.concatenation.map { $0.parts == nil ? "partial" : "final" }
         subject = upload.subject
         principal = upload.principal
         filename = upload.metadata.filename

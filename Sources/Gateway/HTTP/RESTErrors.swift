@@ -26,6 +26,7 @@ enum RESTErrors {
         case .notFound: return make(404, "not_found")
         case .gone: return make(410, "gone")
         case .offsetMismatch: return make(409, "offset_mismatch")
+        case .lengthConflict: return make(409, "length_conflict")
         case .lengthExceeded: return make(413, "length_exceeded")
         case .tooLarge: return make(413, "content_too_large")
         case .contentTypeRefused: return make(415, "content_type_refused")

@@ -41,7 +41,8 @@ struct Observation: ServerObserver, UploadObserver {
         case .appended(let upload, let bytes):
             logger.debug("bytes stored", metadata: ["upload": "\(upload.id)", "bytes": "\(bytes)"])
         case .completed(let upload, let media):
-            logger.info("upload completed", metadata: ["upload": "\(upload.id)", "bytes": "\(media.size)"])
+            let name = media == nil ? "partial upload completed" : "upload completed"
+            logger.info("\(name)", metadata: ["upload": "\(upload.id)", "bytes": "\(upload.offset)"])
         case .terminated(let id): logger.info("upload terminated", metadata: ["upload": "\(id)"])
         case .expired(let id): logger.info("upload expired", metadata: ["upload": "\(id)"])
         case .takenOver(let id): logger.debug("upload taken over", metadata: ["upload": "\(id)"])

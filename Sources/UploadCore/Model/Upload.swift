@@ -5,7 +5,7 @@ package struct Upload: Sendable, Equatable {
     package enum State: String, Sendable, CaseIterable {
         /// More bytes may come.
         case open
-        /// All bytes are stored, and `mediaID` names the result.
+        /// All bytes are stored, and unless the upload is partial there is media with its id.
         case completed
         /// Given up by the client; the bytes are gone.
         case terminated
@@ -22,13 +22,17 @@ package struct Upload: Sendable, Equatable {
     package var principal: String
     /// Final size in bytes; `nil` while the client has not told it.
     package var length: Int64?
+    /// Most bytes that its grant allows; `nil` leaves the server's own limit.
+    package var maximumBytes: Int64?
     /// Bytes that are stored; in an open upload the state store does not know this: see `UploadService`.
     package var offset: Int64
     package var state: State
     package var metadata: UploadMetadata
+    /// `nil` for an upload that has nothing to do with others.
+    package var concatenation: Concatenation?
     package var createdAt: Date
     package var updatedAt: Date
-    /// After this moment an open upload is removed; `nil` for never.
+    /// After this moment an upload is removed that is open, or partial; `nil` for never.
     package var expiresAt: Date?
     /// When it was completed, terminated or expired.
     package var endedAt: Date?
@@ -39,9 +43,11 @@ package struct Upload: Sendable, Equatable {
         subject: String?,
         principal: String,
         length: Int64?,
+        maximumBytes: Int64? = nil,
         offset: Int64 = 0,
         state: State = .open,
         metadata: UploadMetadata = UploadMetadata(),
+        concatenation: Concatenation? = nil,
         createdAt: Date,
         updatedAt: Date? = nil,
         expiresAt: Date? = nil,
@@ -52,9 +58,11 @@ package struct Upload: Sendable, Equatable {
         self.subject = subject
         self.principal = principal
         self.length = length
+        self.maximumBytes = maximumBytes
         self.offset = offset
         self.state = state
         self.metadata = metadata
+        self.concatenation = concatenation
         self.createdAt = createdAt
         self.updatedAt = updatedAt ?? createdAt
         self.expiresAt = expiresAt

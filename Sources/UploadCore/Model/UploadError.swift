@@ -13,6 +13,8 @@ package struct UploadError: Error, Sendable {
         case gone
         /// The offset of the request is not the offset of the upload.
         case offsetMismatch(expected: Int64)
+        /// The length that is declared is not the one that the upload has (`nil`: less than its bytes).
+        case lengthConflict(length: Int64?)
         /// More bytes than the upload has room for.
         case lengthExceeded(length: Int64)
         /// The upload is larger than allowed.

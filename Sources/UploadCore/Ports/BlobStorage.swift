@@ -36,6 +36,16 @@ package protocol BlobStorage: Sendable {
         expecting digest: ExpectedDigest?
     ) async -> AppendReport
 
+    /// Appends bytes of another blob, without moving them through the process where that can be.
+    ///
+    /// - Parameters:
+    ///   - range: Bytes of the other blob, all of which it has.
+    ///   - source: The other blob, which does not change meanwhile.
+    ///   - id: The blob.
+    ///   - offset: The blob's length; fewer or more is `.offsetMismatch`.
+    /// - Throws: `.notFound`, `.offsetMismatch`, `.storageFull`, `.storageFailure`; some of the bytes may have been appended.
+    func copy(_ range: Range<Int64>, of source: UploadID, to id: UploadID, at offset: Int64) async throws(UploadError)
+
     /// Makes all bytes of a blob durable, unless the settings say `none`; called before a completion is recorded.
     func synchronize(_ id: UploadID) async throws(UploadError)
 

@@ -16,19 +16,34 @@ package protocol StateStore: Sendable {
     /// Newest first.
     func uploads(_ query: UploadQuery) async throws(UploadError) -> [Upload]
 
+    /// Those of `ids` that are there.
+    func uploads(_ ids: [UploadID]) async throws(UploadError) -> [UploadID: Upload]
+
+    /// Open final uploads of which this partial upload is a part.
+    func openFinals(of part: UploadID) async throws(UploadError) -> [UploadID]
+
     /// Turns an open upload into `media`, in one transaction.
     ///
+    /// - Parameters:
+    ///   - upload: As it is to be recorded: completed, with length, times and expiry.
+    ///   - media: `nil` for a partial upload.
     /// - Returns: `false`, with nothing changed, if the upload is not open any more.
-    func complete(_ id: UploadID, as media: Media) async throws(UploadError) -> Bool
+    /// - Throws: `.storageFull`, `.storageFailure`.
+    func complete(_ upload: Upload, as media: Media?) async throws(UploadError) -> Bool
 
     /// Ends an upload in `state` (`terminated` or `expired`) and removes its media.
     ///
     /// - Returns: `false`, with nothing changed, if it had ended in that way before.
     func end(_ id: UploadID, as state: Upload.State, at now: Date) async throws(UploadError) -> Bool
 
+    /// Fixes the length of an open upload that has none.
+    ///
+    /// - Returns: `false`, with nothing changed, if it is not open or has a length.
+    func setLength(of id: UploadID, to length: Int64, updatedAt: Date) async throws(UploadError) -> Bool
+
     func setExpiry(of id: UploadID, to date: Date?, updatedAt: Date) async throws(UploadError)
 
-    /// Open uploads whose expiry is not after `now`, at most `limit`.
+    /// Open and completed uploads whose expiry is not after `now`, at most `limit`.
     func expiredUploads(at now: Date, limit: Int) async throws(UploadError) -> [UploadID]
 
     /// Forgets ended uploads (terminated, expired) and used grants that ended before `date`.

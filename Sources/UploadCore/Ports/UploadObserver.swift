@@ -11,7 +11,8 @@ package enum UploadEvent: Sendable {
     case created(Upload)
     /// Bytes were stored; `upload.offset` is the new offset.
     case appended(Upload, bytes: Int64)
-    case completed(Upload, Media)
+    /// A partial upload becomes no media.
+    case completed(Upload, Media?)
     case terminated(UploadID)
     case expired(UploadID)
     /// A writer was asked to stop by a newer request.

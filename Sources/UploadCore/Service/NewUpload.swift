@@ -2,13 +2,21 @@
 package struct NewUpload: Sendable, Equatable {
     /// The protocol that asks, such as `tus`.
     package var dialect: String
-    /// Final size in bytes.
+    /// Final size in bytes; `nil` if the client will tell it with a later append.
     package var length: Int64?
     package var metadata: UploadMetadata
+    /// Of a final upload the length is not told.
+    package var concatenation: Concatenation?
 
-    package init(dialect: String, length: Int64?, metadata: UploadMetadata = UploadMetadata()) {
+    package init(
+        dialect: String,
+        length: Int64?,
+        metadata: UploadMetadata = UploadMetadata(),
+        concatenation: Concatenation? = nil
+    ) {
         self.dialect = dialect
         self.length = length
         self.metadata = metadata
+        self.concatenation = concatenation
     }
 }

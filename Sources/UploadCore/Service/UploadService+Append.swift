@@ -11,10 +11,13 @@ extension UploadService {
     ///   - id: The upload.
     ///   - offset: Bytes already stored, zero-based.
     ///   - contentLength: Bytes that `source` will bring, if that was announced.
+    ///   - length: The final size in bytes, for an upload that was created without; it is recorded before a byte is read, and
+    ///     stays whatever becomes of the bytes.
     ///   - digest: What these bytes must hash to; if they do not, or if the source fails, none of them is kept.
     ///   - source: Pulled until its end or until the upload is complete.
     /// - Returns: The upload with its new offset, durable as the settings ask.
-    /// - Throws: `.notFound`, `.gone`, `.offsetMismatch`, `.lengthExceeded` (before a byte is read if `contentLength` tells;
+    /// - Throws: `.notFound`, `.gone`, `.notOpen` for a final upload, `.offsetMismatch`, `.lengthConflict` and `.tooLarge` for a declared length that can
+    ///   not be, `.lengthExceeded` (before a byte is read if `contentLength` tells;
     ///   else after the upload was completed with what it had room for), `.checksumMismatch`, `.storageFull`,
     ///   `.storageFailure`, `.busy`, and for a source that fails `.disconnected`, `.interrupted`, `.timedOut`,
     ///   `.unavailable`, `.invalidRequest` or `.tooLarge`.
@@ -22,19 +25,24 @@ extension UploadService {
         to id: UploadID,
         at offset: Int64,
         contentLength: Int64?,
+        declaring length: Int64? = nil,
         expecting digest: ExpectedDigest?,
         from source: any ByteSource
     ) async throws(UploadError) -> Upload {
         try await reporting(id) { () async throws(UploadError) -> Upload in
-            try await leases.withLease(on: id, interrupter: source.interrupter) {
+            let upload = try await leases.withLease(on: id, interrupter: source.interrupter) {
                 () async throws(UploadError) -> Upload in
-                let upload = try await settled(id)
+                var upload = try await settled(id)
+                guard upload.concatenation?.parts == nil else {
+                    throw UploadError(.notOpen, "A final upload is made of its parts and takes no other bytes.")
+                }
                 guard upload.offset == offset else {
                     throw UploadError(
                         .offsetMismatch(expected: upload.offset),
                         "The upload has \(upload.offset) bytes; go on from there."
                     )
                 }
+                if let length { upload = try await declare(length, for: upload, contentLength) }
                 let room = try self.room(in: upload, for: contentLength)
                 guard upload.state == .open else {
                     try await refuseMore(of: source, than: upload)
@@ -43,19 +51,56 @@ extension UploadService {
                 let report = await storage.append(to: id, at: offset, from: source, limit: room, expecting: digest)
                 return try await conclude(upload, report, source)
             }
+            await completeFinals(waitingFor: upload)
+            return upload
         }
     }
 
+    /// Fixes the length of an upload that has none; the same length may be told again.
+    private func declare(
+        _ length: Int64,
+        for upload: Upload,
+        _ contentLength: Int64?
+    ) async throws(UploadError) -> Upload {
+        if let known = upload.length {
+            guard known == length else {
+                throw UploadError(
+                    .lengthConflict(length: known),
+                    "The upload has a length of \(known) bytes, which can not be changed to \(length)."
+                )
+            }
+            return upload
+        }
+        guard length >= upload.offset else {
+            throw UploadError(
+                .lengthConflict(length: nil),
+                "The upload has \(upload.offset) bytes already, so its length can not be \(length)."
+            )
+        }
+        try check(length: length, limit: mostBytes(of: upload))
+        var declared = upload
+        declared.length = length
+        // Before it is recorded: a request that can not be right must leave nothing behind.
+        _ = try room(in: declared, for: contentLength)
+        declared.updatedAt = now
+        guard try await state.setLength(of: upload.id, to: length, updatedAt: declared.updatedAt) else {
+            throw Self.gone
+        }
+        return declared
+    }
+
+    func mostBytes(of upload: Upload) -> Int64 { min(limits.maximumBytes, upload.maximumBytes ?? .max) }
+
     /// Bytes that the upload still takes.
     private func room(in upload: Upload, for contentLength: Int64?) throws(UploadError) -> Int64 {
-        let room = (upload.length ?? limits.maximumBytes) - upload.offset
+        let room = (upload.length ?? mostBytes(of: upload)) - upload.offset
         if let contentLength, contentLength > room { throw excess(in: upload) }
         return max(0, room)
     }
 
     private func excess(in upload: Upload) -> UploadError {
         guard let length = upload.length else {
-            let limit = limits.maximumBytes
+            let limit = mostBytes(of: upload)
             return UploadError(.tooLarge(limit: limit), "The upload may have at most \(limit) bytes.")
         }
         return UploadError(.lengthExceeded(length: length), "The body goes beyond the \(length) bytes of the upload.")

@@ -1,17 +1,17 @@
 internal import Foundation
 
 extension UploadService {
-    /// Creates an upload; one of length 0 is complete at once.
+    /// Creates an upload; one of length 0 is complete at once, and so is a final one whose parts are.
     ///
     /// - Parameters:
     ///   - new: What the client asks for.
     ///   - grant: What it may ask for; that it is genuine and not expired has been checked.
     /// - Returns: The upload as it is recorded.
     /// - Throws: `.forbidden` for another dialect's grant, `.tooLarge`, `.contentTypeRefused`, `.grantUsed`,
-    ///   `.invalidRequest`, `.storageFull`, `.storageFailure`.
+    ///   `.invalidRequest`, `.storageFull`, `.storageFailure`; for a part of a final upload `.notFound`, `.gone`.
     package func create(_ new: NewUpload, under grant: Grant) async throws(UploadError) -> Upload {
         try await reporting(nil) { () async throws(UploadError) -> Upload in
-            let length = try checkedLength(of: new, under: grant)
+            let length = try await checkedLength(of: new, under: grant)
             let metadata = try checkedMetadata(of: new, under: grant)
             let now = self.now
             let upload = Upload(
@@ -20,12 +20,15 @@ extension UploadService {
                 subject: grant.subject,
                 principal: grant.id,
                 length: length,
+                maximumBytes: grant.maximumBytes,
                 metadata: metadata,
+                concatenation: new.concatenation,
                 createdAt: now,
                 expiresAt: limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds }
             )
             try await record(upload, consuming: grant.isOneTime ? grant : nil)
             observer.observe(.created(upload))
+            if new.concatenation?.parts != nil { return try await joined(upload) }
             guard length == 0 else { return upload }
             do throws(UploadError) {
                 return try await complete(upload)
@@ -52,24 +55,45 @@ extension UploadService {
         }
     }
 
-    private func checkedLength(of new: NewUpload, under grant: Grant) throws(UploadError) -> Int64 {
+    /// Nothing remains of a final upload that could not be joined: its client does not learn its URL.
+    private func joined(_ upload: Upload) async throws(UploadError) -> Upload {
+        do throws(UploadError) {
+            return try await leases.withLease(on: upload.id, interrupter: nil) {
+                () async throws(UploadError) -> Upload in
+                try await settled(upload.id)
+            }
+        } catch {
+            do throws(UploadError) {
+                try await terminate(upload.id)
+            } catch let second {
+                if second.code != .gone { report(second, of: upload.id) }
+            }
+            throw error
+        }
+    }
+
+    private func checkedLength(of new: NewUpload, under grant: Grant) async throws(UploadError) -> Int64? {
         if let dialect = grant.dialect, dialect != new.dialect {
             throw UploadError(
                 .forbidden(scope: nil),
                 "This credential is for \(dialect) uploads, not for \(new.dialect)."
             )
         }
-        guard let length = new.length else {
-            throw UploadError(.invalidRequest, "The length of the upload must be given when it is created.")
-        }
+        var length = new.length
+        if let parts = new.concatenation?.parts { length = try await lengthOfFinal(parts) }
+        guard let length else { return nil }
+        try check(length: length, limit: min(limits.maximumBytes, grant.maximumBytes ?? .max))
+        return length
+    }
+
+    /// Checks a length that a client declares, with the creation or later.
+    func check(length: Int64, limit: Int64) throws(UploadError) {
         guard length >= 0 else {
             throw UploadError(.invalidRequest, "The length of the upload must not be negative.")
         }
-        let limit = min(limits.maximumBytes, grant.maximumBytes ?? .max)
         guard length <= limit else {
             throw UploadError(.tooLarge(limit: limit), "The upload has \(length) bytes; at most \(limit) are allowed.")
         }
-        return length
     }
 
     private func checkedMetadata(of new: NewUpload, under grant: Grant) throws(UploadError) -> UploadMetadata {

@@ -6,9 +6,12 @@ extension UploadService {
     /// - Throws: `.notFound`, `.gone`, `.busy`, `.storageFailure`.
     package func status(of id: UploadID) async throws(UploadError) -> Upload {
         try await reporting(id) { () async throws(UploadError) -> Upload in
-            try await leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) -> Upload in
+            let upload = try await leases.withLease(on: id, interrupter: nil) {
+                () async throws(UploadError) -> Upload in
                 try await settled(id)
             }
+            await completeFinals(waitingFor: upload)
+            return upload
         }
     }
 

@@ -62,7 +62,9 @@ extension UploadService {
             for upload in page {
                 var completed = false
                 await attempt(upload.id, &report) { () async throws(UploadError) in
-                    guard try await storage.currentLength(of: upload.id) == upload.length else { return }
+                    if upload.concatenation?.parts == nil {
+                        guard try await storage.currentLength(of: upload.id) == upload.length else { return }
+                    }
                     let settled = try await leases.withLeaseIfFree(on: upload.id) {
                         () async throws(UploadError) -> Upload in
                         try await self.settled(upload.id)

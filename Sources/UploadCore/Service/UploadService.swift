@@ -11,6 +11,7 @@ internal import Synchronization
 /// |---|---|---|
 /// | blob made, no record | a blob that nobody needs | `sweep` removes it |
 /// | bytes stored, no completion | an open upload with all its bytes | `status`, `append` or `sweep` completes it |
+/// | some parts of a final upload joined | an open final upload with some bytes | as above, from there |
 /// | end recorded, blob there | a blob that nobody needs | `sweep` removes it |
 package final class UploadService: Sendable {
     package let limits: UploadLimits
@@ -82,9 +83,13 @@ package final class UploadService: Sendable {
         guard var upload = try await state.upload(id) else { throw Self.notFound }
         switch upload.state {
         case .terminated, .expired: throw Self.gone
+        case .completed where isOver(upload):
+            try await end(id, as: .expired)
+            throw Self.gone
         case .completed: return upload
         case .open: break
         }
+        if let parts = upload.concatenation?.parts, !isOver(upload) { return try await assembled(upload, of: parts) }
         upload.offset = try await bytesOf(id) { id throws(UploadError) in try await storage.durableLength(of: id) }
         if let length = upload.length, upload.offset >= length {
             guard upload.offset == length else {
@@ -112,7 +117,7 @@ package final class UploadService: Sendable {
     }
 
     func isOver(_ upload: Upload) -> Bool {
-        upload.state == .open && upload.expiresAt.map { $0 <= now } ?? false
+        (upload.state == .open || upload.state == .completed) && upload.expiresAt.map { $0 <= now } ?? false
     }
 
     /// Records that an upload has all its bytes.
@@ -129,7 +134,8 @@ package final class UploadService: Sendable {
         completed.length = upload.offset
         completed.updatedAt = now
         completed.endedAt = completed.updatedAt
-        completed.expiresAt = nil
+        let isPartial = upload.concatenation?.role == .partial
+        completed.expiresAt = isPartial ? limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds } : nil
         let media = Media(
             id: upload.id,
             subject: upload.subject,
@@ -139,13 +145,13 @@ package final class UploadService: Sendable {
             metadata: upload.metadata.values,
             createdAt: completed.updatedAt
         )
-        guard try await state.complete(upload.id, as: media) else {
+        guard try await state.complete(completed, as: isPartial ? nil : media) else {
             guard let recorded = try await state.upload(upload.id), recorded.state == .completed else {
                 throw Self.gone
             }
             return recorded
         }
-        observer.observe(.completed(completed, media))
+        observer.observe(.completed(completed, isPartial ? nil : media))
         return completed
     }
 

@@ -44,6 +44,8 @@ int64_t csys_splice_in(int socket, int pipe, size_t count);
 int64_t csys_splice_out(int pipe, int file, int64_t *offset, size_t count);
 /// File at `*offset`, which is moved on, to socket.
 int64_t csys_sendfile(int socket, int file, int64_t *offset, size_t count);
+/// File to file.
+int64_t csys_copy_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t count);
 /// Starts writing dirty pages of the range to the disk, without waiting for it.
 int csys_start_writeback(int file, int64_t offset, int64_t count);
 /// Sets blocks of the disk aside for the range; the size of the file stays as it is.
