@@ -59,13 +59,20 @@ let package = Package(
 
         // Dialects: HTTPWire values in, UploadCore calls out.
         storey("Tus", ["UploadCore", "HTTPWire", "Bytes", "Digests"], path: "Sources/Dialects/Tus"),
+        storey(
+            "ResumableHTTP",
+            ["UploadCore", "HTTPWire", "Bytes", "Digests"],
+            path: "Sources/Dialects/ResumableHTTP"
+        ),
         storey("TencentVOD", ["UploadCore", "Bytes", "Signing"], path: "Sources/Dialects/TencentVOD"),
 
         // The top: the only one that sees adapters and sockets together.
         .target(
             name: "Gateway",
             dependencies: [
-                "HTTPServer", "HTTPWire", "Transport", "UploadCore", "DiskStorage", "SQLiteState", "Tus", "TencentVOD",
+                "HTTPServer", "HTTPWire", "Transport", "UploadCore", "DiskStorage", "SQLiteState", "Tus",
+                "ResumableHTTP",
+                "TencentVOD",
                 "Signing", "Digests", "Bytes", "CSystem",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),

@@ -1,4 +1,4 @@
-/// Writes Content-Disposition (RFC 6266, RFC 8187).
+/// Reads and writes Content-Disposition (RFC 6266, RFC 8187).
 package enum ContentDisposition {
     /// `attachment` with a file name that is safe whatever `fileName` holds.
     ///
@@ -12,6 +12,34 @@ package enum ContentDisposition {
 
     /// As `attachment`, for content that may be shown in place.
     package static func inline(fileName: String) -> String { write("inline", fileName) }
+
+    /// The file name that a field tells, by `filename*` if it is in UTF-8, else by `filename`; of a path its last part.
+    ///
+    /// - Returns: `nil` if it tells none, or is malformed.
+    package static func fileName(in field: String) -> String? {
+        var plain: String?
+        for piece in FieldValueSyntax.split(field, at: UInt8(ascii: ";")).dropFirst() {
+            if let extended = extendedValue(piece) { return lastPart(of: extended) }
+            if let (name, value) = FieldValueSyntax.parameter(piece), name == "filename" { plain = value }
+        }
+        return plain.flatMap(lastPart)
+    }
+
+    /// RFC 8187 §3.2.1: charset, language and percent-encoded bytes, separated by apostrophes.
+    private static func extendedValue(_ parameter: String) -> String? {
+        let prefix = "filename*="
+        guard parameter.lowercased().hasPrefix(prefix) else { return nil }
+        let parts = parameter.utf8.dropFirst(prefix.utf8.count)
+            .split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, String(Substring(parts[0])).lowercased() == "utf-8" else { return nil }
+        return PercentEncoding.decode(parts[2]).flatMap { String(validating: $0, as: UTF8.self) }
+    }
+
+    /// RFC 6266 §4.3: whoever takes a name must not take a path.
+    private static func lastPart(of name: String) -> String? {
+        let last = name.split(whereSeparator: { $0 == "/" || $0 == "\\" }).last.map(String.init)
+        return last.flatMap { $0.isEmpty ? nil : $0 }
+    }
 
     private static func write(_ type: String, _ fileName: String) -> String {
         let name = sanitized(fileName)

@@ -110,6 +110,8 @@ enum DatabaseFile {
             try database.execute(
                 sql: """
                     ALTER TABLE upload ADD COLUMN maximum_bytes INTEGER CHECK (maximum_bytes >= 0);
+                    ALTER TABLE upload ADD COLUMN completes_when_full INTEGER NOT NULL DEFAULT 1
+                        CHECK (completes_when_full IN (0, 1));
                     -- The field as it was sent, and of a final upload its parts as a list of ids.
                     ALTER TABLE upload ADD COLUMN concatenation_raw TEXT;
                     ALTER TABLE upload ADD COLUMN concatenation_parts TEXT

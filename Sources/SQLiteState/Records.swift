@@ -99,6 +99,7 @@ extension Upload {
             length: length,
             maximumBytes: try row.optional("maximum_bytes", of: table),
             offset: state == .completed ? length ?? 0 : 0,
+            completesWhenFull: try row.value("completes_when_full", of: table),
             state: state,
             metadata: UploadMetadata(
                 raw: try row.optional("metadata_raw", of: table),

@@ -20,13 +20,13 @@ extension SQLiteState {
             let parts = upload.concatenation?.parts
             try database.run(
                 """
-                INSERT INTO upload (id, dialect, subject, principal, length, maximum_bytes, state, metadata_raw, metadata,
+                INSERT INTO upload (id, dialect, subject, principal, length, maximum_bytes, completes_when_full, state, metadata_raw, metadata,
                     concatenation_raw, concatenation_parts, created_at, updated_at, expires_at, ended_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 [
                     upload.id.text, upload.dialect, upload.subject, upload.principal, upload.length,
-                    upload.maximumBytes, upload.state.rawValue, upload.metadata.raw,
+                    upload.maximumBytes, upload.completesWhenFull, upload.state.rawValue, upload.metadata.raw,
                     try JSONText(upload.metadata.values),
                     upload.concatenation?.raw, try parts.map { try JSONText($0.map(\.text)) },
                     Milliseconds(upload.createdAt), Milliseconds(upload.updatedAt),

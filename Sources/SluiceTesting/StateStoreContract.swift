@@ -71,6 +71,7 @@ package enum StateStoreContract {
             let full = upload()
             var bare = upload(1, subject: nil, length: nil, expiresIn: nil)
             bare.metadata = UploadMetadata()
+            bare.completesWhenFull = false
             try await store.insert(full, consuming: nil)
             try await store.insert(bare, consuming: nil)
             try demand(await store.upload(full.id), is: full)

@@ -1,9 +1,24 @@
 internal import Bytes
-internal import HTTPWire
-internal import UploadCore
+package import HTTPWire
+package import UploadCore
 
 /// tus 1.0.0, `Upload-Metadata`: `key base64,key base64,…`.
-enum TusMetadata {
+package enum TusMetadata {
+    /// What the field of a request says, also where another protocol has borrowed it.
+    ///
+    /// - Throws: `.invalidRequest`.
+    package static func parse(_ fields: HTTPFields, maximumBytes: Int) throws(UploadError) -> UploadMetadata {
+        do throws(TusFailure) {
+            return try parse(fields["Upload-Metadata"], maximumBytes: maximumBytes)
+        } catch {
+            switch error {
+            case .upload(let error): throw error
+            case .refused(.invalidMetadata(let text)): throw UploadError(.invalidRequest, text)
+            case .refused: throw UploadError(.invalidRequest, "Upload-Metadata is malformed.")
+            }
+        }
+    }
+
     /// Checks the text and decodes what of it is UTF-8.
     ///
     /// An empty field is no metadata (tuspy always sends the field). Spaces around commas are let pass, as in any list

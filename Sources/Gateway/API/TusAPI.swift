@@ -88,15 +88,11 @@ struct TusAPI: Sendable {
         try fields.finish()
         if let filename { values["filename"] = filename }
         if let contentType { values["filetype"] = contentType }
-        // What a client of the URL reads back as Upload-Metadata.
-        let raw = values.sorted { $0.key < $1.key }
-            .map { $0.value.isEmpty ? $0.key : "\($0.key) \(Base64.encode($0.value.utf8))" }
-            .joined(separator: ",")
         let grant = Grant(id: key.id, subject: subject, dialect: "tus", expiresAt: .distantFuture)
         let new = NewUpload(
             dialect: "tus",
             length: length,
-            metadata: UploadMetadata(raw: raw.isEmpty ? nil : raw, values: values)
+            metadata: UploadMetadata(describing: values)
         )
         let upload = try await access.core { () throws(UploadError) in try await service.create(new, under: grant) }
         let url = publicURL.base(for: request) + "/files/" + locator.token(for: upload.id)

@@ -1,5 +1,6 @@
 internal import HTTPServer
 internal import HTTPWire
+internal import ResumableHTTP
 internal import Foundation
 
 /// The gateway's listener: finds the route, and gives every answer what all answers have.
@@ -7,11 +8,13 @@ struct GatewayHandler: RequestHandler {
     private let router: Router
     private let cors: CORSPolicy
     private let tus: any RequestHandler
+    private let plain: ResumableHTTPHandler
 
-    init(router: Router, cors: CORSPolicy, tus: any RequestHandler) {
+    init(router: Router, cors: CORSPolicy, tus: any RequestHandler, plain: ResumableHTTPHandler) {
         self.router = router
         self.cors = cors
         self.tus = tus
+        self.plain = plain
     }
 
     func respond(to request: Request) async -> Response {
@@ -25,9 +28,7 @@ struct GatewayHandler: RequestHandler {
         let segments = head.target.segments
         // The dialect answers everything below its root, so that wrong methods are told in its own form too.
         if segments.first == Self.tusRoot, segments.count <= 2 {
-            var below = request
-            below.head.target = head.target.dropFirstSegment()
-            var response = await tus.respond(to: below)
+            var response = await files(request)
             response.trace.route = segments.count == 1 ? "/files" : "/files/{upload}"
             return response
         }
@@ -49,6 +50,23 @@ struct GatewayHandler: RequestHandler {
                 .response(requestID: request.id)
         }
         cors.decorate(&response, for: head)
+        return response
+    }
+
+    /// Uploads by tus and by the IETF draft, which share their upload resources.
+    private func files(_ request: Request) async -> Response {
+        let head = request.head
+        if ResumableHTTPHandler.isMeant(by: head) {
+            let token = head.target.segments.count == 2 ? head.target.segments[1] : ""
+            var response = await plain.respond(to: request, upload: token.isEmpty ? nil : token)
+            cors.decorate(&response, for: head)
+            return response
+        }
+        var below = request
+        below.head.target = head.target.dropFirstSegment()
+        var response = await tus.respond(to: below)
+        // A preflight is asked by a browser, and says nothing about protocols.
+        if head.method == .options, response.fields.contains("Tus-Version") { plain.describeDiscovery(in: &response) }
         return response
     }
 

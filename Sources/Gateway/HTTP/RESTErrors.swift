@@ -5,46 +5,46 @@ internal import UploadCore
 /// How the REST API tells the errors of the domain.
 enum RESTErrors {
     static func problem(_ error: UploadError) -> Problem {
-        func make(_ status: Status, _ code: String, closes: Bool = false) -> Problem {
-            var problem = Problem(status, code, error.message)
+        func make(_ status: Status, closes: Bool = false) -> Problem {
+            var problem = Problem(status, error.code.name, error.message)
             problem.closesConnection = closes
             return problem
         }
         switch error.code {
-        case .invalidRequest: return make(400, "invalid_request")
+        case .invalidRequest: return make(400)
         case .unauthenticated:
-            var problem = make(401, "unauthenticated")
+            var problem = make(401)
             problem.fields["WWW-Authenticate"] = "Bearer realm=\"sluice\""
             return problem
         case .forbidden(let scope):
-            var problem = make(403, "forbidden")
+            var problem = make(403)
             if let scope {
                 problem.fields["WWW-Authenticate"] =
                     "Bearer realm=\"sluice\", error=\"insufficient_scope\", scope=\"\(scope)\""
             }
             return problem
-        case .notFound: return make(404, "not_found")
-        case .gone: return make(410, "gone")
-        case .offsetMismatch: return make(409, "offset_mismatch")
-        case .lengthConflict: return make(409, "length_conflict")
-        case .lengthExceeded: return make(413, "length_exceeded")
-        case .tooLarge: return make(413, "content_too_large")
-        case .contentTypeRefused: return make(415, "content_type_refused")
-        case .checksumMismatch: return make(460, "checksum_mismatch")
-        case .unsupportedChecksum: return make(400, "unsupported_checksum")
-        case .notOpen: return make(409, "not_open")
-        case .grantUsed: return make(403, "grant_used")
-        case .interrupted: return make(423, "interrupted", closes: true)
+        case .notFound: return make(404)
+        case .gone: return make(410)
+        case .offsetMismatch: return make(409)
+        case .lengthConflict: return make(409)
+        case .lengthExceeded: return make(413)
+        case .tooLarge: return make(413)
+        case .contentTypeRefused: return make(415)
+        case .checksumMismatch: return make(460)
+        case .unsupportedChecksum: return make(400)
+        case .notOpen: return make(409)
+        case .grantUsed: return make(403)
+        case .interrupted: return make(423, closes: true)
         case .busy:
-            var problem = make(423, "busy")
+            var problem = make(423)
             problem.fields["Retry-After"] = "1"
             return problem
-        case .timedOut: return make(408, "request_timeout", closes: true)
-        case .disconnected: return make(400, "disconnected", closes: true)
-        case .storageFull: return make(507, "storage_full")
-        case .storageFailure: return make(500, "storage_failure")
+        case .timedOut: return make(408, closes: true)
+        case .disconnected: return make(400, closes: true)
+        case .storageFull: return make(507)
+        case .storageFailure: return make(500)
         case .unavailable:
-            var problem = make(503, "unavailable", closes: true)
+            var problem = make(503, closes: true)
             problem.fields["Retry-After"] = "5"
             return problem
         }

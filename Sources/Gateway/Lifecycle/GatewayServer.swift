@@ -77,6 +77,15 @@ package struct GatewayServer: Sendable {
         let publicURL = PublicURL(configured: settings.publicURL, trustedProxies: settings.trustedProxies)
         let bodyLimit = Int(clamping: settings.limits.bodyBytes)
         let cors = settings.corsPolicy
+        let tusSettings = TusSettings(cors: cors)
+        let plain = PlainUploads(
+            service: service,
+            locator: locator,
+            authenticator: authenticator,
+            publicURL: publicURL,
+            tus: tusSettings,
+            cors: cors
+        )
         let routes =
             TencentAPI(
                 issuer: settings.tencentIssuer(master),
@@ -112,19 +121,21 @@ package struct GatewayServer: Sendable {
                 access: access,
                 hasOpenMetrics: settings.metrics.access == .open
             ).routes
+            + plain.routes
         let tus = TusHandler(
             service: service,
             locator: locator,
             grants: { head throws(UploadError) in
                 try await authenticator.grantToUpload(dialect: "tus", authorization: head.fields["Authorization"])
             },
-            settings: TusSettings(cors: cors),
+            settings: tusSettings,
             baseURL: { publicURL.base(for: $0) + "/files" }
         )
-        let handler = GatewayHandler(router: Router(routes), cors: cors, tus: tus)
+        let handler = GatewayHandler(router: Router(routes), cors: cors, tus: tus, plain: plain.handler)
         self.routes =
             routes.map { (method: $0.method, template: $0.template) }
             + TusHandler.routes.map { (method: $0.0, template: $0.1) }
+            + PlainUploads.methodsOfFiles.map { (method: $0, template: "/files") }
         let loopCount =
             settings.gateway.loops == 0 ? ProcessInfo.processInfo.activeProcessorCount : settings.gateway.loops
         let loops = try Self.starting { () throws(SystemError) in try EventLoopGroup(count: loopCount) }

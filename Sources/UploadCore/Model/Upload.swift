@@ -1,3 +1,4 @@
+internal import Bytes
 package import Foundation
 
 /// Bytes on their way.
@@ -26,6 +27,8 @@ package struct Upload: Sendable, Equatable {
     package var maximumBytes: Int64?
     /// Bytes that are stored; in an open upload the state store does not know this: see `UploadService`.
     package var offset: Int64
+    /// With its last byte it is complete; otherwise somebody has to say so (see `Finish`).
+    package var completesWhenFull: Bool
     package var state: State
     package var metadata: UploadMetadata
     /// `nil` for an upload that has nothing to do with others.
@@ -45,6 +48,7 @@ package struct Upload: Sendable, Equatable {
         length: Int64?,
         maximumBytes: Int64? = nil,
         offset: Int64 = 0,
+        completesWhenFull: Bool = true,
         state: State = .open,
         metadata: UploadMetadata = UploadMetadata(),
         concatenation: Concatenation? = nil,
@@ -60,6 +64,7 @@ package struct Upload: Sendable, Equatable {
         self.length = length
         self.maximumBytes = maximumBytes
         self.offset = offset
+        self.completesWhenFull = completesWhenFull
         self.state = state
         self.metadata = metadata
         self.concatenation = concatenation
@@ -80,6 +85,13 @@ package struct UploadMetadata: Sendable, Equatable {
     package init(raw: String? = nil, values: [String: String] = [:]) {
         self.raw = raw
         self.values = values
+    }
+
+    /// Values that did not come as a tus field, with the text that they would have had.
+    package init(describing values: [String: String]) {
+        let pairs = values.sorted { $0.key < $1.key }
+            .map { $0.value.isEmpty ? $0.key : "\($0.key) \(Base64.encode($0.value.utf8))" }
+        self.init(raw: pairs.isEmpty ? nil : pairs.joined(separator: ","), values: values)
     }
 
     /// The file name by the field's usual keys (`filename`, `name`).
@@ -116,6 +128,19 @@ package struct Media: Sendable, Equatable {
         self.filename = filename
         self.metadata = metadata
         self.createdAt = createdAt
+    }
+
+    /// What a complete upload becomes.
+    package init(of upload: Upload) {
+        self.init(
+            id: upload.id,
+            subject: upload.subject,
+            size: upload.offset,
+            contentType: upload.metadata.contentType,
+            filename: upload.metadata.filename,
+            metadata: upload.metadata.values,
+            createdAt: upload.endedAt ?? upload.updatedAt
+        )
     }
 
     /// The strong entity tag of the content: it never changes, so its id is enough (RFC 9110 §8.8.3).

@@ -57,3 +57,32 @@ package struct UploadError: Error, Sendable {
         self.cause = cause
     }
 }
+
+extension UploadError.Code {
+    /// The code as programs see it, in problem documents; it never changes.
+    package var name: String {
+        switch self {
+        case .invalidRequest: "invalid_request"
+        case .unauthenticated: "unauthenticated"
+        case .forbidden: "forbidden"
+        case .notFound: "not_found"
+        case .gone: "gone"
+        case .offsetMismatch: "offset_mismatch"
+        case .lengthConflict: "length_conflict"
+        case .lengthExceeded: "length_exceeded"
+        case .tooLarge: "content_too_large"
+        case .contentTypeRefused: "content_type_refused"
+        case .checksumMismatch: "checksum_mismatch"
+        case .unsupportedChecksum: "unsupported_checksum"
+        case .notOpen: "not_open"
+        case .grantUsed: "grant_used"
+        case .interrupted: "interrupted"
+        case .busy: "busy"
+        case .timedOut: "request_timeout"
+        case .disconnected: "disconnected"
+        case .storageFull: "storage_full"
+        case .storageFailure: "storage_failure"
+        case .unavailable: "unavailable"
+        }
+    }
+}

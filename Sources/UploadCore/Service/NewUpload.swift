@@ -7,16 +7,20 @@ package struct NewUpload: Sendable, Equatable {
     package var metadata: UploadMetadata
     /// Of a final upload the length is not told.
     package var concatenation: Concatenation?
+    /// With its last byte it is complete.
+    package var completesWhenFull: Bool
 
     package init(
         dialect: String,
         length: Int64?,
         metadata: UploadMetadata = UploadMetadata(),
-        concatenation: Concatenation? = nil
+        concatenation: Concatenation? = nil,
+        completesWhenFull: Bool = true
     ) {
         self.dialect = dialect
         self.length = length
         self.metadata = metadata
         self.concatenation = concatenation
+        self.completesWhenFull = completesWhenFull
     }
 }

@@ -4,8 +4,7 @@ internal import Foundation
 extension UploadService {
     /// Appends what `source` brings, taking over from a request that does the same.
     ///
-    /// Whatever is thrown, bytes that came before are kept, except where a digest makes them unusable. An upload that has
-    /// all its bytes afterwards is complete.
+    /// Whatever is thrown, bytes that came before are kept, except where a digest makes them unusable.
     ///
     /// - Parameters:
     ///   - id: The upload.
@@ -13,8 +12,11 @@ extension UploadService {
     ///   - contentLength: Bytes that `source` will bring, if that was announced.
     ///   - length: The final size in bytes, for an upload that was created without; it is recorded before a byte is read, and
     ///     stays whatever becomes of the bytes.
+    ///   - finish: Whether the upload is complete afterwards.
     ///   - digest: What these bytes must hash to; if they do not, or if the source fails, none of them is kept.
-    ///   - source: Pulled until its end or until the upload is complete.
+    ///   - source: Pulled until its end or until the upload has all its bytes.
+    ///   - progress: Told every few seconds while bytes come: what it is told is kept like what is returned. Not where a
+    ///     digest is expected.
     /// - Returns: The upload with its new offset, durable as the settings ask.
     /// - Throws: `.notFound`, `.gone`, `.notOpen` for a final upload, `.offsetMismatch`, `.lengthConflict` and `.tooLarge` for a declared length that can
     ///   not be, `.lengthExceeded` (before a byte is read if `contentLength` tells;
@@ -26,13 +28,15 @@ extension UploadService {
         at offset: Int64,
         contentLength: Int64?,
         declaring length: Int64? = nil,
+        finish: Finish = .whenFull,
         expecting digest: ExpectedDigest?,
-        from source: any ByteSource
+        from source: any ByteSource,
+        progress: ((Upload) async -> Void)? = nil
     ) async throws(UploadError) -> Upload {
         try await reporting(id) { () async throws(UploadError) -> Upload in
             let upload = try await leases.withLease(on: id, interrupter: source.interrupter) {
                 () async throws(UploadError) -> Upload in
-                var upload = try await settled(id)
+                var upload = try await settled(id, finish)
                 guard upload.concatenation?.parts == nil else {
                     throw UploadError(.notOpen, "A final upload is made of its parts and takes no other bytes.")
                 }
@@ -42,18 +46,78 @@ extension UploadService {
                         "The upload has \(upload.offset) bytes; go on from there."
                     )
                 }
-                if let length { upload = try await declare(length, for: upload, contentLength) }
+                if upload.state == .completed, finish != .whenFull { throw Self.alreadyComplete }
+                if let length = try self.length(length, told: finish, at: offset, contentLength) {
+                    upload = try await declare(length, for: upload, contentLength)
+                }
                 let room = try self.room(in: upload, for: contentLength)
                 guard upload.state == .open else {
                     try await refuseMore(of: source, than: upload)
                     return upload
                 }
-                let report = await storage.append(to: id, at: offset, from: source, limit: room, expecting: digest)
-                return try await conclude(upload, report, source)
+                let report =
+                    if let progress, digest == nil {
+                        await appendInSegments(to: upload, limit: room, from: source, progress)
+                    } else {
+                        await storage.append(to: id, at: offset, from: source, limit: room, expecting: digest)
+                    }
+                return try await conclude(upload, report, source, finish)
             }
             await completeFinals(waitingFor: upload)
             return upload
         }
+    }
+
+    /// Appends in segments of some seconds, each as durable as the settings ask when `progress` is told of it.
+    private func appendInSegments(
+        to upload: Upload,
+        limit: Int64,
+        from source: any ByteSource,
+        _ progress: (Upload) async -> Void
+    ) async -> AppendReport {
+        var current = upload
+        var stored: Int64 = 0
+        var isFast = false
+        while true {
+            let segment = SourceSegment(of: source, seconds: Self.progressInterval, isFast: isFast)
+            let report = await storage.append(
+                to: upload.id,
+                at: current.offset,
+                from: segment,
+                limit: limit - stored,
+                expecting: nil
+            )
+            stored += report.stored
+            guard case .endOfSource = report.end, !segment.hasSourceEnded else {
+                return AppendReport(stored: stored, end: report.end)
+            }
+            current.offset += report.stored
+            isFast = report.stored >= Self.fastSegment
+            await progress(current)
+        }
+    }
+
+    /// Seconds: often enough for a bar that moves, seldom enough for a disk that is synchronised each time.
+    private static let progressInterval = 2.0
+    /// Bytes of a segment that make a source fast.
+    private static let fastSegment: Int64 = 8 << 20
+
+    /// The length that a request tells, by itself or by the end of its content.
+    private func length(
+        _ declared: Int64?,
+        told finish: Finish,
+        at offset: Int64,
+        _ contentLength: Int64?
+    ) throws(UploadError) -> Int64? {
+        guard finish == .told(isLast: true), let contentLength else { return declared }
+        let (total, overflow) = offset.addingReportingOverflow(contentLength)
+        guard !overflow, declared == nil || declared == total else {
+            throw UploadError(
+                .lengthConflict(length: declared),
+                "The content ends at \(total) bytes, which is not the declared length."
+            )
+        }
+        return total
     }
 
     /// Fixes the length of an upload that has none; the same length may be told again.
@@ -110,7 +174,8 @@ extension UploadService {
     private func conclude(
         _ before: Upload,
         _ report: AppendReport,
-        _ source: any ByteSource
+        _ source: any ByteSource,
+        _ finish: Finish
     ) async throws(UploadError) -> Upload {
         var upload = before
         upload.offset += report.stored
@@ -121,19 +186,27 @@ extension UploadService {
         if case .sourceFailed(let failure) = report.end {
             observer.observe(.brokenOff(upload.id, failure, bytes: report.stored))
         }
-        if upload.offset == upload.length {
-            upload = try await complete(upload)
-        } else if report.stored > 0 {
-            upload.expiresAt = await renewedExpiry(of: upload)
+        if finish == .whenFull || upload.completesWhenFull {
+            if upload.offset == upload.length { upload = try await complete(upload) }
         }
+        if upload.state == .open, report.stored > 0 { upload.expiresAt = await renewedExpiry(of: upload) }
         switch report.end {
         case .endOfSource: break
         case .limitReached: try await refuseMore(of: source, than: upload)
         case .sourceFailed(let failure): throw UploadError(failure)
         case .failed(let error): throw error
         }
-        return upload
+        guard finish == .told(isLast: true), upload.state == .open else { return upload }
+        if let length = upload.length, length != upload.offset {
+            throw UploadError(
+                .lengthConflict(length: length),
+                "The content was to end the upload at \(length) bytes, and ended it at \(upload.offset)."
+            )
+        }
+        return try await complete(upload)
     }
+
+    private static let alreadyComplete = UploadError(.notOpen, "The upload is complete and takes no more bytes.")
 
     /// Refuses a body without announced length that goes on when the upload has all its bytes.
     private func refuseMore(of source: any ByteSource, than upload: Upload) async throws(UploadError) {

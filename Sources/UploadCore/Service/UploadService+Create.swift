@@ -1,7 +1,8 @@
 internal import Foundation
 
 extension UploadService {
-    /// Creates an upload; one of length 0 is complete at once, and so is a final one whose parts are.
+    /// Creates an upload; one of length 0 is complete at once unless somebody has to say so, and so is a final one whose
+    /// parts are.
     ///
     /// - Parameters:
     ///   - new: What the client asks for.
@@ -21,6 +22,7 @@ extension UploadService {
                 principal: grant.id,
                 length: length,
                 maximumBytes: grant.maximumBytes,
+                completesWhenFull: new.completesWhenFull,
                 metadata: metadata,
                 concatenation: new.concatenation,
                 createdAt: now,
@@ -29,7 +31,7 @@ extension UploadService {
             try await record(upload, consuming: grant.isOneTime ? grant : nil)
             observer.observe(.created(upload))
             if new.concatenation?.parts != nil { return try await joined(upload) }
-            guard length == 0 else { return upload }
+            guard length == 0, new.completesWhenFull else { return upload }
             do throws(UploadError) {
                 return try await complete(upload)
             } catch {

@@ -3,12 +3,16 @@ extension UploadService {
     ///
     /// Completes an upload whose bytes are all there but whose completion was not recorded.
     ///
+    /// - Parameters:
+    ///   - id: The upload.
+    ///   - finish: What the one who asks takes for complete.
+    /// - Returns: Open or completed.
     /// - Throws: `.notFound`, `.gone`, `.busy`, `.storageFailure`.
-    package func status(of id: UploadID) async throws(UploadError) -> Upload {
+    package func status(of id: UploadID, _ finish: Finish = .whenFull) async throws(UploadError) -> Upload {
         try await reporting(id) { () async throws(UploadError) -> Upload in
             let upload = try await leases.withLease(on: id, interrupter: nil) {
                 () async throws(UploadError) -> Upload in
-                try await settled(id)
+                try await settled(id, finish)
             }
             await completeFinals(waitingFor: upload)
             return upload

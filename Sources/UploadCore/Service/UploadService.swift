@@ -1,5 +1,5 @@
 internal import Bytes
-internal import Foundation
+package import Foundation
 internal import Synchronization
 
 /// What all dialects do with uploads: create, append, ask, end; with limits, leases, expiry and durability in one place.
@@ -43,6 +43,9 @@ package final class UploadService: Sendable {
         leases.interruptAll()
     }
 
+    /// The time by which uploads expire.
+    package var currentTime: Date { now }
+
     // MARK: Shared steps
 
     /// The time, in whole milliseconds as the state store keeps it.
@@ -76,10 +79,12 @@ package final class UploadService: Sendable {
     ///
     /// To be called with the lease.
     ///
-    /// - Parameter id: The upload.
+    /// - Parameters:
+    ///   - id: The upload.
+    ///   - finish: Completes a full upload also if it was not created for that, when `whenFull`.
     /// - Returns: Open or completed.
     /// - Throws: `.notFound`; `.gone` when it has ended or its time is over; `.storageFailure`.
-    func settled(_ id: UploadID) async throws(UploadError) -> Upload {
+    func settled(_ id: UploadID, _ finish: Finish = .told(isLast: false)) async throws(UploadError) -> Upload {
         guard var upload = try await state.upload(id) else { throw Self.notFound }
         switch upload.state {
         case .terminated, .expired: throw Self.gone
@@ -95,7 +100,7 @@ package final class UploadService: Sendable {
             guard upload.offset == length else {
                 throw UploadError(.storageFailure, "The storage holds more bytes than this upload has.")
             }
-            return try await complete(upload)
+            if upload.completesWhenFull || finish == .whenFull { return try await complete(upload) }
         }
         if isOver(upload) {
             try await end(id, as: .expired)
@@ -136,15 +141,7 @@ package final class UploadService: Sendable {
         completed.endedAt = completed.updatedAt
         let isPartial = upload.concatenation?.role == .partial
         completed.expiresAt = isPartial ? limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds } : nil
-        let media = Media(
-            id: upload.id,
-            subject: upload.subject,
-            size: upload.offset,
-            contentType: upload.metadata.contentType,
-            filename: upload.metadata.filename,
-            metadata: upload.metadata.values,
-            createdAt: completed.updatedAt
-        )
+        let media = Media(of: completed)
         guard try await state.complete(completed, as: isPartial ? nil : media) else {
             guard let recorded = try await state.upload(upload.id), recorded.state == .completed else {
                 throw Self.gone

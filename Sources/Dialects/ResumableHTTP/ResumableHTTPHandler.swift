@@ -1,0 +1,337 @@
+internal import Bytes
+internal import Foundation
+package import HTTPWire
+package import UploadCore
+
+/// "Resumable Uploads for HTTP" (draft-ietf-httpbis-resumable-upload), interop versions 3 to 8, and plain uploads by POST and
+/// PUT, which are its case without interruption.
+///
+/// It shares `/files` and its upload resources with tus: what was created by one can be finished by the other.
+package struct ResumableHTTPHandler: Sendable {
+    let service: UploadService
+    let locator: UploadLocator
+    let grants: @Sendable (RequestHead) async throws(UploadError) -> Grant
+    let metadata: @Sendable (RequestHead) throws(UploadError) -> UploadMetadata
+    let uploadsURL: @Sendable (Request) -> String
+    let target: @Sendable (Upload, Request) -> Response
+
+    /// - Parameters:
+    ///   - service: Does what is asked for.
+    ///   - locator: Makes and checks the last path segment of upload URLs.
+    ///   - grants: Authorises a creation by the head of its request.
+    ///   - metadata: What fields of a request say about the file, beyond its media type.
+    ///   - uploadsURL: The absolute URL below which upload resources are, as the client of this request reaches it.
+    ///   - target: The answer of the target: 201 with the media of a complete upload, or with the upload as it is.
+    package init(
+        service: UploadService,
+        locator: UploadLocator,
+        grants: @escaping @Sendable (RequestHead) async throws(UploadError) -> Grant,
+        metadata: @escaping @Sendable (RequestHead) throws(UploadError) -> UploadMetadata,
+        uploadsURL: @escaping @Sendable (Request) -> String,
+        target: @escaping @Sendable (Upload, Request) -> Response
+    ) {
+        self.service = service
+        self.locator = locator
+        self.grants = grants
+        self.metadata = metadata
+        self.uploadsURL = uploadsURL
+        self.target = target
+    }
+
+    /// Whether a request speaks this protocol, where it shares its path with tus.
+    ///
+    /// `Tus-Resumable` decides for tus. Else the fields of the draft do; a creation without fields of either is a plain upload,
+    /// and the newest draft has requests without any field of its own.
+    package static func isMeant(by head: RequestHead) -> Bool {
+        let fields = head.fields
+        if fields.contains("Tus-Resumable") || head.method == .options { return false }
+        if fields.contains("Upload-Draft-Interop-Version") || fields.contains("Upload-Complete")
+            || fields.contains("Upload-Incomplete") || DraftFields.hasPartialType(fields)
+        {
+            return true
+        }
+        if [.put, .head, .get, .delete].contains(head.method) { return true }
+        if head.method == .patch { return !DraftFields.hasType(fields, "application/offset+octet-stream") }
+        let ofTus: [FieldName] = [
+            "Upload-Length", "Upload-Defer-Length", "Upload-Metadata", "Upload-Concat", "X-HTTP-Method-Override",
+        ]
+        return head.method == .post && !ofTus.contains(where: fields.contains)
+    }
+
+    /// Answers a request for the collection (`token` is `nil`) or for an upload resource.
+    package func respond(to request: Request, upload token: String?) async -> Response {
+        let version = InteropVersion(request.head.fields)
+        var response: Response
+        do throws(UploadProblem) {
+            response = try await answer(request, token, version)
+        } catch {
+            response = error.response(requestID: request.id)
+            if error.expectedOffset != nil { version.setComplete(false, in: &response.fields) }
+            if error.status == 413, version.hasLimits { response.fields["Upload-Limit"] = limits(of: nil, version) }
+        }
+        if request.head.method == .head { response.content = .empty }
+        if let number = version.number { response.fields["Upload-Draft-Interop-Version"] = String(number) }
+        return response
+    }
+
+    private func answer(
+        _ request: Request,
+        _ token: String?,
+        _ version: InteropVersion
+    ) async throws(UploadProblem) -> Response {
+        let method = request.head.method
+        guard let token else {
+            guard [.post, .put, .patch].contains(method) else { throw Self.notAllowed("OPTIONS, POST, PUT, PATCH") }
+            return try await create(request, version)
+        }
+        guard [.head, .get, .patch, .delete].contains(method) else {
+            throw Self.notAllowed("OPTIONS, HEAD, PATCH, DELETE")
+        }
+        guard let id = locator.id(in: token) else {
+            throw UploadProblem(404, "not_found", "There is no such upload; create one with POST to the collection.")
+        }
+        if method == .patch { return try await append(request, to: id, version) }
+        if version.hasStrayFields(request.head.fields) {
+            throw UploadProblem(
+                400,
+                "invalid_request",
+                "\(method) must have neither Upload-Offset nor a field that tells completeness."
+            )
+        }
+        if method == .delete {
+            try await UploadProblem.wrapping { () async throws(UploadError) in try await service.terminate(id) }
+            return Response(204)
+        }
+        return try await offset(of: id, version)
+    }
+
+    private static func notAllowed(_ methods: String) -> UploadProblem {
+        var problem = UploadProblem(405, "method_not_allowed", "This resource has no such method; see Allow.")
+        problem.fields["Allow"] = methods
+        return problem
+    }
+
+    // MARK: Operations
+
+    private func offset(of id: UploadID, _ version: InteropVersion) async throws(UploadProblem) -> Response {
+        let upload = try await UploadProblem.wrapping { () async throws(UploadError) in
+            try await service.status(of: id, .told(isLast: false))
+        }
+        var response = Response(204, ["Cache-Control": "no-store"])
+        describe(upload, version, in: &response)
+        if let length = upload.length { response.fields["Upload-Length"] = String(length) }
+        return response
+    }
+
+    private func create(_ request: Request, _ version: InteropVersion) async throws(UploadProblem) -> Response {
+        let head = request.head
+        let grant = try await UploadProblem.wrapping { () async throws(UploadError) in try await grants(head) }
+        let told = version.isLast(head.fields)
+        let isLast = told ?? true
+        let length = try newLength(head.fields, contentLength: request.body.remaining, isLast: isLast)
+        let digest = try DraftFields.contentDigest(head.fields)
+        let new = NewUpload(
+            dialect: "http",
+            length: length,
+            metadata: try Self.wrapping { () throws(UploadError) in try metadata(head) },
+            completesWhenFull: false
+        )
+        var upload = try await UploadProblem.wrapping { () async throws(UploadError) in
+            try await service.create(new, under: grant)
+        }
+        let location = uploadsURL(request) + "/" + locator.token(for: upload.id)
+        // Who can not learn the URL before the end can not go on either.
+        let isResumable = told != nil && version.hasInterim
+        if isResumable { await inform(request, upload, version, ["Location": location]) }
+        if isLast || request.body.remaining != 0 {
+            do throws(UploadError) {
+                upload = try await append(request, to: upload, at: 0, length, isLast: isLast, digest, version)
+            } catch {
+                // Best effort: what is left behind expires.
+                if !isResumable || Self.isFatal(error.code) { try? await service.terminate(upload.id) }
+                throw UploadProblem(error)
+            }
+        }
+        if upload.state == .completed { return completed(upload, request, version, location) }
+        var response = target(upload, request)
+        response.fields["Location"] = location
+        describe(upload, version, in: &response)
+        return response
+    }
+
+    private func append(
+        _ request: Request,
+        to id: UploadID,
+        _ version: InteropVersion
+    ) async throws(UploadProblem) -> Response {
+        let fields = request.head.fields
+        guard !version.needsMediaType || DraftFields.hasPartialType(fields) else {
+            var problem = UploadProblem(415, "unsupported_media_type", "Send Content-Type: application/partial-upload.")
+            problem.fields["Accept-Patch"] = "application/partial-upload"
+            throw problem
+        }
+        let offset = try DraftFields.offset(fields)
+        let told = version.isLast(fields)
+        guard let isLast = told ?? (version.needsCompleteness ? nil : true) else {
+            throw UploadProblem(
+                400,
+                "invalid_request",
+                "Upload-Complete is missing: send ?1 with the last request, ?0 with others."
+            )
+        }
+        let length = try DraftFields.length(fields)
+        let digest = try DraftFields.contentDigest(fields)
+        let hasContent = request.body.remaining != 0
+        let before = try await UploadProblem.wrapping { () async throws(UploadError) in try await service.inspect(id) }
+        let upload: Upload
+        do throws(UploadError) {
+            upload = try await append(request, to: before, at: offset, length, isLast: isLast, digest, version)
+        } catch {
+            if case .lengthExceeded = error.code, version.overlengthEnds { try? await service.terminate(id) }
+            var problem = UploadProblem(error)
+            if case .offsetMismatch(let expected) = error.code {
+                problem.providedOffset = offset
+                problem.fields["Upload-Offset"] = String(expected)
+            }
+            if error.code == .notOpen, !version.hasCompletedProblem {
+                problem =
+                    hasContent
+                    ? UploadProblem(400, "length_conflict", type: UploadProblem.inconsistentLength, error.message)
+                    : UploadProblem(410, "gone", error.message)
+            }
+            throw problem
+        }
+        if upload.state == .completed {
+            return completed(upload, request, version, uploadsURL(request) + "/" + locator.token(for: id))
+        }
+        var response = Response(version.appendStatus)
+        describe(upload, version, in: &response)
+        return response
+    }
+
+    private func append(
+        _ request: Request,
+        to upload: Upload,
+        at offset: Int64,
+        _ length: Int64?,
+        isLast: Bool,
+        _ digest: ExpectedDigest?,
+        _ version: InteropVersion
+    ) async throws(UploadError) -> Upload {
+        var progress: ((Upload) async -> Void)?
+        if version.hasProgress {
+            progress = { current in
+                let fields: HTTPFields = ["Upload-Offset": "\(current.offset)"]
+                await inform(request, current, version, fields)
+            }
+        }
+        return try await service.append(
+            to: upload.id,
+            at: offset,
+            contentLength: request.body.remaining,
+            declaring: length,
+            finish: .told(isLast: isLast),
+            expecting: digest,
+            from: request.body,
+            progress: progress
+        )
+    }
+
+    // MARK: Answers
+
+    /// A 104; that it can not be sent is seen when the content is read or the answer written.
+    private func inform(
+        _ request: Request,
+        _ upload: Upload,
+        _ version: InteropVersion,
+        _ fields: HTTPFields
+    ) async {
+        guard let number = version.number else { return }
+        var head = ResponseHead(104, ["Upload-Draft-Interop-Version": String(number)])
+        head.fields.append(contentsOf: fields)
+        if fields.contains("Location"), version.hasLimits { head.fields["Upload-Limit"] = limits(of: upload, version) }
+        try? await request.inform(head)
+    }
+
+    private func completed(
+        _ upload: Upload,
+        _ request: Request,
+        _ version: InteropVersion,
+        _ location: String
+    ) -> Response {
+        var response = target(upload, request)
+        if !version.targetAnswers { response.fields["Location"] = location }
+        response.fields["Upload-Offset"] = String(upload.offset)
+        version.setComplete(true, in: &response.fields)
+        return response
+    }
+
+    private func describe(_ upload: Upload, _ version: InteropVersion, in response: inout Response) {
+        response.fields["Upload-Offset"] = String(upload.offset)
+        version.setComplete(upload.state == .completed, in: &response.fields)
+        if version.hasLimits, upload.state == .open { response.fields["Upload-Limit"] = limits(of: upload, version) }
+    }
+
+    /// `Upload-Limit`; without an upload what holds for all of them.
+    private func limits(of upload: Upload?, _ version: InteropVersion) -> String {
+        let most = min(service.limits.maximumBytes, upload?.maximumBytes ?? .max)
+        // Structured integers have 15 digits at most (RFC 9651 §3.3.1).
+        var text = "max-size=\(min(most, 999_999_999_999_999))"
+        if let expiresAt = upload?.expiresAt {
+            let secondsLeft = Int64(max(0, expiresAt.timeIntervalSince(service.currentTime)))
+            text += ", \(version.ageKey)=\(secondsLeft)"
+        } else if upload == nil, let lifetime = service.limits.lifetime {
+            text += ", \(version.ageKey)=\(Int64(lifetime))"
+        }
+        return text
+    }
+
+    /// What OPTIONS says of this protocol, beside what it says of tus.
+    package func describeDiscovery(in response: inout Response) {
+        let version = InteropVersion(HTTPFields())
+        response.fields["Upload-Limit"] = limits(of: nil, version)
+        response.fields["Accept-Patch"] = "application/partial-upload"
+    }
+
+    // MARK: Checks
+
+    private func newLength(
+        _ fields: HTTPFields,
+        contentLength: Int64?,
+        isLast: Bool
+    ) throws(UploadProblem) -> Int64? {
+        let declared = try DraftFields.length(fields)
+        guard let contentLength else { return declared }
+        if let declared, isLast ? declared != contentLength : declared < contentLength {
+            throw UploadProblem(
+                400,
+                "length_conflict",
+                type: UploadProblem.inconsistentLength,
+                "Upload-Length says \(declared) bytes, and the content has \(contentLength)."
+            )
+        }
+        return isLast ? contentLength : declared
+    }
+
+    /// Whether an upload whose first content failed so is of no use.
+    private static func isFatal(_ code: UploadError.Code) -> Bool {
+        switch code {
+        case .interrupted, .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .unavailable,
+            .checksumMismatch:
+            false
+        case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
+            .lengthExceeded, .tooLarge, .contentTypeRefused, .unsupportedChecksum, .notOpen, .grantUsed:
+            true
+        }
+    }
+
+    private static func wrapping<Success>(
+        _ work: () throws(UploadError) -> Success
+    ) throws(UploadProblem) -> Success {
+        do throws(UploadError) {
+            return try work()
+        } catch {
+            throw UploadProblem(error)
+        }
+    }
+}

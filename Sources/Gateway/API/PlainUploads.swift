@@ -1,0 +1,86 @@
+internal import Foundation
+internal import HTTPServer
+internal import HTTPWire
+internal import ResumableHTTP
+internal import Tus
+internal import UploadCore
+
+/// Uploads by one request, resumable if the client speaks the draft: at `/files` beside tus, and at `/v1/media`.
+struct PlainUploads: Sendable {
+    let handler: ResumableHTTPHandler
+    let cors: CORSPolicy
+
+    init(
+        service: UploadService,
+        locator: UploadLocator,
+        authenticator: Authenticator,
+        publicURL: PublicURL,
+        tus: TusSettings,
+        cors: CORSPolicy
+    ) {
+        self.cors = cors
+        handler = ResumableHTTPHandler(
+            service: service,
+            locator: locator,
+            grants: { head throws(UploadError) in
+                // What is admitted to /files by tus is admitted there by whatever protocol.
+                var grant = try await authenticator.grantToUpload(
+                    dialect: "tus",
+                    authorization: head.fields["Authorization"]
+                )
+                grant.dialect = nil
+                return grant
+            },
+            metadata: { head throws(UploadError) in
+                try Self.metadata(of: head, maximumBytes: tus.maximumMetadataBytes)
+            },
+            uploadsURL: { publicURL.base(for: $0) + "/files" },
+            target: { upload, request in Self.answer(upload, publicURL.base(for: request)) }
+        )
+    }
+
+    /// At `/v1/media`; `/files` is the business of `GatewayHandler`.
+    var routes: [Route] {
+        [
+            Route(.post, "/v1/media") { request, _ in await handler.respond(to: request, upload: nil) },
+            Route(.patch, "/v1/media") { request, _ in await handler.respond(to: request, upload: nil) },
+            Route(.put, "/v1/media/{id}") { request, _ in await handler.respond(to: request, upload: nil) },
+        ]
+    }
+
+    /// What creates an upload at `/files`, beside POST.
+    static let methodsOfFiles: [HTTPMethod] = [.put, .patch]
+
+    /// What `Upload-Metadata`, `Content-Disposition`, `Content-Type` and the path of a PUT say, in this order.
+    private static func metadata(of head: RequestHead, maximumBytes: Int) throws(UploadError) -> UploadMetadata {
+        var metadata = try TusMetadata.parse(head.fields, maximumBytes: maximumBytes)
+        if metadata.raw != nil { return metadata }
+        var values = metadata.values
+        values["filename"] = head.fields["Content-Disposition"].flatMap(ContentDisposition.fileName)
+        if values["filename"] == nil, head.method == .put, let last = head.target.segments.last, !last.isEmpty {
+            values["filename"] = last
+        }
+        if let type = head.fields["Content-Type"].flatMap({ MediaType($0) }), !namesNothing.contains(type.essence) {
+            values["filetype"] = type.description
+        }
+        metadata = UploadMetadata(describing: values)
+        return metadata
+    }
+
+    /// Of a part of the file, and what curl says of any data.
+    private static let namesNothing: Set<String> = [
+        "application/partial-upload", "application/offset+octet-stream", "application/x-www-form-urlencoded",
+    ]
+
+    private static func answer(_ upload: Upload, _ base: String) -> Response {
+        var response: Response
+        if upload.state == .completed {
+            let url = "\(base)/media/\(upload.id)"
+            response = JSONAnswer.response(201, MediaView(Media(of: upload), url: url), ["Location": url])
+        } else {
+            response = JSONAnswer.response(201, UploadView(upload))
+        }
+        response.trace.uploadID = upload.id.text
+        return response
+    }
+}

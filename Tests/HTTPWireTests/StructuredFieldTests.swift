@@ -1,0 +1,79 @@
+import HTTPWire
+import Testing
+
+@Suite("Structured fields")
+struct StructuredFieldTests {
+    @Test(
+        "items",
+        arguments: [
+            ("5", .integer(5)), ("  -0 ", .integer(0)), ("999999999999999", .integer(999_999_999_999_999)),
+            ("-12;q=1;b", .integer(-12)), ("?1", .boolean(true)), ("?0; a=?1", .boolean(false)),
+            (":AQI=:", .bytes([1, 2])),
+            ("::", .bytes([])), ("\"a \\\" b\"", .other), ("a/b:c", .other), ("1.5", .other), ("@1659578233", .other),
+        ] as [(String, StructuredField)]
+    )
+    func items(text: String, value: StructuredField) {
+        #expect(StructuredField.item(text) == value)
+    }
+
+    @Test(
+        "what is no item",
+        arguments: [
+            "", " ", "5,", "5 6", "5, 6", "1234567890123456", "--1", "-", "1.", "1.2345", "?", "?2", "?true", ":AQ",
+            ":A:", "\"a", "\"\\a\"", "\"\u{1}\"", "5;", "5;A=1", "5;a=", "\t5", "(1 2)", "=",
+        ]
+    )
+    func noItems(text: String) {
+        #expect(StructuredField.item(text) == nil)
+    }
+
+    @Test("dictionaries, of which the last of two equal keys counts")
+    func dictionaries() {
+        #expect(StructuredField.dictionary("") == [:])
+        #expect(
+            StructuredField.dictionary("max-size=5,min-size=0 , a;x=1,\t*b=(1 2);c, sha-256=:AQI=:, a=2")
+                == [
+                    "max-size": .integer(5), "min-size": .integer(0), "*b": .other, "sha-256": .bytes([1, 2]),
+                    "a": .integer(2),
+                ]
+        )
+    }
+
+    @Test("what is no dictionary", arguments: ["a=", "a,", ",a", "A=1", "a=1 b=2", "a==1", "a=(1", "a=(1,2)", "1=a"])
+    func noDictionaries(text: String) {
+        #expect(StructuredField.dictionary(text) == nil)
+    }
+
+    @Test("values are written")
+    func texts() {
+        #expect(StructuredField.text(true) == "?1")
+        #expect(StructuredField.text(false) == "?0")
+        #expect(StructuredField.text([1, 2]) == ":AQI=:")
+    }
+}
+
+@Suite("File names in Content-Disposition")
+struct ContentDispositionReadingTests {
+    @Test(
+        "the name that a field tells",
+        arguments: [
+            ("attachment; filename=\"a b.mp4\"", "a b.mp4"), ("inline;filename=a.mp4", "a.mp4"),
+            ("form-data; name=x; FILENAME=\"q\\\"uote;.txt\"", "q\"uote;.txt"),
+            ("attachment; filename=\"plain\"; filename*=UTF-8''%C3%9Cbung.mp4", "Übung.mp4"),
+            ("attachment; filename*=utf-8'de'a%20b; filename=c", "a b"),
+            ("attachment; filename=\"../../etc/passwd\"", "passwd"),
+            ("attachment; filename=\"C:\\\\dir\\\\a.txt\"", "a.txt"),
+            ("attachment; filename*=ISO-8859-1''%FC; filename=plain", "plain"), ("attachment", nil),
+            ("attachment; filename=\"\"", nil), ("attachment; filename=\"/\"", nil),
+            ("attachment; filename*=UTF-8''%FF", nil), ("filename=a", nil), ("", nil),
+        ] as [(String, String?)]
+    )
+    func names(field: String, name: String?) {
+        #expect(ContentDisposition.fileName(in: field) == name)
+    }
+
+    @Test("what is written is read back", arguments: ["a.mp4", "Übung \"1\".mp4", "100 %.txt"])
+    func roundTrip(name: String) {
+        #expect(ContentDisposition.fileName(in: ContentDisposition.attachment(fileName: name)) == name)
+    }
+}

@@ -1,0 +1,120 @@
+import Bytes
+import Foundation
+import SluiceTesting
+import Testing
+
+@testable import UploadCore
+
+@Suite("Finishing uploads")
+struct UploadServiceFinishTests {
+    private func create(_ bench: ServiceBench, length: Int64? = nil) async throws -> UploadID {
+        let new = NewUpload(dialect: "http", length: length, completesWhenFull: false)
+        return try await bench.service.create(new, under: bench.grant()).id
+    }
+
+    private func append(
+        _ bytes: [UInt8],
+        to id: UploadID,
+        at offset: Int64,
+        isLast: Bool,
+        declaring length: Int64? = nil,
+        announced: Bool = true,
+        _ bench: ServiceBench
+    ) async throws(UploadError) -> Upload {
+        try await bench.service.append(
+            to: id,
+            at: offset,
+            contentLength: announced ? Int64(bytes.count) : nil,
+            declaring: length,
+            finish: .told(isLast: isLast),
+            expecting: nil,
+            from: ScriptedSource(bytes.isEmpty ? [] : [.bytes(bytes)], isLengthKnown: announced)
+        )
+    }
+
+    @Test(
+        "a full upload stays open until somebody says that it is complete, also after a crash",
+        arguments: [false, true]
+    )
+    func told(isAnnounced: Bool) async throws {
+        let bench = ServiceBench()
+        let id = try await create(bench, length: 3)
+        #expect(try await append([1, 2, 3], to: id, at: 0, isLast: false, bench).state == .open)
+        #expect(try await bench.service.status(of: id, .told(isLast: false)).state == .open)
+        #expect(await bench.service.sweep().completed == 0)
+        let service = bench.restarted()
+        #expect(await service.sweep().completed == 0)
+        let upload = try await append([], to: id, at: 3, isLast: true, announced: isAnnounced, bench)
+        #expect(upload.state == .completed)
+        #expect(await code { try await append([], to: id, at: 3, isLast: true, bench) } == .notOpen)
+    }
+
+    @Test("who completes full uploads completes one that was not created for it")
+    func whenFull() async throws {
+        let bench = ServiceBench()
+        let id = try await create(bench, length: 3)
+        _ = try await append([1, 2, 3], to: id, at: 0, isLast: false, bench)
+        #expect(try await bench.service.status(of: id, .whenFull).state == .completed)
+    }
+
+    @Test("the last request ends the upload where its content ends", arguments: [false, true])
+    func unknownLength(isAnnounced: Bool) async throws {
+        let bench = ServiceBench()
+        let id = try await create(bench)
+        _ = try await append([1, 2], to: id, at: 0, isLast: false, bench)
+        let upload = try await append([3], to: id, at: 2, isLast: true, announced: isAnnounced, bench)
+        #expect(upload.state == .completed)
+        #expect(upload.length == 3)
+    }
+
+    @Test("an end that is not that of the length is refused, before a byte is read if that can be known")
+    func conflicts() async throws {
+        let bench = ServiceBench()
+        let id = try await create(bench, length: 5)
+        #expect(
+            await code { try await append([1, 2], to: id, at: 0, isLast: true, bench) } == .lengthConflict(length: 5)
+        )
+        #expect(try await bench.service.inspect(id).offset == 0)
+        let result = await code { try await append([1, 2], to: id, at: 0, isLast: true, announced: false, bench) }
+        #expect(result == .lengthConflict(length: 5))
+        // What came is kept.
+        #expect(try await bench.service.inspect(id).offset == 2)
+        let told = await code { try await append([3], to: id, at: 2, isLast: true, declaring: 9, bench) }
+        #expect(told == .lengthConflict(length: 9))
+        #expect(try await append([3, 4, 5], to: id, at: 2, isLast: true, bench).state == .completed)
+    }
+
+    @Test("content that breaks off ends nothing")
+    func brokenOff() async throws {
+        let bench = ServiceBench()
+        let id = try await create(bench)
+        let source = ScriptedSource([.bytes([1, 2]), .fail(.disconnected)])
+        let result = await code {
+            try await bench.service.append(
+                to: id,
+                at: 0,
+                contentLength: nil,
+                finish: .told(isLast: true),
+                expecting: nil,
+                from: source
+            )
+        }
+        #expect(result == .disconnected)
+        #expect(try await bench.service.status(of: id, .told(isLast: false)).offset == 2)
+    }
+
+    @Test("a segment of a source leaves what it does not take, and tells whether the source has ended")
+    func segments() async throws {
+        let source = ScriptedSource([.bytes([1]), .bytes([2])])
+        let first = SourceSegment(of: source, seconds: 60, isFast: false)
+        #expect(try await first.next(maximum: 9) == [1])
+        let over = SourceSegment(of: source, seconds: 0, isFast: false)
+        #expect(try await over.next(maximum: 9) == nil)
+        #expect(!over.hasSourceEnded)
+        let last = SourceSegment(of: source, seconds: 60, isFast: false)
+        #expect(try await last.next(maximum: 9) == [2])
+        #expect(!last.hasSourceEnded)
+        #expect(try await last.next(maximum: 9) == nil)
+        #expect(last.hasSourceEnded)
+    }
+}
