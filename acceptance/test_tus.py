@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from harness.api import API, OFFSET_TYPE, TUS, checksum, encode_metadata, path_of, tus_error, upload_id
+from harness.api import API, OFFSET_TYPE, TUS, checksum, encode_metadata, path_of, tus_error, tus_patch, upload_id
 from harness.data import MIB, content, crc32c, sha256
 from harness.wire import Wire, until
 
@@ -39,6 +39,7 @@ def test_options_tells_what_is_offered(api, path):
         "termination",
         "expiration",
         "checksum",
+        "checksum-trailer",
     } <= extensions
     assert set(ALGORITHMS) <= set(answer.headers["Tus-Checksum-Algorithm"].split(","))
     assert int(answer.headers["Tus-Max-Size"]) > 0
@@ -453,6 +454,44 @@ def test_the_public_url_is_the_base_of_locations(make_server):
         created = api.post("/v1/tus/uploads", {"length": 1})
         assert created.json()["url"].startswith("https://upload.example/base/files/")
         assert created.headers["Location"] == created.json()["url"]
+
+
+# Checksums in trailers
+
+
+def chunked(pieces, trailer=b""):
+    return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n" + trailer + b"\r\n"
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("size", [6, 3 * MIB])
+def test_a_checksum_in_a_trailer(server, api, algorithm, size):
+    data = content(size, 8)
+    url = api.created(size)
+    pieces = [data[begin : begin + 100_000] for begin in range(0, size, 100_000)]
+    head = tus_patch(url, 0, None, [("Transfer-Encoding", "chunked"), ("Trailer", "Upload-Checksum")])
+
+    def field(value):
+        return "".join(f"{name}: {text}\r\n" for name, text in checksum(algorithm, value).items()).encode()
+
+    with Wire(server.address) as wire:
+        for trailer in (b"", field(ALGORITHMS[algorithm](b"other"))):
+            wire.send(head + chunked(pieces, trailer))
+            assert wire.reply("PATCH").status == (460 if trailer else 400)
+            assert api.offset(url) == 0
+        wire.send(head + chunked(pieces, field(ALGORITHMS[algorithm](data))))
+        assert wire.reply("PATCH").status == 204
+    assert api.download_hash(upload_id(url)) == (sha256(data), size)
+
+
+def test_a_body_that_breaks_off_before_its_trailer_is_not_kept(server, api):
+    """What was to be verified and can not be must not become part of the upload, also after a restart."""
+    url = api.created(2 * MIB)
+    with Wire(server.address) as wire:
+        wire.send(tus_patch(url, 0, None, [("Transfer-Encoding", "chunked"), ("Trailer", "Upload-Checksum")]))
+        wire.send(chunked([content(MIB, 9)])[:-5])
+        time.sleep(0.2)
+    assert api.offset(url) == 0
 
 
 # Several at once

@@ -23,7 +23,7 @@ extension DiskStorage {
         at offset: Int64,
         from source: any ByteSource,
         limit: Int64,
-        expecting digest: ExpectedDigest?
+        expecting digest: DigestExpectation?
     ) async -> AppendReport {
         let file: OpenFile
         do throws(UploadError) {
@@ -38,7 +38,9 @@ extension DiskStorage {
                 : await copy(from: source, to: file, at: offset, limit: limit, digest: nil)
             return await pool.run { [self] in keep(outcome, of: id, file, base: offset) }
         }
-        if let remaining = source.remaining, remaining <= min(limit, Int64(Self.pieceSize)) {
+        if case .known(let digest) = digest, let remaining = source.remaining,
+            remaining <= min(limit, Int64(Self.pieceSize))
+        {
             return await appendGathered(id, file, at: offset, from: source, digest)
         }
         return await appendMarked(id, file, at: offset, from: source, limit: limit, digest)
@@ -221,26 +223,24 @@ extension DiskStorage {
         at offset: Int64,
         from source: any ByteSource,
         limit: Int64,
-        _ digest: ExpectedDigest
+        _ expectation: DigestExpectation
     ) async -> AppendReport {
         do throws(UploadError) {
             try await onPool { storage throws(SystemCallError) in try storage.marker(of: id).place(base: offset) }
         } catch {
             return AppendReport(stored: 0, end: .failed(error))
         }
-        let running = RunningDigest(digest.algorithm)
+        // What is told at the end only may be by any algorithm: then the bytes are read again, from the page cache mostly.
+        let running: RunningDigest? =
+            if case .known(let digest) = expectation { RunningDigest(digest.algorithm) } else { nil }
         let outcome = await copy(from: source, to: file, at: offset, limit: limit, digest: running)
+        let verdict = await verdict(on: outcome, expectation, source)
         return await pool.run { [self] in
             var report: AppendReport
-            switch outcome.end {
-            case .endOfSource, .limitReached:
-                if constantTimeEquals(running.finish(), digest.value) {
-                    report = keep(outcome, of: id, file, base: offset)
-                } else {
-                    report = AppendReport(stored: 0, end: .failed(Self.mismatch))
-                }
-            case .sourceFailed, .fileFailed:
-                report = AppendReport(stored: 0, end: AppendReport.End(outcome.end))
+            switch verdict {
+            case .verify(let digest):
+                report = verify(outcome, against: digest, running, of: id, file, base: offset)
+            case .discard(let end): report = AppendReport(stored: 0, end: end)
             }
             do throws(SystemCallError) {
                 if report.stored > 0 {
@@ -256,6 +256,81 @@ extension DiskStorage {
             }
             return report
         }
+    }
+
+    private enum Verdict: Sendable {
+        case verify(ExpectedDigest)
+        case discard(AppendReport.End)
+    }
+
+    /// What is to be done with bytes that came.
+    private func verdict(
+        on outcome: TransferOutcome,
+        _ expectation: DigestExpectation,
+        _ source: any ByteSource
+    ) async -> Verdict {
+        switch outcome.end {
+        case .sourceFailed, .fileFailed: return .discard(AppendReport.End(outcome.end))
+        case .endOfSource, .limitReached: break
+        }
+        if case .told = expectation, outcome.end == .limitReached {
+            // Nothing is told before the end; and bytes beyond the limit are among those that it is told of.
+            do throws(SourceFailure) {
+                if try await source.next(maximum: 1) != nil { return .discard(.limitReached) }
+            } catch {
+                return .discard(.sourceFailed(error))
+            }
+        }
+        do throws(UploadError) {
+            return .verify(try expectation.value())
+        } catch {
+            return .discard(.failed(error))
+        }
+    }
+
+    /// Keeps what came if it hashes to `digest`; on the pool.
+    private func verify(
+        _ outcome: TransferOutcome,
+        against digest: ExpectedDigest,
+        _ running: RunningDigest?,
+        of id: UploadID,
+        _ file: OpenFile,
+        base: Int64
+    ) -> AppendReport {
+        do throws(SystemCallError) {
+            let value: [UInt8]
+            if let running {
+                value = running.finish()
+            } else {
+                value = try hash(of: id, base..<base + outcome.moved, digest.algorithm)
+            }
+            guard constantTimeEquals(value, digest.value) else {
+                return AppendReport(stored: 0, end: .failed(Self.mismatch))
+            }
+            return keep(outcome, of: id, file, base: base)
+        } catch {
+            return AppendReport(stored: 0, end: .failed(UploadError(error)))
+        }
+    }
+
+    private func hash(
+        of id: UploadID,
+        _ range: Range<Int64>,
+        _ algorithm: DigestAlgorithm
+    ) throws(SystemCallError) -> [UInt8] {
+        let file = try OpenFile.open(directory.blobPath(id), O_RDONLY)
+        let digest = RunningDigest(algorithm)
+        var position = range.lowerBound
+        while position < range.upperBound {
+            let piece = try file.read(
+                at: position,
+                maximum: Int(min(Int64(Self.pieceSize), range.upperBound - position))
+            )
+            guard !piece.isEmpty else { throw SystemCallError("pread", errno: EIO) }
+            digest.update(piece)
+            position += Int64(piece.count)
+        }
+        return digest.finish()
     }
 
     private static let mismatch = UploadError(

@@ -246,7 +246,7 @@ package enum BlobStorageContract {
                         at: Int64(all.count),
                         from: source,
                         limit: 1 << 30,
-                        expecting: ExpectedDigest(algorithm: algorithm, value: Digest.hash(bytes, algorithm))
+                        expecting: .known(ExpectedDigest(algorithm: algorithm, value: Digest.hash(bytes, algorithm)))
                     )
                     try demand(text(report.end), is: "end")
                     try demand(report.stored, is: Int64(count))
@@ -258,12 +258,17 @@ package enum BlobStorageContract {
             }
         },
         Contract("bytes with another digest, or cut off, are not kept, and the blob goes on from before") { storage in
-            for (count, isLengthKnown) in [(5, true), (5, false), (600_000, true), (600_000, false)] {
+            for (count, isLengthKnown, isTold) in [
+                (5, true, false), (5, false, false), (600_000, true, false), (600_000, false, false), (5, false, true),
+                (600_000, false, true), (600_000, true, true),
+            ] {
                 let id = newID()
                 try await storage.create(id)
                 _ = await storage.append(to: id, at: 0, from: ArraySource([7, 7]), limit: 2, expecting: nil)
                 let bytes = pattern(count)
-                let digest = ExpectedDigest(algorithm: .sha256, value: Digest.hash(bytes, .sha256))
+                let expected = ExpectedDigest(algorithm: .sha256, value: Digest.hash(bytes, .sha256))
+                let digest: DigestExpectation =
+                    isTold ? .told({ () throws(UploadError) in expected }) : .known(expected)
                 let wrong = ScriptedSource([.bytes(pattern(count, seed: 2))], isLengthKnown: isLengthKnown)
                 let mismatch = await storage.append(to: id, at: 2, from: wrong, limit: 1 << 30, expecting: digest)
                 try demand(text(mismatch.end), is: "checksumMismatch")
@@ -280,5 +285,50 @@ package enum BlobStorageContract {
                 try demand(await contents(of: id, in: storage) == [7, 7] + bytes, is: true)
             }
         },
+        Contract("a digest that is told at the end is asked for after it, and bytes beyond the limit are none of it") {
+            storage in
+            let id = newID()
+            try await storage.create(id)
+            let bytes = pattern(10)
+            let expected = ExpectedDigest(algorithm: .md5, value: Digest.hash(bytes, .md5))
+            for limit in [9, 10] as [Int64] {
+                let source = EndingSource(bytes)
+                let digest = DigestExpectation.told { () throws(UploadError) in
+                    if !source.hasEnded { throw UploadError(.invalidRequest, "Too early.") }
+                    return expected
+                }
+                let report = await storage.append(to: id, at: 0, from: source, limit: limit, expecting: digest)
+                try demand(text(report.end), is: "limit")
+                try demand(report.stored, is: limit == 10 ? 10 : 0)
+            }
+            try demand(await contents(of: id, in: storage), is: bytes)
+        },
+        Contract("bytes whose digest was to be told at the end, and was not, are not kept") { storage in
+            let id = newID()
+            try await storage.create(id)
+            let silent = DigestExpectation.told { () throws(UploadError) in throw UploadError(.invalidRequest, "None.")
+            }
+            let report = await storage.append(to: id, at: 0, from: ArraySource([1]), limit: 9, expecting: silent)
+            try demand(text(report.end), is: "invalidRequest")
+            try demand(report.stored, is: 0)
+            try demand(await storage.durableLength(of: id), is: 0)
+        },
     ]
+}
+
+/// Does not announce its length, and knows whether its end was seen.
+private final class EndingSource: ByteSource {
+    private let source: ArraySource
+    private(set) var hasEnded = false
+
+    init(_ bytes: [UInt8]) { source = ArraySource(bytes) }
+
+    var remaining: Int64? { nil }
+    var interrupter: SourceInterrupter { source.interrupter }
+
+    func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
+        let piece = try await source.next(maximum: maximum)
+        if piece == nil { hasEnded = true }
+        return piece
+    }
 }

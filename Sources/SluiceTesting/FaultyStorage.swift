@@ -42,7 +42,7 @@ package final class FaultyStorage: BlobStorage {
         at offset: Int64,
         from source: any ByteSource,
         limit: Int64,
-        expecting digest: ExpectedDigest?
+        expecting digest: DigestExpectation?
     ) async -> AppendReport {
         do throws(UploadError) {
             try plan.step(.append)

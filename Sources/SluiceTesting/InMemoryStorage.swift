@@ -31,7 +31,7 @@ package final class InMemoryStorage: BlobStorage {
         at offset: Int64,
         from source: any ByteSource,
         limit: Int64,
-        expecting digest: ExpectedDigest?
+        expecting digest: DigestExpectation?
     ) async -> AppendReport {
         do throws(UploadError) {
             let length = Int64(try blob(id).count)
@@ -61,7 +61,20 @@ package final class InMemoryStorage: BlobStorage {
                 return AppendReport(stored: stored, end: .sourceFailed(error))
             }
         }
-        if let digest {
+        if let expectation = digest {
+            if case .told = expectation, case .limitReached = end {
+                do throws(SourceFailure) {
+                    if try await source.next(maximum: 1) != nil { return AppendReport(stored: 0, end: .limitReached) }
+                } catch {
+                    return AppendReport(stored: 0, end: .sourceFailed(error))
+                }
+            }
+            let digest: ExpectedDigest
+            do throws(UploadError) {
+                digest = try expectation.value()
+            } catch {
+                return AppendReport(stored: 0, end: .failed(error))
+            }
             guard Digest.hash(gathered, digest.algorithm) == digest.value else {
                 let error = UploadError(.checksumMismatch, "The bytes do not have the announced checksum.")
                 return AppendReport(stored: 0, end: .failed(error))

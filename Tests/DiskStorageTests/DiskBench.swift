@@ -68,6 +68,6 @@ extension AppendReport.End {
     }
 }
 
-func sha256(_ bytes: [UInt8]) -> ExpectedDigest {
-    ExpectedDigest(algorithm: .sha256, value: Digest.hash(bytes, .sha256))
+func sha256(_ bytes: [UInt8]) -> DigestExpectation {
+    .known(ExpectedDigest(algorithm: .sha256, value: Digest.hash(bytes, .sha256)))
 }

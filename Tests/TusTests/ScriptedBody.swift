@@ -18,14 +18,24 @@ final class ScriptedBody: RequestBody {
     private(set) var pulls = 0
     private let gate: Gate
 
-    let trailers = HTTPFields()
+    private let announcedTrailers: HTTPFields
+
+    /// Not before the end, as on a connection.
+    var trailers: HTTPFields { pieces.isEmpty ? announcedTrailers : HTTPFields() }
 
     /// - Parameters:
     ///   - pieces: What `next` brings, one after the other.
     ///   - announced: Content-Length; `nil` for a chunked body.
     ///   - ending: What comes after the pieces.
-    init(_ pieces: [[UInt8]] = [], announced: Int64?, ending: Ending = .wellFormed) {
+    ///   - trailers: Fields after a chunked body.
+    init(
+        _ pieces: [[UInt8]] = [],
+        announced: Int64?,
+        ending: Ending = .wellFormed,
+        trailers: HTTPFields = HTTPFields()
+    ) {
         self.pieces = pieces
+        announcedTrailers = trailers
         self.announced = announced
         self.ending = ending
         if case .stall(let gate) = ending { self.gate = gate } else { gate = Gate() }

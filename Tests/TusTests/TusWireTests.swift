@@ -71,6 +71,7 @@ struct TusWireTests {
         var parser = RequestHeadParser()
         let parsed = try #require(try parser.parse(Array(head.utf8).span), "line \(exchange.line)")
         let content: [UInt8]
+        var trailers = HTTPFields()
         var announced: Int64? = 0
         switch parsed.framing {
         case .none: content = []
@@ -79,16 +80,16 @@ struct TusWireTests {
             announced = length
             try #require(Int64(content.count) == length, "line \(exchange.line): Content-Length")
         case .chunked:
-            content = try decode(bytes((exchange.requestBody + ["", ""]).joined(separator: "\r\n")))
+            (content, trailers) = try decode(bytes((exchange.requestBody + ["", ""]).joined(separator: "\r\n")))
             announced = nil
         }
         return await bench.respond(
             to: parsed.head,
-            ScriptedBody(content.isEmpty ? [] : [content], announced: announced)
+            ScriptedBody(content.isEmpty ? [] : [content], announced: announced, trailers: trailers)
         )
     }
 
-    private static func decode(_ coded: [UInt8]) throws -> [UInt8] {
+    private static func decode(_ coded: [UInt8]) throws -> ([UInt8], HTTPFields) {
         var decoder = ChunkedDecoder()
         var rest = coded
         var content: [UInt8] = []
@@ -99,7 +100,7 @@ struct TusWireTests {
                 content += rest[skip..<skip + count]
                 decoder.tookData(count)
                 rest.removeFirst(skip + count)
-            case .end: return content
+            case .end(_, let trailers): return (content, trailers)
             }
         }
     }

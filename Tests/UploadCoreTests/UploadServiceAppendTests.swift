@@ -176,7 +176,9 @@ struct UploadServiceAppendTests {
                     to: id,
                     at: 0,
                     contentLength: 4,
-                    expecting: ExpectedDigest(algorithm: .sha1, value: Digest.hash([1, 2, 3, 4] as [UInt8], .sha1)),
+                    expecting: .known(
+                        ExpectedDigest(algorithm: .sha1, value: Digest.hash([1, 2, 3, 4] as [UInt8], .sha1))
+                    ),
                     from: ArraySource(bytes)
                 )
             }

@@ -231,7 +231,7 @@ package struct ResumableHTTPHandler: Sendable {
             contentLength: request.body.remaining,
             declaring: length,
             finish: .told(isLast: isLast),
-            expecting: digest,
+            expecting: digest.map { .known($0) },
             from: request.body,
             progress: progress
         )

@@ -17,7 +17,7 @@ extension TusHandler {
         let length = isFinal ? nil : try TusFields.newLength(fields)
         let metadata = try TusMetadata.parse(fields["Upload-Metadata"], maximumBytes: settings.maximumMetadataBytes)
         let takesBody = TusFields.hasOffsetType(fields)
-        let digest = takesBody ? try TusChecksum.expected(by: fields) : nil
+        let digest = takesBody ? try TusChecksum.expectation(of: request) : nil
         // All that can be known to fail is refused while nothing exists yet.
         if takesBody {
             if let length, let announced = request.body.remaining, announced > length {
@@ -67,7 +67,7 @@ extension TusHandler {
     private func takeFirstBytes(
         of upload: Upload,
         from body: any RequestBody,
-        expecting digest: ExpectedDigest?
+        expecting digest: DigestExpectation?
     ) async throws(TusFailure) -> (Upload, closes: Bool) {
         do throws(UploadError) {
             let appended = try await service.append(
@@ -97,7 +97,7 @@ extension TusHandler {
     /// Makes sure that a body for an upload of no bytes is empty, and has the digest of nothing.
     private func requireNothing(
         in body: any RequestBody,
-        expecting digest: ExpectedDigest?
+        expecting expectation: DigestExpectation?
     ) async throws(TusFailure) {
         let first: [UInt8]?
         do throws(SourceFailure) {
@@ -106,7 +106,14 @@ extension TusHandler {
             throw .upload(UploadError(.disconnected, "The body did not come to its end.", cause: error))
         }
         if first != nil { throw .upload(.overlong(0)) }
-        guard let digest, Digest.hash([UInt8](), digest.algorithm) != digest.value else { return }
+        guard let expectation else { return }
+        let digest: ExpectedDigest
+        do throws(UploadError) {
+            digest = try expectation.value()
+        } catch {
+            throw .upload(error)
+        }
+        guard Digest.hash([UInt8](), digest.algorithm) != digest.value else { return }
         throw .upload(UploadError(.checksumMismatch, "The body does not have the digest in Upload-Checksum."))
     }
 }

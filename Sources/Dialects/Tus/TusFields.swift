@@ -64,8 +64,31 @@ enum TusChecksum {
     static let algorithms: [DigestAlgorithm] = [.sha256, .sha1, .crc32c, .md5]
     static let offered = algorithms.map(\.rawValue)
 
-    /// What `Upload-Checksum` announces; `nil` without it.
-    static func expected(by fields: HTTPFields) throws(TusFailure) -> ExpectedDigest? {
+    /// What a request says of the digest of its body: by `Upload-Checksum`, or in a trailer field that it announces (tus
+    /// 1.0.0, checksum-trailer).
+    ///
+    /// - Returns: `nil` for a request without either. A trailer that was not announced comes too late: the bytes are stored.
+    static func expectation(of request: Request) throws(TusFailure) -> DigestExpectation? {
+        let fields = request.head.fields
+        if let digest = try expected(by: fields) { return .known(digest) }
+        guard fields.list("Trailer").contains(where: { $0.lowercased() == "upload-checksum" }) else { return nil }
+        let body = request.body
+        return .told { () throws(UploadError) in
+            do throws(TusFailure) {
+                if let digest = try expected(by: body.trailers) { return digest }
+            } catch {
+                switch error {
+                case .upload(let error): throw error
+                case .refused(.invalidChecksum(let text)): throw UploadError(.invalidRequest, text)
+                case .refused: break
+                }
+            }
+            throw UploadError(.invalidRequest, "The trailer field Upload-Checksum was announced and did not come.")
+        }
+    }
+
+    /// What `Upload-Checksum` says; `nil` without it.
+    private static func expected(by fields: HTTPFields) throws(TusFailure) -> ExpectedDigest? {
         guard let text = fields["Upload-Checksum"] else { return nil }
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, !parts[1].isEmpty else {

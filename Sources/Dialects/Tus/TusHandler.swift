@@ -4,8 +4,8 @@ package import HTTPWire
 package import UploadCore
 
 /// The resumable upload protocol tus 1.0.0 (https://tus.io/protocols/resumable-upload) with the extensions creation,
-/// creation-with-upload, creation-defer-length, concatenation, concatenation-unfinished, expiration, checksum and
-/// termination.
+/// creation-with-upload, creation-defer-length, concatenation, concatenation-unfinished, expiration, checksum,
+/// checksum-trailer and termination.
 ///
 /// It reads `RequestTarget.segments` as what follows `/files`: nothing for the collection, one segment for an upload.
 /// That segment is the upload's locator, and whoever knows it may continue or remove the upload; only creating one needs
@@ -156,7 +156,7 @@ package struct TusHandler: RequestHandler {
         guard TusFields.hasOffsetType(fields) else { throw .refused(.wrongContentType) }
         let offset = try TusFields.offset(fields)
         let length = try TusFields.declaredLength(fields)
-        let digest = try TusChecksum.expected(by: fields)
+        let digest = try TusChecksum.expectation(of: request)
         let upload = try await TusFailure.wrapping { () async throws(UploadError) in
             try await service.append(
                 to: id,
@@ -187,7 +187,7 @@ enum Tus {
     static let extensions = [
         "creation", "creation-with-upload", "creation-defer-length", "concatenation", "concatenation-unfinished",
         "expiration",
-        "checksum", "termination",
+        "checksum", "checksum-trailer", "termination",
     ]
 }
 

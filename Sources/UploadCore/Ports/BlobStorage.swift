@@ -26,14 +26,15 @@ package protocol BlobStorage: Sendable {
     ///   - offset: The blob's length; fewer or more is `.offsetMismatch`.
     ///   - source: Pulled until its end, its failure or the limit.
     ///   - limit: Most bytes to take; what the source has beyond that is left in it.
-    ///   - digest: What all appended bytes must hash to; on a mismatch, or if the source fails, nothing is appended.
+    ///   - digest: What all appended bytes must hash to; on a mismatch, or if the source fails or does not tell it, nothing
+    ///     is appended.
     /// - Returns: How far it came. It throws nothing, because bytes may be stored although something failed.
     func append(
         to id: UploadID,
         at offset: Int64,
         from source: any ByteSource,
         limit: Int64,
-        expecting digest: ExpectedDigest?
+        expecting digest: DigestExpectation?
     ) async -> AppendReport
 
     /// Appends bytes of another blob, without moving them through the process where that can be.
@@ -112,6 +113,21 @@ package struct ExpectedDigest: Sendable, Equatable {
     package init(algorithm: DigestAlgorithm, value: [UInt8]) {
         self.algorithm = algorithm
         self.value = value
+    }
+}
+
+/// What appended bytes must hash to, and when that is known.
+package enum DigestExpectation {
+    case known(ExpectedDigest)
+    /// The source tells it at its end, as trailer fields do; called once, after the last byte has come.
+    case told(() throws(UploadError) -> ExpectedDigest)
+
+    /// The digest, once the last byte has come.
+    package func value() throws(UploadError) -> ExpectedDigest {
+        switch self {
+        case .known(let digest): digest
+        case .told(let tell): try tell()
+        }
     }
 }
 

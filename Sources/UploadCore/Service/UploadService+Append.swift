@@ -29,7 +29,7 @@ extension UploadService {
         contentLength: Int64?,
         declaring length: Int64? = nil,
         finish: Finish = .whenFull,
-        expecting digest: ExpectedDigest?,
+        expecting digest: DigestExpectation?,
         from source: any ByteSource,
         progress: ((Upload) async -> Void)? = nil
     ) async throws(UploadError) -> Upload {
