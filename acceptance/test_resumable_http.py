@@ -407,6 +407,13 @@ def test_plain(server, api, method, path):
     assert answer.headers["Location"] == f"{server.url}/media/{document['id']}"
 
 
+@pytest.mark.parametrize("path", ["/files", "/v1/media"])
+def test_a_form_is_not_taken_for_a_file(api, path):
+    answer = api.request("POST", path, files={"file": ("a.txt", b"hello")})
+    assert answer.status_code == 415
+    assert answer.json()["code"] == "unsupported_media_type"
+
+
 def test_curl(server, api, tmp_path):
     path = tmp_path / "a file.bin"
     path.write_bytes(content(3 * MIB, 6))

@@ -125,6 +125,14 @@ package struct ResumableHTTPHandler: Sendable {
 
     private func create(_ request: Request, _ version: InteropVersion) async throws(UploadProblem) -> Response {
         let head = request.head
+        // Its framing would become part of the file.
+        guard !DraftFields.hasType(head.fields, "multipart/form-data") else {
+            throw UploadProblem(
+                415,
+                "unsupported_media_type",
+                "Send the file itself as the content, not a form with it."
+            )
+        }
         let grant = try await UploadProblem.wrapping { () async throws(UploadError) in try await grants(head) }
         let told = version.isLast(head.fields)
         let isLast = told ?? true
@@ -145,7 +153,7 @@ package struct ResumableHTTPHandler: Sendable {
         if isResumable { await inform(request, upload, version, ["Location": location]) }
         if isLast || request.body.remaining != 0 {
             do throws(UploadError) {
-                upload = try await append(request, to: upload, at: 0, length, isLast: isLast, digest, version)
+                upload = try await append(request, to: upload.id, at: 0, length, isLast: isLast, digest, version)
             } catch {
                 // Best effort: what is left behind expires.
                 if !isResumable || Self.isFatal(error.code) { try? await service.terminate(upload.id) }
@@ -182,10 +190,9 @@ package struct ResumableHTTPHandler: Sendable {
         let length = try DraftFields.length(fields)
         let digest = try DraftFields.contentDigest(fields)
         let hasContent = request.body.remaining != 0
-        let before = try await UploadProblem.wrapping { () async throws(UploadError) in try await service.inspect(id) }
         let upload: Upload
         do throws(UploadError) {
-            upload = try await append(request, to: before, at: offset, length, isLast: isLast, digest, version)
+            upload = try await append(request, to: id, at: offset, length, isLast: isLast, digest, version)
         } catch {
             if case .lengthExceeded = error.code, version.overlengthEnds { try? await service.terminate(id) }
             var problem = UploadProblem(error)
@@ -211,7 +218,7 @@ package struct ResumableHTTPHandler: Sendable {
 
     private func append(
         _ request: Request,
-        to upload: Upload,
+        to id: UploadID,
         at offset: Int64,
         _ length: Int64?,
         isLast: Bool,
@@ -226,7 +233,7 @@ package struct ResumableHTTPHandler: Sendable {
             }
         }
         return try await service.append(
-            to: upload.id,
+            to: id,
             at: offset,
             contentLength: request.body.remaining,
             declaring: length,
