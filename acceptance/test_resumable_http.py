@@ -11,9 +11,9 @@ import time
 
 import pytest
 
-from harness.api import path_of, upload_id
+from harness.api import API, path_of, upload_id
 from harness.data import MIB, content, sha256
-from harness.wire import Wire, until
+from harness.wire import Wire, head, until
 
 VERSIONS = [3, 4, 5, 6, 7, 8]
 PARTIAL = "application/partial-upload"
@@ -382,6 +382,61 @@ def test_begun_by_the_draft_finished_by_tus(client, api):
     assert api.patch(url, 5, b"56789").status_code == 204
     assert client.offset(url) == (10, True)
     assert api.download_hash(upload_id(url)) == (sha256(b"0123456789"), 10)
+
+
+def test_a_partial_upload_of_tus_becomes_no_media(client, api):
+    url = api.created(5, headers={"Upload-Concat": "partial"})
+    reply = client.append(url, 0, b"hello", True)
+    assert reply.status == 201 and client.is_complete(reply)
+    assert json.loads(reply.body)["concatenation"] == "partial"
+
+
+def test_a_final_upload_of_tus_takes_nothing(client, api):
+    part = api.created(5, headers={"Upload-Concat": "partial"})
+    answer = api.create(None, headers={"Upload-Concat": f"final;{part}"})
+    reply = client.append(answer.headers["Location"], 0, b"hello", True)
+    assert reply.status == 400
+
+
+def test_more_than_the_length_of_an_upload_of_tus(client, api):
+    """Without an announced length it is seen only when the upload is full: it must not have become media before."""
+    url = api.created(5)
+    fields = [
+        client.complete(False),
+        ("Content-Type", PARTIAL),
+        ("Upload-Offset", "0"),
+        ("Transfer-Encoding", "chunked"),
+    ]
+    client.wire.send(head("PATCH", path_of(url), client.fields(*fields)) + b"6\r\nhello!\r\n0\r\n\r\n")
+    problem(client.wire.reply("PATCH"), 400, "inconsistent-upload-length")
+    state = api.upload(upload_id(url))["state"]
+    assert state == ("terminated" if client.version in (7, 8, None) else "open")
+
+
+@pytest.mark.parametrize("version", [3, 8])
+def test_the_server_is_killed(make_server, version):
+    """What was told by 104 is there after the restart, and the upload goes on to its end."""
+    server = make_server().start()
+    data = content(6 * MIB, 10)
+    speaking = Client(server, version)
+    key = ("Authorization", f"Bearer {server.admin_key}")
+    fields = speaking.fields(key, speaking.complete(True), ("Content-Length", str(len(data))))
+    speaking.wire.send(head("POST", "/files", fields))
+    url = speaking.wire.reply("POST", skip_interim=False)["Location"]
+    speaking.wire.send(data[: 4 * MIB])
+    api = API(server.url, server.admin_key)
+    until(lambda: api.upload(upload_id(url))["offset"] == 4 * MIB)
+    server.kill()
+    server.start()
+    api, speaking = API(server.url, server.admin_key), Client(server, version)
+    assert speaking.offset(url) == (4 * MIB, False)
+    # All bytes, and killed before anybody said that they are all.
+    assert speaking.append(url, 4 * MIB, data[4 * MIB :], False).status in (201, 204)
+    server.kill()
+    server.start()
+    api, speaking = API(server.url, server.admin_key), Client(server, version)
+    assert speaking.offset(url) == (6 * MIB, False)
+    assert_media(api, speaking.append(url, 6 * MIB, b"", True), data)
 
 
 def test_discovery(server, api):

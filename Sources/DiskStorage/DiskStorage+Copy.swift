@@ -18,13 +18,11 @@ extension DiskStorage {
         to id: UploadID,
         at offset: Int64
     ) async throws(UploadError) {
-        let (input, output) = try await onBlob { storage throws(SystemCallError) in
-            (
-                try OpenFile.open(storage.directory.blobPath(source), O_RDONLY),
-                try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
-            )
+        let (input, output, length) = try await onBlob { storage throws(SystemCallError) in
+            let input = try OpenFile.open(storage.directory.blobPath(source), O_RDONLY)
+            let output = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
+            return (input, output, try output.size())
         }
-        let length = try await onPool { _ throws(SystemCallError) in try output.size() }
         guard length == offset else {
             throw UploadError(.offsetMismatch(expected: length), "The blob has \(length) bytes.")
         }
@@ -33,52 +31,52 @@ extension DiskStorage {
             let piece = position..<min(position + Self.copySize, range.upperBound)
             let target = offset + (position - range.lowerBound)
             try await onPool { _ throws(SystemCallError) in
-                try Self.copyWithinKernel(piece, of: input, to: output, at: target)
+                try Self.copy(piece, of: input, to: output, at: target)
             }
             position = piece.upperBound
         }
     }
 
-    /// File systems that can (Btrfs, XFS and others) share the blocks; others copy within the kernel (copy_file_range(2)).
-    private static func copyWithinKernel(
+    /// File systems that can (Btrfs, XFS and others) share the blocks; others copy within the kernel (copy_file_range(2)),
+    /// and the few that can not by themselves through memory.
+    private static func copy(
         _ range: Range<Int64>,
         of input: OpenFile,
         to output: OpenFile,
         at offset: Int64
     ) throws(SystemCallError) {
         var from = range.lowerBound
+        var isWithinKernel = true
         while from < range.upperBound {
             let target = offset + (from - range.lowerBound)
-            let count = csys_copy_range(input.descriptor, from, output.descriptor, target, Int(range.upperBound - from))
-            if count > 0 {
+            let rest = Int(range.upperBound - from)
+            do throws(SystemCallError) {
+                let count =
+                    isWithinKernel
+                    ? try SystemCallError.check("copy_file_range") {
+                        csys_copy_range(input.descriptor, from, output.descriptor, target, rest)
+                    }
+                    : try copyPiece(at: from, maximum: min(rest, bufferSize), of: input, to: output, at: target)
+                // Shorter than its record says.
+                guard count > 0 else { throw SystemCallError("copy_file_range", errno: EIO) }
                 from += Int64(count)
-                continue
-            }
-            let code = count == 0 ? EIO : errno
-            switch code {
-            case EINTR: continue
-            case EINVAL, ENOSYS, EOPNOTSUPP, EXDEV:
-                return try copyThroughMemory(from..<range.upperBound, of: input, to: output, at: target)
-            default: throw SystemCallError("copy_file_range", errno: code)
+            } catch  where isWithinKernel && isNotOffered.contains(error.number) {
+                isWithinKernel = false
             }
         }
     }
 
-    /// For file systems that can not copy by themselves.
-    private static func copyThroughMemory(
-        _ range: Range<Int64>,
+    private static let isNotOffered: Set<Int32> = [EINVAL, ENOSYS, EOPNOTSUPP, EXDEV]
+
+    private static func copyPiece(
+        at from: Int64,
+        maximum: Int,
         of input: OpenFile,
         to output: OpenFile,
-        at offset: Int64
-    ) throws(SystemCallError) {
-        var from = range.lowerBound
-        while from < range.upperBound {
-            let bytes = try input.read(at: from, maximum: Int(min(Int64(bufferSize), range.upperBound - from)))
-            // Shorter than its record says.
-            guard !bytes.isEmpty else { throw SystemCallError("pread", errno: EIO) }
-            let (_, failure) = output.write(bytes, at: offset + (from - range.lowerBound))
-            if let failure { throw failure }
-            from += Int64(bytes.count)
-        }
+        at target: Int64
+    ) throws(SystemCallError) -> Int64 {
+        let (count, failure) = output.write(try input.read(at: from, maximum: maximum), at: target)
+        if let failure { throw failure }
+        return Int64(count)
     }
 }

@@ -111,13 +111,15 @@ package struct CORSPolicy: Sendable, Equatable {
     }
 
     private static let knownRequestFields = [
-        "Authorization", "Content-Type", "Origin", "Tus-Resumable", "Upload-Checksum", "Upload-Complete",
+        "Authorization", "Content-Digest", "Content-Disposition", "Content-Type", "Origin", "Tus-Resumable",
+        "Upload-Checksum", "Upload-Complete",
         "Upload-Concat", "Upload-Defer-Length", "Upload-Draft-Interop-Version", "Upload-Incomplete", "Upload-Length",
         "Upload-Metadata", "Upload-Offset", "X-HTTP-Method-Override", "X-Request-ID", "X-Requested-With",
     ]
 
     private static let knownExposedFields = [
-        "ETag", "Location", "Retry-After", "Tus-Checksum-Algorithm", "Tus-Extension", "Tus-Max-Size", "Tus-Resumable",
+        "Accept-Patch", "ETag", "Location", "Retry-After", "Tus-Checksum-Algorithm", "Tus-Extension", "Tus-Max-Size",
+        "Tus-Resumable",
         "Tus-Version", "Upload-Complete", "Upload-Concat", "Upload-Defer-Length", "Upload-Expires", "Upload-Length",
         "Upload-Limit", "Upload-Metadata", "Upload-Offset", "X-Request-ID",
     ]

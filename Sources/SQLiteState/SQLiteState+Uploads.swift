@@ -20,8 +20,8 @@ extension SQLiteState {
             let parts = upload.concatenation?.parts
             try database.run(
                 """
-                INSERT INTO upload (id, dialect, subject, principal, length, maximum_bytes, completes_when_full, state, metadata_raw, metadata,
-                    concatenation_raw, concatenation_parts, created_at, updated_at, expires_at, ended_at)
+                INSERT INTO upload (id, dialect, subject, principal, length, maximum_bytes, completes_when_full, state,
+                    metadata_raw, metadata, concatenation_raw, concatenation_parts, created_at, updated_at, expires_at, ended_at)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 [

@@ -128,6 +128,6 @@ struct TusErrorTests {
     func usability(code: UploadError.Code) {
         // 4xx that a client can not mend by continuing, against all that passes or depends on the connection.
         let (status, _, closes) = Self.expected(code)
-        #expect(TusErrors.leavesUploadUsable(code) == (status >= 500 || status == 423 || closes))
+        #expect(code.leavesUploadUsable == (status >= 500 || status == 423 || closes))
     }
 }

@@ -103,6 +103,67 @@ struct UploadServiceFinishTests {
         #expect(try await bench.service.status(of: id, .told(isLast: false)).offset == 2)
     }
 
+    @Test("wherever the process dies, an upload is completed once, and not before it was told to be")
+    func everyPoint() async throws {
+        var point = 0
+        while true {
+            let bench = ServiceBench()
+            bench.fuse.burn(afterCalls: point)
+            var id: UploadID?
+            var acknowledged: Int64 = 0
+            var isFinished = false
+            do {
+                let made = try await create(bench)
+                id = made
+                acknowledged = try await append([1, 2, 3], to: made, at: 0, isLast: false, bench).offset
+                _ = try await append([4], to: made, at: 3, isLast: true, bench)
+                isFinished = true
+            } catch {
+                // The process died: nothing more is asked.
+            }
+            let service = bench.restarted()
+            #expect(await service.sweep().failures == 0, "died after \(point) calls")
+            if let id {
+                let upload = try await service.status(of: id, .told(isLast: false))
+                #expect(upload.offset >= acknowledged, "died after \(point) calls")
+                if upload.state == .open {
+                    let rest = ArraySource(Array(([1, 2, 3, 4] as [UInt8])[Int(upload.offset)...]))
+                    let end = try await service.append(
+                        to: id,
+                        at: upload.offset,
+                        contentLength: rest.remaining,
+                        finish: .told(isLast: true),
+                        expecting: nil,
+                        from: rest
+                    )
+                    #expect(end.state == .completed, "died after \(point) calls")
+                }
+                #expect(try await bench.contents(of: id) == [1, 2, 3, 4], "died after \(point) calls")
+                #expect(try await service.media(id).size == 4)
+                let completions = bench.observer.events.count { event in
+                    if case .completed = event { true } else { false }
+                }
+                #expect(completions <= 1, "died after \(point) calls")
+            }
+            if isFinished { break }
+            point += 1
+        }
+        #expect(point > 8)
+    }
+
+    @Test("content that goes beyond the length completes nothing that has to be told", arguments: [false, true])
+    func tooMuch(completesWhenFull: Bool) async throws {
+        let bench = ServiceBench()
+        let new = NewUpload(dialect: "http", length: 3, completesWhenFull: completesWhenFull)
+        let id = try await bench.service.create(new, under: bench.grant()).id
+        let result = await code {
+            try await append([1, 2, 3, 4], to: id, at: 0, isLast: false, announced: false, bench)
+        }
+        #expect(result == .lengthExceeded(length: 3))
+        #expect(try await bench.service.inspect(id).state == .open)
+        #expect(await code { try await bench.service.media(id) } == .notFound)
+    }
+
     @Test("a segment of a source leaves what it does not take, and tells whether the source has ended")
     func segments() async throws {
         let source = ScriptedSource([.bytes([1]), .bytes([2])])

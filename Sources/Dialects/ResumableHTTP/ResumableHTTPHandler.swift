@@ -141,7 +141,7 @@ package struct ResumableHTTPHandler: Sendable {
         let new = NewUpload(
             dialect: "http",
             length: length,
-            metadata: try Self.wrapping { () throws(UploadError) in try metadata(head) },
+            metadata: try await UploadProblem.wrapping { () async throws(UploadError) in try metadata(head) },
             completesWhenFull: false
         )
         var upload = try await UploadProblem.wrapping { () async throws(UploadError) in
@@ -155,8 +155,9 @@ package struct ResumableHTTPHandler: Sendable {
             do throws(UploadError) {
                 upload = try await append(request, to: upload.id, at: 0, length, isLast: isLast, digest, version)
             } catch {
+                let isUsable = error.code.leavesUploadUsable || error.code == .checksumMismatch
                 // Best effort: what is left behind expires.
-                if !isResumable || Self.isFatal(error.code) { try? await service.terminate(upload.id) }
+                if !isResumable || !isUsable { try? await service.terminate(upload.id) }
                 throw UploadProblem(error)
             }
         }
@@ -285,7 +286,7 @@ package struct ResumableHTTPHandler: Sendable {
         // Structured integers have 15 digits at most (RFC 9651 §3.3.1).
         var text = "max-size=\(min(most, 999_999_999_999_999))"
         if let expiresAt = upload?.expiresAt {
-            let secondsLeft = Int64(max(0, expiresAt.timeIntervalSince(service.currentTime)))
+            let secondsLeft = Int64(max(0, expiresAt.timeIntervalSince(service.now)))
             text += ", \(version.ageKey)=\(secondsLeft)"
         } else if upload == nil, let lifetime = service.limits.lifetime {
             text += ", \(version.ageKey)=\(Int64(lifetime))"
@@ -318,27 +319,5 @@ package struct ResumableHTTPHandler: Sendable {
             )
         }
         return isLast ? contentLength : declared
-    }
-
-    /// Whether an upload whose first content failed so is of no use.
-    private static func isFatal(_ code: UploadError.Code) -> Bool {
-        switch code {
-        case .interrupted, .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .unavailable,
-            .checksumMismatch:
-            false
-        case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
-            .lengthExceeded, .tooLarge, .contentTypeRefused, .unsupportedChecksum, .notOpen, .grantUsed:
-            true
-        }
-    }
-
-    private static func wrapping<Success>(
-        _ work: () throws(UploadError) -> Success
-    ) throws(UploadProblem) -> Success {
-        do throws(UploadError) {
-            return try work()
-        } catch {
-            throw UploadProblem(error)
-        }
     }
 }

@@ -47,7 +47,7 @@ extension TusHandler {
             throw .refused(.invalidLength("A final upload has the length of its parts: leave out Upload-Length."))
         }
         if TusFields.hasOffsetType(fields) {
-            throw .upload(UploadError(.notOpen, "A final upload is made of its parts and takes no other bytes."))
+            throw .upload(.finalUpload)
         }
     }
 
@@ -80,7 +80,7 @@ extension TusHandler {
             return (appended, false)
         } catch {
             let failure = TusFailure.upload(error)
-            guard TusErrors.leavesUploadUsable(error.code) else {
+            guard error.code.leavesUploadUsable else {
                 // Best effort: what is left behind expires.
                 try? await service.terminate(upload.id)
                 throw failure

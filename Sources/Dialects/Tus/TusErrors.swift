@@ -50,17 +50,6 @@ enum TusErrors {
         return response
     }
 
-    /// Whether an append that failed so leaves an upload that can be continued.
-    static func leavesUploadUsable(_ code: UploadError.Code) -> Bool {
-        switch code {
-        case .interrupted, .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .unavailable: true
-        case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
-            .lengthExceeded,
-            .tooLarge, .contentTypeRefused, .checksumMismatch, .unsupportedChecksum, .notOpen, .grantUsed:
-            false
-        }
-    }
-
     private static func response(to error: UploadError, for method: HTTPMethod) -> Response {
         let text = error.message
         switch error.code {

@@ -219,7 +219,8 @@ enum TusResource: Equatable {
     /// Methods that a page may use here, before an override.
     var preflightMethods: [HTTPMethod] {
         switch self {
-        case .collection: [.options, .post]
+        // PUT and PATCH are those of plain uploads, which share the collection.
+        case .collection: [.options, .post, .put, .patch]
         case .upload: [.options, .head, .patch, .delete, .post]
         case .unknown: [.options]
         }

@@ -74,7 +74,7 @@ struct PlainUploads: Sendable {
 
     private static func answer(_ upload: Upload, _ base: String) -> Response {
         var response: Response
-        if upload.state == .completed {
+        if upload.state == .completed, upload.concatenation?.role != .partial {
             let url = "\(base)/media/\(upload.id)"
             response = JSONAnswer.response(201, MediaView(Media(of: upload), url: url), ["Location": url])
         } else {

@@ -58,7 +58,26 @@ package struct UploadError: Error, Sendable {
     }
 }
 
+extension UploadError {
+    /// For whoever sends bytes to a final upload (see `Concatenation`).
+    package static let finalUpload = UploadError(
+        .notOpen,
+        "A final upload is made of its parts and takes no other bytes; send them to a partial upload."
+    )
+}
+
 extension UploadError.Code {
+    /// Whether an append that failed so leaves an upload that can be continued.
+    package var leavesUploadUsable: Bool {
+        switch self {
+        case .interrupted, .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .unavailable: true
+        case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
+            .lengthExceeded, .tooLarge, .contentTypeRefused, .checksumMismatch, .unsupportedChecksum, .notOpen,
+            .grantUsed:
+            false
+        }
+    }
+
     /// The code as programs see it, in problem documents; it never changes.
     package var name: String {
         switch self {

@@ -18,11 +18,11 @@ extension UploadService {
     ///   - progress: Told every few seconds while bytes come: what it is told is kept like what is returned. Not where a
     ///     digest is expected.
     /// - Returns: The upload with its new offset, durable as the settings ask.
-    /// - Throws: `.notFound`, `.gone`, `.notOpen` for a final upload, `.offsetMismatch`, `.lengthConflict` and `.tooLarge` for a declared length that can
-    ///   not be, `.lengthExceeded` (before a byte is read if `contentLength` tells;
-    ///   else after the upload was completed with what it had room for), `.checksumMismatch`, `.storageFull`,
-    ///   `.storageFailure`, `.busy`, and for a source that fails `.disconnected`, `.interrupted`, `.timedOut`,
-    ///   `.unavailable`, `.invalidRequest` or `.tooLarge`.
+    /// - Throws: `.notFound`, `.gone`, `.notOpen` for a final upload (and with `told` for a complete one), `.offsetMismatch`,
+    ///   `.lengthConflict` and `.tooLarge` for a length that can not be, `.lengthExceeded` (before a byte is read if
+    ///   `contentLength` tells; else after what there was room for is stored, and with `whenFull` complete),
+    ///   `.checksumMismatch`, `.storageFull`, `.storageFailure`, `.busy`, and for a source that fails `.disconnected`,
+    ///   `.interrupted`, `.timedOut`, `.unavailable`, `.invalidRequest` or `.tooLarge`.
     package func append(
         to id: UploadID,
         at offset: Int64,
@@ -38,7 +38,7 @@ extension UploadService {
                 () async throws(UploadError) -> Upload in
                 var upload = try await settled(id, finish)
                 guard upload.concatenation?.parts == nil else {
-                    throw UploadError(.notOpen, "A final upload is made of its parts and takes no other bytes.")
+                    throw UploadError.finalUpload
                 }
                 guard upload.offset == offset else {
                     throw UploadError(
@@ -186,15 +186,16 @@ extension UploadService {
         if case .sourceFailed(let failure) = report.end {
             observer.observe(.brokenOff(upload.id, failure, bytes: report.stored))
         }
-        if finish == .whenFull || upload.completesWhenFull {
-            if upload.offset == upload.length { upload = try await complete(upload) }
-        }
+        if finish == .whenFull, upload.offset == upload.length { upload = try await complete(upload) }
         if upload.state == .open, report.stored > 0 { upload.expiresAt = await renewedExpiry(of: upload) }
         switch report.end {
         case .endOfSource: break
         case .limitReached: try await refuseMore(of: source, than: upload)
         case .sourceFailed(let failure): throw UploadError(failure)
         case .failed(let error): throw error
+        }
+        if upload.state == .open, upload.completesWhenFull, upload.offset == upload.length {
+            return try await complete(upload)
         }
         guard finish == .told(isLast: true), upload.state == .open else { return upload }
         if let length = upload.length, length != upload.offset {

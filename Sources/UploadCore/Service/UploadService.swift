@@ -43,13 +43,10 @@ package final class UploadService: Sendable {
         leases.interruptAll()
     }
 
-    /// The time by which uploads expire.
-    package var currentTime: Date { now }
-
     // MARK: Shared steps
 
     /// The time, in whole milliseconds as the state store keeps it.
-    var now: Date { clock.now.wholeMilliseconds }
+    package var now: Date { clock.now.wholeMilliseconds }
 
     /// Runs `body` and tells the observer when storage or state fails in it.
     func reporting<Success>(
