@@ -65,6 +65,12 @@ package final class DiskStorage: BlobStorage {
         }
     }
 
+    package func head(of id: UploadID, length: Int) async throws(UploadError) -> [UInt8] {
+        try await onBlob { storage throws(SystemCallError) in
+            try OpenFile.open(storage.directory.blobPath(id), O_RDONLY).read(at: 0, maximum: length)
+        }
+    }
+
     package func open(_ id: UploadID) async throws(UploadError) -> StoredBlob {
         try await onBlob { storage throws(SystemCallError) in
             let file = try OpenFile.open(storage.directory.blobPath(id), O_RDONLY)

@@ -131,6 +131,69 @@ enum DatabaseFile {
                     """
             )
         }
+        migrator.registerMigration("0003 accounts, events, names by the app") { database in
+            try database.execute(
+                sql: """
+                    ALTER TABLE upload ADD COLUMN alias TEXT;
+                    ALTER TABLE upload ADD COLUMN object_key TEXT;
+                    ALTER TABLE upload ADD COLUMN issuer TEXT;
+                    ALTER TABLE upload ADD COLUMN reserved_bytes INTEGER NOT NULL DEFAULT 0 CHECK (reserved_bytes >= 0);
+                    ALTER TABLE media ADD COLUMN object_key TEXT;
+                    CREATE UNIQUE INDEX upload_by_alias ON upload (alias) WHERE alias IS NOT NULL;
+                    CREATE INDEX upload_by_issuer ON upload (issuer, id) WHERE issuer IS NOT NULL;
+
+                    CREATE TABLE account (
+                        kind TEXT NOT NULL CHECK (kind IN ('subject', 'key')),
+                        name TEXT NOT NULL,
+                        stored_bytes INTEGER NOT NULL DEFAULT 0 CHECK (stored_bytes >= 0),
+                        reserved_bytes INTEGER NOT NULL DEFAULT 0 CHECK (reserved_bytes >= 0),
+                        open_uploads INTEGER NOT NULL DEFAULT 0 CHECK (open_uploads >= 0),
+                        period_start INTEGER NOT NULL,
+                        period_bytes INTEGER NOT NULL DEFAULT 0 CHECK (period_bytes >= 0),
+                        period_uploads INTEGER NOT NULL DEFAULT 0 CHECK (period_uploads >= 0),
+                        policy TEXT,
+                        PRIMARY KEY (kind, name)
+                    ) STRICT, WITHOUT ROWID;
+
+                    -- What is there already, as it would have been counted.
+                    UPDATE upload SET issuer = principal WHERE principal GLOB 'key_*';
+                    UPDATE upload SET reserved_bytes = length WHERE length IS NOT NULL AND concatenation_parts IS NULL
+                        AND (state = 'open' OR (state = 'completed' AND concatenation_raw IS NOT NULL));
+                    INSERT INTO account (kind, name, stored_bytes, reserved_bytes, open_uploads, period_start)
+                        SELECT 'subject', subject, coalesce(sum(media.size), 0), sum(reserved_bytes),
+                            sum(state = 'open'), 0
+                        FROM upload LEFT JOIN media USING (id, subject)
+                        WHERE subject IS NOT NULL AND state IN ('open', 'completed') GROUP BY subject;
+                    INSERT INTO account (kind, name, stored_bytes, reserved_bytes, open_uploads, period_start)
+                        SELECT 'key', issuer, coalesce(sum(media.size), 0), sum(reserved_bytes), sum(state = 'open'), 0
+                        FROM upload LEFT JOIN media USING (id)
+                        WHERE issuer IS NOT NULL AND state IN ('open', 'completed') GROUP BY issuer;
+
+                    CREATE TABLE event (
+                        sequence INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+                        id TEXT NOT NULL UNIQUE,
+                        kind TEXT NOT NULL,
+                        upload_id TEXT NOT NULL,
+                        subject TEXT,
+                        occurred_at INTEGER NOT NULL,
+                        -- The upload as it was then, and the request, as JSON.
+                        content TEXT NOT NULL,
+                        -- NULL for one that nobody is told.
+                        delivery TEXT CHECK (delivery IN ('pending', 'delivered', 'dead')),
+                        attempts INTEGER NOT NULL DEFAULT 0,
+                        next_attempt_at INTEGER,
+                        settled_at INTEGER,
+                        last_error TEXT,
+                        CHECK ((next_attempt_at IS NOT NULL) = (delivery IS 'pending'))
+                    ) STRICT;
+                    CREATE INDEX event_by_upload ON event (upload_id, sequence);
+                    CREATE INDEX event_pending ON event (next_attempt_at) WHERE delivery = 'pending';
+                    CREATE INDEX event_pending_by_upload ON event (upload_id, sequence) WHERE delivery = 'pending';
+                    CREATE INDEX event_by_delivery ON event (delivery, sequence) WHERE delivery IS NOT NULL;
+                    CREATE INDEX event_by_time ON event (occurred_at);
+                    """
+            )
+        }
         return migrator
     }
 }

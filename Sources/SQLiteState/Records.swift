@@ -93,12 +93,16 @@ extension Upload {
         let length: Int64? = try row.optional("length", of: table)
         self.init(
             id: try row.uploadID(table),
+            alias: try row.optional("alias", of: table),
+            key: try row.optional("object_key", of: table),
             dialect: try row.value("dialect", of: table),
             subject: try row.optional("subject", of: table),
             principal: try row.value("principal", of: table),
+            issuer: try row.optional("issuer", of: table),
             length: length,
             maximumBytes: try row.optional("maximum_bytes", of: table),
             offset: state == .completed ? length ?? 0 : 0,
+            reservedBytes: try row.value("reserved_bytes", of: table),
             completesWhenFull: try row.value("completes_when_full", of: table),
             state: state,
             metadata: UploadMetadata(
@@ -137,6 +141,7 @@ extension Media {
         let table = "media"
         self.init(
             id: try row.uploadID(table),
+            key: try row.optional("object_key", of: table),
             subject: try row.optional("subject", of: table),
             size: try row.value("size", of: table),
             contentType: try row.optional("content_type", of: table),

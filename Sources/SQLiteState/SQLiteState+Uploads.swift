@@ -3,7 +3,12 @@ internal import GRDB
 package import UploadCore
 
 extension SQLiteState {
-    package func insert(_ upload: Upload, consuming grant: Grant?) async throws(UploadError) {
+    package func insert(
+        _ upload: Upload,
+        consuming grant: Grant?,
+        under terms: QuotaTerms,
+        recording event: EventRecord
+    ) async throws(UploadError) {
         try await write { database in
             if let grant {
                 try database.run(
@@ -17,12 +22,18 @@ extension SQLiteState {
                     )
                 }
             }
+            if let alias = upload.alias, try database.row("SELECT 1 FROM upload WHERE alias = ?", [alias]) != nil {
+                throw UploadError(.rejected, "The name that the app gave this upload belongs to another one.")
+            }
+            try database.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: terms)
+            try database.insert(event)
             let parts = upload.concatenation?.parts
             try database.run(
                 """
                 INSERT INTO upload (id, dialect, subject, principal, length, maximum_bytes, completes_when_full, state,
-                    metadata_raw, metadata, concatenation_raw, concatenation_parts, created_at, updated_at, expires_at, ended_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    metadata_raw, metadata, concatenation_raw, concatenation_parts, created_at, updated_at, expires_at,
+                    ended_at, alias, object_key, issuer, reserved_bytes)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 [
                     upload.id.text, upload.dialect, upload.subject, upload.principal, upload.length,
@@ -31,7 +42,8 @@ extension SQLiteState {
                     upload.concatenation?.raw, try parts.map { try JSONText($0.map(\.text)) },
                     Milliseconds(upload.createdAt), Milliseconds(upload.updatedAt),
                     upload.expiresAt.map(Milliseconds.init),
-                    upload.endedAt.map(Milliseconds.init),
+                    upload.endedAt.map(Milliseconds.init), upload.alias, upload.key, upload.issuer,
+                    upload.reservedBytes,
                 ]
             )
             for part in Set(parts ?? []) {
@@ -44,8 +56,12 @@ extension SQLiteState {
     }
 
     package func upload(_ id: UploadID) async throws(UploadError) -> Upload? {
+        try await read { database in try database.upload(id) }
+    }
+
+    package func upload(alias: String) async throws(UploadError) -> UploadID? {
         try await read { database in
-            try database.row("SELECT * FROM upload WHERE id = ?", [id.text]).map(Upload.init(row:))
+            try database.row("SELECT id FROM upload WHERE alias = ?", [alias]).map { try $0.uploadID("upload") }
         }
     }
 
@@ -98,62 +114,130 @@ extension SQLiteState {
         }
     }
 
-    package func complete(_ upload: Upload, as media: Media?) async throws(UploadError) -> Bool {
+    package func complete(
+        _ upload: Upload,
+        as media: Media?,
+        under terms: QuotaTerms,
+        recording events: [EventRecord]
+    ) async throws(UploadError) -> Bool {
         try await write { database in
             let id = upload.id
+            guard let before = try database.upload(id), before.state == .open else { return false }
             try database.run(
                 """
-                UPDATE upload SET state = 'completed', length = ?, updated_at = ?, ended_at = ?, expires_at = ?
-                WHERE id = ? AND state = 'open'
+                UPDATE upload SET state = 'completed', length = ?, updated_at = ?, ended_at = ?, expires_at = ?,
+                    reserved_bytes = ?
+                WHERE id = ?
                 """,
                 [
                     upload.length, Milliseconds(upload.updatedAt), upload.endedAt.map(Milliseconds.init),
-                    upload.expiresAt.map(Milliseconds.init), id.text,
+                    upload.expiresAt.map(Milliseconds.init), upload.reservedBytes, id.text,
                 ]
             )
-            guard database.changesCount == 1 else { return false }
-            if upload.concatenation?.parts != nil {
-                try database.run("DELETE FROM awaited_part WHERE final_id = ?", [id.text])
+            var parts: [Upload] = []
+            for part in Set(upload.concatenation?.parts ?? []) {
+                try database.run("DELETE FROM awaited_part WHERE final_id = ? AND part_id = ?", [id.text, part.text])
+                if let part = try database.upload(part) { parts.append(part) }
+                try database.run("UPDATE upload SET reserved_bytes = 0 WHERE id = ?", [part.text])
             }
+            let changes = Accounting.completing(before, size: upload.length ?? 0, parts: parts)
+            try database.charge(changes, createdAt: before.createdAt, under: terms)
+            for event in events { try database.insert(event) }
             guard let media else { return true }
             try database.run(
                 """
-                INSERT INTO media (id, subject, size, content_type, filename, metadata, created_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO media (id, subject, size, content_type, filename, metadata, created_at, object_key)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 [
                     id.text, media.subject, media.size, media.contentType, media.filename, try JSONText(media.metadata),
-                    Milliseconds(media.createdAt),
+                    Milliseconds(media.createdAt), media.key,
                 ]
             )
             return true
         }
     }
 
-    package func end(_ id: UploadID, as state: Upload.State, at now: Date) async throws(UploadError) -> Bool {
+    package func end(
+        _ id: UploadID,
+        as state: Upload.State,
+        at now: Date,
+        received: Int64,
+        recording event: EventRecord
+    ) async throws(UploadError) -> Bool {
         try await write { database in
             let now = Milliseconds(now)
+            guard let before = try database.upload(id), before.state == .open || before.state == .completed else {
+                return false
+            }
             try database.run(
                 """
-                UPDATE upload SET state = ?, updated_at = ?, ended_at = ?, expires_at = NULL
-                WHERE id = ? AND state IN ('open', 'completed')
+                UPDATE upload SET state = ?, updated_at = ?, ended_at = ?, expires_at = NULL, reserved_bytes = 0
+                WHERE id = ?
                 """,
                 [state.rawValue, now, now, id.text]
             )
-            guard database.changesCount == 1 else { return false }
+            let changes = Accounting.ending(before, received: received)
+            try database.charge(changes, createdAt: before.createdAt, under: nil)
+            try database.insert(event)
             try database.run("DELETE FROM media WHERE id = ?", [id.text])
             try database.run("DELETE FROM awaited_part WHERE final_id = ?", [id.text])
             return true
         }
     }
 
-    package func setLength(of id: UploadID, to length: Int64, updatedAt: Date) async throws(UploadError) -> Bool {
+    package func setLength(
+        of id: UploadID,
+        to length: Int64,
+        updatedAt: Date,
+        under terms: QuotaTerms
+    ) async throws(UploadError) -> Bool {
         try await write { database in
+            guard let before = try database.upload(id), before.state == .open, before.length == nil else {
+                return false
+            }
+            let changes = Accounting.reserving(length, for: before)
+            try database.charge(changes, createdAt: before.createdAt, under: terms)
             try database.run(
-                "UPDATE upload SET length = ?, updated_at = ? WHERE id = ? AND state = 'open' AND length IS NULL",
-                [length, Milliseconds(updatedAt), id.text]
+                "UPDATE upload SET length = ?, reserved_bytes = ?, updated_at = ? WHERE id = ?",
+                [length, length, Milliseconds(updatedAt), id.text]
             )
-            return database.changesCount == 1
+            return true
+        }
+    }
+
+    package func reserve(_ bytes: Int64, for id: UploadID, under terms: QuotaTerms) async throws(UploadError) -> Bool {
+        try await write { database in
+            guard let before = try database.upload(id), before.state == .open else { return false }
+            let changes = Accounting.reserving(bytes, for: before)
+            try database.charge(changes, createdAt: before.createdAt, under: terms)
+            try database.run("UPDATE upload SET reserved_bytes = ? WHERE id = ?", [bytes, id.text])
+            return true
+        }
+    }
+
+    package func setMetadata(
+        of id: UploadID,
+        to metadata: UploadMetadata,
+        updatedAt: Date,
+        recording event: EventRecord
+    ) async throws(UploadError) -> Bool {
+        try await write { database in
+            let values = try JSONText(metadata.values)
+            try database.run(
+                """
+                UPDATE upload SET metadata_raw = ?, metadata = ?, updated_at = ?
+                WHERE id = ? AND state IN ('open', 'completed')
+                """,
+                [metadata.raw, values, Milliseconds(updatedAt), id.text]
+            )
+            guard database.changesCount == 1 else { return false }
+            try database.run(
+                "UPDATE media SET metadata = ?, content_type = ?, filename = ? WHERE id = ?",
+                [values, metadata.contentType, metadata.filename, id.text]
+            )
+            try database.insert(event)
+            return true
         }
     }
 
@@ -191,6 +275,10 @@ extension SQLiteState {
             )
             // A grant whose own time is over admits nothing any more, used or not.
             try database.run("DELETE FROM used_grant WHERE expires_at < ?", [date])
+            try database.run(
+                "DELETE FROM event WHERE occurred_at < ? AND (delivery IS NULL OR delivery = 'delivered')",
+                [date]
+            )
         }
     }
 
@@ -231,5 +319,11 @@ extension SQLiteState {
         try await read { database in
             try database.row("SELECT * FROM media WHERE id = ?", [id.text]).map(Media.init(row:))
         }
+    }
+}
+
+extension Database {
+    fileprivate func upload(_ id: UploadID) throws -> Upload? {
+        try row("SELECT * FROM upload WHERE id = ?", [id.text]).map(Upload.init(row:))
     }
 }

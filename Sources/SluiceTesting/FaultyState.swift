@@ -5,7 +5,8 @@ package import UploadCore
 package final class FaultyState: StateStore {
     package enum Operation: Hashable, Sendable {
         case insertUpload, upload, uploads, uploadsByID, openFinals, complete, end, setLength, setExpiry,
-            expiredUploads, forgetEnded, needed, media
+            expiredUploads, forgetEnded, needed, media, uploadByAlias, reserve, setMetadata
+        case accounts, setPolicy, record, events, lastEvent, dueDeliveries, nextDelivery, settle, deliveries, redeliver
         case insertKey, key, keys, revokeKey, check
     }
 
@@ -17,9 +18,19 @@ package final class FaultyState: StateStore {
         plan = FaultPlan(fuse: fuse)
     }
 
-    package func insert(_ upload: Upload, consuming grant: Grant?) async throws(UploadError) {
+    package func insert(
+        _ upload: Upload,
+        consuming grant: Grant?,
+        under terms: QuotaTerms,
+        recording event: EventRecord
+    ) async throws(UploadError) {
         try plan.step(.insertUpload)
-        try await base.insert(upload, consuming: grant)
+        try await base.insert(upload, consuming: grant, under: terms, recording: event)
+    }
+
+    package func upload(alias: String) async throws(UploadError) -> UploadID? {
+        try plan.step(.uploadByAlias)
+        return try await base.upload(alias: alias)
     }
 
     package func upload(_ id: UploadID) async throws(UploadError) -> Upload? {
@@ -42,19 +53,50 @@ package final class FaultyState: StateStore {
         return try await base.openFinals(of: part)
     }
 
-    package func complete(_ upload: Upload, as media: Media?) async throws(UploadError) -> Bool {
+    package func complete(
+        _ upload: Upload,
+        as media: Media?,
+        under terms: QuotaTerms,
+        recording events: [EventRecord]
+    ) async throws(UploadError) -> Bool {
         try plan.step(.complete)
-        return try await base.complete(upload, as: media)
+        return try await base.complete(upload, as: media, under: terms, recording: events)
     }
 
-    package func end(_ id: UploadID, as state: Upload.State, at now: Date) async throws(UploadError) -> Bool {
+    package func end(
+        _ id: UploadID,
+        as state: Upload.State,
+        at now: Date,
+        received: Int64,
+        recording event: EventRecord
+    ) async throws(UploadError) -> Bool {
         try plan.step(.end)
-        return try await base.end(id, as: state, at: now)
+        return try await base.end(id, as: state, at: now, received: received, recording: event)
     }
 
-    package func setLength(of id: UploadID, to length: Int64, updatedAt: Date) async throws(UploadError) -> Bool {
+    package func setLength(
+        of id: UploadID,
+        to length: Int64,
+        updatedAt: Date,
+        under terms: QuotaTerms
+    ) async throws(UploadError) -> Bool {
         try plan.step(.setLength)
-        return try await base.setLength(of: id, to: length, updatedAt: updatedAt)
+        return try await base.setLength(of: id, to: length, updatedAt: updatedAt, under: terms)
+    }
+
+    package func reserve(_ bytes: Int64, for id: UploadID, under terms: QuotaTerms) async throws(UploadError) -> Bool {
+        try plan.step(.reserve)
+        return try await base.reserve(bytes, for: id, under: terms)
+    }
+
+    package func setMetadata(
+        of id: UploadID,
+        to metadata: UploadMetadata,
+        updatedAt: Date,
+        recording event: EventRecord
+    ) async throws(UploadError) -> Bool {
+        try plan.step(.setMetadata)
+        return try await base.setMetadata(of: id, to: metadata, updatedAt: updatedAt, recording: event)
     }
 
     package func setExpiry(of id: UploadID, to date: Date?, updatedAt: Date) async throws(UploadError) {
@@ -80,6 +122,56 @@ package final class FaultyState: StateStore {
     package func media(_ id: UploadID) async throws(UploadError) -> Media? {
         try plan.step(.media)
         return try await base.media(id)
+    }
+
+    package func accounts(_ accounts: [Account]) async throws(UploadError) -> [Account: AccountRecord] {
+        try plan.step(.accounts)
+        return try await base.accounts(accounts)
+    }
+
+    package func setPolicy(_ policy: Policy?, of account: Account, at now: Date) async throws(UploadError) {
+        try plan.step(.setPolicy)
+        try await base.setPolicy(policy, of: account, at: now)
+    }
+
+    package func record(_ event: EventRecord) async throws(UploadError) {
+        try plan.step(.record)
+        try await base.record(event)
+    }
+
+    package func events(_ query: EventQuery) async throws(UploadError) -> [EventRecord] {
+        try plan.step(.events)
+        return try await base.events(query)
+    }
+
+    package func lastEvent() async throws(UploadError) -> Int64 {
+        try plan.step(.lastEvent)
+        return try await base.lastEvent()
+    }
+
+    package func dueDeliveries(at now: Date, limit: Int) async throws(UploadError) -> [EventRecord] {
+        try plan.step(.dueDeliveries)
+        return try await base.dueDeliveries(at: now, limit: limit)
+    }
+
+    package func nextDelivery() async throws(UploadError) -> Date? {
+        try plan.step(.nextDelivery)
+        return try await base.nextDelivery()
+    }
+
+    package func settle(_ sequence: Int64, as outcome: DeliveryOutcome, at now: Date) async throws(UploadError) {
+        try plan.step(.settle)
+        try await base.settle(sequence, as: outcome, at: now)
+    }
+
+    package func deliveries(_ query: DeliveryQuery) async throws(UploadError) -> [EventRecord] {
+        try plan.step(.deliveries)
+        return try await base.deliveries(query)
+    }
+
+    package func redeliver(_ ids: [String]?, at now: Date) async throws(UploadError) -> Int {
+        try plan.step(.redeliver)
+        return try await base.redeliver(ids, at: now)
     }
 
     package func insert(_ key: APIKey) async throws(UploadError) {

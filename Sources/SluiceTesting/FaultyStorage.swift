@@ -5,7 +5,7 @@ package import UploadCore
 /// A blob storage that fails where a test wants it to, and else does what `base` does.
 package final class FaultyStorage: BlobStorage {
     package enum Operation: Hashable, Sendable {
-        case create, durableLength, currentLength, append, copy, synchronize, open, remove, list, check
+        case create, durableLength, currentLength, append, copy, synchronize, head, open, remove, list, check
     }
 
     package let plan: FaultPlan<Operation>
@@ -74,6 +74,11 @@ package final class FaultyStorage: BlobStorage {
     package func synchronize(_ id: UploadID) async throws(UploadError) {
         try plan.step(.synchronize)
         try await base.synchronize(id)
+    }
+
+    package func head(of id: UploadID, length: Int) async throws(UploadError) -> [UInt8] {
+        try plan.step(.head)
+        return try await base.head(of: id, length: length)
     }
 
     package func open(_ id: UploadID) async throws(UploadError) -> StoredBlob {

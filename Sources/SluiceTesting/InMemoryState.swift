@@ -10,22 +10,86 @@ package final class InMemoryState: StateStore {
         /// Expiry by id.
         var usedGrants: [String: Date] = [:]
         var keys: [String: APIKey] = [:]
+        var accounts: [Account: AccountRecord] = [:]
+        var events: [EventRecord] = []
+        var lastEvent: Int64 = 0
+
+        mutating func charge(
+            _ changes: Accounting.Changes,
+            createdAt creation: Date,
+            under terms: QuotaTerms?
+        ) throws(UploadError) {
+            for (account, change) in changes where change != UsageChange() {
+                let start = terms?.period.start ?? creation
+                var record = accounts[account] ?? AccountRecord(usage: Usage(periodStart: start), policy: nil)
+                if let terms {
+                    record.usage = try terms.usage(of: account, record.usage, adding: change, createdAt: creation)
+                } else {
+                    record.usage = record.usage.adding(change, createdAt: creation)
+                }
+                accounts[account] = record
+            }
+        }
+
+        mutating func add(_ event: EventRecord) {
+            lastEvent += 1
+            var recorded = event
+            recorded.sequence = lastEvent
+            events.append(recorded)
+        }
+
+        /// The first pending event of each upload.
+        var heads: [EventRecord] {
+            var seen: Set<UploadID> = []
+            return events.filter { $0.delivery?.state == .pending && seen.insert($0.upload.id).inserted }
+        }
     }
 
     private let tables = Mutex(Tables())
 
     package init() {}
 
-    package func insert(_ upload: Upload, consuming grant: Grant?) async throws(UploadError) {
-        let isFirst = tables.withLock { tables in
+    package func insert(
+        _ upload: Upload,
+        consuming grant: Grant?,
+        under terms: QuotaTerms,
+        recording event: EventRecord
+    ) async throws(UploadError) {
+        try transaction { tables throws(UploadError) in
             if let grant {
-                if tables.usedGrants[grant.id] != nil { return false }
+                if tables.usedGrants[grant.id] != nil {
+                    throw UploadError(.grantUsed, "This credential admits one upload, and it was used.")
+                }
                 tables.usedGrants[grant.id] = grant.expiresAt
             }
+            if let alias = upload.alias, tables.uploads.values.contains(where: { $0.alias == alias }) {
+                throw UploadError(.rejected, "The name that the app gave this upload belongs to another one.")
+            }
+            try tables.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: terms)
             tables.uploads[upload.id] = upload
-            return true
+            tables.add(event)
         }
-        if !isFirst { throw UploadError(.grantUsed, "This credential admits one upload, and it was used.") }
+    }
+
+    package func upload(alias: String) async throws(UploadError) -> UploadID? {
+        tables.withLock { $0.uploads.values.first { $0.alias == alias }?.id }
+    }
+
+    /// Runs `body`; what it changes is kept only if it does not throw.
+    private func transaction<Success>(
+        _ body: (inout Tables) throws(UploadError) -> Success
+    ) throws(UploadError) -> Success {
+        let result: Result<Success, UploadError> = tables.withLock { tables in
+            var changed = tables
+            do throws(UploadError) {
+                let success = try body(&changed)
+                tables = changed
+                return .success(success)
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
     }
 
     package func upload(_ id: UploadID) async throws(UploadError) -> Upload? {
@@ -54,41 +118,99 @@ package final class InMemoryState: StateStore {
         }
     }
 
-    package func complete(_ completed: Upload, as media: Media?) async throws(UploadError) -> Bool {
-        tables.withLock { tables in
+    package func complete(
+        _ completed: Upload,
+        as media: Media?,
+        under terms: QuotaTerms,
+        recording events: [EventRecord]
+    ) async throws(UploadError) -> Bool {
+        try transaction { tables throws(UploadError) in
             guard var upload = tables.uploads[completed.id], upload.state == .open else { return false }
+            let parts = Set(upload.concatenation?.parts ?? []).compactMap { tables.uploads[$0] }
+            let changes = Accounting.completing(upload, size: completed.length ?? 0, parts: parts)
+            try tables.charge(changes, createdAt: upload.createdAt, under: terms)
+            for part in parts { tables.uploads[part.id]?.reservedBytes = 0 }
             upload.state = .completed
             upload.length = completed.length
             upload.offset = completed.length ?? 0
+            upload.reservedBytes = completed.reservedBytes
             upload.updatedAt = completed.updatedAt
             upload.endedAt = completed.endedAt
             upload.expiresAt = completed.expiresAt
             tables.uploads[upload.id] = upload
             tables.media[upload.id] = media
+            for event in events { tables.add(event) }
             return true
         }
     }
 
-    package func end(_ id: UploadID, as state: Upload.State, at now: Date) async throws(UploadError) -> Bool {
-        tables.withLock { tables in
+    package func end(
+        _ id: UploadID,
+        as state: Upload.State,
+        at now: Date,
+        received: Int64,
+        recording event: EventRecord
+    ) async throws(UploadError) -> Bool {
+        try transaction { tables throws(UploadError) in
             guard var upload = tables.uploads[id], upload.state == .open || upload.state == .completed
             else { return false }
+            let changes = Accounting.ending(upload, received: received)
+            try tables.charge(changes, createdAt: upload.createdAt, under: nil)
             upload.state = state
             upload.offset = 0
+            upload.reservedBytes = 0
             upload.updatedAt = now
             upload.endedAt = now
             upload.expiresAt = nil
             tables.uploads[id] = upload
             tables.media[id] = nil
+            tables.add(event)
             return true
         }
     }
 
-    package func setLength(of id: UploadID, to length: Int64, updatedAt: Date) async throws(UploadError) -> Bool {
-        tables.withLock { tables in
+    package func setLength(
+        of id: UploadID,
+        to length: Int64,
+        updatedAt: Date,
+        under terms: QuotaTerms
+    ) async throws(UploadError) -> Bool {
+        try transaction { tables throws(UploadError) in
             guard let upload = tables.uploads[id], upload.state == .open, upload.length == nil else { return false }
+            let changes = Accounting.reserving(length, for: upload)
+            try tables.charge(changes, createdAt: upload.createdAt, under: terms)
             tables.uploads[id]?.length = length
+            tables.uploads[id]?.reservedBytes = length
             tables.uploads[id]?.updatedAt = updatedAt
+            return true
+        }
+    }
+
+    package func reserve(_ bytes: Int64, for id: UploadID, under terms: QuotaTerms) async throws(UploadError) -> Bool {
+        try transaction { tables throws(UploadError) in
+            guard let upload = tables.uploads[id], upload.state == .open else { return false }
+            let changes = Accounting.reserving(bytes, for: upload)
+            try tables.charge(changes, createdAt: upload.createdAt, under: terms)
+            tables.uploads[id]?.reservedBytes = bytes
+            return true
+        }
+    }
+
+    package func setMetadata(
+        of id: UploadID,
+        to metadata: UploadMetadata,
+        updatedAt: Date,
+        recording event: EventRecord
+    ) async throws(UploadError) -> Bool {
+        tables.withLock { tables in
+            guard let upload = tables.uploads[id], upload.state == .open || upload.state == .completed
+            else { return false }
+            tables.uploads[id]?.metadata = metadata
+            tables.uploads[id]?.updatedAt = updatedAt
+            tables.media[id]?.metadata = metadata.values
+            tables.media[id]?.filename = metadata.filename
+            tables.media[id]?.contentType = metadata.contentType
+            tables.add(event)
             return true
         }
     }
@@ -118,6 +240,9 @@ package final class InMemoryState: StateStore {
                 return endedAt >= date
             }
             tables.usedGrants = tables.usedGrants.filter { $0.value >= date }
+            tables.events.removeAll { event in
+                event.occurredAt < date && (event.delivery == nil || event.delivery?.state == .delivered)
+            }
         }
     }
 
@@ -129,6 +254,111 @@ package final class InMemoryState: StateStore {
 
     package func media(_ id: UploadID) async throws(UploadError) -> Media? {
         tables.withLock { $0.media[id] }
+    }
+
+    package func accounts(_ accounts: [Account]) async throws(UploadError) -> [Account: AccountRecord] {
+        tables.withLock { tables in tables.accounts.filter { accounts.contains($0.key) } }
+    }
+
+    package func setPolicy(_ policy: Policy?, of account: Account, at now: Date) async throws(UploadError) {
+        tables.withLock { tables in
+            var record = tables.accounts[account] ?? AccountRecord(usage: Usage(periodStart: now), policy: nil)
+            record.policy = policy
+            tables.accounts[account] = record
+        }
+    }
+
+    package func record(_ event: EventRecord) async throws(UploadError) {
+        tables.withLock { tables in
+            if event.kind == .progress,
+                let index = tables.events.lastIndex(where: { $0.upload.id == event.upload.id }),
+                tables.events[index].kind == .progress, tables.events[index].delivery?.state == .pending,
+                tables.events[index].delivery?.attempts == 0
+            {
+                tables.events[index].upload = event.upload
+                tables.events[index].request = event.request
+                tables.events[index].occurredAt = event.occurredAt
+            } else {
+                tables.add(event)
+            }
+        }
+    }
+
+    package func events(_ query: EventQuery) async throws(UploadError) -> [EventRecord] {
+        tables.withLock { tables in
+            let matching = tables.events.filter { event in
+                event.sequence > query.after && (query.upload == nil || event.upload.id == query.upload)
+                    && (query.subject == nil || event.upload.subject == query.subject)
+            }
+            return Array(matching.prefix(query.limit))
+        }
+    }
+
+    package func lastEvent() async throws(UploadError) -> Int64 { tables.withLock { $0.lastEvent } }
+
+    package func dueDeliveries(at now: Date, limit: Int) async throws(UploadError) -> [EventRecord] {
+        tables.withLock { tables in
+            let due = tables.heads.filter { $0.delivery?.nextAttemptAt.map { $0 <= now } ?? false }
+            return Array(
+                due.sorted { left, right in
+                    (left.delivery?.nextAttemptAt ?? now, left.sequence)
+                        < (right.delivery?.nextAttemptAt ?? now, right.sequence)
+                }.prefix(limit)
+            )
+        }
+    }
+
+    package func nextDelivery() async throws(UploadError) -> Date? {
+        tables.withLock { $0.heads.compactMap(\.delivery?.nextAttemptAt).min() }
+    }
+
+    package func settle(_ sequence: Int64, as outcome: DeliveryOutcome, at now: Date) async throws(UploadError) {
+        tables.withLock { tables in
+            guard let index = tables.events.firstIndex(where: { $0.sequence == sequence }),
+                var delivery = tables.events[index].delivery, delivery.state == .pending
+            else { return }
+            delivery.attempts += 1
+            delivery.nextAttemptAt = nil
+            delivery.lastError = nil
+            switch outcome {
+            case .delivered:
+                delivery.state = .delivered
+                delivery.settledAt = now
+            case .retry(let date, let error):
+                delivery.nextAttemptAt = date
+                delivery.lastError = error
+            case .dead(let error):
+                delivery.state = .dead
+                delivery.settledAt = now
+                delivery.lastError = error
+            }
+            tables.events[index].delivery = delivery
+        }
+    }
+
+    package func deliveries(_ query: DeliveryQuery) async throws(UploadError) -> [EventRecord] {
+        tables.withLock { tables in
+            let matching = tables.events.filter { event in
+                guard let delivery = event.delivery else { return false }
+                return (query.state == nil || delivery.state == query.state)
+                    && query.before.map { event.sequence < $0 } ?? true
+            }
+            return Array(matching.reversed().prefix(query.limit))
+        }
+    }
+
+    package func redeliver(_ ids: [String]?, at now: Date) async throws(UploadError) -> Int {
+        tables.withLock { tables in
+            var count = 0
+            for index in tables.events.indices {
+                guard let delivery = tables.events[index].delivery,
+                    ids?.contains(tables.events[index].id) ?? (delivery.state == .dead)
+                else { continue }
+                tables.events[index].delivery = EventRecord.Delivery(nextAttemptAt: now)
+                count += 1
+            }
+            return count
+        }
     }
 
     package func insert(_ key: APIKey) async throws(UploadError) {

@@ -103,6 +103,10 @@ package final class InMemoryStorage: BlobStorage {
         _ = try blob(id)
     }
 
+    package func head(of id: UploadID, length: Int) async throws(UploadError) -> [UInt8] {
+        Array(try blob(id).prefix(length))
+    }
+
     package func open(_ id: UploadID) async throws(UploadError) -> StoredBlob {
         let bytes = try blob(id)
         // A file without a name: readers need a descriptor.

@@ -121,6 +121,7 @@ struct SQLiteStateTests {
         }
         try old.close()
         let state = try open(path)
+        upload.issuer = "key_1"
         #expect(try await state.upload(upload.id) == upload)
         #expect(try await state.setLength(of: upload.id, to: 5, updatedAt: start))
         #expect(try await state.expiredUploads(at: start.addingTimeInterval(60), limit: 5) == [upload.id])

@@ -1,4 +1,5 @@
 import Bytes
+import Foundation
 import HTTPWire
 import SluiceTesting
 import Testing
@@ -26,6 +27,8 @@ struct TusErrorTests {
         case .unsupportedChecksum: (400, "ERR_UNSUPPORTED_CHECKSUM", false)
         case .notOpen: (403, "ERR_FINAL_UPLOAD", false)
         case .grantUsed: (403, "ERR_GRANT_USED", false)
+        case .quotaExceeded(let refusal): (refusal.resetsAt == nil ? 403 : 429, "ERR_QUOTA_EXCEEDED", false)
+        case .rejected: (400, "ERR_REJECTED", false)
         case .interrupted: (423, "ERR_UPLOAD_INTERRUPTED", true)
         case .busy: (423, "ERR_UPLOAD_LOCKED", false)
         case .timedOut: (503, "ERR_READ_TIMEOUT", true)
@@ -36,11 +39,23 @@ struct TusErrorTests {
         }
     }
 
+    private static func refusal(resetsAt: Date?) -> QuotaRefusal {
+        QuotaRefusal(
+            account: Account(.subject, "alice"),
+            measure: resetsAt == nil ? .storedBytes : .periodBytes,
+            limit: 10,
+            used: 7,
+            wanted: 5,
+            resetsAt: resetsAt
+        )
+    }
+
     private static let codes: [UploadError.Code] = [
         .invalidRequest, .unauthenticated, .forbidden(scope: nil), .forbidden(scope: "upload"), .notFound, .gone,
         .offsetMismatch(expected: 42), .lengthConflict(length: 42), .lengthExceeded(length: 42), .tooLarge(limit: 42),
         .contentTypeRefused,
         .checksumMismatch, .unsupportedChecksum(offered: ["sha1"]), .notOpen, .grantUsed, .interrupted, .busy,
+        .quotaExceeded(refusal(resetsAt: nil)), .quotaExceeded(refusal(resetsAt: .distantFuture)), .rejected,
         .timedOut, .disconnected, .storageFull, .storageFailure, .unavailable,
     ]
 

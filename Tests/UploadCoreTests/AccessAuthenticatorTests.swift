@@ -1,12 +1,13 @@
 import Foundation
 import Signing
+import SluiceTesting
 import Testing
 
 @testable import UploadCore
 
 @Suite("Authenticator")
 struct AccessAuthenticatorTests {
-    let state = AccessState()
+    let state = FaultyState(InMemoryState())
     let clock = AccessClock()
     let sealer: GrantSealer
     let authenticator: Authenticator
@@ -65,7 +66,7 @@ struct AccessAuthenticatorTests {
         let error = try await failure { try await authenticator.principal(authorization: nil) }
         #expect(error.code == .unauthenticated)
         #expect(error.message.contains("Authorization: Bearer"))
-        #expect(state.reads == 0)
+        #expect(state.plan.calls(of: .key) == 0)
     }
 
     @Test("headers that are no bearer credential are refused and not repeated")
@@ -82,7 +83,7 @@ struct AccessAuthenticatorTests {
             #expect(error.code == .unauthenticated, "\(text)")
             #expect(error.message.contains("Authorization"), "\(text)")
         }
-        #expect(state.reads == 0)
+        #expect(state.plan.calls(of: .key) == 0)
     }
 
     @Test("an unknown key is refused and not repeated")
@@ -132,13 +133,13 @@ struct AccessAuthenticatorTests {
     func cache() async throws {
         let (secret, _) = try await makeKey([.read])
         for _ in 0..<10 { _ = try await authenticator.principal(authorization: "Bearer \(secret)") }
-        #expect(state.reads == 1)
+        #expect(state.plan.calls(of: .key) == 1)
         clock.advance(by: 0.9)
         _ = try await authenticator.principal(authorization: "Bearer \(secret)")
-        #expect(state.reads == 1)
+        #expect(state.plan.calls(of: .key) == 1)
         clock.advance(by: 0.1)
         _ = try await authenticator.principal(authorization: "Bearer \(secret)")
-        #expect(state.reads == 2)
+        #expect(state.plan.calls(of: .key) == 2)
     }
 
     @Test("a clock that is set back does not keep a revoked key alive")
@@ -176,7 +177,7 @@ struct AccessAuthenticatorTests {
             let error = try await failure { try await authenticator.require(scope, authorization: authorization) }
             #expect(error.code == .forbidden(scope: scope.rawValue))
         }
-        #expect(state.reads == 0)
+        #expect(state.plan.calls(of: .key) == 0)
         clock.advance(by: 60)
         let error = try await failure { try await authenticator.principal(authorization: authorization) }
         #expect(error.code == .unauthenticated)
@@ -198,7 +199,7 @@ struct AccessAuthenticatorTests {
     func keysThatUpload() async throws {
         let (secret, key) = try await makeKey([.upload], lifetime: 100)
         let grant = try await authenticator.grantToUpload(dialect: "tus", authorization: "Bearer \(secret)")
-        #expect(grant == Grant(id: key.id, subject: nil, expiresAt: clock.now.addingTimeInterval(100)))
+        #expect(grant == Grant(id: key.id, issuer: key.id, subject: nil, expiresAt: clock.now.addingTimeInterval(100)))
         let (reader, _) = try await makeKey([.read, .mint])
         let error = try await failure {
             try await authenticator.grantToUpload(dialect: "tus", authorization: "Bearer \(reader)")
@@ -209,10 +210,10 @@ struct AccessAuthenticatorTests {
     @Test("a state store that fails is not taken for an unknown key")
     func failingStore() async throws {
         let (secret, _) = try await makeKey([.read])
-        state.fail(with: UploadError(.storageFailure, "broken"))
+        state.plan.fail(.key, with: UploadError(.storageFailure, "broken"))
         let error = try await failure { try await authenticator.principal(authorization: "Bearer \(secret)") }
         #expect(error.code == .storageFailure)
-        state.fail(with: nil)
+        state.plan.recover()
         _ = try await authenticator.principal(authorization: "Bearer \(secret)")
     }
 

@@ -147,7 +147,7 @@ package struct ResumableHTTPHandler: Sendable {
         var upload = try await UploadProblem.wrapping { () async throws(UploadError) in
             try await service.create(new, under: grant)
         }
-        let location = uploadsURL(request) + "/" + locator.token(for: upload.id)
+        let location = uploadsURL(request) + "/" + locator.token(for: upload)
         // Who can not learn the URL before the end can not go on either.
         let isResumable = told != nil && version.hasInterim
         if isResumable { await inform(request, upload, version, ["Location": location]) }
@@ -157,7 +157,7 @@ package struct ResumableHTTPHandler: Sendable {
             } catch {
                 let isUsable = error.code.leavesUploadUsable || error.code == .checksumMismatch
                 // Best effort: what is left behind expires.
-                if !isResumable || !isUsable { try? await service.terminate(upload.id) }
+                if !isResumable || !isUsable { try? await service.discard(upload.id) }
                 throw UploadProblem(error)
             }
         }
@@ -195,7 +195,7 @@ package struct ResumableHTTPHandler: Sendable {
         do throws(UploadError) {
             upload = try await append(request, to: id, at: offset, length, isLast: isLast, digest, version)
         } catch {
-            if case .lengthExceeded = error.code, version.overlengthEnds { try? await service.terminate(id) }
+            if case .lengthExceeded = error.code, version.overlengthEnds { try? await service.discard(id) }
             var problem = UploadProblem(error)
             if case .offsetMismatch(let expected) = error.code {
                 problem.providedOffset = offset
@@ -210,7 +210,7 @@ package struct ResumableHTTPHandler: Sendable {
             throw problem
         }
         if upload.state == .completed {
-            return completed(upload, request, version, uploadsURL(request) + "/" + locator.token(for: id))
+            return completed(upload, request, version, uploadsURL(request) + "/" + locator.token(for: upload))
         }
         var response = Response(version.appendStatus)
         describe(upload, version, in: &response)

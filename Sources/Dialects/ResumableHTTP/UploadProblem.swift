@@ -64,6 +64,10 @@ struct UploadProblem: Error {
             self.init(400, error.code.name, text + " Offered: " + offered.joined(separator: ", ") + ".")
         case .notOpen: self.init(400, error.code.name, type: Self.completedUpload, text)
         case .grantUsed: self.init(403, error.code.name, text)
+        case .quotaExceeded(let refusal):
+            self.init(refusal.resetsAt == nil ? 403 : 429, error.code.name, text)
+            if let seconds = refusal.secondsToWait { fields["Retry-After"] = String(seconds) }
+        case .rejected: self.init(400, error.code.name, text)
         case .interrupted:
             self.init(409, error.code.name, text)
             closesConnection = true

@@ -34,7 +34,7 @@ extension TusHandler {
         if takesBody, length != 0 {
             (upload, closes) = try await takeFirstBytes(of: upload, from: request.body, expecting: digest)
         }
-        var response = Response(201, ["Location": location(of: upload.id, for: request)])
+        var response = Response(201, ["Location": location(of: upload, for: request)])
         if takesBody { response.fields.append("Upload-Offset", String(upload.offset)) }
         addExpiry(of: upload, to: &response)
         response.closesConnection = closes
@@ -51,10 +51,10 @@ extension TusHandler {
         }
     }
 
-    private func location(of id: UploadID, for request: Request) -> String {
+    private func location(of upload: Upload, for request: Request) -> String {
         var base = baseURL(request)
         while base.hasSuffix("/") { base.removeLast() }
-        return base + "/" + locator.token(for: id)
+        return base + "/" + locator.token(for: upload)
     }
 
     /// Appends the body of a creation.
@@ -82,7 +82,7 @@ extension TusHandler {
             let failure = TusFailure.upload(error)
             guard error.code.leavesUploadUsable else {
                 // Best effort: what is left behind expires.
-                try? await service.terminate(upload.id)
+                try? await service.discard(upload.id)
                 throw failure
             }
             do throws(UploadError) {

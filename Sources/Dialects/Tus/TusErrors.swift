@@ -80,6 +80,10 @@ enum TusErrors {
         // tus 1.0.0, concatenation: PATCH to a final upload.
         case .notOpen: return answer(403, "ERR_FINAL_UPLOAD", text)
         case .grantUsed: return answer(403, "ERR_GRANT_USED", text)
+        case .quotaExceeded(let refusal):
+            let fields: HTTPFields? = refusal.secondsToWait.map { ["Retry-After": String($0)] }
+            return answer(refusal.resetsAt == nil ? 403 : 429, "ERR_QUOTA_EXCEEDED", text, fields ?? [:])
+        case .rejected: return answer(400, "ERR_REJECTED", text)
         case .interrupted: return answer(423, "ERR_UPLOAD_INTERRUPTED", text, closes: true)
         case .busy: return answer(423, "ERR_UPLOAD_LOCKED", text, retryAfter)
         // No 408: no client tries again after it.

@@ -39,7 +39,7 @@ struct TusAPI: Sendable {
     }
 
     private func mintToken(_ request: Request) async throws(Problem) -> Response {
-        try await access.require(.mint, request)
+        let key = try await access.require(.mint, request)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let subject = fields.string("subject", maximumLength: 256, isRequired: true)
         let maximumBytes = fields.integer("maxBytes", in: 0...service.limits.maximumBytes)
@@ -56,6 +56,7 @@ struct TusAPI: Sendable {
         let expiresAt = clock.now.addingTimeInterval(Double(lifetime))
         let grant = Grant(
             id: "grant_" + UploadID.generate(at: clock.now).text,
+            issuer: key.id,
             subject: subject,
             dialect: "tus",
             maximumBytes: maximumBytes,
@@ -88,14 +89,14 @@ struct TusAPI: Sendable {
         try fields.finish()
         if let filename { values["filename"] = filename }
         if let contentType { values["filetype"] = contentType }
-        let grant = Grant(id: key.id, subject: subject, dialect: "tus", expiresAt: .distantFuture)
+        let grant = Grant(id: key.id, issuer: key.id, subject: subject, dialect: "tus", expiresAt: .distantFuture)
         let new = NewUpload(
             dialect: "tus",
             length: length,
             metadata: UploadMetadata(describing: values)
         )
         let upload = try await access.core { () throws(UploadError) in try await service.create(new, under: grant) }
-        let url = publicURL.base(for: request) + "/files/" + locator.token(for: upload.id)
+        let url = publicURL.base(for: request) + "/files/" + locator.token(for: upload)
         var response = JSONAnswer.response(201, UploadView(upload, url: url), ["Location": url])
         response.trace.uploadID = upload.id.text
         return response

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import HTTPWire
+internal import UploadCore
 
 /// An error answer of the REST API: a problem document (RFC 9457) with a stable `code`.
 struct Problem: Error {
@@ -17,6 +18,8 @@ struct Problem: Error {
     /// For people: what to change.
     var detail: String
     var errors: [FieldError] = []
+    /// What a quota has left, where it is the reason.
+    var quota: QuotaRefusal?
     var fields = HTTPFields()
     /// More bytes of the request may come, or the connection is in doubt.
     var closesConnection = false
@@ -45,7 +48,28 @@ struct Problem: Error {
         var code: String
         var detail: String
         var errors: [FieldError]?
+        var quota: Quota?
         var requestId: String
+    }
+
+    private struct Quota: Encodable {
+        var account: String
+        var measure: String
+        var limit: Int64
+        var used: Int64
+        var left: Int64
+        var wanted: Int64
+        var resetsAt: String?
+
+        init(_ refusal: QuotaRefusal) {
+            account = refusal.account.kind.rawValue
+            measure = refusal.measure.rawValue
+            limit = refusal.limit
+            used = refusal.used
+            left = refusal.left
+            wanted = refusal.wanted
+            resetsAt = refusal.resetsAt.map(JSONAnswer.timestamp)
+        }
     }
 
     func response(requestID: String) -> Response {
@@ -55,6 +79,7 @@ struct Problem: Error {
             code: code,
             detail: detail,
             errors: errors.isEmpty ? nil : errors,
+            quota: quota.map(Quota.init),
             requestId: requestID
         )
         var response = Response(status, ["Content-Type": "application/problem+json", "Cache-Control": "no-store"])

@@ -34,6 +34,12 @@ enum RESTErrors {
         case .unsupportedChecksum: return make(400)
         case .notOpen: return make(409)
         case .grantUsed: return make(403)
+        case .quotaExceeded(let refusal):
+            var problem = make(refusal.resetsAt == nil ? 403 : 429)
+            problem.quota = refusal
+            if let seconds = refusal.secondsToWait { problem.fields["Retry-After"] = String(seconds) }
+            return problem
+        case .rejected: return make(400)
         case .interrupted: return make(423, closes: true)
         case .busy:
             var problem = make(423)

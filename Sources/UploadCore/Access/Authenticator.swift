@@ -65,7 +65,7 @@ package final class Authenticator: Sendable {
         switch try await principal(authorization: authorization) {
         case .key(let key):
             try Self.check(key, for: .upload)
-            return Grant(id: key.id, subject: nil, expiresAt: key.expiresAt ?? .distantFuture)
+            return Grant(id: key.id, issuer: key.id, subject: nil, expiresAt: key.expiresAt ?? .distantFuture)
         case .grant(let grant):
             if let only = grant.dialect, only != dialect {
                 throw UploadError(

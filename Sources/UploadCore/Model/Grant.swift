@@ -4,6 +4,8 @@ package import Foundation
 package struct Grant: Sendable, Equatable, Codable {
     /// Names the grant in logs, and makes a one-time grant one-time.
     package var id: String
+    /// The API key that minted it, or is it; its use is counted.
+    package var issuer: String?
     /// The app user on whose behalf uploads are made.
     package var subject: String?
     /// The protocol it is for, such as `tus`; `nil` for any.
@@ -20,6 +22,7 @@ package struct Grant: Sendable, Equatable, Codable {
 
     package init(
         id: String,
+        issuer: String? = nil,
         subject: String?,
         dialect: String? = nil,
         maximumBytes: Int64? = nil,
@@ -29,6 +32,7 @@ package struct Grant: Sendable, Equatable, Codable {
         metadata: [String: String] = [:]
     ) {
         self.id = id
+        self.issuer = issuer
         self.subject = subject
         self.dialect = dialect
         self.maximumBytes = maximumBytes

@@ -15,18 +15,26 @@ package struct Upload: Sendable, Equatable {
     }
 
     package let id: UploadID
+    /// The name that the app gave it (tusd's `ChangeFileInfo.ID`); unique while the record is kept.
+    package var alias: String?
+    /// Where the app wants the object, in its own words; a name, not a path of this machine.
+    package var key: String?
     /// The protocol that created it, such as `tus`.
     package var dialect: String
     /// The app user on whose behalf it was created.
     package var subject: String?
     /// The API key or upload token that admitted it; never a secret.
     package var principal: String
+    /// The API key that admitted it, itself or by a token that it minted.
+    package var issuer: String?
     /// Final size in bytes; `nil` while the client has not told it.
     package var length: Int64?
     /// Most bytes that its grant allows; `nil` leaves the server's own limit.
     package var maximumBytes: Int64?
     /// Bytes that are stored; in an open upload the state store does not know this: see `UploadService`.
     package var offset: Int64
+    /// Bytes that its accounts keep free for it; see `Accounting`.
+    package var reservedBytes: Int64
     /// With its last byte it is complete; otherwise somebody has to say so (see `Finish`).
     package var completesWhenFull: Bool
     package var state: State
@@ -42,12 +50,16 @@ package struct Upload: Sendable, Equatable {
 
     package init(
         id: UploadID,
+        alias: String? = nil,
+        key: String? = nil,
         dialect: String,
         subject: String?,
         principal: String,
+        issuer: String? = nil,
         length: Int64?,
         maximumBytes: Int64? = nil,
         offset: Int64 = 0,
+        reservedBytes: Int64 = 0,
         completesWhenFull: Bool = true,
         state: State = .open,
         metadata: UploadMetadata = UploadMetadata(),
@@ -58,12 +70,16 @@ package struct Upload: Sendable, Equatable {
         endedAt: Date? = nil
     ) {
         self.id = id
+        self.alias = alias
+        self.key = key
         self.dialect = dialect
         self.subject = subject
         self.principal = principal
+        self.issuer = issuer
         self.length = length
         self.maximumBytes = maximumBytes
         self.offset = offset
+        self.reservedBytes = reservedBytes
         self.completesWhenFull = completesWhenFull
         self.state = state
         self.metadata = metadata
@@ -104,6 +120,8 @@ package struct UploadMetadata: Sendable, Equatable {
 /// What an upload becomes when it is complete; it has the id of its upload.
 package struct Media: Sendable, Equatable {
     package let id: UploadID
+    /// See `Upload.key`.
+    package var key: String?
     package var subject: String?
     /// Bytes.
     package var size: Int64
@@ -114,6 +132,7 @@ package struct Media: Sendable, Equatable {
 
     package init(
         id: UploadID,
+        key: String? = nil,
         subject: String?,
         size: Int64,
         contentType: String?,
@@ -122,6 +141,7 @@ package struct Media: Sendable, Equatable {
         createdAt: Date
     ) {
         self.id = id
+        self.key = key
         self.subject = subject
         self.size = size
         self.contentType = contentType
@@ -134,6 +154,7 @@ package struct Media: Sendable, Equatable {
     package init(of upload: Upload) {
         self.init(
             id: upload.id,
+            key: upload.key,
             subject: upload.subject,
             size: upload.offset,
             contentType: upload.metadata.contentType,

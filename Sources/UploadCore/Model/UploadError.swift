@@ -29,6 +29,10 @@ package struct UploadError: Error, Sendable {
         case notOpen
         /// A one-time grant was used before.
         case grantUsed
+        /// An account has too little left.
+        case quotaExceeded(QuotaRefusal)
+        /// A hook of the app refused it, or stopped the upload.
+        case rejected
         /// A newer request for the same upload took over.
         case interrupted
         /// The upload is in use, and its user did not let go in time.
@@ -73,7 +77,7 @@ extension UploadError.Code {
         case .interrupted, .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .unavailable: true
         case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
             .lengthExceeded, .tooLarge, .contentTypeRefused, .checksumMismatch, .unsupportedChecksum, .notOpen,
-            .grantUsed:
+            .grantUsed, .quotaExceeded, .rejected:
             false
         }
     }
@@ -95,6 +99,8 @@ extension UploadError.Code {
         case .unsupportedChecksum: "unsupported_checksum"
         case .notOpen: "not_open"
         case .grantUsed: "grant_used"
+        case .quotaExceeded: "quota_exceeded"
+        case .rejected: "rejected"
         case .interrupted: "interrupted"
         case .busy: "busy"
         case .timedOut: "request_timeout"

@@ -50,6 +50,11 @@ package protocol BlobStorage: Sendable {
     /// Makes all bytes of a blob durable, unless the settings say `none`; called before a completion is recorded.
     func synchronize(_ id: UploadID) async throws(UploadError)
 
+    /// The first bytes of a blob; fewer than `length` if it has no more.
+    ///
+    /// - Throws: `.notFound`, `.storageFailure`.
+    func head(of id: UploadID, length: Int) async throws(UploadError) -> [UInt8]
+
     /// Opens a blob for reading.
     func open(_ id: UploadID) async throws(UploadError) -> StoredBlob
 

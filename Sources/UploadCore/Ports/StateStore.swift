@@ -2,16 +2,26 @@ package import Foundation
 
 /// Where the records of uploads, media, keys and used grants are kept.
 ///
-/// Each call is one transaction that is durable when it returns. May be called from any loop.
+/// Each call is one transaction that is durable when it returns. May be called from any loop. Calls that change an upload
+/// also change what its accounts use (`Accounting`) and record what happened, in the same transaction.
 package protocol StateStore: Sendable {
     // MARK: Uploads
 
     /// Records a new open upload; with `consuming`, also the use of that one-time grant, both or neither.
     ///
-    /// - Throws: `.grantUsed` when the grant is recorded already; `.storageFull`, `.storageFailure`.
-    func insert(_ upload: Upload, consuming grant: Grant?) async throws(UploadError)
+    /// - Throws: `.grantUsed` when the grant is recorded already; `.quotaExceeded`; `.rejected` for an alias that is
+    ///   taken; `.storageFull`, `.storageFailure`.
+    func insert(
+        _ upload: Upload,
+        consuming grant: Grant?,
+        under terms: QuotaTerms,
+        recording event: EventRecord
+    ) async throws(UploadError)
 
     func upload(_ id: UploadID) async throws(UploadError) -> Upload?
+
+    /// The upload that the app gave this name.
+    func upload(alias: String) async throws(UploadError) -> UploadID?
 
     /// Newest first.
     func uploads(_ query: UploadQuery) async throws(UploadError) -> [Upload]
@@ -27,26 +37,69 @@ package protocol StateStore: Sendable {
     /// - Parameters:
     ///   - upload: As it is to be recorded: completed, with length, times and expiry.
     ///   - media: `nil` for a partial upload.
+    ///   - terms: What a final upload is checked against, whose bytes may not all have been reserved.
+    ///   - events: What happened.
     /// - Returns: `false`, with nothing changed, if the upload is not open any more.
-    /// - Throws: `.storageFull`, `.storageFailure`.
-    func complete(_ upload: Upload, as media: Media?) async throws(UploadError) -> Bool
+    /// - Throws: `.quotaExceeded`, `.storageFull`, `.storageFailure`.
+    func complete(
+        _ upload: Upload,
+        as media: Media?,
+        under terms: QuotaTerms,
+        recording events: [EventRecord]
+    ) async throws(UploadError) -> Bool
 
     /// Ends an upload in `state` (`terminated` or `expired`) and removes its media.
     ///
-    /// - Returns: `false`, with nothing changed, if it had ended in that way before.
-    func end(_ id: UploadID, as state: Upload.State, at now: Date) async throws(UploadError) -> Bool
+    /// - Parameters:
+    ///   - id: The upload.
+    ///   - state: How it ends.
+    ///   - now: When.
+    ///   - received: Bytes that it got while it was open.
+    ///   - event: What happened.
+    /// - Returns: `false`, with nothing changed, if it had ended before.
+    /// - Throws: `.storageFull`, `.storageFailure`.
+    func end(
+        _ id: UploadID,
+        as state: Upload.State,
+        at now: Date,
+        received: Int64,
+        recording event: EventRecord
+    ) async throws(UploadError) -> Bool
 
-    /// Fixes the length of an open upload that has none.
+    /// Fixes the length of an open upload that has none, and reserves as many bytes.
     ///
     /// - Returns: `false`, with nothing changed, if it is not open or has a length.
-    func setLength(of id: UploadID, to length: Int64, updatedAt: Date) async throws(UploadError) -> Bool
+    /// - Throws: `.quotaExceeded`, `.storageFull`, `.storageFailure`.
+    func setLength(
+        of id: UploadID,
+        to length: Int64,
+        updatedAt: Date,
+        under terms: QuotaTerms
+    ) async throws(UploadError) -> Bool
+
+    /// Lets an open upload hold `bytes`, more or fewer than before.
+    ///
+    /// - Returns: `false`, with nothing changed, if it is not open.
+    /// - Throws: `.quotaExceeded`, `.storageFull`, `.storageFailure`.
+    func reserve(_ bytes: Int64, for id: UploadID, under terms: QuotaTerms) async throws(UploadError) -> Bool
+
+    /// Replaces the metadata of an open or completed upload and of its media.
+    ///
+    /// - Returns: `false`, with nothing changed, if it is neither.
+    func setMetadata(
+        of id: UploadID,
+        to metadata: UploadMetadata,
+        updatedAt: Date,
+        recording event: EventRecord
+    ) async throws(UploadError) -> Bool
 
     func setExpiry(of id: UploadID, to date: Date?, updatedAt: Date) async throws(UploadError)
 
     /// Open and completed uploads whose expiry is not after `now`, at most `limit`.
     func expiredUploads(at now: Date, limit: Int) async throws(UploadError) -> [UploadID]
 
-    /// Forgets ended uploads (terminated, expired) and used grants that ended before `date`.
+    /// Forgets ended uploads (terminated, expired), used grants that ended before `date`, and events before it that nobody
+    /// has to be told any more.
     func forgetEnded(before date: Date) async throws(UploadError)
 
     /// Those of `ids` whose bytes are needed: open or completed.
@@ -55,6 +108,46 @@ package protocol StateStore: Sendable {
     // MARK: Media
 
     func media(_ id: UploadID) async throws(UploadError) -> Media?
+
+    // MARK: Accounts
+
+    /// What is known of accounts; those that were never used are missing.
+    func accounts(_ accounts: [Account]) async throws(UploadError) -> [Account: AccountRecord]
+
+    /// Gives an account a policy of its own, or takes it away.
+    func setPolicy(_ policy: Policy?, of account: Account, at now: Date) async throws(UploadError)
+
+    // MARK: Events
+
+    /// Records an event by itself; a progress event takes the place of one that was not told yet, if that is the last event
+    /// of its upload.
+    func record(_ event: EventRecord) async throws(UploadError)
+
+    func events(_ query: EventQuery) async throws(UploadError) -> [EventRecord]
+
+    /// The sequence of the newest event; 0 if there is none.
+    func lastEvent() async throws(UploadError) -> Int64
+
+    /// Events to tell now: of each upload the first that is pending, if its next attempt is not after `now`.
+    func dueDeliveries(at now: Date, limit: Int) async throws(UploadError) -> [EventRecord]
+
+    /// When the next delivery is due; `nil` if none is pending.
+    func nextDelivery() async throws(UploadError) -> Date?
+
+    /// Records an attempt.
+    func settle(_ sequence: Int64, as outcome: DeliveryOutcome, at now: Date) async throws(UploadError)
+
+    /// Events that were to be told, newest first.
+    func deliveries(_ query: DeliveryQuery) async throws(UploadError) -> [EventRecord]
+
+    /// Makes deliveries pending again, whatever became of them, with all their attempts.
+    ///
+    /// - Parameters:
+    ///   - ids: Ids of events; `nil` for all that are dead.
+    ///   - now: When they are due.
+    /// - Returns: How many there were.
+    /// - Throws: `.storageFull`, `.storageFailure`.
+    func redeliver(_ ids: [String]?, at now: Date) async throws(UploadError) -> Int
 
     // MARK: Keys
 

@@ -10,16 +10,24 @@ package struct UploadLimits: Sendable, Equatable {
     package var takeOverTimeout: Duration
     /// Seconds that the records of terminated and expired uploads are kept; default 7 days; later they are `.notFound`.
     package var recordRetention: TimeInterval
+    /// What an account without a policy of its own may do, by its kind.
+    package var policies: [Account.Kind: Policy]
+    /// Seconds of the period that quotas count in; default a day, which begins at midnight, UTC.
+    package var quotaPeriod: TimeInterval
 
     package init(
         maximumBytes: Int64 = 1 << 40,
         lifetime: TimeInterval? = 24 * 3600,
         takeOverTimeout: Duration = .seconds(10),
-        recordRetention: TimeInterval = 7 * 24 * 3600
+        recordRetention: TimeInterval = 7 * 24 * 3600,
+        policies: [Account.Kind: Policy] = [:],
+        quotaPeriod: TimeInterval = 24 * 3600
     ) {
         self.maximumBytes = maximumBytes
         self.lifetime = lifetime
         self.takeOverTimeout = takeOverTimeout
         self.recordRetention = recordRetention
+        self.policies = policies
+        self.quotaPeriod = quotaPeriod
     }
 }

@@ -21,7 +21,8 @@ extension UploadService {
     /// - Throws: `.notFound`, `.gone`, `.notOpen` for a final upload (and with `told` for a complete one), `.offsetMismatch`,
     ///   `.lengthConflict` and `.tooLarge` for a length that can not be, `.lengthExceeded` (before a byte is read if
     ///   `contentLength` tells; else after what there was room for is stored, and with `whenFull` complete),
-    ///   `.checksumMismatch`, `.storageFull`, `.storageFailure`, `.busy`, and for a source that fails `.disconnected`,
+    ///   `.checksumMismatch`, `.quotaExceeded`, `.contentTypeRefused` (and then the upload has ended), `.rejected` when the app
+    ///   stopped it, `.storageFull`, `.storageFailure`, `.busy`, and for a source that fails `.disconnected`,
     ///   `.interrupted`, `.timedOut`, `.unavailable`, `.invalidRequest` or `.tooLarge`.
     package func append(
         to id: UploadID,
@@ -55,11 +56,19 @@ extension UploadService {
                     try await refuseMore(of: source, than: upload)
                     return upload
                 }
+                let terms = try await self.terms(for: upload.accounts)
+                if upload.length == nil, terms.limitsBytes, let contentLength {
+                    let wanted = upload.offset + contentLength
+                    upload = try await reserve(wanted, for: upload, under: terms, isWhole: true)
+                }
+                let source = try await checkingContent(of: source, for: upload, under: terms)
+                appends.begin(upload)
+                defer { appends.end(id) }
                 let report =
-                    if let progress, digest == nil {
-                        await appendInSegments(to: upload, limit: room, from: source, progress)
+                    if upload.length == nil, terms.limitsBytes, contentLength == nil {
+                        try await appendReserving(to: upload, room, source, digest, terms, progress)
                     } else {
-                        await storage.append(to: id, at: offset, from: source, limit: room, expecting: digest)
+                        await append(to: upload, limit: room, from: source, expecting: digest, progress)
                     }
                 return try await conclude(upload, report, source, finish)
             }
@@ -67,6 +76,64 @@ extension UploadService {
             return upload
         }
     }
+
+    private func append(
+        to upload: Upload,
+        limit: Int64,
+        from source: any ByteSource,
+        expecting digest: DigestExpectation?,
+        _ progress: ((Upload) async -> Void)?
+    ) async -> AppendReport {
+        if let progress, digest == nil {
+            return await appendInSegments(to: upload, limit: limit, from: source, progress)
+        }
+        return await storage.append(to: upload.id, at: upload.offset, from: source, limit: limit, expecting: digest)
+    }
+
+    /// Appends what comes to an upload without length, content without length, reserving before it reads.
+    private func appendReserving(
+        to upload: Upload,
+        _ room: Int64,
+        _ source: any ByteSource,
+        _ digest: DigestExpectation?,
+        _ terms: QuotaTerms,
+        _ progress: ((Upload) async -> Void)?
+    ) async throws(UploadError) -> AppendReport {
+        var current = upload
+        var stored: Int64 = 0
+        while true {
+            // All at once for a digest, which can not be continued.
+            let step = digest == nil ? min(Self.reservationStep, room - stored) : room
+            do throws(UploadError) {
+                let (wanted, overflow) = current.offset.addingReportingOverflow(step)
+                current = try await reserve(overflow ? .max : wanted, for: current, under: terms, isWhole: false)
+            } catch {
+                if case .quotaExceeded = error.code, stored > 0 || upload.offset > 0 {
+                    // It may have all its bytes just so.
+                    do throws(SourceFailure) {
+                        guard try await source.next(maximum: 1) != nil else {
+                            return AppendReport(stored: stored, end: .endOfSource)
+                        }
+                    } catch let failure {
+                        return AppendReport(stored: stored, end: .sourceFailed(failure))
+                    }
+                }
+                return AppendReport(stored: stored, end: .failed(error))
+            }
+            let limit = current.reservedBytes - current.offset
+            let report = await append(to: current, limit: limit, from: source, expecting: digest, progress)
+            stored += report.stored
+            current.offset += report.stored
+            guard case .limitReached = report.end, stored < room, digest == nil else {
+                // What it does not need is for others; the next append reserves anew.
+                _ = try? await reserve(current.offset, for: current, under: terms, isWhole: true)
+                return AppendReport(stored: stored, end: report.end)
+            }
+        }
+    }
+
+    /// Bytes that are reserved at once where nobody knows how many come.
+    private static let reservationStep: Int64 = 64 << 20
 
     /// Appends in segments of some seconds, each as durable as the settings ask when `progress` is told of it.
     private func appendInSegments(
@@ -144,12 +211,13 @@ extension UploadService {
         try check(length: length, limit: mostBytes(of: upload))
         var declared = upload
         declared.length = length
+        declared.reservedBytes = length
         // Before it is recorded: a request that can not be right must leave nothing behind.
         _ = try room(in: declared, for: contentLength)
         declared.updatedAt = now
-        guard try await state.setLength(of: upload.id, to: length, updatedAt: declared.updatedAt) else {
-            throw Self.gone
-        }
+        let terms = try await terms(for: upload.accounts)
+        let isSet = try await state.setLength(of: upload.id, to: length, updatedAt: declared.updatedAt, under: terms)
+        guard isSet else { throw Self.gone }
         return declared
     }
 
@@ -182,6 +250,7 @@ extension UploadService {
         if report.stored > 0 {
             upload.updatedAt = now
             observer.observe(.appended(upload, bytes: report.stored))
+            if hooks.wants(.progress) { await recordProgress(of: upload) }
         }
         if case .sourceFailed(let failure) = report.end {
             observer.observe(.brokenOff(upload.id, failure, bytes: report.stored))
@@ -191,6 +260,10 @@ extension UploadService {
         switch report.end {
         case .endOfSource: break
         case .limitReached: try await refuseMore(of: source, than: upload)
+        case .sourceFailed(.interrupted):
+            guard let answer = appends.stopAnswer(of: upload.id) else { throw UploadError(SourceFailure.interrupted) }
+            RequestContext.current?.add(answer)
+            throw UploadError(.rejected, "The server stopped the upload; create a new one if that makes sense.")
         case .sourceFailed(let failure): throw UploadError(failure)
         case .failed(let error): throw error
         }

@@ -43,14 +43,15 @@ extension UploadService {
     ///   - upload: Open.
     ///   - parts: In their order.
     /// - Returns: Completed, or open with no bytes, and with its length as soon as all parts have one.
-    /// - Throws: `.gone` when a part is gone, and then the final upload is, too; `.storageFull`, `.storageFailure`.
+    /// - Throws: `.gone` when a part is gone, and then the final upload is, too; `.quotaExceeded`, `.storageFull`,
+    ///   `.storageFailure`.
     func assembled(_ upload: Upload, of parts: [UploadID]) async throws(UploadError) -> Upload {
         let known = try await state.uploads(parts)
         var lengths: [Int64?] = []
         var isReady = true
         for id in parts {
             guard let part = known[id], part.state == .open || part.state == .completed, !isOver(part) else {
-                try await end(upload.id, as: .terminated)
+                try await end(upload, as: .terminated)
                 throw Self.gone
             }
             lengths.append(part.length)
@@ -65,6 +66,13 @@ extension UploadService {
         }
         // Lengths of parts may have been told after the final upload was created.
         try check(length: length, limit: mostBytes(of: upload))
+        // What the parts hold for it becomes its own when it is complete.
+        let held = Set(parts).reduce(0) { $0 + (known[$1]?.reservedBytes ?? 0) }
+        let missing = max(0, length - held)
+        if missing != upload.reservedBytes {
+            let terms = try await terms(for: upload.accounts)
+            upload = try await reserve(missing, for: upload, under: terms, isWhole: true)
+        }
         upload.offset = try await bytesOf(upload.id) { id throws(UploadError) in
             try await storage.durableLength(of: id)
         }

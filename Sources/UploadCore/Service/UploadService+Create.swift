@@ -9,28 +9,40 @@ extension UploadService {
     ///   - grant: What it may ask for; that it is genuine and not expired has been checked.
     /// - Returns: The upload as it is recorded.
     /// - Throws: `.forbidden` for another dialect's grant, `.tooLarge`, `.contentTypeRefused`, `.grantUsed`,
-    ///   `.invalidRequest`, `.storageFull`, `.storageFailure`; for a part of a final upload `.notFound`, `.gone`.
+    ///   `.quotaExceeded`, `.rejected` by a hook, `.unavailable` if it can not be asked, `.invalidRequest`, `.storageFull`,
+    ///   `.storageFailure`; for a part of a final upload `.notFound`, `.gone`.
     package func create(_ new: NewUpload, under grant: Grant) async throws(UploadError) -> Upload {
         try await reporting(nil) { () async throws(UploadError) -> Upload in
-            let length = try await checkedLength(of: new, under: grant)
-            let metadata = try checkedMetadata(of: new, under: grant)
+            let accounts = grant.accounts
+            let terms = try await terms(for: accounts)
+            let most = [grant.maximumBytes, terms.uploadBytes].compactMap { $0 }.min()
+            let length = try await checkedLength(of: new, under: grant, limit: most)
+            let metadata = try checkedMetadata(of: new, under: grant, terms)
             let now = self.now
-            let upload = Upload(
+            let isFinal = new.concatenation?.parts != nil
+            var upload = Upload(
                 id: UploadID.generate(at: now),
                 dialect: new.dialect,
                 subject: grant.subject,
                 principal: grant.id,
+                issuer: grant.issuer,
                 length: length,
-                maximumBytes: grant.maximumBytes,
+                maximumBytes: most,
+                reservedBytes: isFinal ? 0 : length ?? 0,
                 completesWhenFull: new.completesWhenFull,
                 metadata: metadata,
                 concatenation: new.concatenation,
                 createdAt: now,
                 expiresAt: limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds }
             )
-            try await record(upload, consuming: grant.isOneTime ? grant : nil)
+            let changes = try await hooks.willCreate(upload)
+            upload.alias = changes.alias
+            upload.key = changes.key
+            if let metadata = changes.metadata { upload.metadata = UploadMetadata(describing: metadata) }
+            try await record(upload, consuming: grant.isOneTime ? grant : nil, under: terms)
             observer.observe(.created(upload))
-            if new.concatenation?.parts != nil { return try await joined(upload) }
+            bell.ring()
+            if isFinal { return try await joined(upload) }
             guard length == 0, new.completesWhenFull else { return upload }
             do throws(UploadError) {
                 return try await complete(upload)
@@ -43,10 +55,14 @@ extension UploadService {
     }
 
     /// The blob first: a record without a blob must never be seen.
-    private func record(_ upload: Upload, consuming grant: Grant?) async throws(UploadError) {
+    private func record(
+        _ upload: Upload,
+        consuming grant: Grant?,
+        under terms: QuotaTerms
+    ) async throws(UploadError) {
         try await storage.create(upload.id)
         do throws(UploadError) {
-            try await state.insert(upload, consuming: grant)
+            try await state.insert(upload, consuming: grant, under: terms, recording: event(.created, of: upload))
         } catch {
             do throws(UploadError) {
                 try await storage.remove(upload.id)
@@ -66,7 +82,9 @@ extension UploadService {
             }
         } catch {
             do throws(UploadError) {
-                try await terminate(upload.id)
+                try await leases.withLease(on: upload.id, interrupter: nil) { () async throws(UploadError) in
+                    try await end(upload, as: .terminated)
+                }
             } catch let second {
                 if second.code != .gone { report(second, of: upload.id) }
             }
@@ -74,7 +92,11 @@ extension UploadService {
         }
     }
 
-    private func checkedLength(of new: NewUpload, under grant: Grant) async throws(UploadError) -> Int64? {
+    private func checkedLength(
+        of new: NewUpload,
+        under grant: Grant,
+        limit: Int64?
+    ) async throws(UploadError) -> Int64? {
         if let dialect = grant.dialect, dialect != new.dialect {
             throw UploadError(
                 .forbidden(scope: nil),
@@ -84,7 +106,7 @@ extension UploadService {
         var length = new.length
         if let parts = new.concatenation?.parts { length = try await lengthOfFinal(parts) }
         guard let length else { return nil }
-        try check(length: length, limit: min(limits.maximumBytes, grant.maximumBytes ?? .max))
+        try check(length: length, limit: min(limits.maximumBytes, limit ?? .max))
         return length
     }
 
@@ -98,7 +120,11 @@ extension UploadService {
         }
     }
 
-    private func checkedMetadata(of new: NewUpload, under grant: Grant) throws(UploadError) -> UploadMetadata {
+    private func checkedMetadata(
+        of new: NewUpload,
+        under grant: Grant,
+        _ terms: QuotaTerms
+    ) throws(UploadError) -> UploadMetadata {
         var metadata = new.metadata
         // Two names for one thing: what the app says under one, the client must not say under the other.
         for names in [["filename", "name"], ["filetype", "type"]]
@@ -106,29 +132,19 @@ extension UploadService {
             for name in names { metadata.values[name] = nil }
         }
         metadata.values.merge(grant.metadata) { _, ofApp in ofApp }
-        guard grant.contentTypes.isEmpty || grant.allows(contentType: metadata.contentType) else {
-            let allowed = grant.contentTypes.joined(separator: ", ")
-            throw UploadError(
-                .contentTypeRefused,
-                "The media type must be declared in the metadata (filetype) and be one of: \(allowed)."
-            )
+        // A partial upload is no file; what is said of the file comes with the final one.
+        if new.concatenation?.role == .partial { return metadata }
+        if !grant.contentTypes.isEmpty {
+            try MediaTypePattern.check(metadata.contentType, against: grant.contentTypes)
         }
+        for policy in terms.policies.values { try policy.check(metadata) }
         return metadata
     }
 }
 
 extension Grant {
-    /// Whether a declared media type, with or without parameters, is among the allowed ones (RFC 9110 §8.3.1).
-    func allows(contentType: String?) -> Bool {
-        guard let essence = contentType?.split(separator: ";", omittingEmptySubsequences: false).first else {
-            return false
-        }
-        let wanted = essence.trimmingCharacters(in: .whitespaces).lowercased()
-        let parts = wanted.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else { return false }
-        return contentTypes.contains { allowed in
-            let allowed = allowed.lowercased()
-            return allowed == wanted || allowed == "\(parts[0])/*" || allowed == "*/*"
-        }
+    /// The accounts of uploads under it; see `Upload.accounts`.
+    fileprivate var accounts: [Account] {
+        [subject.map { Account(.subject, $0) }, issuer.map { Account(.key, $0) }].compactMap { $0 }
     }
 }

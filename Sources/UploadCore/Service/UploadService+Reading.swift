@@ -99,16 +99,29 @@ extension UploadService {
 
     /// Ends an upload, open or complete, and removes its bytes and media; a running writer is stopped first.
     ///
-    /// - Throws: `.notFound`, `.gone`, `.busy`, `.storageFailure`.
+    /// - Throws: `.notFound`, `.gone`, `.busy`, `.rejected` by a hook, `.unavailable` if it can not be asked, `.storageFailure`.
     package func terminate(_ id: UploadID) async throws(UploadError) {
+        try await terminate(id, asking: true)
+    }
+
+    /// Ends an upload whose client did not learn of it, or made it useless; the app is told but not asked.
+    ///
+    /// - Throws: `.notFound`, `.gone`, `.busy`, `.storageFailure`.
+    package func discard(_ id: UploadID) async throws(UploadError) {
+        try await terminate(id, asking: false)
+    }
+
+    private func terminate(_ id: UploadID, asking: Bool) async throws(UploadError) {
         try await reporting(id) { () async throws(UploadError) in
             try await leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
                 guard let upload = try await state.upload(id) else { throw Self.notFound }
                 if isOver(upload) {
-                    try await end(id, as: .expired)
+                    try await end(upload, as: .expired)
                     throw Self.gone
                 }
-                try await end(id, as: .terminated)
+                guard upload.state == .open || upload.state == .completed else { throw Self.gone }
+                if asking { try await hooks.willTerminate(upload) }
+                try await end(upload, as: .terminated)
             }
         }
     }

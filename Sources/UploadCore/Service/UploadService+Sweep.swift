@@ -42,7 +42,7 @@ extension UploadService {
                     let didEnd = try await leases.withLeaseIfFree(on: id) { () async throws(UploadError) -> Bool in
                         // Read again: it may have been renewed since the page was read.
                         guard let upload = try await state.upload(id), isOver(upload) else { return false }
-                        try await end(id, as: .expired)
+                        try await end(upload, as: .expired)
                         return true
                     }
                     if didEnd == true { ended += 1 }

@@ -20,6 +20,11 @@ package final class UploadService: Sendable {
     let storage: any BlobStorage
     let observer: any UploadObserver
     let leases: LeaseTable
+    let hooks: any UploadHooks
+    let policies: PolicyBook
+    let appends = ActiveAppends()
+    /// Rings after each event that is recorded here.
+    package let bell = EventBell()
     let lastThoroughSweep = Mutex<Date?>(nil)
     private let clock: any WallClock
 
@@ -28,13 +33,16 @@ package final class UploadService: Sendable {
         storage: any BlobStorage,
         clock: any WallClock,
         limits: UploadLimits,
-        observer: any UploadObserver
+        observer: any UploadObserver,
+        hooks: any UploadHooks = NoHooks()
     ) {
         self.state = state
         self.storage = storage
         self.clock = clock
         self.limits = limits
         self.observer = observer
+        self.hooks = hooks
+        self.policies = PolicyBook(state: state, defaults: limits.policies)
         self.leases = LeaseTable(timeout: limits.takeOverTimeout) { observer.observe(.takenOver($0)) }
     }
 
@@ -86,7 +94,7 @@ package final class UploadService: Sendable {
         switch upload.state {
         case .terminated, .expired: throw Self.gone
         case .completed where isOver(upload):
-            try await end(id, as: .expired)
+            try await end(upload, as: .expired)
             throw Self.gone
         case .completed: return upload
         case .open: break
@@ -100,7 +108,7 @@ package final class UploadService: Sendable {
             if upload.completesWhenFull || finish == .whenFull { return try await complete(upload) }
         }
         if isOver(upload) {
-            try await end(id, as: .expired)
+            try await end(upload, as: .expired)
             throw Self.gone
         }
         return upload
@@ -128,9 +136,13 @@ package final class UploadService: Sendable {
     ///
     /// - Parameter upload: Open, with its durable offset.
     /// - Returns: The upload as it is recorded.
-    /// - Throws: `.gone` if it has ended meanwhile; `.storageFull`, `.storageFailure`.
+    /// - Throws: `.gone` if it has ended meanwhile; `.contentTypeRefused` (and it has ended then); `.quotaExceeded`;
+    ///   `.unavailable` if a hook can not be asked; `.storageFull`, `.storageFailure`.
     func complete(_ upload: Upload) async throws(UploadError) -> Upload {
         try await storage.synchronize(upload.id)
+        let terms = try await terms(for: upload.accounts)
+        try await checkContent(of: upload, under: terms)
+        try await hooks.willFinish(upload)
         var completed = upload
         completed.state = .completed
         completed.length = upload.offset
@@ -138,13 +150,21 @@ package final class UploadService: Sendable {
         completed.endedAt = completed.updatedAt
         let isPartial = upload.concatenation?.role == .partial
         completed.expiresAt = isPartial ? limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds } : nil
+        completed.reservedBytes = isPartial ? upload.offset : 0
         let media = Media(of: completed)
-        guard try await state.complete(completed, as: isPartial ? nil : media) else {
+        let isFirst = try await state.complete(
+            completed,
+            as: isPartial ? nil : media,
+            under: terms,
+            recording: [event(.completed, of: completed)]
+        )
+        guard isFirst else {
             guard let recorded = try await state.upload(upload.id), recorded.state == .completed else {
                 throw Self.gone
             }
             return recorded
         }
+        bell.ring()
         observer.observe(.completed(completed, isPartial ? nil : media))
         return completed
     }
@@ -154,11 +174,28 @@ package final class UploadService: Sendable {
     /// To be called with the lease.
     ///
     /// - Parameters:
-    ///   - id: The upload.
+    ///   - upload: As it is recorded.
     ///   - reason: `terminated` or `expired`.
     /// - Throws: `.gone` if it has ended before.
-    func end(_ id: UploadID, as reason: Upload.State) async throws(UploadError) {
-        guard try await state.end(id, as: reason, at: now) else { throw Self.gone }
+    func end(_ upload: Upload, as reason: Upload.State) async throws(UploadError) {
+        let id = upload.id
+        var ended = upload
+        if upload.state == .open { ended.offset = (try? await storage.currentLength(of: id)) ?? 0 }
+        let received = ended.offset
+        ended.state = reason
+        ended.updatedAt = now
+        ended.endedAt = ended.updatedAt
+        ended.expiresAt = nil
+        ended.reservedBytes = 0
+        let isFirst = try await state.end(
+            id,
+            as: reason,
+            at: ended.updatedAt,
+            received: received,
+            recording: event(reason == .expired ? .expired : .terminated, of: ended)
+        )
+        guard isFirst else { throw Self.gone }
+        bell.ring()
         observer.observe(reason == .expired ? .expired(id) : .terminated(id))
         do throws(UploadError) {
             try await storage.remove(id)

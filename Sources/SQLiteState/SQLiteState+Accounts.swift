@@ -1,0 +1,80 @@
+package import Foundation
+internal import GRDB
+package import UploadCore
+
+extension SQLiteState {
+    package func accounts(_ accounts: [Account]) async throws(UploadError) -> [Account: AccountRecord] {
+        try await read { database in
+            var records: [Account: AccountRecord] = [:]
+            for account in accounts { records[account] = try database.account(account) }
+            return records
+        }
+    }
+
+    package func setPolicy(_ policy: Policy?, of account: Account, at now: Date) async throws(UploadError) {
+        try await write { database in
+            try database.run(
+                """
+                INSERT INTO account (kind, name, period_start, policy) VALUES (?, ?, ?, ?)
+                ON CONFLICT (kind, name) DO UPDATE SET policy = excluded.policy
+                """,
+                [account.kind.rawValue, account.name, Milliseconds(now), try policy.map { try JSONText($0) }]
+            )
+        }
+    }
+}
+
+extension Database {
+    /// `nil` for an account that was never used.
+    func account(_ account: Account) throws -> AccountRecord? {
+        let table = "account"
+        return try row(
+            "SELECT * FROM account WHERE kind = ? AND name = ?",
+            [account.kind.rawValue, account.name]
+        ).map { row in
+            var usage = Usage(periodStart: try row.date("period_start", of: table))
+            usage.storedBytes = try row.value("stored_bytes", of: table)
+            usage.reservedBytes = try row.value("reserved_bytes", of: table)
+            usage.openUploads = try row.value("open_uploads", of: table)
+            usage.periodBytes = try row.value("period_bytes", of: table)
+            usage.periodUploads = try row.value("period_uploads", of: table)
+            let policy: JSONText? = try row.optional("policy", of: table)
+            return AccountRecord(usage: usage, policy: try policy?.decoded(as: Policy.self))
+        }
+    }
+
+    /// Changes what accounts use.
+    ///
+    /// - Parameters:
+    ///   - changes: By account.
+    ///   - creation: When the upload was created that causes them.
+    ///   - terms: What the accounts may use; `nil` for changes that only take away.
+    /// - Throws: `UploadError` `.quotaExceeded`, which undoes the transaction.
+    func charge(_ changes: Accounting.Changes, createdAt creation: Date, under terms: QuotaTerms?) throws {
+        for (account, change) in changes where change != UsageChange() {
+            let known = try self.account(account)?.usage
+            let before = known ?? Usage(periodStart: terms?.period.start ?? creation)
+            let usage =
+                if let terms {
+                    try terms.usage(of: account, before, adding: change, createdAt: creation)
+                } else {
+                    before.adding(change, createdAt: creation)
+                }
+            try run(
+                """
+                INSERT INTO account (stored_bytes, reserved_bytes, open_uploads, period_start, period_bytes,
+                    period_uploads, kind, name)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (kind, name) DO UPDATE SET stored_bytes = excluded.stored_bytes,
+                    reserved_bytes = excluded.reserved_bytes, open_uploads = excluded.open_uploads,
+                    period_start = excluded.period_start, period_bytes = excluded.period_bytes,
+                    period_uploads = excluded.period_uploads
+                """,
+                [
+                    usage.storedBytes, usage.reservedBytes, usage.openUploads, Milliseconds(usage.periodStart),
+                    usage.periodBytes, usage.periodUploads, account.kind.rawValue, account.name,
+                ]
+            )
+        }
+    }
+}

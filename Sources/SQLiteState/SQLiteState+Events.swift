@@ -1,0 +1,274 @@
+package import Foundation
+internal import GRDB
+package import UploadCore
+
+extension SQLiteState {
+    package func record(_ event: EventRecord) async throws(UploadError) {
+        try await write { database in
+            guard event.kind == .progress else { return try database.insert(event) }
+            try database.run(
+                """
+                UPDATE event SET content = ?, occurred_at = ?
+                WHERE sequence = (SELECT max(sequence) FROM event WHERE upload_id = ?)
+                    AND kind = 'progress' AND delivery = 'pending' AND attempts = 0
+                """,
+                [try JSONText(StoredEvent(event)), Milliseconds(event.occurredAt), event.upload.id.text]
+            )
+            if database.changesCount == 0 { try database.insert(event) }
+        }
+    }
+
+    package func events(_ query: EventQuery) async throws(UploadError) -> [EventRecord] {
+        try await read { database in
+            var filter = ""
+            var arguments: StatementArguments = [query.after]
+            if let upload = query.upload {
+                filter += " AND upload_id = ?"
+                arguments += [upload.text]
+            }
+            if let subject = query.subject {
+                filter += " AND subject = ?"
+                arguments += [subject]
+            }
+            arguments += [query.limit]
+            return try database.rows(
+                "SELECT * FROM event WHERE sequence > ?\(filter) ORDER BY sequence LIMIT ?",
+                arguments
+            ).map(EventRecord.init(row:))
+        }
+    }
+
+    package func lastEvent() async throws(UploadError) -> Int64 {
+        try await read { database in
+            // Also when the newest were forgotten: a sequence is never used again.
+            try Int64.fetchOne(database, sql: "SELECT seq FROM sqlite_sequence WHERE name = 'event'") ?? 0
+        }
+    }
+
+    package func dueDeliveries(at now: Date, limit: Int) async throws(UploadError) -> [EventRecord] {
+        try await read { database in
+            try database.rows(
+                """
+                SELECT * FROM event AS due WHERE delivery = 'pending' AND next_attempt_at <= ?
+                    AND NOT EXISTS (
+                        SELECT 1 FROM event AS earlier
+                        WHERE earlier.upload_id = due.upload_id AND earlier.sequence < due.sequence
+                            AND earlier.delivery = 'pending'
+                    )
+                ORDER BY next_attempt_at, sequence LIMIT ?
+                """,
+                [Milliseconds(now), limit]
+            ).map(EventRecord.init(row:))
+        }
+    }
+
+    package func nextDelivery() async throws(UploadError) -> Date? {
+        try await read { database in
+            // One that waits for an earlier one of its upload is no reason to wake.
+            try database.row(
+                """
+                SELECT min(next_attempt_at) AS next FROM event AS due WHERE delivery = 'pending'
+                    AND NOT EXISTS (
+                        SELECT 1 FROM event AS earlier
+                        WHERE earlier.upload_id = due.upload_id AND earlier.sequence < due.sequence
+                            AND earlier.delivery = 'pending'
+                    )
+                """
+            )?.optionalDate("next", of: "event")
+        }
+    }
+
+    package func settle(_ sequence: Int64, as outcome: DeliveryOutcome, at now: Date) async throws(UploadError) {
+        try await write { database in
+            switch outcome {
+            case .delivered:
+                try database.run(
+                    """
+                    UPDATE event SET delivery = 'delivered', attempts = attempts + 1, next_attempt_at = NULL,
+                        settled_at = ?, last_error = NULL
+                    WHERE sequence = ? AND delivery = 'pending'
+                    """,
+                    [Milliseconds(now), sequence]
+                )
+            case .retry(let date, let error):
+                try database.run(
+                    """
+                    UPDATE event SET attempts = attempts + 1, next_attempt_at = ?, last_error = ?
+                    WHERE sequence = ? AND delivery = 'pending'
+                    """,
+                    [Milliseconds(date), error, sequence]
+                )
+            case .dead(let error):
+                try database.run(
+                    """
+                    UPDATE event SET delivery = 'dead', attempts = attempts + 1, next_attempt_at = NULL,
+                        settled_at = ?, last_error = ?
+                    WHERE sequence = ? AND delivery = 'pending'
+                    """,
+                    [Milliseconds(now), error, sequence]
+                )
+            }
+        }
+    }
+
+    package func deliveries(_ query: DeliveryQuery) async throws(UploadError) -> [EventRecord] {
+        try await read { database in
+            var filter = "delivery IS NOT NULL"
+            var arguments = StatementArguments()
+            if let state = query.state {
+                filter = "delivery = ?"
+                arguments += [state.rawValue]
+            }
+            if let before = query.before {
+                filter += " AND sequence < ?"
+                arguments += [before]
+            }
+            arguments += [query.limit]
+            return try database.rows(
+                "SELECT * FROM event WHERE \(filter) ORDER BY sequence DESC LIMIT ?",
+                arguments
+            ).map(EventRecord.init(row:))
+        }
+    }
+
+    package func redeliver(_ ids: [String]?, at now: Date) async throws(UploadError) -> Int {
+        let reset = "delivery = 'pending', attempts = 0, next_attempt_at = ?, settled_at = NULL, last_error = NULL"
+        return try await write { database in
+            guard let ids else {
+                try database.run("UPDATE event SET \(reset) WHERE delivery = 'dead'", [Milliseconds(now)])
+                return database.changesCount
+            }
+            var count = 0
+            for id in ids {
+                try database.run(
+                    "UPDATE event SET \(reset) WHERE id = ? AND delivery IS NOT NULL",
+                    [Milliseconds(now), id]
+                )
+                count += database.changesCount
+            }
+            return count
+        }
+    }
+}
+
+extension Database {
+    func insert(_ event: EventRecord) throws {
+        try run(
+            """
+            INSERT INTO event (id, kind, upload_id, subject, occurred_at, content, delivery, next_attempt_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                event.id, event.kind.rawValue, event.upload.id.text, event.upload.subject,
+                Milliseconds(event.occurredAt), try JSONText(StoredEvent(event)), event.delivery?.state.rawValue,
+                event.delivery?.nextAttemptAt.map(Milliseconds.init),
+            ]
+        )
+    }
+}
+
+extension EventRecord {
+    init(row: Row) throws {
+        let table = "event"
+        guard let kind = Kind(rawValue: try row.value("kind", of: table)) else {
+            throw UnreadableRecord(table: table, column: "kind")
+        }
+        let content: StoredEvent = try row.json("content", of: table)
+        let uploadID: String = try row.value("upload_id", of: table)
+        guard let upload = content.upload(id: uploadID, subject: try row.optional("subject", of: table)) else {
+            throw UnreadableRecord(table: table, column: "content")
+        }
+        self.init(
+            sequence: try row.value("sequence", of: table),
+            id: try row.value("id", of: table),
+            kind: kind,
+            upload: upload,
+            request: content.request,
+            occurredAt: try row.date("occurred_at", of: table),
+            delivery: try Delivery(row: row)
+        )
+    }
+}
+
+extension EventRecord.Delivery {
+    fileprivate init?(row: Row) throws {
+        let table = "event"
+        guard let text: String = try row.optional("delivery", of: table) else { return nil }
+        guard let state = State(rawValue: text) else { throw UnreadableRecord(table: table, column: "delivery") }
+        self.init(
+            state: state,
+            attempts: try row.value("attempts", of: table),
+            nextAttemptAt: try row.optionalDate("next_attempt_at", of: table),
+            settledAt: try row.optionalDate("settled_at", of: table),
+            lastError: try row.optional("last_error", of: table)
+        )
+    }
+}
+
+/// An upload as it was at an event, and the request; members that a later version adds must be optional.
+private struct StoredEvent: Codable {
+    var alias: String?
+    var key: String?
+    var dialect: String
+    var principal: String
+    var issuer: String?
+    var length: Int64?
+    var offset: Int64
+    var state: String
+    var metadataRaw: String?
+    var metadata: [String: String]
+    var concatenation: String?
+    var parts: [String]?
+    /// Unix milliseconds, as in other tables.
+    var createdAt: Int64
+    var updatedAt: Int64
+    var expiresAt: Int64?
+    var endedAt: Int64?
+    var request: RequestInfo?
+
+    init(_ event: EventRecord) {
+        let upload = event.upload
+        alias = upload.alias
+        key = upload.key
+        dialect = upload.dialect
+        principal = upload.principal
+        issuer = upload.issuer
+        length = upload.length
+        offset = upload.offset
+        state = upload.state.rawValue
+        metadataRaw = upload.metadata.raw
+        metadata = upload.metadata.values
+        concatenation = upload.concatenation?.raw
+        parts = upload.concatenation?.parts?.map(\.text)
+        createdAt = Milliseconds(upload.createdAt).value
+        updatedAt = Milliseconds(upload.updatedAt).value
+        expiresAt = upload.expiresAt.map { Milliseconds($0).value }
+        endedAt = upload.endedAt.map { Milliseconds($0).value }
+        request = event.request
+    }
+
+    func upload(id: String, subject: String?) -> Upload? {
+        guard let id = UploadID(id), let state = Upload.State(rawValue: state) else { return nil }
+        func date(_ milliseconds: Int64) -> Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
+        let ids = parts?.compactMap { UploadID($0) }
+        return Upload(
+            id: id,
+            alias: alias,
+            key: key,
+            dialect: dialect,
+            subject: subject,
+            principal: principal,
+            issuer: issuer,
+            length: length,
+            offset: offset,
+            state: state,
+            metadata: UploadMetadata(raw: metadataRaw, values: metadata),
+            concatenation: concatenation.map { raw in Concatenation(ids.map { .final(parts: $0) } ?? .partial, raw: raw)
+            },
+            createdAt: date(createdAt),
+            updatedAt: date(updatedAt),
+            expiresAt: expiresAt.map(date),
+            endedAt: endedAt.map(date)
+        )
+    }
+}

@@ -1,0 +1,56 @@
+package import Foundation
+package import UploadCore
+
+extension StateStore {
+    /// As `insert(_:consuming:under:recording:)`, without limits.
+    package func insert(_ upload: Upload, consuming grant: Grant?) async throws(UploadError) {
+        try await insert(
+            upload,
+            consuming: grant,
+            under: QuotaTerms(policies: [:], period: QuotaPeriod(around: upload.createdAt, length: 86400)),
+            recording: .sample(.created, of: upload)
+        )
+    }
+
+    /// As `complete(_:as:under:recording:)`, without limits.
+    package func complete(_ upload: Upload, as media: Media?) async throws(UploadError) -> Bool {
+        try await complete(
+            upload,
+            as: media,
+            under: QuotaTerms(policies: [:], period: QuotaPeriod(around: upload.createdAt, length: 86400)),
+            recording: [.sample(.completed, of: upload)]
+        )
+    }
+
+    /// As `end(_:as:at:received:recording:)` of an upload that got nothing.
+    package func end(_ id: UploadID, as state: Upload.State, at now: Date) async throws(UploadError) -> Bool {
+        let upload = Upload(id: id, dialect: "tus", subject: nil, principal: "key_1", length: nil, createdAt: now)
+        let kind: EventRecord.Kind = state == .expired ? .expired : .terminated
+        return try await end(id, as: state, at: now, received: 0, recording: .sample(kind, of: upload))
+    }
+
+    /// As `setLength(of:to:updatedAt:under:)`, without limits.
+    package func setLength(of id: UploadID, to length: Int64, updatedAt: Date) async throws(UploadError) -> Bool {
+        let period = QuotaPeriod(around: updatedAt, length: 86400)
+        return try await setLength(
+            of: id,
+            to: length,
+            updatedAt: updatedAt,
+            under: QuotaTerms(policies: [:], period: period)
+        )
+    }
+}
+
+extension EventRecord {
+    /// An event that somebody is to be told at once.
+    package static func sample(_ kind: Kind, of upload: Upload) -> EventRecord {
+        EventRecord(
+            id: "msg_" + UploadID.generate(at: upload.createdAt).text,
+            kind: kind,
+            upload: upload,
+            request: nil,
+            occurredAt: upload.updatedAt,
+            delivery: Delivery(nextAttemptAt: upload.updatedAt)
+        )
+    }
+}

@@ -1,0 +1,132 @@
+package import Foundation
+
+/// What the accounts of an upload are allowed, and the period that is counted in.
+package struct QuotaTerms: Sendable {
+    package var policies: [Account: Policy]
+    package var period: QuotaPeriod
+
+    package init(policies: [Account: Policy], period: QuotaPeriod) {
+        self.policies = policies
+        self.period = period
+    }
+
+    /// What an account uses after a change, if it may; to be called in the transaction that records it.
+    ///
+    /// Only what grows is checked: who is over a limit that was lowered can still finish and delete.
+    ///
+    /// - Parameters:
+    ///   - account: Its account.
+    ///   - usage: What it uses now.
+    ///   - change: What the upload needs.
+    ///   - creation: When the upload was created.
+    /// - Returns: What the account uses then.
+    /// - Throws: `.quotaExceeded`.
+    package func usage(
+        of account: Account,
+        _ usage: Usage,
+        adding change: UsageChange,
+        createdAt creation: Date
+    ) throws(UploadError) -> Usage {
+        let before = usage.rolled(to: period)
+        let after = before.adding(change, createdAt: creation)
+        guard let policy = policies[account] else { return after }
+        func check(_ measure: QuotaRefusal.Measure, _ limit: Int64?, _ used: Int64, _ next: Int64) throws(UploadError) {
+            guard let limit, next > used, next > limit else { return }
+            throw UploadError(
+                QuotaRefusal(
+                    account: account,
+                    measure: measure,
+                    limit: limit,
+                    used: used,
+                    wanted: next - used,
+                    resetsAt: measure.isPeriodic ? period.end : nil
+                )
+            )
+        }
+        let stored = (before.storedBytes + before.reservedBytes, after.storedBytes + after.reservedBytes)
+        try check(.storedBytes, policy.storedBytes, stored.0, stored.1)
+        try check(.openUploads, policy.openUploads, before.openUploads, after.openUploads)
+        try check(.periodBytes, policy.periodBytes, before.periodBytes, after.periodBytes)
+        try check(.periodUploads, policy.periodUploads, before.periodUploads, after.periodUploads)
+        return after
+    }
+}
+
+/// What a state store knows about an account.
+package struct AccountRecord: Sendable, Equatable {
+    package var usage: Usage
+    /// Its own policy, which stands for the whole of the default one; `nil` for none.
+    package var policy: Policy?
+
+    package init(usage: Usage, policy: Policy?) {
+        self.usage = usage
+        self.policy = policy
+    }
+}
+
+/// Why a quota does not admit an upload, or more bytes of it.
+package struct QuotaRefusal: Sendable, Equatable {
+    package enum Measure: String, Sendable, CaseIterable {
+        case storedBytes, periodBytes, openUploads, periodUploads
+
+        /// Passes with the end of the period.
+        package var isPeriodic: Bool { self == .periodBytes || self == .periodUploads }
+        var isBytes: Bool { self == .storedBytes || self == .periodBytes }
+    }
+
+    package var account: Account
+    package var measure: Measure
+    package var limit: Int64
+    package var used: Int64
+    package var wanted: Int64
+    /// When the period ends; `nil` where waiting does not help.
+    package var resetsAt: Date?
+
+    package init(
+        account: Account,
+        measure: Measure,
+        limit: Int64,
+        used: Int64,
+        wanted: Int64,
+        resetsAt: Date?
+    ) {
+        self.account = account
+        self.measure = measure
+        self.limit = limit
+        self.used = used
+        self.wanted = wanted
+        self.resetsAt = resetsAt
+    }
+
+    package var left: Int64 { max(0, limit - used) }
+    /// Until the period ends, as of when the refusal was made; `nil` where waiting does not help.
+    package var secondsToWait: Int64? {
+        resetsAt.map { Int64(max(1, $0.timeIntervalSinceNow.rounded(.up))) }
+    }
+}
+
+extension UploadError {
+    /// Says how much is left, and what to do.
+    init(_ refusal: QuotaRefusal) {
+        let who = refusal.account.kind == .subject ? "This user" : "This API key"
+        let unit = refusal.measure.isBytes ? "bytes" : "uploads"
+        let what =
+            switch refusal.measure {
+            case .storedBytes: "of storage"
+            case .periodBytes, .periodUploads: "in this period"
+            case .openUploads: "at the same time"
+            }
+        let advice =
+            switch refusal.measure {
+            case .storedBytes: "delete media or unfinished uploads first."
+            case .openUploads: "finish or delete open uploads first."
+            case .periodBytes, .periodUploads:
+                "the next period begins at "
+                    + (refusal.resetsAt ?? .distantFuture).formatted(.iso8601) + "."
+            }
+        self.init(
+            .quotaExceeded(refusal),
+            "\(who) has \(refusal.left) of \(refusal.limit) \(unit) \(what) left, and \(refusal.wanted) are needed; \(advice)"
+        )
+    }
+}
