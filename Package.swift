@@ -41,6 +41,12 @@ let package = Package(
             path: "Sources/C/COpenSSL",
             providers: [.apt(["libssl-dev"])]
         ),
+        .systemLibrary(
+            name: "CCurl",
+            path: "Sources/C/CCurl",
+            pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"])]
+        ),
 
         // Values and bytes; no I/O.
         storey("Bytes"),
@@ -51,6 +57,7 @@ let package = Package(
         // Sockets; no Swift package below HTTPServer.
         storey("Transport", ["CSystem", "COpenSSL", "Bytes"]),
         storey("HTTPServer", ["HTTPWire", "Transport", "Bytes", "CSystem"]),
+        storey("HTTPClient", ["CCurl", "HTTPWire", "Transport", "Bytes"]),
 
         // The domain, and what implements its interfaces.
         storey("UploadCore", ["Bytes", "Digests", "Signing"]),
@@ -98,6 +105,7 @@ let package = Package(
         tests("HTTPWireTests", ["HTTPWire", "Bytes"]),
         tests("TransportTests", ["Transport"]),
         tests("HTTPServerTests", ["HTTPServer", "HTTPWire", "Transport", "Bytes", "SluiceTesting"]),
+        tests("HTTPClientTests", ["HTTPClient", "HTTPServer", "HTTPWire", "Transport", "Bytes"]),
         tests("DigestsTests", ["Digests", "Bytes"]),
         tests("SigningTests", ["Signing", "Digests", "Bytes"]),
         tests("UploadCoreTests", ["UploadCore", "Signing", "Bytes", "Digests", "SluiceTesting"]),
@@ -116,7 +124,7 @@ let package = Package(
         tests(
             "GatewayTests",
             [
-                "Gateway", "HTTPWire", "HTTPServer", "UploadCore", "Signing", "SluiceTesting",
+                "Gateway", "HTTPWire", "HTTPServer", "Transport", "UploadCore", "Signing", "SluiceTesting",
                 .product(name: "Yams", package: "Yams"),
             ]
         ),

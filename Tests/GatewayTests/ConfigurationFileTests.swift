@@ -1,6 +1,7 @@
 import Foundation
 import Gateway
 import Testing
+import Transport
 
 @Suite("Configuration: files and secrets")
 struct ConfigurationFileTests {

@@ -1,5 +1,6 @@
 import Gateway
 import Testing
+import Transport
 
 @Suite("Configuration: values")
 struct ConfigurationValuesTests {

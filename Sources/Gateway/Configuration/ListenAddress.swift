@@ -1,3 +1,5 @@
+internal import Transport
+
 /// Where to listen: `127.0.0.1:8080`, `[::1]:8080`, `localhost:0`.
 package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     /// A numeric address without brackets, or a name.

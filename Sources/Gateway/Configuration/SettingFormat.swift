@@ -1,5 +1,6 @@
 internal import Bytes
 internal import HTTPWire
+internal import Transport
 
 /// How values of one type are read, written and described.
 struct SettingFormat<Value: Sendable>: Sendable {

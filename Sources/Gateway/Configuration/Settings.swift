@@ -1,3 +1,5 @@
+package import Transport
+
 /// Everything that can be configured, with its defaults.
 ///
 /// How it is written, and what is allowed: `SettingsTable`.

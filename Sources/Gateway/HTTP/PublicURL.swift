@@ -1,4 +1,5 @@
 internal import HTTPWire
+internal import Transport
 
 /// How clients reach this server, for the absolute URLs in its answers.
 struct PublicURL: Sendable {

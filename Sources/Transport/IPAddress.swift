@@ -27,6 +27,14 @@ package struct IPAddress: Sendable, Hashable {
         }
     }
 
+    /// The address with these bytes, as it is: an IPv4-mapped one stays IPv6.
+    ///
+    /// - Parameter bytes: 4 or 16 in network order; `nil` for any other number.
+    package init?(bytes: [UInt8]) {
+        guard bytes.count == 4 || bytes.count == 16 else { return nil }
+        self.bytes = bytes
+    }
+
     package var isIPv6: Bool { bytes.count == 16 }
 }
 

@@ -1,0 +1,78 @@
+/// libcurl for Swift: the headers, and static inline wrappers (prefix `ccurl_`) for what is variadic or a union there.
+#ifndef CCURL_SHIM_H
+#define CCURL_SHIM_H
+
+// The checks are macros, which a variable option defeats.
+#define CURL_DISABLE_TYPECHECK 1
+#include <curl/curl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/// Takes `size * count` bytes; returns how many it took.
+typedef size_t (*ccurl_take_bytes)(char *bytes, size_t size, size_t count, void *context);
+
+static inline CURLcode ccurl_set_long(CURL *handle, CURLoption option, long value) {
+    return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode ccurl_set_size(CURL *handle, CURLoption option, int64_t value) {
+    return curl_easy_setopt(handle, option, (curl_off_t)value);
+}
+static inline CURLcode ccurl_set_text(CURL *handle, CURLoption option, const char *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode ccurl_set_pointer(CURL *handle, CURLoption option, void *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode ccurl_set_list(CURL *handle, CURLoption option, struct curl_slist *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode ccurl_set_take_bytes(CURL *handle, CURLoption option, ccurl_take_bytes value) {
+    return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode ccurl_set_open_socket(CURL *handle, curl_opensocket_callback value) {
+    return curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, value);
+}
+/// A transfer that is given up does not wait for a name look-up that goes on; older versions of libcurl lack it.
+static inline void ccurl_set_quick_exit(CURL *handle) {
+#if LIBCURL_VERSION_NUM >= 0x075700
+    (void)curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
+#else
+    (void)handle;
+#endif
+}
+static inline CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
+    return curl_multi_setopt(multi, option, value);
+}
+
+/// The next transfer that has ended, and how; null if there is none.
+static inline CURL *ccurl_next_ended(CURLM *multi, CURLcode *result) {
+    int left = 0;
+    CURLMsg *message;
+    while ((message = curl_multi_info_read(multi, &left)) != NULL) {
+        if (message->msg != CURLMSG_DONE) continue;
+        *result = message->data.result;
+        return message->easy_handle;
+    }
+    return NULL;
+}
+
+/// Copies the numeric address, in network order, to `bytes` (room for 16); returns 4, 16, or 0 for another family.
+static inline size_t ccurl_address_bytes(const struct curl_sockaddr *address, uint8_t *bytes) {
+    // Offsets of RFC 3493 §3.3 and of sockaddr_in, without the headers that clash with Swift's own modules.
+    const uint8_t *raw = (const uint8_t *)&address->addr;
+    if (address->family == AF_INET) return memcpy(bytes, raw + 4, 4), 4;
+    if (address->family == AF_INET6) return memcpy(bytes, raw + 8, 16), 16;
+    return 0;
+}
+
+/// A socket for that address, closed on exec; `CURL_SOCKET_BAD` with `errno` on failure.
+static inline curl_socket_t ccurl_open_socket(const struct curl_sockaddr *address) {
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static const size_t ccurl_pause = CURL_WRITEFUNC_PAUSE;
+static const curl_socket_t ccurl_bad_socket = CURL_SOCKET_BAD;
+
+#endif

@@ -1,0 +1,112 @@
+package import Bytes
+internal import Synchronization
+
+/// Sends requests over HTTP/1.1 and HTTPS, by libcurl.
+///
+/// All transfers of a client run on one thread of its own, so that one costs no thread and never blocks Swift's. Nothing of
+/// the environment has an influence: no proxy, no netrc, no cookies. Certificates are verified.
+package final class HTTPClient: Sendable {
+    private let loop: TransferLoop
+
+    /// - Parameters:
+    ///   - userAgent: The User-Agent field of requests that have none.
+    ///   - maximumTransfers: At once; further ones wait in line. At least 1.
+    ///   - addresses: Which addresses may be connected to.
+    ///   - authorities: A file of PEM certificates to be trusted, instead of those of the system.
+    package init(
+        userAgent: String,
+        maximumTransfers: Int = 256,
+        addresses: AddressPolicy,
+        authorities: String? = nil
+    ) {
+        loop = TransferLoop(
+            TransferLoop.Settings(
+                userAgent: userAgent,
+                maximumTransfers: max(1, maximumTransfers),
+                addresses: addresses,
+                authorities: authorities
+            )
+        )
+    }
+
+    deinit { loop.close() }
+
+    /// Sends a request and takes its whole answer.
+    ///
+    /// - Returns: The answer, whatever its status.
+    /// - Throws: `.tooLarge` before a byte of the content is taken, if its length is told; `.cancelled` with the task.
+    package func send(_ request: HTTPClientRequest) async throws(HTTPClientError) -> HTTPClientResponse {
+        let download = try await open(request)
+        if request.method != "HEAD", let length = download.head.contentLength, length > request.maximumResponseBytes {
+            download.cancel()
+            throw .tooLarge(limit: request.maximumResponseBytes)
+        }
+        var body: [UInt8] = []
+        while let piece = try await download.piece(maximum: .max) {
+            guard piece.count <= request.maximumResponseBytes - body.count else {
+                download.cancel()
+                throw .tooLarge(limit: request.maximumResponseBytes)
+            }
+            if body.isEmpty { body = piece } else { body += piece }
+        }
+        return HTTPClientResponse(status: download.head.status, headers: download.head.headers, body: body)
+    }
+
+    /// Sends a request and returns with the head of its answer; its content comes as it is pulled.
+    ///
+    /// The transfer ends when the download is forgotten.
+    package func open(_ request: HTTPClientRequest) async throws(HTTPClientError) -> HTTPDownload {
+        let transfer = Transfer(try PreparedRequest(request), loop: loop)
+        loop.start(transfer)
+        return HTTPDownload(try await transfer.head(), transfer)
+    }
+
+    /// Ends every transfer with `.stopped`, as every later one.
+    package func close() { loop.close() }
+}
+
+/// The content of an answer while it comes; its head came before.
+package final class HTTPDownload: ByteSource {
+    package let head: HTTPClientHead
+    /// Why it ended, in more words than a `SourceFailure` has.
+    package private(set) var failure: HTTPClientError?
+
+    private let transfer: Transfer
+    private var pulled: Int64 = 0
+
+    init(_ head: HTTPClientHead, _ transfer: Transfer) {
+        self.head = head
+        self.transfer = transfer
+    }
+
+    deinit { transfer.end(with: .cancelled) }
+
+    /// What the answer told of its length, less what was pulled.
+    package var remaining: Int64? { head.contentLength.map { max(0, $0 - pulled) } }
+
+    package var interrupter: SourceInterrupter {
+        SourceInterrupter { [transfer] failure in transfer.end(with: .cancelled, as: failure) }
+    }
+
+    package func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
+        do throws(HTTPClientError) {
+            return try await piece(maximum: maximum)
+        } catch {
+            throw transfer.interruption ?? error.sourceFailure
+        }
+    }
+
+    /// As `next`, with the client's own error.
+    func piece(maximum: Int) async throws(HTTPClientError) -> [UInt8]? {
+        do throws(HTTPClientError) {
+            let piece = try await transfer.next(maximum: maximum)
+            pulled += Int64(piece?.count ?? 0)
+            return piece
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    func cancel() { transfer.end(with: .cancelled) }
+}

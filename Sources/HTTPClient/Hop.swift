@@ -1,0 +1,259 @@
+internal import CCurl
+internal import Glibc
+internal import HTTPWire
+internal import Transport
+
+/// One request to one URL, for a transfer that may take several of them (redirects): the owner of an easy handle.
+///
+/// Invariant: everything here, the callbacks of libcurl included, runs on the loop's thread. The callbacks reach the hop by
+/// an unretained pointer; they are called only while the handle is in the multi handle, and as long the loop holds the hop.
+final class Hop {
+    let handle: UnsafeMutableRawPointer
+    let transfer: Transfer
+    let deadline: ContinuousClock.Instant?
+
+    private let request: PreparedRequest
+    private let addresses: AddressPolicy
+    private var fieldList: UnsafeMutablePointer<curl_slist>?
+    private var status = 0
+    private var fields = HTTPFields()
+    private var fieldBytes = 0
+    private var isHeadComplete = false
+    /// Where a redirect leads that is followed.
+    private var location: String?
+    private var discarded = 0
+    private var refused: String?
+
+    /// Bytes of all heads of one hop, interim ones included.
+    private static let maximumFieldBytes = 256 << 10
+    /// Bytes of a redirect's content that are read to keep the connection.
+    private static let maximumDiscarded = 64 << 10
+
+    /// `nil` when libcurl has no memory, or refuses a setting.
+    init?(
+        _ transfer: Transfer,
+        _ request: PreparedRequest,
+        _ deadline: ContinuousClock.Instant?,
+        _ settings: TransferLoop.Settings
+    ) {
+        guard let handle = curl_easy_init() else { return nil }
+        self.handle = handle
+        self.transfer = transfer
+        self.request = request
+        self.deadline = deadline
+        addresses = settings.addresses
+        guard setUp(settings), setTimes(), setContent(), setFields(settings.userAgent), setCallbacks() else {
+            return nil
+        }
+    }
+
+    deinit {
+        curl_easy_cleanup(handle)
+        curl_slist_free_all(fieldList)
+    }
+
+    func resume() { curl_easy_pause(handle, CURLPAUSE_CONT) }
+
+    /// What is to be asked next.
+    func followingRequest(_ result: CURLcode) throws(HTTPClientError) -> PreparedRequest? {
+        guard let location else { return nil }
+        return try request.redirected(status, to: location)
+    }
+
+    func outcome(_ result: CURLcode) -> Result<Void, HTTPClientError> {
+        if result == CURLE_OK { return isHeadComplete ? .success(()) : .failure(.malformed) }
+        return .failure(error(result))
+    }
+
+    private func error(_ result: CURLcode) -> HTTPClientError {
+        switch result {
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT:
+            .badRequest("the URL can not be asked")
+        case CURLE_COULDNT_CONNECT: refused.map { .refusedAddress($0) } ?? .unreachable
+        case CURLE_COULDNT_RESOLVE_HOST: .unreachable
+        case CURLE_OPERATION_TIMEDOUT: .timedOut
+        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
+            CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CRL_BADFILE:
+            .tls
+        case CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP2, CURLE_HTTP_RETURNED_ERROR, CURLE_WRITE_ERROR: .malformed
+        default: .connection
+        }
+    }
+
+    // MARK: Settings
+
+    private func setUp(_ settings: TransferLoop.Settings) -> Bool {
+        ccurl_set_quick_exit(handle)
+        var isSet =
+            set(CURLOPT_NOSIGNAL, 1)
+            && set(CURLOPT_URL, request.target.text)
+            && set(CURLOPT_PROTOCOLS_STR, "http,https")
+            && set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
+            && set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+            // Followed by `PreparedRequest.redirected`, which knows what may be told to another host.
+            && set(CURLOPT_FOLLOWLOCATION, 0)
+            && set(CURLOPT_PROXY, "")
+            && set(CURLOPT_NETRC, 0)
+            && set(CURLOPT_SSL_VERIFYPEER, 1)
+            && set(CURLOPT_SSL_VERIFYHOST, 2)
+            && set(CURLOPT_BUFFERSIZE, 256 << 10)
+            && set(CURLOPT_NOPROGRESS, 1)
+        if let authorities = settings.authorities { isSet = isSet && set(CURLOPT_CAINFO, authorities) }
+        return isSet
+    }
+
+    private func setTimes() -> Bool {
+        let connect = request.request.connectTimeout
+        var isSet = set(CURLOPT_CONNECTTIMEOUT_MS, connect > .zero ? Self.milliseconds(connect) : 300_000)
+        if let deadline {
+            // 0 would be no limit.
+            isSet = isSet && set(CURLOPT_TIMEOUT_MS, max(1, Self.milliseconds(deadline - .now)))
+        }
+        if request.request.stallTimeout > .zero {
+            let seconds = (Self.milliseconds(request.request.stallTimeout) + 999) / 1000
+            isSet =
+                isSet && set(CURLOPT_LOW_SPEED_LIMIT, max(1, request.request.minimumRate))
+                && set(CURLOPT_LOW_SPEED_TIME, seconds)
+        }
+        return isSet
+    }
+
+    private func setContent() -> Bool {
+        switch request.method {
+        case "GET" where request.body.isEmpty: return set(CURLOPT_HTTPGET, 1)
+        case "HEAD": return set(CURLOPT_NOBODY, 1)
+        case "POST": break
+        default:
+            if !set(CURLOPT_CUSTOMREQUEST, request.method) { return false }
+            if request.body.isEmpty { return true }
+        }
+        let size = ccurl_set_size(handle, CURLOPT_POSTFIELDSIZE_LARGE, Int64(request.body.count))
+        guard set(CURLOPT_POST, 1), size == CURLE_OK else { return false }
+        // Copied, so the bytes need not stay where they are; of an empty array there may be no address.
+        return request.body.isEmpty
+            ? set(CURLOPT_COPYPOSTFIELDS, "")
+            : request.body.withUnsafeBytes { bytes in
+                ccurl_set_pointer(handle, CURLOPT_COPYPOSTFIELDS, UnsafeMutableRawPointer(mutating: bytes.baseAddress))
+                    == CURLE_OK
+            }
+    }
+
+    private func setFields(_ userAgent: String) -> Bool {
+        var lines = request.headers.map { name, value in value.isEmpty ? "\(name);" : "\(name): \(value)" }
+        let names = Set(request.headers.map { $0.name.lowercased() })
+        if !names.contains("user-agent") { lines.append("User-Agent: \(userAgent)") }
+        // Without a value: what libcurl would add by itself is left out.
+        for name in ["Expect", "Content-Type"] where !names.contains(name.lowercased()) { lines.append("\(name):") }
+        for line in lines {
+            guard let list = curl_slist_append(fieldList, line) else { return false }
+            fieldList = list
+        }
+        return ccurl_set_list(handle, CURLOPT_HTTPHEADER, fieldList) == CURLE_OK
+    }
+
+    private func setCallbacks() -> Bool {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        let results = [
+            ccurl_set_pointer(handle, CURLOPT_HEADERDATA, context),
+            ccurl_set_pointer(handle, CURLOPT_WRITEDATA, context),
+            ccurl_set_pointer(handle, CURLOPT_OPENSOCKETDATA, context),
+            ccurl_set_take_bytes(handle, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+                Hop.with(bytes, size * count, context) { hop, bytes in hop.takeField(bytes) ? bytes.count : 0 }
+            },
+            ccurl_set_take_bytes(handle, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+                Hop.with(bytes, size * count, context) { hop, bytes in hop.takeContent(bytes) }
+            },
+            ccurl_set_open_socket(handle) { context, _, address in
+                guard let context, let address else { return ccurl_bad_socket }
+                let hop = Unmanaged<Hop>.fromOpaque(context).takeUnretainedValue()
+                return hop.openSocket(address)
+            },
+        ]
+        return results.allSatisfy { $0 == CURLE_OK }
+    }
+
+    private static func with(
+        _ bytes: UnsafeMutablePointer<CChar>?,
+        _ count: Int,
+        _ context: UnsafeMutableRawPointer?,
+        _ body: (Hop, UnsafeBufferPointer<UInt8>) -> Int
+    ) -> Int {
+        guard let context else { return 0 }
+        let hop = Unmanaged<Hop>.fromOpaque(context).takeUnretainedValue()
+        let raw = UnsafeRawBufferPointer(start: bytes, count: count)
+        return body(hop, raw.assumingMemoryBound(to: UInt8.self))
+    }
+
+    private func set(_ option: CURLoption, _ value: Int) -> Bool { ccurl_set_long(handle, option, value) == CURLE_OK }
+
+    private func set(_ option: CURLoption, _ value: String) -> Bool {
+        ccurl_set_text(handle, option, value) == CURLE_OK
+    }
+
+    private static func milliseconds(_ duration: Duration) -> Int {
+        // libcurl takes no more than this many.
+        Int(max(0, min(duration / .milliseconds(1), 2_000_000_000)))
+    }
+
+    // MARK: Callbacks
+
+    private func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        let count = ccurl_address_bytes(address, &bytes)
+        guard let numeric = IPAddress(bytes: Array(bytes.prefix(count))), addresses.allows(numeric) else {
+            refused = IPAddress(bytes: Array(bytes.prefix(count)))?.description ?? "no IP address"
+            return ccurl_bad_socket
+        }
+        return ccurl_open_socket(address)
+    }
+
+    /// One line of a head: the status line, a field, or the empty line that ends it.
+    private func takeField(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
+        // What comes after the content are trailer fields.
+        if isHeadComplete { return true }
+        fieldBytes += line.count
+        guard fieldBytes <= Self.maximumFieldBytes else { return false }
+        var text = line[...]
+        while let last = text.last, last == 10 || last == 13 { text = text.dropLast() }
+        if text.starts(with: "HTTP/".utf8) {
+            fields = HTTPFields()
+            let parts = text.split(separator: 0x20, maxSplits: 2)
+            status = parts.count > 1 ? Int(String(decoding: parts[1], as: UTF8.self)) ?? 0 : 0
+            return true
+        }
+        if text.isEmpty {
+            if status >= 200 { completeHead() }
+            return true
+        }
+        // A line that is no field, such as a folded one, which libcurl hands over as it is.
+        guard let colon = text.firstIndex(of: UInt8(ascii: ":")),
+            let name = FieldName(String(decoding: text[..<colon], as: UTF8.self))
+        else { return true }
+        fields.append(name, String(decoding: text[(colon + 1)...], as: UTF8.self).trimmingWhitespace())
+        return true
+    }
+
+    private func completeHead() {
+        isHeadComplete = true
+        if request.request.maximumRedirects > 0, [301, 302, 303, 307, 308].contains(status),
+            let target = fields.all("Location").first, !target.isEmpty
+        {
+            location = target
+        } else {
+            transfer.received(HTTPClientHead(status: status, headers: fields))
+        }
+    }
+
+    /// - Returns: How many bytes were taken, or that the transfer is to pause.
+    private func takeContent(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
+        if location != nil {
+            discarded += bytes.count
+            return discarded <= Self.maximumDiscarded ? bytes.count : 0
+        }
+        switch transfer.received(bytes) {
+        case .taken: return bytes.count
+        case .full: return ccurl_pause
+        case .unwanted: return 0
+        }
+    }
+}

@@ -1,0 +1,51 @@
+internal import CCurl
+
+/// An absolute http or https URL, as libcurl reads it: what is checked here is what is connected to.
+///
+/// The pointers of this file live within one call.
+package struct WebAddress: Sendable, Equatable {
+    /// With everything in it.
+    package let text: String
+    /// Without user, password, query and fragment: fit to be shown.
+    package let shown: String
+    /// `scheme://host:port`, in lower case and with the default port: who is asked.
+    package let origin: String
+    /// Percent-encoded, beginning with a slash.
+    package let path: String
+
+    /// The URL in `text`; `nil` unless it is absolute, http or https, and has a host.
+    package init?(_ text: String) { self.init(text, relativeTo: nil) }
+
+    /// What `location`, absolute or relative, means in an answer from `base` (RFC 3986 §5).
+    init?(_ location: String, relativeTo base: WebAddress?) {
+        // libcurl would read up to it.
+        guard !location.utf8.contains(0), let url = curl_url() else { return nil }
+        defer { curl_url_cleanup(url) }
+        if let base, curl_url_set(url, CURLUPART_URL, base.text, 0) != CURLUE_OK { return nil }
+        guard curl_url_set(url, CURLUPART_URL, location, 0) == CURLUE_OK else { return nil }
+        let defaultPort = UInt32(CURLU_DEFAULT_PORT)
+        guard let scheme = Self.part(CURLUPART_SCHEME, of: url)?.lowercased(), scheme == "http" || scheme == "https",
+            let host = Self.part(CURLUPART_HOST, of: url)?.lowercased(), !host.isEmpty,
+            let port = Self.part(CURLUPART_PORT, of: url, flags: defaultPort),
+            let path = Self.part(CURLUPART_PATH, of: url)
+        else { return nil }
+        origin = "\(scheme)://\(host):\(port)"
+        self.path = path
+        // Not sent, and of no use to anybody else.
+        curl_url_set(url, CURLUPART_FRAGMENT, nil, 0)
+        guard let text = Self.part(CURLUPART_URL, of: url) else { return nil }
+        self.text = text
+        for part in [CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_QUERY] {
+            curl_url_set(url, part, nil, 0)
+        }
+        guard let shown = Self.part(CURLUPART_URL, of: url) else { return nil }
+        self.shown = shown
+    }
+
+    private static func part(_ part: CURLUPart, of url: OpaquePointer, flags: UInt32 = 0) -> String? {
+        var text: UnsafeMutablePointer<CChar>?
+        guard curl_url_get(url, part, &text, flags) == CURLUE_OK, let text else { return nil }
+        defer { curl_free(text) }
+        return String(cString: text)
+    }
+}

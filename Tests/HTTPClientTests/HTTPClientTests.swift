@@ -1,0 +1,345 @@
+import Bytes
+import HTTPClient
+import HTTPServer
+import HTTPWire
+import Synchronization
+import Testing
+import Transport
+
+/// Against a real server on a port of its own.
+@Suite("HTTP client")
+struct HTTPClientTests {
+    private let client = HTTPClient(userAgent: "test/1", addresses: .any)
+
+    private func request(_ port: UInt16, _ path: String = "/", redirects: Int = 0) -> HTTPClientRequest {
+        // No time that a busy machine could exceed.
+        HTTPClientRequest(
+            url: "http://127.0.0.1:\(port)\(path)",
+            timeout: .seconds(300),
+            connectTimeout: .seconds(300),
+            maximumRedirects: redirects
+        )
+    }
+
+    private func failure(_ request: HTTPClientRequest, _ client: HTTPClient? = nil) async -> HTTPClientError? {
+        do throws(HTTPClientError) {
+            _ = try await (client ?? self.client).send(request)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    // MARK: Requests and answers
+
+    @Test("sends method, fields and content as they are, and nothing of its own but what must be")
+    func sends() async throws {
+        let server = try RawServer([
+            [.send("HTTP/1.1 201 Created\r\nX-A: 1\r\nx-b: two\r\nContent-Length: 2\r\n\r\nok")]
+        ])
+        var request = request(server.port, "/path?query=1")
+        request.method = "POST"
+        request.headers = [("X-Empty", ""), ("X-One", "a: b"), ("Content-Type", "application/json")]
+        request.body = Array("{}".utf8)
+        let response = try await client.send(request)
+        #expect(response.status == 201)
+        #expect(response.headers["x-a"] == "1" && response.headers["X-B"] == "two")
+        #expect(response.body == Array("ok".utf8))
+        await server.finish()
+        let lines = try #require(server.requests.first).split(separator: "\r\n").map(String.init)
+        #expect(lines.first == "POST /path?query=1 HTTP/1.1")
+        #expect(
+            Set(lines.dropFirst()) == [
+                "Host: 127.0.0.1:\(server.port)", "Accept: */*", "User-Agent: test/1", "X-Empty:", "X-One: a: b",
+                "Content-Type: application/json", "Content-Length: 2",
+            ]
+        )
+    }
+
+    @Test("takes the fields of the final answer, without interim answers and trailers")
+    func finalAnswer() async throws {
+        let server = try RawServer([
+            [
+                .send("HTTP/1.1 103 Early Hints\r\nX-Interim: 1\r\n\r\n"),
+                .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Final: 1\r\n\r\n"),
+                .send("3\r\nabc\r\n0\r\nX-Trailer: 1\r\n\r\n"),
+            ]
+        ])
+        let response = try await client.send(request(server.port))
+        #expect(response.body == Array("abc".utf8))
+        #expect(response.headers["X-Final"] == "1")
+        #expect(!response.headers.contains("X-Interim") && !response.headers.contains("X-Trailer"))
+    }
+
+    @Test("HEAD has a length and no content", arguments: ["HEAD"])
+    func head(_ method: String) async throws {
+        let server = try RawServer([[.send("HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n")]])
+        var request = request(server.port)
+        request.method = method
+        let response = try await client.send(request)
+        #expect(response.headers["Content-Length"] == "5000000" && response.body.isEmpty)
+    }
+
+    @Test("a hundred transfers at once, in line when only some may run", arguments: [256, 7])
+    func manyAtOnce(_ most: Int) async throws {
+        let server = try TestServer { request in
+            Response(200, [:], .bytes(Array(request.head.target.rawPath.utf8)))
+        }
+        let client = HTTPClient(userAgent: "test", maximumTransfers: most, addresses: .any)
+        let template = request(server.port)
+        let right = await withTaskGroup(of: Bool.self) { group in
+            for index in 0..<100 {
+                group.addTask {
+                    var request = template
+                    request.url += "\(index)"
+                    return (try? await client.send(request).body) == Array("/\(index)".utf8)
+                }
+            }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(right == 100)
+        client.close()
+        await server.shutDown()
+    }
+
+    // MARK: Refusals
+
+    @Test(
+        "refuses URLs that it can not ask",
+        arguments: [
+            "", "/path", "example.com", "ftp://127.0.0.1/", "file:///etc/passwd", "gopher://127.0.0.1:70/", "http://",
+            "http://127.0.0.1:99999/", "http://exa mple/", "dict://127.0.0.1:1/", "http://a\u{0}b/",
+        ]
+    )
+    func badURL(_ url: String) async {
+        let error = await failure(HTTPClientRequest(url: url))
+        guard case .badRequest = error else {
+            Issue.record("\(url): \(String(describing: error))")
+            return
+        }
+    }
+
+    @Test("refuses fields and methods that would break the request")
+    func badFields() async {
+        for header in [("X-A", "1\r\nX-B: 2"), ("X A", "1"), ("", "1"), ("X-A\n", "1"), ("X-A", "\u{0}")] {
+            var request = request(1)
+            request.headers = [header]
+            let error = await failure(request)
+            #expect(error == .badRequest("a header field has a name or value that can not be sent"))
+        }
+        var request = request(1)
+        request.method = "GET / HTTP/1.1\r\nX: "
+        #expect(await failure(request) == .badRequest("the method is no token"))
+    }
+
+    @Test(
+        "refuses what is not public, in every spelling and by name",
+        arguments: [
+            "127.0.0.1", "localhost", "[::1]", "0x7f000001", "2130706433", "017700000001", "127.1",
+            "[::ffff:127.0.0.1]", "0.0.0.0", "[::]",
+        ]
+    )
+    func refusedAddress(_ host: String) async throws {
+        let server = try RawServer([])
+        let client = HTTPClient(userAgent: "test", addresses: .publicOnly())
+        let error = await failure(HTTPClientRequest(url: "http://\(host):\(server.port)/"), client)
+        guard case .refusedAddress = error else {
+            Issue.record("\(host): \(String(describing: error))")
+            return
+        }
+        #expect(error?.message == "the host has an address that is not allowed")
+    }
+
+    @Test("a redirect to an address that is not allowed is refused")
+    func redirectToRefused() async throws {
+        let inside = try RawServer([])
+        let outside = try RawServer([
+            [.send("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2:\(inside.port)/\r\nContent-Length: 0\r\n\r\n")]
+        ])
+        let range = try #require(CIDR("127.0.0.1/32"))
+        let client = HTTPClient(userAgent: "test", addresses: .publicOnly(allowing: [range]))
+        #expect(await failure(request(outside.port, redirects: 3), client) == .refusedAddress("127.0.0.2"))
+    }
+
+    @Test("more content than wanted is refused, told or not")
+    func tooLarge() async throws {
+        let server = try RawServer([
+            [.send("HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n"), .wait],
+            [.send("HTTP/1.1 200 OK\r\n\r\n" + String(repeating: "x", count: 101)), .wait],
+            [.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + String(repeating: "x", count: 100))],
+        ])
+        var request = request(server.port)
+        request.maximumResponseBytes = 100
+        #expect(await failure(request) == .tooLarge(limit: 100))
+        #expect(await failure(request) == .tooLarge(limit: 100))
+        #expect(try await client.send(request).body.count == 100)
+    }
+
+    @Test("heads without end are refused")
+    func endlessHead() async throws {
+        let line = "X-Field: " + String(repeating: "x", count: 1000) + "\r\n"
+        let server = try RawServer([[.send("HTTP/1.1 200 OK\r\n" + String(repeating: line, count: 400)), .wait]])
+        #expect(await failure(request(server.port)) == .malformed)
+    }
+
+    // MARK: Failures
+
+    @Test("a connection that breaks")
+    func cut() async throws {
+        let server = try RawServer([
+            [],
+            [.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")],
+            [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc"), .reset],
+        ])
+        for _ in 0..<3 { #expect(await failure(request(server.port)) == .connection) }
+    }
+
+    @Test("nobody listens, and a name that nobody has")
+    func unreachable() async throws {
+        var port: UInt16 = 0
+        do { port = try RawServer([]).port }
+        #expect(await failure(request(port)) == .unreachable)
+        #expect(await failure(HTTPClientRequest(url: "http://name.invalid/")) == .unreachable)
+    }
+
+    @Test("something that is not HTTP")
+    func notHTTP() async throws {
+        let server = try RawServer([[.send("220 mail.example ESMTP\r\n\r\n")]])
+        let error = await failure(request(server.port))
+        #expect(error == .malformed || error == .badRequest("the URL can not be asked"))
+    }
+
+    @Test("too slow: the whole, and the time without bytes")
+    func tooSlow() async throws {
+        let server = try RawServer([
+            [.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"), .wait],
+            [.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"), .wait],
+            [.wait],
+        ])
+        var whole = request(server.port)
+        whole.timeout = .milliseconds(200)
+        #expect(await failure(whole) == .timedOut)
+        var stalled = request(server.port)
+        stalled.stallTimeout = .seconds(1)
+        #expect(await failure(stalled) == .timedOut)
+        #expect(await failure(whole) == .timedOut)
+    }
+
+    // MARK: Redirects
+
+    @Test("follows redirects; what is meant for one host is not told another")
+    func redirects() async throws {
+        let other = try RawServer([[.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")]])
+        let first = try RawServer([
+            [.send("HTTP/1.1 302 Found\r\nLocation: next?a=b\r\nContent-Length: 3\r\n\r\nold")],
+            [
+                .send(
+                    "HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:\(other.port)/other\r\nConnection: close\r\n\r\nx"
+                )
+            ],
+        ])
+        var request = request(first.port, "/one/two", redirects: 2)
+        request.url = "http://user:password@127.0.0.1:\(first.port)/one/two"
+        request.headers = [("X-Key", "secret")]
+        let response = try await client.send(request)
+        #expect(response.status == 200 && response.body == Array("done".utf8))
+        // The connection is kept, so the second request comes on the first's when that has ended its steps: it is closed.
+        #expect(
+            first.requests.map { $0.prefix { $0 != "\r\n" } } == [
+                "GET /one/two HTTP/1.1", "GET /one/next?a=b HTTP/1.1",
+            ]
+        )
+        #expect(first.requests[0].contains("X-Key: secret"))
+        #expect(first.requests[0].contains("Authorization: Basic dXNlcjpwYXNzd29yZA=="))
+        #expect(first.requests[1].contains("X-Key: secret"))
+        #expect(other.requests.count == 1)
+        #expect(!other.requests[0].contains("secret") && !other.requests[0].contains("Authorization"))
+    }
+
+    @Test("a loop of redirects ends, and without redirects the answer is the answer")
+    func redirectLoop() async throws {
+        let server = try TestServer { _ in Response(302, ["Location": "/again"]) }
+        #expect(await failure(request(server.port, redirects: 5)) == .tooManyRedirects(limit: 5))
+        #expect(try await client.send(request(server.port)).status == 302)
+        client.close()
+        await server.shutDown()
+    }
+
+    @Test(
+        "after a POST a 303 is a GET without content, a 307 the same again",
+        arguments: [(303, "GET"), (307, "POST")]
+    )
+    func redirectedPost(_ status: Int, _ method: String) async throws {
+        let server = try RawServer([
+            [.send("HTTP/1.1 \(status) See\r\nLocation: /b\r\nConnection: close\r\n\r\n")],
+            [.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")],
+        ])
+        var request = request(server.port, redirects: 1)
+        request.method = "POST"
+        request.body = Array("abc".utf8)
+        request.headers = [("Content-Type", "text/plain"), ("X-A", "1")]
+        _ = try await client.send(request)
+        let second = try #require(server.requests.last)
+        #expect(second.hasPrefix("\(method) /b HTTP/1.1\r\n"))
+        #expect(second.contains("Content-Type") == (method == "POST"))
+        #expect(second.contains("X-A: 1"))
+    }
+
+    @Test("a redirect to another scheme is refused", arguments: ["file:///etc/passwd", "gopher://127.0.0.1/"])
+    func redirectToScheme(_ target: String) async throws {
+        let server = try RawServer([[.send("HTTP/1.1 301 Moved\r\nLocation: \(target)\r\nContent-Length: 0\r\n\r\n")]])
+        guard case .badRequest = await failure(request(server.port, redirects: 5)) else {
+            Issue.record("was followed")
+            return
+        }
+    }
+
+    // MARK: Ends
+
+    @Test("a cancelled task ends its transfer", arguments: [true, false])
+    func cancel(_ hasHead: Bool) async throws {
+        let steps: [RawServer.Step] =
+            hasHead ? [.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"), .wait] : [.wait]
+        let server = try RawServer([steps])
+        let task = Task { [request = request(server.port)] in await failure(request) }
+        while server.requests.isEmpty { await Task.yield() }
+        task.cancel()
+        #expect(await task.value == .cancelled)
+        // Its last step ends when the client has closed.
+        await server.finish()
+    }
+
+    @Test("a task that is cancelled before it begins")
+    func cancelledBefore() async throws {
+        let server = try RawServer([])
+        let task = Task { [request = request(server.port)] in
+            while !Task.isCancelled { await Task.yield() }
+            return await failure(request)
+        }
+        task.cancel()
+        #expect(await task.value == .cancelled)
+    }
+
+    @Test("close ends what runs and what waits, and what comes later")
+    func close() async throws {
+        let server = try RawServer([[.wait]])
+        let client = HTTPClient(userAgent: "test", maximumTransfers: 1, addresses: .any)
+        let running = (0..<5).map { _ in Task { [request = request(server.port)] in await failure(request, client) } }
+        while server.requests.isEmpty { await Task.yield() }
+        client.close()
+        for task in running { #expect(await task.value == .stopped) }
+        #expect(await failure(request(server.port), client) == .stopped)
+        client.close()
+        await server.finish()
+    }
+
+    @Test("a client that is forgotten ends its thread and its connections")
+    func forgotten() async throws {
+        let server = try RawServer([[.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), .wait]])
+        do {
+            let client = HTTPClient(userAgent: "test", addresses: .any)
+            _ = try await client.send(request(server.port))
+        }
+        await server.finish()
+    }
+}
