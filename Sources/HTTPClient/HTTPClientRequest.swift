@@ -8,8 +8,9 @@ package struct HTTPClientRequest: Sendable {
     package var headers: [(name: String, value: String)]
     /// The content.
     package var body: [UInt8]
-    /// From the start, redirects included, to the last byte of the answer; not positive for no limit. The time in line for
-    /// a connection does not count.
+    /// From the start, redirects included, to the last byte of the answer; not positive for no limit.
+    ///
+    /// The time in line, while others are on their way, does not count.
     package var timeout: Duration
     /// For name look-up, TCP and TLS of each connection; not positive for five minutes.
     package var connectTimeout: Duration

@@ -25,6 +25,7 @@ final class RawServer: Sendable {
     private let running: Task<Void, Never>
 
     /// - Parameter connections: The steps of each connection; after the last, none is accepted any more.
+    /// - Throws: `SystemError` when there is no port.
     init(_ connections: [[Step]]) throws {
         let pool = BlockingPool(threads: 1, label: "raw-server")
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
