@@ -71,6 +71,7 @@ let package = Package(
             ["UploadCore", "HTTPWire", "Bytes", "Digests"],
             path: "Sources/Dialects/ResumableHTTP"
         ),
+        storey("Webhooks", ["UploadCore", "HTTPClient", "HTTPWire", "Signing"]),
         storey("TencentVOD", ["UploadCore", "Bytes", "Signing"], path: "Sources/Dialects/TencentVOD"),
 
         // The top: the only one that sees adapters and sockets together.
@@ -79,7 +80,7 @@ let package = Package(
             dependencies: [
                 "HTTPServer", "HTTPWire", "Transport", "UploadCore", "DiskStorage", "SQLiteState", "Tus",
                 "ResumableHTTP",
-                "TencentVOD",
+                "TencentVOD", "Webhooks", "HTTPClient",
                 "Signing", "Digests", "Bytes", "CSystem",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),

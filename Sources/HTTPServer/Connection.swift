@@ -190,6 +190,7 @@ actor Connection {
             body: body,
             id: id,
             peerAddress: accepted.peer.host,
+            peerPort: Int(accepted.peer.port),
             isEncrypted: channel.tls != nil,
             inform: { head throws(SinkFailure) in
                 if isModern { try await output.write(ResponseHeadWriter.bytes(head)) }

@@ -42,6 +42,7 @@ package struct Request {
     package let id: String
     /// Numeric address of the peer, without port.
     package let peerAddress: String
+    package let peerPort: Int
     package let isEncrypted: Bool
     /// Sends an interim answer (1xx other than 100 and 101) now; does nothing for an HTTP/1.0 client.
     package let inform: (ResponseHead) async throws(SinkFailure) -> Void
@@ -51,6 +52,7 @@ package struct Request {
         body: any RequestBody,
         id: String,
         peerAddress: String,
+        peerPort: Int = 0,
         isEncrypted: Bool,
         inform: @escaping (ResponseHead) async throws(SinkFailure) -> Void
     ) {
@@ -58,6 +60,7 @@ package struct Request {
         self.body = body
         self.id = id
         self.peerAddress = peerAddress
+        self.peerPort = peerPort
         self.isEncrypted = isEncrypted
         self.inform = inform
     }

@@ -5,8 +5,24 @@ import Gateway
 struct Credentials: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Prints key pairs for the operator, secrets included.",
-        subcommands: [Tencent.self]
+        subcommands: [Tencent.self, Webhooks.self]
     )
+
+    struct Webhooks: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Prints the secret that receivers of hooks check signatures with (Standard Webhooks)."
+        )
+
+        @OptionGroup var options: SettingsOptions
+
+        func run() throws {
+            do {
+                print(try WebhookTools.secret(try options.load().values))
+            } catch let failure as StartFailure {
+                throw ValidationError("\(failure)")
+            }
+        }
+    }
 
     struct Tencent: ParsableCommand {
         static let configuration = CommandConfiguration(

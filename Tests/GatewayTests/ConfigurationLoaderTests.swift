@@ -94,6 +94,16 @@ struct ConfigurationLoaderTests {
         "timeouts.shutdownGrace": "0", "uploads.expireAfter": "7d", "uploads.sweepEvery": "5s",
         "uploads.takeOverTimeout": "1s", "cors.enabled": "false", "cors.origins": "https://a.example",
         "log.level": "debug", "log.format": "text", "metrics.access": "open",
+        "quota.period": "7d", "quota.subject.storedBytes": "1GiB", "quota.subject.periodBytes": "2GiB",
+        "quota.subject.openUploads": "3", "quota.subject.periodUploads": "4", "quota.subject.uploadBytes": "5MiB",
+        "quota.subject.contentTypes": "video/*", "quota.subject.extensions": "mp4",
+        "quota.subject.checksContent": "true",
+        "quota.key.storedBytes": "1GiB", "quota.key.periodBytes": "2GiB", "quota.key.openUploads": "3",
+        "quota.key.periodUploads": "4", "quota.key.uploadBytes": "5MiB", "quota.key.contentTypes": "image/png, video/*",
+        "quota.key.extensions": "mp4, mov", "quota.key.checksContent": "true", "hooks.url": "https://app.example/hooks",
+        "hooks.events": "pre-create, post-finish", "hooks.secret": "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX",
+        "hooks.timeout": "1s", "hooks.onFailure": "allow", "hooks.attempts": "3", "hooks.concurrency": "4",
+        "hooks.progressEvery": "1s", "hooks.forwardHeaders": "Cookie, X-Tenant",
     ]
 
     /// What a setting demands besides itself.

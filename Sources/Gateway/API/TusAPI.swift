@@ -46,8 +46,8 @@ struct TusAPI: Sendable {
         let contentTypes = fields.strings(
             "contentTypes",
             maximumCount: 32,
-            where: { MediaType($0) != nil || ($0.hasSuffix("/*") && MediaType($0.dropLast() + "x") != nil) },
-            "a media type such as video/mp4 or video/*"
+            where: MediaTypeText.isPattern,
+            MediaTypeText.hint
         )
         let lifetime = fields.integer("expiresIn", in: 1...Self.maximumLifetime) ?? Self.defaultLifetime
         let isOneTime = fields.bool("oneTime") ?? false

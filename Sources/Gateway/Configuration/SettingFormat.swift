@@ -1,5 +1,7 @@
 internal import Bytes
 internal import HTTPWire
+internal import Signing
+internal import Webhooks
 internal import Transport
 
 /// How values of one type are read, written and described.
@@ -96,7 +98,55 @@ extension SettingFormat where Value == Int {
     }
 }
 
+extension SettingFormat where Value == [String] {
+    /// A list of texts that may be empty.
+    static func texts(_ allowed: String, _ isValid: @escaping @Sendable (String) -> Bool) -> SettingFormat {
+        SettingFormat(
+            allowed: allowed,
+            isList: true,
+            parse: { text in ListText.parse(text, empty: []) { isValid($0) ? $0 : nil } },
+            render: { $0.isEmpty ? nil : $0.joined(separator: ", ") }
+        )
+    }
+}
+
+extension SettingFormat where Value == Set<HookName> {
+    static let hookNames = SettingFormat(
+        allowed: "names separated by commas: " + HookName.allCases.map(\.rawValue).joined(separator: ", "),
+        isList: true,
+        parse: { text in ListText.parse(text, empty: []) { HookName(rawValue: $0) }.map { Set($0) } },
+        render: { names in
+            HookName.allCases.filter(names.contains).map(\.rawValue).joined(separator: ", ")
+        }
+    )
+}
+
+extension SettingFormat where Value == String {
+    static let hookURL = SettingFormat(
+        allowed: "an absolute http or https URL such as https://app.example.com/hooks",
+        parse: { text in
+            guard let target = try? RequestTarget(parsing: text), target.authority != nil else { return nil }
+            return text
+        },
+        render: { $0 }
+    )
+
+    static let hookSecret = SettingFormat(
+        allowed: "whsec_ and base64 of 24 to 64 random bytes",
+        parse: { WebhookSigner.key(in: $0) == nil ? nil : $0 },
+        render: { $0 }
+    )
+}
+
 extension SettingFormat where Value == Int64 {
+    static func count(_ range: ClosedRange<Int64>) -> SettingFormat {
+        SettingFormat(
+            allowed: "an integer from \(range.lowerBound)",
+            parse: { text in DecimalText.parse(text).flatMap { range.contains($0) ? $0 : nil } },
+            render: { String($0) }
+        )
+    }
+
     static func bytes(_ range: ClosedRange<Int64>) -> SettingFormat {
         let bounds = "\(ByteCountText.format(range.lowerBound)) to \(ByteCountText.format(range.upperBound))"
         return SettingFormat(

@@ -1,4 +1,6 @@
 package import Transport
+package import UploadCore
+package import Webhooks
 
 /// Everything that can be configured, with its defaults.
 ///
@@ -23,6 +25,8 @@ package struct Settings: Sendable, Equatable {
     package var limits = Limits()
     package var timeouts = Timeouts()
     package var uploads = Uploads()
+    package var quota = Quota()
+    package var hooks = Hooks()
     package var cors = CORS()
     package var metrics = Metrics()
     package var log = Log()
@@ -93,6 +97,37 @@ package struct Settings: Sendable, Equatable {
         package var expireAfter: Duration? = .seconds(24 * 3600)
         package var sweepEvery = Duration.seconds(60)
         package var takeOverTimeout = Duration.seconds(10)
+    }
+
+    /// What holds for accounts without a policy of their own.
+    package struct Quota: Sendable, Equatable {
+        package var period = Duration.seconds(86400)
+        package var subject = Policy()
+        package var key = Policy()
+
+        package subscript(kind: Account.Kind) -> Policy {
+            get { kind == .subject ? subject : key }
+            set { if kind == .subject { subject = newValue } else { key = newValue } }
+        }
+    }
+
+    package struct Hooks: Sendable, Equatable {
+        /// `nil` for no hooks.
+        package var url: String?
+        package var events: Set<HookName> = [.preCreate, .postCreate, .postReceive, .postFinish, .postTerminate]
+        /// `whsec_` and base64; `nil` derives one from the master secret.
+        package var secret: Secret<String>?
+        package var timeout = Duration.seconds(15)
+        package var onFailure = OnFailure.refuse
+        package var attempts = 20
+        package var concurrency = 16
+        package var progressEvery = Duration.seconds(2)
+        package var forwardHeaders: [String] = []
+
+        /// What the server does when a blocking hook can not be asked.
+        package enum OnFailure: String, Sendable, CaseIterable {
+            case refuse, allow
+        }
     }
 
     package struct CORS: Sendable, Equatable {

@@ -1,6 +1,9 @@
+internal import HTTPWire
+internal import UploadCore
+
 /// Every setting there is, in the order of the documentation.
 package enum SettingsTable {
-    package static let all: [Setting] = general + tencent + limits + timeouts + uploads + web
+    package static let all: [Setting] = general + tencent + limits + timeouts + uploads + quotas + hooks + web
 
     private static let general: [Setting] = [
         Setting("dataDir", \.dataDirectory, .path, "Directory for uploads, state and secrets; made if missing."),
@@ -149,6 +152,120 @@ package enum SettingsTable {
             \.uploads.takeOverTimeout,
             .duration(.milliseconds(100) ... .seconds(600)),
             "How long a request waits for an older one to the same upload to stop."
+        ),
+    ]
+
+    private static let quotas: [Setting] =
+        [
+            Setting(
+                "quota.period",
+                \.quota.period,
+                .duration(.seconds(1) ... .seconds(366 * 86400)),
+                "The time in which periodBytes and periodUploads count, from 1970-01-01T00:00:00Z on: a day begins at midnight, UTC."
+            )
+        ] + policy(.subject, "one app user (subject)")
+        + policy(.key, "one API key and its tokens")
+
+    /// What an account may do that has no policy of its own.
+    private static func policy(_ kind: Account.Kind, _ whom: String) -> [Setting] {
+        let prefix = "quota.\(kind.rawValue)"
+        return [
+            Setting(
+                prefix + ".storedBytes",
+                \.quota[kind].storedBytes,
+                optional: .bytes(0...Int64.max),
+                "Most bytes of media and open uploads of \(whom)."
+            ),
+            Setting(
+                prefix + ".periodBytes",
+                \.quota[kind].periodBytes,
+                optional: .bytes(0...Int64.max),
+                "Most bytes of the uploads that begin in a period, of \(whom)."
+            ),
+            Setting(
+                prefix + ".openUploads",
+                \.quota[kind].openUploads,
+                optional: .count(0...Int64.max),
+                "Most uploads that are open at the same time, of \(whom)."
+            ),
+            Setting(
+                prefix + ".periodUploads",
+                \.quota[kind].periodUploads,
+                optional: .count(0...Int64.max),
+                "Most uploads that begin in a period, of \(whom)."
+            ),
+            Setting(
+                prefix + ".uploadBytes",
+                \.quota[kind].uploadBytes,
+                optional: .bytes(0...Int64.max),
+                "Largest upload of \(whom)."
+            ),
+            Setting(
+                prefix + ".contentTypes",
+                \.quota[kind].contentTypes,
+                .texts("media types separated by commas, such as video/mp4, image/*", MediaTypeText.isPattern),
+                "Media types that uploads of \(whom) may declare; without it all."
+            ),
+            Setting(
+                prefix + ".extensions",
+                \.quota[kind].extensions,
+                .texts(
+                    "extensions separated by commas, in lower case and without the dot, such as mp4, mov",
+                    FileExtensionText.isValid
+                ),
+                "Extensions that file names of \(whom) may have; without it all."
+            ),
+            Setting(
+                prefix + ".checksContent",
+                \.quota[kind].checksContent,
+                .flag,
+                "Whether the first bytes of files of \(whom) must fit the declared media type and contentTypes."
+            ),
+        ]
+    }
+
+    private static let hooks: [Setting] = [
+        Setting(
+            "hooks.url",
+            \.hooks.url,
+            optional: .hookURL,
+            "Where the app is told and asked about uploads, with the hooks of tusd; without it there are none."
+        ),
+        Setting("hooks.events", \.hooks.events, .hookNames, "The hooks that are sent."),
+        Setting(
+            "hooks.secret",
+            \.hooks.secret,
+            secret: .hookSecret,
+            "Key that hooks are signed with (Standard Webhooks); without it one is derived: `sluice credentials webhooks`."
+        ),
+        Setting("hooks.timeout", \.hooks.timeout, .duration(interval), "For one hook, until its answer has come."),
+        Setting(
+            "hooks.onFailure",
+            \.hooks.onFailure,
+            .choice,
+            "What happens when a blocking hook (pre-create, pre-finish, pre-terminate) can not be asked."
+        ),
+        Setting(
+            "hooks.attempts",
+            \.hooks.attempts,
+            .count(1...1000),
+            "How often an event is told before it is given up: after 1, 2, 4 … seconds, and at most an hour later."
+        ),
+        Setting("hooks.concurrency", \.hooks.concurrency, .count(1...1000), "Hooks that are sent at the same time."),
+        Setting(
+            "hooks.progressEvery",
+            \.hooks.progressEvery,
+            .duration(.milliseconds(100) ... .seconds(3600)),
+            "How often post-receive tells of an upload that gets bytes."
+        ),
+        Setting(
+            "hooks.forwardHeaders",
+            \.hooks.forwardHeaders,
+            .texts(
+                "names of header fields separated by commas, such as Cookie, X-Tenant",
+                { FieldName($0) != nil }
+            ),
+            "Fields of the client's request that blocking hooks get as fields too, credentials included."
         ),
     ]
 

@@ -2,6 +2,7 @@ internal import HTTPServer
 internal import HTTPWire
 internal import ResumableHTTP
 internal import Foundation
+internal import UploadCore
 
 /// The gateway's listener: finds the route, and gives every answer what all answers have.
 struct GatewayHandler: RequestHandler {
@@ -9,16 +10,32 @@ struct GatewayHandler: RequestHandler {
     private let cors: CORSPolicy
     private let tus: any RequestHandler
     private let plain: ResumableHTTPHandler
+    /// `nil` where the app has no hooks.
+    private let hooks: HookContext?
 
-    init(router: Router, cors: CORSPolicy, tus: any RequestHandler, plain: ResumableHTTPHandler) {
+    init(
+        router: Router,
+        cors: CORSPolicy,
+        tus: any RequestHandler,
+        plain: ResumableHTTPHandler,
+        hooks: HookContext?
+    ) {
         self.router = router
         self.cors = cors
         self.tus = tus
         self.plain = plain
+        self.hooks = hooks
     }
 
     func respond(to request: Request) async -> Response {
-        var response = await route(request)
+        var response: Response
+        if let hooks, request.head.method != .get, request.head.method != .options {
+            let context = hooks.make(for: request)
+            response = await RequestContext.$current.withValue(context) { await route(request) }
+            hooks.apply(context, to: &response, for: request.head.method)
+        } else {
+            response = await route(request)
+        }
         response.fields.append("X-Request-ID", request.id)
         return response
     }

@@ -13,6 +13,7 @@ internal import Transport
 internal import Tus
 internal import UnixSignals
 internal import UploadCore
+internal import Webhooks
 
 /// The gateway: everything that serves, put together from its settings.
 package struct GatewayServer: Sendable {
@@ -21,6 +22,7 @@ package struct GatewayServer: Sendable {
     private let sink: LogSink
     private let state: SQLiteState
     private let service: UploadService
+    private let dispatcher: HookDispatcher?
     private let server: HTTPServer
     private let loops: EventLoopGroup
     /// The key to begin with, and how it came to be.
@@ -56,14 +58,33 @@ package struct GatewayServer: Sendable {
         self.state = state
         let master = try settings.master()
         let storage = DiskStorage(directory: directory, durability: settings.storageDurability, pool: pool)
+        let caller = settings.hookCaller(master)
+        let hooks: (any UploadHooks)? = caller.map { caller in
+            HTTPHooks(caller, clock: clock) { observation.hookFailed($0.rawValue, $1, $2) }
+        }
         let service = UploadService(
             state: state,
             storage: storage,
             clock: clock,
             limits: settings.uploadLimits,
-            observer: observation
+            observer: observation,
+            hooks: hooks ?? NoHooks()
         )
         self.service = service
+        let dispatcher = caller.map { caller in
+            HookDispatcher(
+                caller,
+                state: state,
+                service: service,
+                clock: clock,
+                onAttempt: { attempt in
+                    guard let name = HookName(attempt.event.kind) else { return }
+                    observation.hookTold(name.rawValue, attempt.event, attempt.outcome)
+                },
+                onFailure: { observation.observe(.failed(nil, $0)) }
+            )
+        }
+        self.dispatcher = dispatcher
         do throws(UploadError) {
             firstKey = try await FirstKey.ensure(in: state, preset: settings.adminKey?.exposed, at: clock.now)
         } catch {
@@ -114,6 +135,14 @@ package struct GatewayServer: Sendable {
                 bodyLimit: bodyLimit,
                 clock: clock
             ).routes
+            + QuotaAPI(service: service, access: access, bodyLimit: bodyLimit).routes
+            + HooksAPI(
+                state: state,
+                access: access,
+                bodyLimit: bodyLimit,
+                clock: clock,
+                wake: { dispatcher?.wake() }
+            ).routes
             + OperationsAPI(
                 state: state,
                 storage: storage,
@@ -131,7 +160,13 @@ package struct GatewayServer: Sendable {
             settings: tusSettings,
             baseURL: { publicURL.base(for: $0) + "/files" }
         )
-        let handler = GatewayHandler(router: Router(routes), cors: cors, tus: tus, plain: plain.handler)
+        let handler = GatewayHandler(
+            router: Router(routes),
+            cors: cors,
+            tus: tus,
+            plain: plain.handler,
+            hooks: caller == nil ? nil : HookContext(locator: locator)
+        )
         self.routes =
             routes.map { (method: $0.method, template: $0.template) }
             + TusHandler.routes.map { (method: $0.0, template: $0.1) }
@@ -183,8 +218,9 @@ package struct GatewayServer: Sendable {
                 services: [
                     .init(
                         service: SweepService(service: service, interval: settings.uploads.sweepEvery, logger: logger)
-                    ),
-                    .init(service: ListenerService(server: server, whenReady: whenReady)),
+                    )
+                ] + hookServices + [
+                    .init(service: ListenerService(server: server, whenReady: whenReady))
                 ],
                 gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: logger
@@ -201,6 +237,14 @@ package struct GatewayServer: Sendable {
         await loops.close()
         logger.info("stopped")
         sink.flush()
+    }
+
+    private var hookServices: [ServiceGroupConfiguration.ServiceConfiguration] {
+        guard let dispatcher else { return [] }
+        return [
+            .init(service: HookService(dispatcher: dispatcher)),
+            .init(service: ProgressService(service: service, interval: settings.hooks.progressEvery)),
+        ]
     }
 
     /// Threads that wait for the state store: one writes, others read.
@@ -253,6 +297,32 @@ private struct ListenerService: Service {
             // Ends with the server, whose `run` returns when the last connection has ended.
             Task { await server.shutDown() }
         }
+    }
+}
+
+/// Tells the app what happened.
+private struct HookService: Service {
+    let dispatcher: HookDispatcher
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown { await dispatcher.run() }
+        try? await gracefulShutdown()
+    }
+}
+
+/// Records how far uploads have come, for the app.
+private struct ProgressService: Service {
+    let service: UploadService
+    let interval: Duration
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                try? await Task.sleep(for: interval)
+                await service.recordProgress()
+            }
+        }
+        try? await gracefulShutdown()
     }
 }
 

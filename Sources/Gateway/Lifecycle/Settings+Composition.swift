@@ -1,4 +1,6 @@
 internal import Foundation
+internal import HTTPClient
+internal import Webhooks
 internal import HTTPServer
 internal import HTTPWire
 internal import Signing
@@ -58,8 +60,32 @@ extension Settings {
         UploadLimits(
             maximumBytes: limits.uploadBytes,
             lifetime: uploads.expireAfter.map { Double($0.components.seconds) },
-            takeOverTimeout: uploads.takeOverTimeout
+            takeOverTimeout: uploads.takeOverTimeout,
+            policies: [.subject: quota.subject, .key: quota.key],
+            quotaPeriod: Double(quota.period.components.seconds)
         )
+    }
+
+    /// `nil` without hooks.
+    func hookCaller(_ master: MasterSecret) -> HookCaller? {
+        guard let url = hooks.url else { return nil }
+        let settings = HookSettings(
+            url: url,
+            events: hooks.events,
+            timeout: hooks.timeout,
+            isFailOpen: hooks.onFailure == .allow,
+            maximumAttempts: hooks.attempts,
+            concurrency: hooks.concurrency,
+            forwardedFields: hooks.forwardHeaders
+        )
+        // The operator chose where hooks go, and an app's backend often has a private address.
+        let client = HTTPClient(userAgent: "Sluice/\(Version.current)", addresses: .any)
+        return HookCaller(settings, client: client, signer: hookSigner(master))
+    }
+
+    /// Signs hooks with the configured key, or with one that is derived.
+    func hookSigner(_ master: MasterSecret) -> WebhookSigner {
+        WebhookSigner(key: hooks.secret.flatMap { WebhookSigner.key(in: $0.exposed) } ?? master.key(for: "webhooks v1"))
     }
 
     var corsPolicy: CORSPolicy {

@@ -50,6 +50,12 @@ final class Metrics: Sendable {
         var failed: [String: UInt64] = [:]
         var bytesStored: Int64 = 0
         var minted: [String: UInt64] = [:]
+        var hooks: [HookKey: UInt64] = [:]
+    }
+
+    private struct HookKey: Hashable {
+        var hook: String
+        var outcome: String
     }
 
     private let requests = Mutex(Requests())
@@ -92,6 +98,13 @@ final class Metrics: Sendable {
 
     func minted(_ kind: String) {
         uploads.withLock { $0.minted[kind, default: 0] += 1 }
+    }
+
+    /// - Parameters:
+    ///   - name: Of the hook.
+    ///   - outcome: `delivered`, `retry`, `dead`, or `failed` for a blocking one that could not be asked.
+    func called(hook name: String, outcome: String) {
+        uploads.withLock { $0.hooks[HookKey(hook: name, outcome: outcome), default: 0] += 1 }
     }
 
     func observe(_ event: UploadEvent) {
@@ -207,6 +220,12 @@ final class Metrics: Sendable {
         )
         page.family("sluice_appends_broken_off_total", "Appends that ended early.", "reason", uploads.brokenOff)
         page.family("sluice_upload_errors_total", "Failures of storage and state.", "code", uploads.failed)
+        page.header("sluice_hook_calls_total", "counter", "Calls of hooks by what became of them.")
+        for (key, count) in uploads.hooks.sorted(by: {
+            ($0.key.hook, $0.key.outcome) < ($1.key.hook, $1.key.outcome)
+        }) {
+            page.sample("sluice_hook_calls_total", [("hook", key.hook), ("outcome", key.outcome)], Double(count))
+        }
         page.single("sluice_upload_bytes_total", "counter", "Bytes that were stored.", Double(uploads.bytesStored))
         process(into: &page)
         return page.text

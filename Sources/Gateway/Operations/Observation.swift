@@ -59,6 +59,30 @@ struct Observation: ServerObserver, UploadObserver {
         }
     }
 
+    /// A blocking hook that could not be asked.
+    func hookFailed(_ name: String, _ id: UploadID, _ reason: String) {
+        metrics.called(hook: name, outcome: "failed")
+        logger.warning("hook not asked", metadata: ["hook": "\(name)", "upload": "\(id)", "error": "\(reason)"])
+    }
+
+    /// An event that was told, or could not be.
+    func hookTold(_ name: String, _ event: EventRecord, _ outcome: DeliveryOutcome) {
+        var metadata: Logger.Metadata = ["hook": "\(name)", "upload": "\(event.upload.id)", "event": "\(event.id)"]
+        switch outcome {
+        case .delivered:
+            metrics.called(hook: name, outcome: "delivered")
+            logger.debug("hook told", metadata: metadata)
+        case .retry(_, let error):
+            metrics.called(hook: name, outcome: "retry")
+            metadata["error"] = "\(error)"
+            logger.info("hook not told yet", metadata: metadata)
+        case .dead(let error):
+            metrics.called(hook: name, outcome: "dead")
+            metadata["error"] = "\(error)"
+            logger.error("hook given up", metadata: metadata)
+        }
+    }
+
     private static func milliseconds(_ duration: Duration) -> String {
         let (seconds, attoseconds) = duration.components
         let microseconds = seconds * 1_000_000 + attoseconds / 1_000_000_000_000

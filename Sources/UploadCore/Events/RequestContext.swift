@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// What a request said of itself, for hooks; it holds no credential.
+/// What a request said of itself, for hooks and their records; it holds no credential.
 package struct RequestInfo: Sendable, Equatable, Codable {
     package struct Field: Sendable, Equatable, Codable {
         package var name: String
@@ -55,16 +55,33 @@ package struct HookAnswer: Sendable, Equatable {
 package final class RequestContext: Sendable {
     @TaskLocal package static var current: RequestContext?
 
+    private struct Answers {
+        var success: HookAnswer?
+        var refusal: HookAnswer?
+    }
+
     package let info: RequestInfo
-    private let answers = Mutex<HookAnswer?>(nil)
+    /// All values of a field of the request, by its name; for passing on what the settings name.
+    package let fields: @Sendable (_ name: String) -> [String]
+    private let answers = Mutex(Answers())
 
-    package init(_ info: RequestInfo) { self.info = info }
+    package init(_ info: RequestInfo, fields: @escaping @Sendable (_ name: String) -> [String]) {
+        self.info = info
+        self.fields = fields
+    }
 
-    /// What hooks want the client to be answered; `nil` if nothing.
-    package var answer: HookAnswer? { answers.withLock { $0 } }
+    /// What hooks want the client to be answered if the request succeeds; `nil` if nothing.
+    package var answer: HookAnswer? { answers.withLock { $0.success } }
+
+    /// What the hook says that refused the request; `nil` if none did.
+    package var refusal: HookAnswer? { answers.withLock { $0.refusal } }
 
     /// Adds what a hook says; a later one wins.
     package func add(_ answer: HookAnswer) {
-        answers.withLock { $0 = $0?.merged(with: answer) ?? answer }
+        answers.withLock { $0.success = $0.success?.merged(with: answer) ?? answer }
+    }
+
+    package func refuse(with answer: HookAnswer) {
+        answers.withLock { $0.refusal = answer }
     }
 }

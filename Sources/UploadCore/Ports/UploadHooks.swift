@@ -1,6 +1,7 @@
 /// The app's own word on what happens to uploads; names and meaning are those of tusd's hooks.
 ///
-/// Each call may take as long as its timeout allows, and adds what the client is to be answered to `RequestContext.current`.
+/// Each call may take as long as its timeout allows, and adds what the client is to be answered to
+/// `RequestContext.current`.
 package protocol UploadHooks: Sendable {
     /// Whether an event of this kind is to be told.
     func wants(_ kind: EventRecord.Kind) -> Bool

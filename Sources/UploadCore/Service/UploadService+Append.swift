@@ -262,7 +262,7 @@ extension UploadService {
         case .limitReached: try await refuseMore(of: source, than: upload)
         case .sourceFailed(.interrupted):
             guard let answer = appends.stopAnswer(of: upload.id) else { throw UploadError(SourceFailure.interrupted) }
-            RequestContext.current?.add(answer)
+            RequestContext.current?.refuse(with: answer)
             throw UploadError(.rejected, "The server stopped the upload; create a new one if that makes sense.")
         case .sourceFailed(let failure): throw UploadError(failure)
         case .failed(let error): throw error

@@ -1,0 +1,62 @@
+internal import Foundation
+internal import HTTPServer
+internal import HTTPWire
+internal import UploadCore
+
+/// What hooks learn of a request, and what they do to its answer.
+struct HookContext: Sendable {
+    let locator: UploadLocator
+
+    /// Fields that are credentials, or may hold some; hooks get them only where the settings name them.
+    private static let secrets: Set<String> = ["authorization", "proxy-authorization", "cookie"]
+
+    func make(for request: Request) -> RequestContext {
+        let head = request.head
+        var fields: [RequestInfo.Field] = []
+        for index in head.fields.entries.indices {
+            let name = head.fields.name(at: index)
+            if Self.secrets.contains(name.lowercased()) { continue }
+            fields.append(RequestInfo.Field(name: name, value: head.fields.value(at: index)))
+        }
+        let host = request.peerAddress
+        let info = RequestInfo(
+            method: head.method.rawValue,
+            uri: uri(of: head.target),
+            remoteAddress: (host.contains(":") ? "[\(host)]" : host) + ":\(request.peerPort)",
+            fields: fields
+        )
+        return RequestContext(info) { name in FieldName(name).map { head.fields.all($0) } ?? [] }
+    }
+
+    /// The last segment of an upload's URL gives access to it, so hooks see the id.
+    private func uri(of target: RequestTarget) -> String {
+        var path = target.rawPath
+        if let token = target.segments.last, let id = locator.id(in: token) {
+            path = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+            path += "/" + id.text
+        }
+        return target.rawQuery.map { path + "?" + $0 } ?? path
+    }
+
+    /// Gives an answer what hooks said that it should be.
+    func apply(_ context: RequestContext, to response: inout Response, for method: HTTPMethod) {
+        // An error of ours must not look like the success that a hook expected.
+        let isSuccess = response.status.code < 400
+        guard let answer = isSuccess ? context.answer : context.refusal else { return }
+        if let status = answer.status { response.status = Status(status) }
+        if let body = answer.body {
+            response.content = .bytes(Array(body.utf8))
+            response.fields["Content-Type"] = "text/plain; charset=utf-8"
+        }
+        for (name, value) in answer.fields.sorted(by: { $0.key < $1.key }) {
+            guard let field = FieldName(name), !Self.framing.contains(name.lowercased()),
+                value.utf8.allSatisfy({ $0 == 9 || ($0 >= 0x20 && $0 != 0x7F) })
+            else { continue }
+            response.fields[field] = value
+        }
+        if response.status.forbidsContent || method == .head { response.content = .empty }
+    }
+
+    /// Fields that the server itself has to set.
+    private static let framing: Set<String> = ["content-length", "transfer-encoding", "connection", "date", "upgrade"]
+}

@@ -1,0 +1,46 @@
+internal import Bytes
+internal import Digests
+
+/// Signs webhooks as Standard Webhooks asks (standardwebhooks.com, specification 1.0.0, "Signature scheme").
+///
+/// The signature is HMAC-SHA256 of the message's id, the time in Unix seconds and the content, joined by full stops.
+package struct WebhookSigner: Sendable {
+    private let key: HMACKey
+    /// The secret as receivers' libraries want it: `whsec_` and base64.
+    package let secret: String
+
+    /// - Parameter key: 24 to 64 bytes.
+    package init(key: [UInt8]) {
+        self.key = HMACKey(.sha256, key)
+        secret = "whsec_" + Base64.encode(key)
+    }
+
+    /// The key that a secret stands for; `nil` unless it has 24 to 64 bytes.
+    package static func key(in secret: String) -> [UInt8]? {
+        guard secret.hasPrefix("whsec_") else { return nil }
+        let text = String(secret.dropFirst(6))
+        guard let key = Base64.decode(text), (24...64).contains(key.count), Base64.encode(key) == text else {
+            return nil
+        }
+        return key
+    }
+
+    /// The fields of one attempt to deliver a message.
+    ///
+    /// - Parameters:
+    ///   - id: The same for every attempt.
+    ///   - timestamp: Unix seconds of this attempt.
+    ///   - content: The exact bytes that are sent.
+    /// - Returns: Names and values.
+    package func fields(
+        id: String,
+        timestamp: Int64,
+        content: [UInt8]
+    ) -> [(name: String, value: String)] {
+        let code = key.code(for: Array("\(id).\(timestamp).".utf8) + content)
+        return [
+            ("webhook-id", id), ("webhook-timestamp", String(timestamp)),
+            ("webhook-signature", "v1," + Base64.encode(code)),
+        ]
+    }
+}

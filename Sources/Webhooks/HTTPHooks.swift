@@ -1,0 +1,95 @@
+internal import Foundation
+package import UploadCore
+
+/// Asks the app by HTTP before something happens to an upload.
+package struct HTTPHooks: UploadHooks {
+    private let caller: HookCaller
+    private let clock: any WallClock
+    private let onFailure: @Sendable (HookName, UploadID, String) -> Void
+
+    /// - Parameters:
+    ///   - caller: Sends hooks.
+    ///   - clock: For their timestamps.
+    ///   - onFailure: Told why a hook could not be asked.
+    package init(
+        _ caller: HookCaller,
+        clock: any WallClock,
+        onFailure: @escaping @Sendable (HookName, UploadID, String) -> Void
+    ) {
+        self.caller = caller
+        self.clock = clock
+        self.onFailure = onFailure
+    }
+
+    package func wants(_ kind: EventRecord.Kind) -> Bool {
+        HookName(kind).map(caller.settings.events.contains) ?? false
+    }
+
+    package func willCreate(_ upload: Upload) async throws(UploadError) -> CreationChanges {
+        guard let reply = try await ask(.preCreate, upload) else { return CreationChanges() }
+        if reply.rejectsUpload == true {
+            refuse(reply)
+            throw UploadError(.rejected, "The app does not accept this upload.")
+        }
+        answer(reply)
+        return reply.creationChanges
+    }
+
+    package func willFinish(_ upload: Upload) async throws(UploadError) {
+        if let reply = try await ask(.preFinish, upload) { answer(reply) }
+    }
+
+    package func willTerminate(_ upload: Upload) async throws(UploadError) {
+        guard let reply = try await ask(.preTerminate, upload) else { return }
+        if reply.rejectsTermination == true {
+            refuse(reply)
+            throw UploadError(.rejected, "The app does not let this upload be terminated.")
+        }
+        answer(reply)
+    }
+
+    private func answer(_ reply: HookReply) {
+        if let answer = reply.hookAnswer { RequestContext.current?.add(answer) }
+    }
+
+    private func refuse(_ reply: HookReply) {
+        RequestContext.current?.refuse(with: reply.hookAnswer ?? HookAnswer())
+    }
+
+    /// - Returns: `nil` if the hook is not enabled, or can not be asked and need not be.
+    private func ask(_ name: HookName, _ upload: Upload) async throws(UploadError) -> HookReply? {
+        let settings = caller.settings
+        guard settings.events.contains(name) else { return nil }
+        let context = RequestContext.current
+        var payload = HookPayload(name, upload, context?.info)
+        var forwarded: [(name: String, value: String)] = []
+        for name in settings.forwardedFields {
+            guard let values = context?.fields(name), !values.isEmpty else { continue }
+            payload.event.request.setHeader(name, values)
+            forwarded += values.map { (name: name, value: $0) }
+        }
+        let id = "msg_" + UploadID.generate(at: clock.now).text
+        let deadline = ContinuousClock.now + settings.timeout
+        var pause = Duration.milliseconds(100)
+        while true {
+            do throws(HookFailure) {
+                return try await caller.call(
+                    payload,
+                    id: id,
+                    at: clock.now,
+                    timeout: deadline - .now,
+                    fields: forwarded
+                )
+            } catch {
+                // A receiver that is being restarted is back in a moment.
+                if error.isTransient, .now + pause < deadline, (try? await Task.sleep(for: pause)) != nil {
+                    pause *= 2
+                    continue
+                }
+                onFailure(name, upload.id, error.description)
+                if settings.isFailOpen { return nil }
+                throw UploadError(.unavailable, "The app that decides about uploads can not be asked; try again.")
+            }
+        }
+    }
+}
