@@ -1,0 +1,451 @@
+"""Webhooks with the names, payloads and answers of tusd 2: https://tus.github.io/tusd/advanced-topics/hooks/."""
+
+import base64
+import socket
+import threading
+import time
+
+import pytest
+
+from harness.api import API, TUS, path_of, problem, tus_error, tus_patch, upload_id
+from harness.data import MIB, content
+from harness.receiver import Receiver
+from harness.server import run
+from harness.wire import Wire, head, until
+
+SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+EVERYTHING = "pre-create, post-create, post-receive, pre-finish, post-finish, pre-terminate, post-terminate"
+
+
+@pytest.fixture
+def receiver():
+    with Receiver(SECRET) as one:
+        yield one
+
+
+@pytest.fixture
+def hooked(make_server, receiver):
+    """A server that sends hooks to the receiver; called with further settings."""
+
+    def start(**environment):
+        defaults = {"URL": receiver.url, "SECRET": SECRET, "EVENTS": EVERYTHING, "TIMEOUT": "5s"}
+        settings = {f"SLUICE_HOOKS_{name}": value for name, value in (defaults | environment).items()}
+        server = make_server(environment=settings).start()
+        return server, API(server.url, server.admin_key)
+
+    return start
+
+
+# Payloads
+
+
+def shape(value):
+    """The JSON types of a value, member by member."""
+    if isinstance(value, dict):
+        return {key: shape(one) for key, one in value.items()}
+    return [shape(one) for one in value] if isinstance(value, list) else type(value).__name__
+
+
+def test_payloads_are_those_of_tusd(hooked, receiver):
+    """Every member of tusd's `HookRequest`, none more, with its type; headers by Go's spelling, as lists."""
+    server, api = hooked()
+    url = api.created(5, metadata={"filename": "a.txt"}, headers={"x-TENANT": "t1"})
+    identifier = upload_id(url)
+    assert api.patch(url, 0, b"ab").status_code == 204
+    assert api.patch(url, 2, b"cde").status_code == 204
+    receiver.wait("post-finish", upload=identifier)
+    assert api.terminate(url).status_code == 204
+    receiver.wait("post-terminate", upload=identifier)
+
+    common = {
+        "ID": identifier,
+        "Size": 5,
+        "SizeIsDeferred": False,
+        "MetaData": {"filename": "a.txt"},
+        "IsPartial": False,
+        "IsFinal": False,
+        "PartialUploads": None,
+        "Storage": {"Type": "sluice", "ID": identifier},
+    }
+    expected = {
+        "pre-create": (common | {"ID": "", "Offset": 0, "Storage": None}, "POST", "/files"),
+        "post-create": (common | {"Offset": 0}, "POST", "/files"),
+        "pre-finish": (common | {"Offset": 5}, "PATCH", f"/files/{identifier}"),
+        "post-finish": (common | {"Offset": 5}, "PATCH", f"/files/{identifier}"),
+        "pre-terminate": (common | {"Offset": 5}, "DELETE", f"/files/{identifier}"),
+        "post-terminate": (common | {"Offset": 5}, "DELETE", f"/files/{identifier}"),
+    }
+    for kind, (upload, method, uri) in expected.items():
+        (call,) = receiver.of(kind)
+        assert set(call.payload) == {"Type", "Event"}
+        assert set(call.payload["Event"]) == {"Upload", "HTTPRequest"}
+        assert call.upload == upload, kind
+        assert set(call.request) == {"Method", "URI", "RemoteAddr", "Header"}
+        assert (call.request["Method"], call.request["URI"]) == (method, uri)
+        address, port = call.request["RemoteAddr"].rsplit(":", 1)
+        assert address == "127.0.0.1" and 0 < int(port) < 65536
+        assert call.request["Header"]["Tus-Resumable"] == ["1.0.0"]
+        assert call.request["Header"]["Host"] == [f"127.0.0.1:{server.port}"]
+        assert all(isinstance(one, str) for values in call.request["Header"].values() for one in values)
+    (created,) = receiver.of("post-create")
+    assert created.request["Header"]["X-Tenant"] == ["t1"]
+    assert [one.upload["Offset"] for one in receiver.of("post-receive")][-1] == 5
+
+
+def test_no_credential_is_told(hooked, receiver):
+    _, api = hooked()
+    url = api.created(3, headers={"Cookie": "session=1"})
+    assert api.patch(url, 0, b"abc").status_code == 204
+    receiver.wait("post-finish")
+    text = repr([(one.payload, one.fields) for one in receiver.calls])
+    assert api.key not in text and "session=1" not in text
+    assert path_of(url).rsplit(".", 1)[1] not in text
+
+
+def test_fields_that_are_named_are_forwarded_to_blocking_hooks(hooked, receiver):
+    _, api = hooked(FORWARD_HEADERS="Cookie, X-Tenant, Host")
+    url = api.created(1, headers={"cookie": "session=1", "x-tenant": "t1"})
+    (call,) = receiver.of("pre-create")
+    assert (call.fields["Cookie"], call.fields["X-Tenant"]) == ("session=1", "t1")
+    assert call.fields["Host"] == f"127.0.0.1:{receiver.port}"
+    assert call.request["Header"]["Cookie"] == ["session=1"]
+    (told,) = receiver.wait("post-create", upload=upload_id(url))
+    assert "Cookie" not in told.request["Header"] and "Cookie" not in told.fields
+
+
+def test_concatenation_and_deferred_lengths(hooked, receiver):
+    _, api = hooked()
+    deferred = api.created(None, headers={"Upload-Defer-Length": "1", "Upload-Concat": "partial"})
+    (call,) = receiver.wait("post-create", upload=upload_id(deferred))
+    assert (call.upload["Size"], call.upload["SizeIsDeferred"], call.upload["IsPartial"]) == (0, True, True)
+    assert api.patch(deferred, 0, b"abc", headers={"Upload-Length": "3"}).status_code == 204
+    answer = api.create(None, headers={"Upload-Concat": f"final;{path_of(deferred)}"}, metadata={"filename": "w"})
+    assert answer.status_code == 201
+    whole = upload_id(answer.headers["Location"])
+    (call,) = receiver.wait("post-finish", upload=whole)
+    assert (call.upload["IsFinal"], call.upload["PartialUploads"]) == (True, [upload_id(deferred)])
+    assert (call.upload["Size"], call.upload["Offset"], call.upload["MetaData"]) == (3, 3, {"filename": "w"})
+
+
+def test_every_protocol_has_hooks(hooked, receiver):
+    _, api = hooked()
+    answer = api.request("PUT", "/v1/media/clip.mp4", data=b"abc")
+    assert answer.status_code == 201
+    (call,) = receiver.wait("post-finish")
+    assert call.upload["ID"] == answer.json()["id"]
+    assert call.upload["MetaData"]["filename"] == "clip.mp4"
+    assert call.request["URI"] == "/v1/media/clip.mp4"
+    assert api.delete(f"/v1/uploads/{answer.json()['id']}").status_code == 204
+    receiver.wait("post-terminate", upload=answer.json()["id"])
+
+
+def test_expiry_is_told_as_termination(hooked, receiver, make_server):
+    server, api = hooked()
+    server.environment |= {"SLUICE_UPLOADS_EXPIRE_AFTER": "1s", "SLUICE_UPLOADS_SWEEP_EVERY": "1s"}
+    server.stop()
+    server.start()
+    api = API(server.url, server.admin_key)
+    url = api.created(3)
+    (call,) = receiver.wait("post-terminate", upload=upload_id(url))
+    assert call.request == {"Method": "", "URI": "", "RemoteAddr": "", "Header": {}}
+
+
+# Answers
+
+
+def test_a_creation_is_rejected(hooked, receiver):
+    receiver.reply = {
+        "RejectUpload": True,
+        "HTTPResponse": {
+            "StatusCode": 402,
+            "Body": '{"pay":"first"}',
+            "Header": {"Content-Type": "application/json", "X-Reason": "quota", "Content-Length": "7"},
+        },
+    }
+    server, api = hooked()
+    answer = api.create(5)
+    assert (answer.status_code, answer.json(), answer.headers["X-Reason"]) == (402, {"pay": "first"}, "quota")
+    assert "Location" not in answer.headers
+    answer = api.request("PUT", "/v1/media/a", data=b"abc")
+    assert (answer.status_code, answer.json()) == (402, {"pay": "first"})
+    receiver.reply = {"RejectUpload": True}
+    assert tus_error(api.create(5), 400) == "ERR_REJECTED"
+    problem(api.post("/v1/tus/uploads", {"length": 5}), 400, "rejected")
+    assert api.get("/v1/uploads").json()["uploads"] == []
+    assert [path for path in (server.data / "blobs").rglob("*") if path.is_file()] == []
+    assert {one.type for one in receiver.calls} == {"pre-create"}
+
+
+def test_a_creation_is_changed(hooked, receiver):
+    receiver.reply = lambda call: (
+        {
+            "ChangeFileInfo": {
+                "ID": "videos/42 x".replace(" ", "%20"),
+                "MetaData": {"filename": "named.mp4", "owner": "ü"},
+                "Storage": {"Path": "bucket/videos/42.mp4"},
+            },
+            "HTTPResponse": {"Header": {"X-Hook": "yes"}},
+        }
+        if call.type == "pre-create"
+        else {}
+    )
+    _, api = hooked()
+    answer = api.create(3, metadata={"filename": "a.txt", "secret": "s"})
+    assert answer.status_code == 201 and answer.headers["X-Hook"] == "yes"
+    url = answer.headers["Location"]
+    assert "videos%2F42%2520x" in url
+    told = api.head(url).headers["Upload-Metadata"]
+    pairs = dict(pair.split(" ") for pair in told.split(","))
+    assert {key: base64.b64decode(value).decode() for key, value in pairs.items()} == {
+        "filename": "named.mp4",
+        "owner": "ü",
+    }
+    assert api.patch(url, 0, b"abc").status_code == 204
+    (call,) = receiver.wait("post-finish")
+    assert call.upload["ID"] == "videos/42%20x"
+    assert call.upload["MetaData"] == {"filename": "named.mp4", "owner": "ü"}
+    assert call.upload["Storage"]["Key"] == "bucket/videos/42.mp4"
+    assert api.get(f"/media/{call.upload['Storage']['ID']}").content == b"abc"
+    # The name is taken now.
+    assert tus_error(api.create(3), 400) == "ERR_REJECTED"
+
+
+def test_the_end_of_an_upload_is_answered_by_the_app(hooked, receiver):
+    receiver.reply = lambda call: (
+        {"HTTPResponse": {"StatusCode": 200, "Body": "thanks", "Header": {"X-Media": "1"}}}
+        if call.type == "pre-finish"
+        else {}
+    )
+    _, api = hooked()
+    url = api.created(5)
+    first = api.patch(url, 0, b"ab")
+    assert (first.status_code, first.text) == (204, "") and "X-Media" not in first.headers
+    last = api.patch(url, 2, b"cde")
+    assert (last.status_code, last.text, last.headers["X-Media"]) == (200, "thanks", "1")
+    assert last.headers["Upload-Offset"] == "5"
+    # The hook's success does not hide an error of the server.
+    assert api.patch(url, 9, b"x").status_code == 409
+
+
+def test_a_termination_is_rejected(hooked, receiver):
+    receiver.reply = lambda call: (
+        {"RejectTermination": True, "HTTPResponse": {"StatusCode": 409, "Body": "in use"}}
+        if call.type == "pre-terminate"
+        else {}
+    )
+    _, api = hooked()
+    url = api.created(3)
+    answer = api.terminate(url)
+    assert (answer.status_code, answer.text) == (409, "in use")
+    assert api.patch(url, 0, b"abc").status_code == 204
+    receiver.reply = {"RejectTermination": True}
+    problem(api.delete(f"/v1/uploads/{upload_id(url)}"), 400, "rejected")
+    assert api.get(f"/media/{upload_id(url)}").content == b"abc"
+
+
+def test_a_running_upload_is_stopped(hooked, receiver):
+    receiver.reply = lambda call: (
+        {"StopUpload": True, "HTTPResponse": {"StatusCode": 451, "Body": "stopped"}}
+        if call.type == "post-receive"
+        else {}
+    )
+    server, api = hooked(PROGRESS_EVERY="200ms")
+    url = api.created(50 * MIB)
+    with Wire(server.address) as wire:
+        wire.send(tus_patch(url, 0, 50 * MIB) + content(MIB, 1))
+        answer = wire.reply("PATCH")
+    assert (answer.status, answer.body) == (451, b"stopped")
+    until(lambda: api.head(url).status_code == 410)
+    receiver.wait("post-terminate", upload=upload_id(url))
+    assert server.stored_files(upload_id(url)) == []
+
+
+def test_progress_is_told_while_bytes_come(hooked, receiver):
+    server, api = hooked(PROGRESS_EVERY="200ms")
+    url = api.created(3 * MIB)
+    with Wire(server.address) as wire:
+        wire.send(tus_patch(url, 0, 3 * MIB))
+        for number in range(3):
+            wire.send(content(MIB, number))
+            told = receiver.wait("post-receive", number + 1, timeout=30)[-1]
+            assert told.upload["Offset"] >= number * MIB
+            assert told.request["Method"] == "PATCH"
+        assert wire.reply("PATCH").status == 204
+    receiver.wait("post-finish")
+    offsets = [one.upload["Offset"] for one in receiver.of("post-receive")]
+    assert offsets == sorted(offsets) and offsets[-1] == 3 * MIB
+
+
+# Failures
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    "reply", [500, 403, {"HTTPResponse": {"StatusCode": 99}}, {"ChangeFileInfo": {"ID": "/x"}}, {"RejectUpload": 7}]
+)
+def test_a_hook_that_fails_refuses_or_allows(hooked, receiver, reply):
+    receiver.reply = reply
+    server, api = hooked(EVENTS="pre-create, pre-finish, pre-terminate", TIMEOUT="500ms")
+    assert tus_error(api.create(3), 503) == "ERR_UNAVAILABLE"
+    assert api.get("/v1/uploads").json()["uploads"] == []
+    receiver.reply = {}
+    url = api.created(3)
+    receiver.reply = reply
+    if reply != {"ChangeFileInfo": {"ID": "/x"}}:
+        # All bytes are kept, and the next request asks again.
+        assert tus_error(api.patch(url, 0, b"abc"), 503) == "ERR_UNAVAILABLE"
+        assert api.upload(upload_id(url))["state"] == "open"
+        receiver.reply = {}
+        assert api.offset(url) == 3
+        assert api.upload(upload_id(url))["state"] == "completed"
+    server.stop()
+    server.environment["SLUICE_HOOKS_ON_FAILURE"] = "allow"
+    server.start()
+    receiver.reply = reply
+    api = API(server.url, server.admin_key)
+    assert api.download_hash(api.uploaded(b"abc"))[1] == 3
+
+
+def test_a_receiver_that_comes_back_in_time_is_asked_again(make_server):
+    port = free_port()
+    settings = {"SLUICE_HOOKS_URL": f"http://127.0.0.1:{port}/", "SLUICE_HOOKS_SECRET": SECRET}
+    server = make_server(environment=settings).start()
+    api = API(server.url, server.admin_key)
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(api.create(3).status_code))
+    thread.start()
+    time.sleep(0.3)
+    with Receiver(SECRET, port=port) as receiver:
+        thread.join()
+        assert answers == [201]
+        assert len(receiver.of("pre-create")) == 1
+
+
+def test_a_slow_hook_holds_up_nobody_else(hooked, receiver):
+    gate = threading.Event()
+    receiver.reply = lambda call: gate.wait(20) and {} or {}
+    server, api = hooked(TIMEOUT="10s")
+    thread = threading.Thread(target=api.create, args=(3,))
+    thread.start()
+    with Wire(server.address) as wire:
+        for _ in range(100):
+            assert wire.exchange("GET", "/healthz").status == 200
+    gate.set()
+    thread.join()
+
+
+def test_what_is_not_told_is_told_later_in_order(make_server):
+    """Every event of an upload is told after the one before it, also when the receiver was away."""
+    port = free_port()
+    settings = {
+        "SLUICE_HOOKS_URL": f"http://127.0.0.1:{port}/",
+        "SLUICE_HOOKS_SECRET": SECRET,
+        "SLUICE_HOOKS_EVENTS": "post-create, post-finish, post-terminate",
+    }
+    server = make_server(environment=settings).start()
+    api = API(server.url, server.admin_key)
+    urls = [api.created(3) for _ in range(5)]
+    for url in urls:
+        assert api.patch(url, 0, b"abc").status_code == 204
+        assert api.terminate(url).status_code == 204
+    until(lambda: any(one["attempts"] for one in deliveries(api, "pending")))
+    assert all(one["lastError"] for one in deliveries(api, "pending") if one["attempts"])
+    with Receiver(SECRET, port=port) as receiver:
+        for url in urls:
+            receiver.wait("post-terminate", upload=upload_id(url), timeout=60)
+        for url in urls:
+            kinds = [one.type for one in receiver.calls if one.upload["ID"] == upload_id(url)]
+            assert kinds == ["post-create", "post-finish", "post-terminate"]
+        until(lambda: deliveries(api, "pending") == [])
+        assert len(deliveries(api, "delivered")) == 15
+        metrics = api.get("/metrics").text
+        assert 'sluice_hook_calls_total{hook="post-finish",outcome="delivered"} 5' in metrics
+
+
+def deliveries(api, state):
+    found, cursor = [], None
+    while True:
+        answer = api.get(
+            "/v1/hooks/deliveries", params={"state": state, "limit": 4} | ({"cursor": cursor} if cursor else {})
+        )
+        assert answer.status_code == 200, answer.text
+        found += answer.json()["deliveries"]
+        cursor = answer.json().get("nextCursor")
+        if not cursor:
+            return found
+
+
+def test_dead_letters_and_redelivery(hooked, receiver):
+    receiver.reply = lambda call: 500 if call.type == "post-create" else {}
+    _, api = hooked(ATTEMPTS="2", EVENTS="post-create, post-finish")
+    identifier = api.uploaded(b"abc")
+    # What cannot be told does not hold back what came after it for ever.
+    receiver.wait("post-finish", upload=identifier)
+    (dead,) = deliveries(api, "dead")
+    assert (dead["hook"], dead["uploadId"], dead["attempts"]) == ("post-create", identifier, 2)
+    assert "500" in dead["lastError"]
+    assert {one.id for one in receiver.of("post-create")} == {dead["id"]}
+    receiver.reply = {}
+    assert api.post("/v1/hooks/redeliveries", {"state": "dead"}).json() == {"count": 1}
+    assert receiver.wait("post-create", 3)[-1].id == dead["id"]
+    until(lambda: len(deliveries(api, "delivered")) == 2)
+    assert deliveries(api, "dead") == []
+    assert api.post("/v1/hooks/redeliveries", {"ids": [dead["id"], "msg_none"]}).json() == {"count": 1}
+    receiver.wait("post-create", 4)
+    for body in ({}, {"state": "pending"}, {"ids": [dead["id"]], "state": "dead"}, {"ids": ["x"]}):
+        problem(api.post("/v1/hooks/redeliveries", body), 422, "invalid_field")
+    problem(api.get("/v1/hooks/deliveries?state=lost&cursor=x&limit=0"), 422, "invalid_field")
+    problem(api.get("/v1/hooks/deliveries", key=None), 401, "unauthenticated")
+
+
+def test_the_secret_is_derived_and_printed(tmp_path, make_server):
+    server = make_server().start()
+    server.stop()
+    secret = run("credentials", "webhooks", data=server.data).stdout.strip()
+    assert secret.startswith("whsec_") and len(base64.b64decode(secret[6:])) == 32
+    with Receiver(secret) as receiver:
+        server.environment["SLUICE_HOOKS_URL"] = receiver.url
+        server.start()
+        identifier = API(server.url, server.admin_key).uploaded(b"abc")
+        receiver.wait("post-finish", upload=identifier)
+        server.stop()
+
+
+def test_bad_settings_are_named(tmp_path):
+    environment = {
+        "SLUICE_HOOKS_URL": "ftp://x",
+        "SLUICE_HOOKS_EVENTS": "pre-create, on-create",
+        "SLUICE_HOOKS_SECRET": "whsec_AAAA",
+    }
+    done = run("check", environment=environment, check=False)
+    assert done.returncode != 0
+    for name in environment:
+        assert name in done.stderr
+    assert "whsec_AAAA" not in done.stderr
+
+
+def test_a_hook_over_the_draft(hooked, receiver):
+    """An interrupted upload of the draft: rejected creations get no 104."""
+    receiver.reply = {"RejectUpload": True}
+    server, api = hooked()
+    fields = [
+        ("Authorization", f"Bearer {server.admin_key}"),
+        ("Upload-Draft-Interop-Version", "8"),
+        ("Upload-Complete", "?0"),
+    ]
+    with Wire(server.address) as wire:
+        wire.send(head("POST", "/files", fields, b"abc") + b"abc")
+        answer = wire.reply("POST", skip_interim=False)
+    assert answer.status == 400 and b"rejected" in answer.body
+
+
+def test_tus_options_are_not_a_hook(hooked, receiver):
+    _, api = hooked()
+    assert api.request("OPTIONS", "/files", headers=TUS).status_code == 204
+    assert api.head(api.url + "/files/none").status_code == 404
+    assert receiver.calls == []
