@@ -13,6 +13,7 @@ struct UploadProblem: Error {
     var detail: String
     var expectedOffset: Int64?
     var providedOffset: Int64?
+    var quota: QuotaRefusal?
     var fields = HTTPFields()
     var closesConnection = false
 
@@ -66,6 +67,7 @@ struct UploadProblem: Error {
         case .grantUsed: self.init(403, error.code.name, text)
         case .quotaExceeded(let refusal):
             self.init(refusal.resetsAt == nil ? 403 : 429, error.code.name, text)
+            quota = refusal
             if let seconds = refusal.secondsToWait { fields["Retry-After"] = String(seconds) }
         case .rejected: self.init(400, error.code.name, text)
         case .interrupted:
@@ -95,9 +97,10 @@ struct UploadProblem: Error {
         var requestId: String
         var expectedOffset: Int64?
         var providedOffset: Int64?
+        var quota: QuotaRefusal?
 
         enum CodingKeys: String, CodingKey {
-            case type, title, status, code, detail, requestId
+            case type, title, status, code, detail, quota, requestId
             case expectedOffset = "expected-offset"
             case providedOffset = "provided-offset"
         }
@@ -112,7 +115,8 @@ struct UploadProblem: Error {
             detail: detail,
             requestId: requestID,
             expectedOffset: expectedOffset,
-            providedOffset: providedOffset
+            providedOffset: providedOffset,
+            quota: quota
         )
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -48,28 +48,8 @@ struct Problem: Error {
         var code: String
         var detail: String
         var errors: [FieldError]?
-        var quota: Quota?
+        var quota: QuotaRefusal?
         var requestId: String
-    }
-
-    private struct Quota: Encodable {
-        var account: String
-        var measure: String
-        var limit: Int64
-        var used: Int64
-        var left: Int64
-        var wanted: Int64
-        var resetsAt: String?
-
-        init(_ refusal: QuotaRefusal) {
-            account = refusal.account.kind.rawValue
-            measure = refusal.measure.rawValue
-            limit = refusal.limit
-            used = refusal.used
-            left = refusal.left
-            wanted = refusal.wanted
-            resetsAt = refusal.resetsAt.map(JSONAnswer.timestamp)
-        }
     }
 
     func response(requestID: String) -> Response {
@@ -79,7 +59,7 @@ struct Problem: Error {
             code: code,
             detail: detail,
             errors: errors.isEmpty ? nil : errors,
-            quota: quota.map(Quota.init),
+            quota: quota,
             requestId: requestID
         )
         var response = Response(status, ["Content-Type": "application/problem+json", "Cache-Control": "no-store"])

@@ -61,6 +61,8 @@ extension Settings {
             maximumBytes: limits.uploadBytes,
             lifetime: uploads.expireAfter.map { Double($0.components.seconds) },
             takeOverTimeout: uploads.takeOverTimeout,
+            // State and blobs of the data directory are this process's own.
+            orphanAge: 0,
             policies: [.subject: quota.subject, .key: quota.key],
             quotaPeriod: Double(quota.period.components.seconds)
         )

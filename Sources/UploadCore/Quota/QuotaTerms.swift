@@ -105,6 +105,24 @@ package struct QuotaRefusal: Sendable, Equatable {
     }
 }
 
+extension QuotaRefusal: Encodable {
+    private enum CodingKeys: String, CodingKey {
+        case account, measure, limit, used, left, wanted, resetsAt
+    }
+
+    /// As problem documents show it.
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(account.kind.rawValue, forKey: .account)
+        try container.encode(measure.rawValue, forKey: .measure)
+        try container.encode(limit, forKey: .limit)
+        try container.encode(used, forKey: .used)
+        try container.encode(left, forKey: .left)
+        try container.encode(wanted, forKey: .wanted)
+        try container.encodeIfPresent(resetsAt?.formatted(.iso8601), forKey: .resetsAt)
+    }
+}
+
 extension UploadError {
     /// Says how much is left, and what to do.
     init(_ refusal: QuotaRefusal) {

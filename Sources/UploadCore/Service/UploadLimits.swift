@@ -10,6 +10,9 @@ package struct UploadLimits: Sendable, Equatable {
     package var takeOverTimeout: Duration
     /// Seconds that the records of terminated and expired uploads are kept; default 7 days; later they are `.notFound`.
     package var recordRetention: TimeInterval
+    /// Seconds after which a blob without a record is taken for what a crash left, and not for one that another process is
+    /// about to record; default an hour. 0 is right where no other process shares the storage.
+    package var orphanAge: TimeInterval
     /// What an account without a policy of its own may do, by its kind.
     package var policies: [Account.Kind: Policy]
     /// Seconds of the period that quotas count in; default a day, which begins at midnight, UTC.
@@ -20,6 +23,7 @@ package struct UploadLimits: Sendable, Equatable {
         lifetime: TimeInterval? = 24 * 3600,
         takeOverTimeout: Duration = .seconds(10),
         recordRetention: TimeInterval = 7 * 24 * 3600,
+        orphanAge: TimeInterval = 3600,
         policies: [Account.Kind: Policy] = [:],
         quotaPeriod: TimeInterval = 24 * 3600
     ) {
@@ -27,6 +31,7 @@ package struct UploadLimits: Sendable, Equatable {
         self.lifetime = lifetime
         self.takeOverTimeout = takeOverTimeout
         self.recordRetention = recordRetention
+        self.orphanAge = orphanAge
         self.policies = policies
         self.quotaPeriod = quotaPeriod
     }

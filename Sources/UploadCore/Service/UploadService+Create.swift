@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Synchronization
 
 extension UploadService {
     /// Creates an upload; one of length 0 is complete at once unless somebody has to say so, and so is a final one whose
@@ -60,6 +61,8 @@ extension UploadService {
         consuming grant: Grant?,
         under terms: QuotaTerms
     ) async throws(UploadError) {
+        unrecorded.withLock { _ = $0.insert(upload.id) }
+        defer { unrecorded.withLock { _ = $0.remove(upload.id) } }
         try await storage.create(upload.id)
         do throws(UploadError) {
             try await state.insert(upload, consuming: grant, under: terms, recording: event(.created, of: upload))

@@ -17,7 +17,7 @@ extension UploadService {
         // First: an upload that has all its bytes must not expire for want of a record.
         if isThorough { await completeUnrecorded(&report) }
         await expire(&report)
-        if isThorough { await removeOrphans(olderThan: now.addingTimeInterval(-Self.orphanAge), &report) }
+        if isThorough { await removeOrphans(olderThan: now.addingTimeInterval(-limits.orphanAge), &report) }
         await attempt(nil, &report) { () async throws(UploadError) in
             try await state.forgetEnded(before: now.addingTimeInterval(-limits.recordRetention))
         }
@@ -26,8 +26,6 @@ extension UploadService {
 
     /// Seconds between two looks at everything.
     private static let thoroughInterval: TimeInterval = 3600
-    /// Seconds after which a blob without a record is not one that is being created.
-    private static let orphanAge: TimeInterval = 3600
     private static let pageSize = 500
 
     private func expire(_ report: inout SweepReport) async {
@@ -85,7 +83,9 @@ extension UploadService {
             var orphans: [UploadID] = []
             await attempt(nil, &report) { () async throws(UploadError) in
                 page = try await storage.list(after: last, limit: Self.pageSize)
-                let old = page.filter { $0.createdAt < date }
+                // Looked at before the records: what is recorded after this is still among them.
+                let unrecorded = unrecorded.withLock { $0 }
+                let old = page.filter { $0.createdAt <= date && !unrecorded.contains($0) }
                 let needed = try await state.needed(old)
                 orphans = old.filter { !needed.contains($0) }
             }

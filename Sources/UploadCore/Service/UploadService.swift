@@ -23,6 +23,8 @@ package final class UploadService: Sendable {
     let hooks: any UploadHooks
     let policies: PolicyBook
     let appends = ActiveAppends()
+    /// Uploads that have a blob, or are about to, and no record yet.
+    let unrecorded = Mutex<Set<UploadID>>([])
     /// Rings after each event that is recorded here.
     package let bell = EventBell()
     let lastThoroughSweep = Mutex<Date?>(nil)

@@ -1,0 +1,339 @@
+"""Quotas and policies: what is reserved, settled and released, and that nobody gets more than there is."""
+
+import hashlib
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from harness.api import API, TUS, checksum, field_problem, problem, tus_error, tus_patch, upload_id
+from harness.data import KIB, MIB, content, sha256
+from harness.wire import Wire, head, until
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(600)
+MP4 = b"\x00\x00\x00\x18ftypmp42" + bytes(600)
+UNKNOWN = b"just some text, which no signature knows. " * 20
+
+
+class User:
+    """An app user with an upload token of their own."""
+
+    def __init__(self, api, name=None, **policy):
+        self.api = api
+        self.name = name or f"user-{random.randrange(2**48)}"
+        answer = api.post("/v1/tus/tokens", {"subject": self.name})
+        assert answer.status_code == 201
+        self.token = answer.json()["token"]
+        self.limit(**policy)
+
+    def limit(self, **policy):
+        answer = self.api.request("PUT", f"/v1/quota/subjects/{self.name}", json=policy)
+        assert answer.status_code == 200, answer.text
+
+    @property
+    def quota(self):
+        answer = self.api.get("/v1/quota", key=self.token)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    @property
+    def used(self):
+        used = self.quota["used"]
+        return used["storedBytes"], used["openUploads"], used["periodBytes"], used["periodUploads"]
+
+    def create(self, length, **options):
+        return self.api.create(length, key=self.token, **options)
+
+    def created(self, length, **options):
+        return self.api.created(length, key=self.token, **options)
+
+
+@pytest.fixture
+def user(api):
+    return lambda **policy: User(api, **policy)
+
+
+# Accounts
+
+
+def test_what_is_used_follows_the_uploads(api, user):
+    one = user(storedBytes=100)
+    assert one.used == (0, 0, 0, 0)
+    url = one.created(60)
+    assert one.used == (60, 1, 60, 1)
+    assert one.quota["left"] == {"storedBytes": 40}
+    document = problem_of(one.create(41), 403)
+    assert "40 of 100 bytes" in document and "41 are needed" in document
+    assert api.patch(url, 0, bytes(60)).status_code == 204
+    assert one.used == (60, 0, 60, 1)
+    open_one = one.created(40)
+    assert api.patch(open_one, 0, bytes(7)).status_code == 204
+    assert api.terminate(open_one).status_code == 204
+    # Seven bytes have been sent; nothing of them is stored.
+    assert one.used == (60, 0, 67, 2)
+    assert api.delete(f"/v1/uploads/{upload_id(url)}").status_code == 204
+    assert one.used == (0, 0, 67, 2)
+
+
+def problem_of(answer, status):
+    assert tus_error(answer, status) == "ERR_QUOTA_EXCEEDED"
+    return answer.text
+
+
+def test_a_refusal_says_what_is_left(api, user):
+    one = user(storedBytes=10, openUploads=1, periodUploads=2, periodBytes=15)
+    answer = api.request("PUT", "/v1/media/a", data=bytes(11), key=one.token)
+    quota = problem(answer, 403, "quota_exceeded")["quota"]
+    assert quota == {
+        "account": "subject",
+        "measure": "storedBytes",
+        "limit": 10,
+        "used": 0,
+        "left": 10,
+        "wanted": 11,
+    }
+    url = one.created(9)
+    document = problem(api.request("PUT", "/v1/media/a", data=b"x", key=one.token), 403, "quota_exceeded")
+    assert document["quota"]["measure"] == "openUploads"
+    assert api.terminate(url).status_code == 204
+    one.created(1)
+    answer = api.request("PUT", "/v1/media/a", data=b"", key=one.token)
+    assert answer.status_code == 403
+    one.limit(periodUploads=2)
+    answer = api.request("PUT", "/v1/media/a", data=b"x", key=one.token)
+    document = problem(answer, 429, "quota_exceeded")
+    assert document["quota"]["measure"] == "periodUploads" and document["quota"]["resetsAt"]
+    assert 0 < int(answer.headers["Retry-After"]) <= 86400
+    assert problem_of(one.create(1), 429)
+
+
+def test_the_api_key_has_an_account_too(api, make_server):
+    server = make_server(environment={"SLUICE_QUOTA_KEY_STORED_BYTES": "100"}).start()
+    api = API(server.url, server.admin_key)
+    user = User(api, storedBytes=1000)
+    user.created(60)
+    assert api.get("/v1/quota").json()["used"]["storedBytes"] == 60
+    assert problem_of(user.create(41), 403)
+    assert problem_of(api.create(41), 403)
+    document = api.get("/v1/quota").json()
+    assert (document["account"], document["policySource"]) == ("key", "default")
+    assert document["policy"]["storedBytes"] == 100 and document["left"] == {"storedBytes": 40}
+    name = document["name"]
+    assert api.request("PUT", f"/v1/quota/keys/{name}", json={"storedBytes": 101}).status_code == 200
+    user.created(41)
+    assert api.delete(f"/v1/quota/keys/{name}").status_code == 204
+    assert api.get(f"/v1/quota/keys/{name}").json()["left"] == {"storedBytes": 0}
+
+
+def test_defaults_and_policies_of_their_own(make_server):
+    settings = {"SUBJECT_STORED_BYTES": "10", "SUBJECT_EXTENSIONS": "mp4, mov", "SUBJECT_UPLOAD_BYTES": "8"}
+    server = make_server(environment={f"SLUICE_QUOTA_{key}": value for key, value in settings.items()}).start()
+    api = API(server.url, server.admin_key)
+    name = "somebody/else ü"
+    token = api.post("/v1/tus/tokens", {"subject": name}).json()["token"]
+    video = {"filename": "A.MP4"}
+    assert api.get("/v1/quota", key=token).json()["policySource"] == "default"
+    assert tus_error(api.create(9, key=token, metadata=video), 413) == "ERR_MAX_SIZE_EXCEEDED"
+    for metadata in ({"filename": "a.exe"}, {"filename": "mp4"}, {}):
+        assert tus_error(api.create(1, key=token, metadata=metadata), 415) == "ERR_CONTENT_TYPE_REFUSED"
+    api.created(8, key=token, metadata=video)
+    assert problem_of(api.create(3, key=token, metadata=video), 403)
+    path = "/v1/quota/subjects/somebody%2Felse%20%C3%BC"
+    assert api.request("PUT", path, json={}).json()["policySource"] == "own"
+    api.created(1000, key=token)
+    assert api.get(path).json()["used"]["storedBytes"] == 1008
+
+
+def test_who_may_see_and_set(api, user):
+    one = user()
+    problem(api.get("/v1/quota", key=None), 401, "unauthenticated")
+    problem(api.get(f"/v1/quota/subjects/{one.name}", key=one.token), 403, "forbidden")
+    problem(api.request("PUT", f"/v1/quota/subjects/{one.name}", json={}, key=one.token), 403, "forbidden")
+    problem(api.get("/v1/quota/planets/x"), 404, "not_found")
+    for body, field in [
+        ({"storedBytes": -1}, "storedBytes"),
+        ({"contentTypes": ["video"]}, "contentTypes"),
+        ({"extensions": [".mp4"]}, "extensions"),
+        ({"bytes": 1}, "bytes"),
+    ]:
+        field_problem(api.request("PUT", "/v1/quota/subjects/x", json=body), field)
+
+
+# Nobody gets more than there is
+
+
+def test_many_at_once(api, user):
+    """Of many uploads that begin at the same time as many are admitted as there is room for."""
+    one = user(storedBytes=10 * 1000)
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda _: one.create(1000).status_code, range(64)))
+    assert sorted(set(answers)) == [201, 403] and answers.count(201) == 10
+    assert one.used[0] == 10_000
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_uploads_of_unknown_length_share_what_is_left(server, api, user, announced):
+    """What nobody announced is reserved before it is read, and what was not needed is given back."""
+    limit = 3 * MIB
+    one = user(storedBytes=limit)
+    urls = [one.created(None, headers={"Upload-Defer-Length": "1"}) for _ in range(6)]
+    statuses = []
+
+    def send(url):
+        with Wire(server.address, timeout=60) as wire:
+            data = content(MIB, 1)
+            try:
+                if announced:
+                    wire.send(tus_patch(url, 0, len(data)) + data)
+                else:
+                    wire.send(tus_patch(url, 0, None, [("Transfer-Encoding", "chunked")]))
+                    for begin in range(0, len(data), 64 * KIB):
+                        piece = data[begin : begin + 64 * KIB]
+                        wire.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+                    wire.send(b"0\r\n\r\n")
+            except OSError:
+                pass  # refused while it was sending
+            statuses.append(wire.reply("PATCH").status)
+
+    threads = [threading.Thread(target=send, args=(url,)) for url in urls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(statuses) <= {204, 403} and 1 <= statuses.count(204) <= 3
+    stored = sum(path.stat().st_size for url in urls for path in server.stored_files(upload_id(url)))
+    assert stored <= limit
+    assert one.used[0] == stored if not announced else stored <= one.used[0] <= limit
+    for url in urls:
+        assert api.terminate(url).status_code == 204
+    assert one.used[0] == 0
+
+
+def test_a_length_that_is_told_later_is_reserved(api, user):
+    one = user(storedBytes=100)
+    url = one.created(None, headers={"Upload-Defer-Length": "1"})
+    assert problem_of(api.patch(url, 0, b"abc", headers={"Upload-Length": "101"}), 403)
+    assert api.patch(url, 0, b"abc", headers={"Upload-Length": "100"}).status_code == 204
+    assert one.used == (100, 1, 100, 1)
+    assert problem_of(one.create(1), 403)
+    assert api.patch(url, 3, bytes(97)).status_code == 204
+    assert one.used == (100, 0, 100, 1)
+
+
+def test_parts_are_not_counted_twice(api, user):
+    one = user(storedBytes=100)
+    urls = [one.created(50, headers={"Upload-Concat": "partial"}) for _ in range(2)]
+    for url in urls:
+        assert api.patch(url, 0, bytes(50)).status_code == 204
+    assert one.used == (100, 0, 100, 2)
+    answer = one.create(None, headers={"Upload-Concat": f"final;{urls[0]} {urls[1]}"})
+    assert answer.status_code == 201, answer.text
+    assert one.used == (100, 0, 100, 3)
+    for url in urls:
+        assert api.terminate(url).status_code == 204
+    assert one.used == (100, 0, 100, 3)
+    # The same parts once more would be more than there is.
+    parts = [one.created(0, headers={"Upload-Concat": "partial"})]
+    assert one.create(None, headers={"Upload-Concat": f"final;{parts[0]}"}).status_code == 201
+
+
+def test_a_part_that_stands_twice_needs_room_twice(api, user):
+    one = user(storedBytes=99)
+    url = one.created(50, headers={"Upload-Concat": "partial"})
+    assert api.patch(url, 0, bytes(50)).status_code == 204
+    twice = {"Upload-Concat": f"final;{url} {url}"}
+    assert problem_of(one.create(None, headers=twice), 403)
+    assert one.used == (50, 0, 50, 2)
+    one.limit(storedBytes=100)
+    assert one.create(None, headers=twice).status_code == 201
+    assert one.used == (100, 0, 50, 3)
+
+
+def test_what_expires_is_released(make_server):
+    server = make_server(environment={"SLUICE_UPLOADS_EXPIRE_AFTER": "1s", "SLUICE_UPLOADS_SWEEP_EVERY": "1s"}).start()
+    one = User(API(server.url, server.admin_key), storedBytes=100)
+    one.created(100)
+    assert one.used[:2] == (100, 1)
+    until(lambda: one.used[:2] == (0, 0))
+    one.created(100)
+
+
+def test_a_period_ends(make_server):
+    server = make_server(environment={"SLUICE_QUOTA_PERIOD": "2s"}).start()
+    one = User(API(server.url, server.admin_key), periodUploads=1)
+    until(lambda: one.create(1).status_code == 429)
+    until(lambda: one.create(1).status_code == 201)
+
+
+# What is in it
+
+
+@pytest.mark.parametrize(
+    ("data", "declared", "status"),
+    [
+        (PNG, "image/png", 204),
+        (PNG, "image/jpeg", 415),
+        (MP4, "video/mp4", 204),
+        (MP4, "image/png", 415),
+        (UNKNOWN, "image/png", 415),
+        (b"\x89PNG", "image/png", 415),
+    ],
+)
+@pytest.mark.parametrize("cut", [0, 3])
+def test_content_is_looked_at(server, api, user, data, declared, status, cut):
+    """Whatever the client declares, and in however small pieces it comes."""
+    one = user(contentTypes=["image/*", "video/mp4"], checksContent=True)
+    url = one.created(len(data), metadata={"filetype": declared})
+    offset = 0
+    if cut:
+        assert api.patch(url, 0, data[:cut]).status_code == 204
+        offset = cut
+    answer = api.patch(url, offset, data[offset:])
+    assert answer.status_code == status, answer.text
+    if status == 415:
+        assert tus_error(answer, 415) == "ERR_CONTENT_TYPE_REFUSED"
+        assert api.head(url).status_code == 410
+        assert server.stored_files(upload_id(url)) == []
+        assert one.used[:2] == (0, 0)
+    else:
+        assert api.download_hash(upload_id(url))[1] == len(data)
+
+
+def test_content_is_looked_at_with_a_checksum_and_in_final_uploads(api, user):
+    one = user(contentTypes=["image/png"], checksContent=True)
+    metadata = {"filetype": "image/png"}
+    url = one.created(len(PNG), metadata=metadata)
+    digest = checksum("sha1", hashlib.sha1(PNG).digest())
+    assert api.patch(url, 0, PNG, headers=digest).status_code == 204
+    parts = [one.created(len(MP4), headers={"Upload-Concat": "partial"})]
+    assert api.patch(parts[0], 0, MP4).status_code == 204
+    answer = one.create(None, headers={"Upload-Concat": f"final;{parts[0]}"}, metadata=metadata)
+    assert tus_error(answer, 415) == "ERR_CONTENT_TYPE_REFUSED"
+    assert one.used[1] == 0
+
+
+def test_a_large_file_that_is_looked_at_still_moves_fast(server, api, user):
+    """The first bytes are looked at; the others go the usual way."""
+    one = user(contentTypes=["image/png"], checksContent=True)
+    data = PNG + content(64 * MIB, 1)
+    url = one.created(len(data), metadata={"filetype": "image/png"})
+    before = server.cpu_seconds()
+    assert api.patch(url, 0, data).status_code == 204
+    assert server.cpu_seconds() - before < 5
+    assert api.download_hash(upload_id(url)) == (sha256(data), len(data))
+
+
+def test_the_draft_and_plain_uploads_have_quotas(server, api, user):
+    one = user(storedBytes=10)
+    fields = [
+        ("Authorization", f"Bearer {one.token}"),
+        ("Upload-Draft-Interop-Version", "8"),
+        ("Upload-Complete", "?1"),
+    ]
+    with Wire(server.address) as wire:
+        wire.send(head("POST", "/files", fields, bytes(11)) + bytes(11))
+        answer = wire.reply("POST", skip_interim=False)
+    assert answer.status == 403 and b"quota_exceeded" in answer.body
+    assert one.used[0] == 0
+    assert api.request("OPTIONS", "/files", headers=TUS).status_code == 204
