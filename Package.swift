@@ -121,6 +121,7 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
+        tests("WebhooksTests", ["Webhooks", "UploadCore"]),
         tests("TencentVODTests", ["TencentVOD", "Signing", "Bytes"]),
         tests(
             "GatewayTests",

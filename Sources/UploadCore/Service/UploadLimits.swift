@@ -10,8 +10,9 @@ package struct UploadLimits: Sendable, Equatable {
     package var takeOverTimeout: Duration
     /// Seconds that the records of terminated and expired uploads are kept; default 7 days; later they are `.notFound`.
     package var recordRetention: TimeInterval
-    /// Seconds after which a blob without a record is taken for what a crash left, and not for one that another process is
-    /// about to record; default an hour. 0 is right where no other process shares the storage.
+    /// Seconds after which a blob without a record is what a crash left; default an hour.
+    ///
+    /// A younger one may be one that another process is about to record; 0 is right where none shares the storage.
     package var orphanAge: TimeInterval
     /// What an account without a policy of its own may do, by its kind.
     package var policies: [Account.Kind: Policy]

@@ -1,0 +1,152 @@
+import Bytes
+import Foundation
+import SluiceTesting
+import Synchronization
+import Testing
+
+@testable import UploadCore
+
+@Suite("Quotas and hooks of uploads")
+struct UploadServiceQuotaTests {
+    private func bench(_ change: (inout Policy) -> Void) -> ServiceBench {
+        var policy = Policy()
+        change(&policy)
+        return ServiceBench(
+            limits: UploadLimits(maximumBytes: 1000, lifetime: 3600, policies: [.subject: policy])
+        )
+    }
+
+    private func used(_ bench: ServiceBench) async throws -> Int64 {
+        let usage = try await bench.service.quota(of: Account(.subject, "alice")).usage
+        return usage.storedBytes + usage.reservedBytes
+    }
+
+    @Test("chunks without any announced length get what is left, and give back what they do not need")
+    func chunked() async throws {
+        let bench = bench { $0.storedBytes = 10 }
+        let new = NewUpload(dialect: "tus", length: nil)
+        let first = try await bench.service.create(new, under: bench.grant()).id
+        let second = try await bench.service.create(new, under: bench.grant()).id
+        let source = ScriptedSource([.bytes([1, 2, 3]), .bytes([4])], isLengthKnown: false)
+        #expect(try await bench.append(source, to: first, at: 0).offset == 4)
+        #expect(try await used(bench) == 4)
+        let greedy = ScriptedSource([.bytes([UInt8](repeating: 7, count: 9))], isLengthKnown: false)
+        let code = await code { try await bench.append(greedy, to: second, at: 0) }
+        #expect(code?.name == "quota_exceeded")
+        // What there was room for is kept, as with any other end.
+        #expect(try await bench.service.inspect(second).offset == 6)
+        #expect(try await used(bench) == 10)
+        let exact = ScriptedSource([], isLengthKnown: false)
+        #expect(try await bench.append(exact, to: second, at: 6).offset == 6)
+        try await bench.service.terminate(first)
+        let rest = ScriptedSource([.bytes([1, 2, 3])], isLengthKnown: false)
+        #expect(try await bench.append(rest, to: second, at: 6).offset == 9)
+        #expect(try await used(bench) == 9)
+    }
+
+    @Test("wherever the process dies, what is used is what there is after the next sweep")
+    func everyPoint() async throws {
+        var calls = 0
+        while true {
+            let bench = bench { $0.storedBytes = 100 }
+            bench.fuse.burn(afterCalls: calls)
+            let grant = bench.grant()
+            let id = try? await bench.service.create(NewUpload(dialect: "tus", length: 5), under: grant).id
+            if let id { _ = try? await bench.append([1, 2, 3, 4, 5], to: id, at: 0) }
+            if let id { try? await bench.service.terminate(id) }
+            let isDone = !bench.fuse.isBurnt
+            let service = bench.restarted()
+            _ = await service.sweep()
+            let uploads = try await service.list(UploadQuery())
+            let alive = uploads.filter { $0.state == .open || $0.state == .completed }
+            #expect(try await used(bench) == Int64(alive.count * 5), "after \(calls) calls")
+            // One event for each step that is recorded, and none for one that is not.
+            let kinds = try await bench.state.events(EventQuery(after: 0)).map(\.kind)
+            let expected: [EventRecord.Kind] =
+                switch uploads.first?.state {
+                case nil: []
+                case .open: [.created]
+                case .completed: [.created, .completed]
+                case .terminated: [.created, .completed, .terminated]
+                case .expired: [.expired]
+                }
+            #expect(kinds == expected, "after \(calls) calls")
+            if isDone { break }
+            calls += 1
+        }
+        #expect(calls > 8)
+    }
+
+    @Test("a blob that is about to be recorded is no orphan, one that a crash left is")
+    func orphans() async throws {
+        let limits = UploadLimits(maximumBytes: 1000, lifetime: 3600, orphanAge: 0)
+        let bench = ServiceBench(limits: limits)
+        let orphan = UploadID.generate(at: bench.clock.now)
+        let current = UploadID.generate(at: bench.clock.now)
+        try await bench.storage.create(orphan)
+        try await bench.storage.create(current)
+        bench.service.unrecorded.withLock { _ = $0.insert(current) }
+        #expect(await bench.service.sweep().orphansRemoved == 1)
+        #expect(try await bench.storage.list(after: nil, limit: 9) == [current])
+    }
+
+    /// Hooks that do what a test wants.
+    private final class ScriptedHooks: UploadHooks {
+        let refusal = Mutex<UploadError?>(nil)
+        let asked = Mutex<[String]>([])
+
+        func wants(_ kind: EventRecord.Kind) -> Bool { kind != .updated }
+
+        func willCreate(_ upload: Upload) async throws(UploadError) -> CreationChanges {
+            try ask("create")
+            return CreationChanges(alias: "n", metadata: ["a": "b"], key: "k")
+        }
+
+        func willFinish(_ upload: Upload) async throws(UploadError) { try ask("finish") }
+        func willTerminate(_ upload: Upload) async throws(UploadError) { try ask("terminate") }
+
+        private func ask(_ name: String) throws(UploadError) {
+            asked.withLock { $0.append(name) }
+            if let refusal = refusal.withLock({ $0 }) { throw refusal }
+        }
+    }
+
+    @Test("hooks are asked before anything is recorded, and a refusal leaves things as they were")
+    func hooks() async throws {
+        let bench = ServiceBench()
+        let hooks = ScriptedHooks()
+        let service = UploadService(
+            state: bench.state,
+            storage: bench.storage,
+            clock: bench.clock,
+            limits: bench.limits,
+            observer: bench.observer,
+            hooks: hooks
+        )
+        hooks.refusal.withLock { $0 = UploadError(.rejected, "No.") }
+        #expect(
+            await code { try await service.create(NewUpload(dialect: "tus", length: 2), under: bench.grant()) }
+                == .rejected
+        )
+        #expect(try await bench.storage.list(after: nil, limit: 9) == [])
+        hooks.refusal.withLock { $0 = nil }
+        let upload = try await service.create(NewUpload(dialect: "tus", length: 2), under: bench.grant())
+        #expect((upload.alias, upload.key) == ("n", "k"))
+        #expect(upload.metadata.values == ["a": "b"])
+        hooks.refusal.withLock { $0 = UploadError(.unavailable, "Later.") }
+        let source = ArraySource([1, 2])
+        let late = await code {
+            try await service.append(to: upload.id, at: 0, contentLength: 2, expecting: nil, from: source)
+        }
+        #expect(late == .unavailable)
+        #expect(try await service.inspect(upload.id).offset == 2)
+        #expect(await code { try await service.terminate(upload.id) } == .unavailable)
+        hooks.refusal.withLock { $0 = nil }
+        #expect(try await service.status(of: upload.id).state == .completed)
+        try await service.discard(upload.id)
+        #expect(hooks.asked.withLock { $0 } == ["create", "create", "finish", "terminate", "finish"])
+        let events = try await bench.state.events(EventQuery(after: 0))
+        #expect(events.map(\.kind) == [.created, .progress, .completed, .terminated])
+        #expect(events.allSatisfy { $0.delivery != nil })
+    }
+}

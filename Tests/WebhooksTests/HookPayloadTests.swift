@@ -1,0 +1,141 @@
+import Foundation
+import Testing
+import UploadCore
+
+@testable import Webhooks
+
+/// Members and types are those of tusd 2 (https://tus.github.io/tusd/advanced-topics/hooks/, package `hooks`).
+@Suite("Payloads of hooks")
+struct HookPayloadTests {
+    private let id: UploadID
+    private let part: UploadID
+
+    init() throws {
+        id = try #require(UploadID("01jd3v0m5xq4n8e2r7t9w6y1zk"))
+        part = try #require(UploadID("01jd3v0m5xq4n8e2r7t9w6y1zm"))
+    }
+
+    private func upload(length: Int64? = 432_724) -> Upload {
+        Upload(
+            id: id,
+            dialect: "tus",
+            subject: "alice",
+            principal: "key_1",
+            length: length,
+            offset: 1000,
+            metadata: UploadMetadata(values: ["filename": "shot.png", "filetype": "image/png"]),
+            createdAt: Date(timeIntervalSince1970: 1)
+        )
+    }
+
+    private let request = RequestInfo(
+        method: "PATCH",
+        uri: "/files/01jd3v0m5xq4n8e2r7t9w6y1zk",
+        remoteAddress: "127.0.0.1:59395",
+        fields: [
+            .init(name: "host", value: "localhost:8080"), .init(name: "TUS-resumable", value: "1.0.0"),
+            .init(name: "x-many", value: "1"), .init(name: "X-Many", value: "2"),
+        ]
+    )
+
+    private func json(_ payload: HookPayload) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(payload), as: UTF8.self)
+    }
+
+    private func expected(_ type: String, _ upload: String) -> String {
+        #"{"Event":{"HTTPRequest":{"Header":{"Host":["localhost:8080"],"Tus-Resumable":["1.0.0"],"#
+            + #""X-Many":["1","2"]},"Method":"PATCH","RemoteAddr":"127.0.0.1:59395","#
+            + #""URI":"/files/01jd3v0m5xq4n8e2r7t9w6y1zk"},"Upload":{"# + upload + #"}},"Type":"\#(type)"}"#
+    }
+
+    private static let metadata = #""MetaData":{"filename":"shot.png","filetype":"image/png"}"#
+
+    @Test("each hook of a usual upload", arguments: HookName.allCases)
+    func usual(name: HookName) throws {
+        let isNew = name == .preCreate
+        let storage = isNew ? "null" : #"{"ID":"01jd3v0m5xq4n8e2r7t9w6y1zk","Type":"sluice"}"#
+        let fields =
+            #""ID":"\#(isNew ? "" : id.text)","IsFinal":false,"IsPartial":false,\#(Self.metadata),"Offset":1000,"#
+            + #""PartialUploads":null,"Size":432724,"SizeIsDeferred":false,"Storage":\#(storage)"#
+        #expect(try json(HookPayload(name, upload(), request)) == expected(name.rawValue, fields))
+    }
+
+    @Test("a deferred length, a partial and a final upload, and what the app named")
+    func unusual() throws {
+        var partial = upload(length: nil)
+        partial.concatenation = Concatenation(.partial, raw: "partial")
+        let deferred = HookPayload(.postCreate, partial, request).event.upload
+        #expect(deferred.size == 0)
+        #expect(deferred.sizeIsDeferred)
+        #expect(deferred.isPartial)
+        var final = upload()
+        final.concatenation = Concatenation(.final(parts: [part]), raw: "final;x")
+        final.alias = "videos/1"
+        final.key = "bucket/1.mp4"
+        let whole = HookPayload(.postFinish, final, request).event.upload
+        #expect(whole.isFinal)
+        #expect(whole.partialUploads == [part.text])
+        #expect(whole.id == "videos/1")
+        #expect(whole.storage == ["Type": "sluice", "ID": id.text, "Key": "bucket/1.mp4"])
+    }
+
+    @Test("what no request caused has an empty one")
+    func noRequest() {
+        let request = HookPayload(.postTerminate, upload(), nil).event.request
+        #expect(request == HookPayload.Request(method: "", uri: "", remoteAddress: "", header: [:]))
+    }
+}
+
+@Suite("Answers of hooks")
+struct HookReplyTests {
+    private func reply(_ text: String) throws(HookFailure) -> HookReply { try HookReply(content: Array(text.utf8)) }
+
+    @Test("no content, and members that a receiver in Go leaves empty, change nothing")
+    func empty() throws {
+        for text in [
+            "", " \n", "{}", #"{"HTTPResponse":{"StatusCode":0,"Body":"","Header":null},"RejectUpload":false}"#,
+        ] {
+            let reply = try reply(text)
+            #expect(reply.hookAnswer == nil, "\(text)")
+            #expect(reply.creationChanges == CreationChanges())
+        }
+        #expect(try reply(#"{"ChangeFileInfo":{"ID":"","MetaData":null,"Storage":null}}"#).creationChanges.alias == nil)
+    }
+
+    @Test("everything that can be said is read")
+    func full() throws {
+        let reply = try reply(
+            """
+            {"HTTPResponse": {"StatusCode": 402, "Body": "pay", "Header": {"X-A": "1"}}, "RejectUpload": true,
+             "RejectTermination": true, "StopUpload": true, "Unknown": [1],
+             "ChangeFileInfo": {"ID": "a/b", "MetaData": {}, "Storage": {"Path": "p"}}}
+            """
+        )
+        #expect(reply.hookAnswer == HookAnswer(status: 402, body: "pay", fields: ["X-A": "1"]))
+        #expect(reply.rejectsUpload == true && reply.rejectsTermination == true && reply.stopsUpload == true)
+        #expect(reply.creationChanges == CreationChanges(alias: "a/b", metadata: [:], key: "p"))
+    }
+
+    @Test(
+        "what can not be is a failure",
+        arguments: [
+            "x", "[]", "null", #"{"RejectUpload":"yes"}"#, #"{"HTTPResponse":{"StatusCode":100}}"#,
+            #"{"HTTPResponse":{"StatusCode":600}}"#, #"{"ChangeFileInfo":{"ID":"/a"}}"#,
+            #"{"ChangeFileInfo":{"ID":"a/"}}"#, #"{"ChangeFileInfo":{"ID":"a b"}}"#, #"{"ChangeFileInfo":{"ID":"ü"}}"#,
+            #"{"ChangeFileInfo":{"ID":"a?b"}}"#, #"{"ChangeFileInfo":{"MetaData":{"a":1}}}"#,
+        ]
+    )
+    func bad(text: String) {
+        #expect(throws: HookFailure.self) { try reply(text) }
+    }
+
+    @Test("attempts come later and later, an hour apart at most")
+    func pauses() {
+        for (attempt, seconds) in [(1, 1.0), (2, 2), (5, 16), (12, 2048), (13, 3600), (1000, 3600)] {
+            let pause = HookDispatcher.pause(after: attempt)
+            #expect((seconds * 0.8...seconds * 1.2).contains(pause), "\(attempt)")
+        }
+    }
+}
