@@ -181,13 +181,14 @@ enum DatabaseFile {
                         -- NULL for one that nobody is told.
                         delivery TEXT CHECK (delivery IN ('pending', 'delivered', 'dead')),
                         attempts INTEGER NOT NULL DEFAULT 0,
+                        -- Only of the first pending event of an upload; the others wait for it.
                         next_attempt_at INTEGER,
                         settled_at INTEGER,
                         last_error TEXT,
-                        CHECK ((next_attempt_at IS NOT NULL) = (delivery IS 'pending'))
+                        CHECK (next_attempt_at IS NULL OR delivery = 'pending')
                     ) STRICT;
                     CREATE INDEX event_by_upload ON event (upload_id, sequence);
-                    CREATE INDEX event_pending ON event (next_attempt_at) WHERE delivery = 'pending';
+                    CREATE INDEX event_due ON event (next_attempt_at) WHERE next_attempt_at IS NOT NULL;
                     CREATE INDEX event_pending_by_upload ON event (upload_id, sequence) WHERE delivery = 'pending';
                     CREATE INDEX event_by_delivery ON event (delivery, sequence) WHERE delivery IS NOT NULL;
                     CREATE INDEX event_by_time ON event (occurred_at);

@@ -48,15 +48,7 @@ extension SQLiteState {
     package func dueDeliveries(at now: Date, limit: Int) async throws(UploadError) -> [EventRecord] {
         try await read { database in
             try database.rows(
-                """
-                SELECT * FROM event AS due WHERE delivery = 'pending' AND next_attempt_at <= ?
-                    AND NOT EXISTS (
-                        SELECT 1 FROM event AS earlier
-                        WHERE earlier.upload_id = due.upload_id AND earlier.sequence < due.sequence
-                            AND earlier.delivery = 'pending'
-                    )
-                ORDER BY next_attempt_at, sequence LIMIT ?
-                """,
+                "SELECT * FROM event INDEXED BY event_due WHERE next_attempt_at <= ? ORDER BY next_attempt_at, sequence LIMIT ?",
                 [Milliseconds(now), limit]
             ).map(EventRecord.init(row:))
         }
@@ -64,16 +56,8 @@ extension SQLiteState {
 
     package func nextDelivery() async throws(UploadError) -> Date? {
         try await read { database in
-            // One that waits for an earlier one of its upload is no reason to wake.
             try database.row(
-                """
-                SELECT min(next_attempt_at) AS next FROM event AS due WHERE delivery = 'pending'
-                    AND NOT EXISTS (
-                        SELECT 1 FROM event AS earlier
-                        WHERE earlier.upload_id = due.upload_id AND earlier.sequence < due.sequence
-                            AND earlier.delivery = 'pending'
-                    )
-                """
+                "SELECT min(next_attempt_at) AS next FROM event INDEXED BY event_due WHERE next_attempt_at IS NOT NULL"
             )?.optionalDate("next", of: "event")
         }
     }
@@ -108,6 +92,9 @@ extension SQLiteState {
                     [Milliseconds(now), error, sequence]
                 )
             }
+            if case .retry = outcome { return }
+            let upload = try database.row("SELECT upload_id FROM event WHERE sequence = ?", [sequence])
+            if let upload { try database.schedule(upload.value("upload_id", of: "event"), at: now) }
         }
     }
 
@@ -132,37 +119,62 @@ extension SQLiteState {
     }
 
     package func redeliver(_ ids: [String]?, at now: Date) async throws(UploadError) -> Int {
-        let reset = "delivery = 'pending', attempts = 0, next_attempt_at = ?, settled_at = NULL, last_error = NULL"
-        return try await write { database in
-            guard let ids else {
-                try database.run("UPDATE event SET \(reset) WHERE delivery = 'dead'", [Milliseconds(now)])
-                return database.changesCount
-            }
-            var count = 0
-            for id in ids {
+        try await write { database in
+            let wanted =
+                try ids.map { ids in
+                    try ids.compactMap {
+                        try database.row(
+                            "SELECT sequence, upload_id FROM event WHERE id = ? AND delivery IS NOT NULL",
+                            [$0]
+                        )
+                    }
+                } ?? database.rows("SELECT sequence, upload_id FROM event WHERE delivery = 'dead'")
+            var uploads: Set<String> = []
+            for row in wanted {
+                let sequence: Int64 = try row.value("sequence", of: "event")
                 try database.run(
-                    "UPDATE event SET \(reset) WHERE id = ? AND delivery IS NOT NULL",
-                    [Milliseconds(now), id]
+                    """
+                    UPDATE event SET delivery = 'pending', attempts = 0, next_attempt_at = NULL, settled_at = NULL,
+                        last_error = NULL
+                    WHERE sequence = ?
+                    """,
+                    [sequence]
                 )
-                count += database.changesCount
+                uploads.insert(try row.value("upload_id", of: "event"))
             }
-            return count
+            for upload in uploads { try database.schedule(upload, at: now) }
+            return wanted.count
         }
     }
 }
 
 extension Database {
     func insert(_ event: EventRecord) throws {
+        let upload = event.upload.id.text
         try run(
             """
-            INSERT INTO event (id, kind, upload_id, subject, occurred_at, content, delivery, next_attempt_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO event (id, kind, upload_id, subject, occurred_at, content, delivery)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
             """,
             [
-                event.id, event.kind.rawValue, event.upload.id.text, event.upload.subject,
-                Milliseconds(event.occurredAt), try JSONText(StoredEvent(event)), event.delivery?.state.rawValue,
-                event.delivery?.nextAttemptAt.map(Milliseconds.init),
+                event.id, event.kind.rawValue, upload, event.upload.subject, Milliseconds(event.occurredAt),
+                try JSONText(StoredEvent(event)), event.delivery?.state.rawValue,
             ]
+        )
+        if let date = event.delivery?.nextAttemptAt { try schedule(upload, at: date) }
+    }
+
+    /// Makes the first pending event of an upload due, at `date` if it was not before, and lets the others wait for it.
+    fileprivate func schedule(_ upload: String, at date: Date) throws {
+        try run(
+            """
+            UPDATE event INDEXED BY event_pending_by_upload SET next_attempt_at = CASE
+                WHEN sequence = (SELECT min(sequence) FROM event WHERE upload_id = ?1 AND delivery = 'pending')
+                    THEN coalesce(next_attempt_at, ?2)
+            END
+            WHERE upload_id = ?1 AND delivery = 'pending'
+            """,
+            [upload, Milliseconds(date)]
         )
     }
 }

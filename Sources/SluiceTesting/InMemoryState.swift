@@ -35,13 +35,21 @@ package final class InMemoryState: StateStore {
             lastEvent += 1
             var recorded = event
             recorded.sequence = lastEvent
+            let date = recorded.delivery?.nextAttemptAt
+            recorded.delivery?.nextAttemptAt = nil
             events.append(recorded)
+            if let date { schedule(event.upload.id, at: date) }
         }
 
-        /// The first pending event of each upload.
-        var heads: [EventRecord] {
-            var seen: Set<UploadID> = []
-            return events.filter { $0.delivery?.state == .pending && seen.insert($0.upload.id).inserted }
+        /// Makes the first pending event of an upload due, and lets the others wait for it.
+        mutating func schedule(_ upload: UploadID, at date: Date) {
+            var isFirst = true
+            for index in events.indices
+            where events[index].upload.id == upload && events[index].delivery?.state == .pending {
+                let before = events[index].delivery?.nextAttemptAt
+                events[index].delivery?.nextAttemptAt = isFirst ? before ?? date : nil
+                isFirst = false
+            }
         }
     }
 
@@ -298,7 +306,7 @@ package final class InMemoryState: StateStore {
 
     package func dueDeliveries(at now: Date, limit: Int) async throws(UploadError) -> [EventRecord] {
         tables.withLock { tables in
-            let due = tables.heads.filter { $0.delivery?.nextAttemptAt.map { $0 <= now } ?? false }
+            let due = tables.events.filter { $0.delivery?.nextAttemptAt.map { $0 <= now } ?? false }
             return Array(
                 due.sorted { left, right in
                     (left.delivery?.nextAttemptAt ?? now, left.sequence)
@@ -309,7 +317,7 @@ package final class InMemoryState: StateStore {
     }
 
     package func nextDelivery() async throws(UploadError) -> Date? {
-        tables.withLock { $0.heads.compactMap(\.delivery?.nextAttemptAt).min() }
+        tables.withLock { $0.events.compactMap(\.delivery?.nextAttemptAt).min() }
     }
 
     package func settle(_ sequence: Int64, as outcome: DeliveryOutcome, at now: Date) async throws(UploadError) {
@@ -333,6 +341,7 @@ package final class InMemoryState: StateStore {
                 delivery.lastError = error
             }
             tables.events[index].delivery = delivery
+            if delivery.state != .pending { tables.schedule(tables.events[index].upload.id, at: now) }
         }
     }
 
@@ -354,9 +363,10 @@ package final class InMemoryState: StateStore {
                 guard let delivery = tables.events[index].delivery,
                     ids?.contains(tables.events[index].id) ?? (delivery.state == .dead)
                 else { continue }
-                tables.events[index].delivery = EventRecord.Delivery(nextAttemptAt: now)
+                tables.events[index].delivery = EventRecord.Delivery(nextAttemptAt: nil)
                 count += 1
             }
+            for id in Set(tables.events.map(\.upload.id)) { tables.schedule(id, at: now) }
             return count
         }
     }

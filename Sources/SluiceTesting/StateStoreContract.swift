@@ -619,6 +619,8 @@ package enum StateStoreContract {
             try demand(await store.redeliver([ids[2], "msg_unknown"], at: start), is: 1)
             try demand(await store.dueDeliveries(at: start, limit: 9).map(\.sequence), is: [3])
             try demand(await store.redeliver(nil, at: start), is: 2)
+            // The first of them goes before the one that was due.
+            try demand(await store.dueDeliveries(at: start, limit: 9).map(\.sequence), is: [1])
             try demand(await store.deliveries(DeliveryQuery(state: .pending)).map(\.sequence), is: [3, 2, 1])
             try demand(await store.deliveries(DeliveryQuery()).map(\.delivery?.attempts), is: [0, 0, 0])
         },

@@ -24,7 +24,7 @@ package struct EventRecord: Sendable, Equatable {
         package var state: State
         /// Attempts so far.
         package var attempts: Int
-        /// `nil` unless it is pending.
+        /// `nil` unless it is pending and no earlier one of its upload is.
         package var nextAttemptAt: Date?
         package var settledAt: Date?
         /// Why the last attempt failed.
