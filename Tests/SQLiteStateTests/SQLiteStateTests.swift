@@ -127,6 +127,45 @@ struct SQLiteStateTests {
         #expect(try await state.expiredUploads(at: start.addingTimeInterval(60), limit: 5) == [upload.id])
     }
 
+    @Test("what accounts use is counted from the uploads that an older release recorded")
+    func accountsOfAnOlderRelease() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path("state.sqlite")
+        let old = try DatabaseQueue(path: path)
+        try DatabaseFile.migrator.migrate(old, upTo: "0002 lengths that are told later, concatenations")
+        /// State, length, what it is to a concatenation, API key or not.
+        let uploads: [(String, Int64?, String?, String?, String)] = [
+            ("completed", 10, nil, nil, "key_1"), ("open", 20, nil, nil, "key_1"), ("open", nil, nil, nil, "grant_1"),
+            ("completed", 40, "partial", nil, "grant_1"), ("completed", 80, "final;x", "[]", "key_1"),
+            ("terminated", 160, nil, nil, "key_1"),
+        ]
+        try await old.write { database in
+            for (index, (state, length, raw, parts, principal)) in uploads.enumerated() {
+                let id = UploadID.generate(at: start.addingTimeInterval(TimeInterval(index))).text
+                try database.execute(
+                    sql: """
+                        INSERT INTO upload (id, dialect, subject, principal, length, state, metadata, created_at,
+                            updated_at, ended_at, concatenation_raw, concatenation_parts)
+                        VALUES (?, 'tus', 'alice', ?, ?, ?, '{}', 0, 0, ?, ?, ?)
+                        """,
+                    arguments: [id, principal, length, state, state == "open" ? nil : 0, raw, parts]
+                )
+                guard state == "completed", raw != "partial" else { continue }
+                try database.execute(
+                    sql: "INSERT INTO media (id, subject, size, metadata, created_at) VALUES (?, 'alice', ?, '{}', 0)",
+                    arguments: [id, length]
+                )
+            }
+        }
+        try old.close()
+        let state = try open(path)
+        let records = try await state.accounts([Account(.subject, "alice"), Account(.key, "key_1")])
+        let alice = try #require(records[Account(.subject, "alice")]).usage
+        #expect((alice.storedBytes, alice.reservedBytes, alice.openUploads) == (90, 60, 2))
+        let key = try #require(records[Account(.key, "key_1")]).usage
+        #expect((key.storedBytes, key.reservedBytes, key.openUploads) == (90, 20, 1))
+    }
+
     @Test("two processes write at the same time, and each sees what the other recorded")
     func twoProcesses() async throws {
         let directory = try TemporaryDirectory()
