@@ -72,6 +72,7 @@ let package = Package(
             path: "Sources/Dialects/ResumableHTTP"
         ),
         storey("Webhooks", ["UploadCore", "HTTPClient", "HTTPWire", "Signing"]),
+        storey("Forms", ["UploadCore", "HTTPWire", "Bytes"], path: "Sources/Dialects/Forms"),
         storey("TencentVOD", ["UploadCore", "Bytes", "Signing"], path: "Sources/Dialects/TencentVOD"),
 
         // The top: the only one that sees adapters and sockets together.
@@ -79,8 +80,7 @@ let package = Package(
             name: "Gateway",
             dependencies: [
                 "HTTPServer", "HTTPWire", "Transport", "UploadCore", "DiskStorage", "SQLiteState", "Tus",
-                "ResumableHTTP",
-                "TencentVOD", "Webhooks", "HTTPClient",
+                "ResumableHTTP", "Forms", "TencentVOD", "Webhooks", "HTTPClient",
                 "Signing", "Digests", "Bytes", "CSystem",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),
@@ -130,6 +130,7 @@ let package = Package(
                 .product(name: "Yams", package: "Yams"),
             ]
         ),
+        tests("FormsTests", ["Forms", "SluiceTesting", "UploadCore", "HTTPWire", "Bytes"]),
         tests("TusTests", ["Tus", "SluiceTesting", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing"]),
     ],
     swiftLanguageModes: [.v6]

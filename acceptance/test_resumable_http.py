@@ -462,9 +462,9 @@ def test_plain(server, api, method, path):
     assert answer.headers["Location"] == f"{server.url}/media/{document['id']}"
 
 
-@pytest.mark.parametrize("path", ["/files", "/v1/media"])
+@pytest.mark.parametrize("path", ["/files", "/v1/media/a.txt"])
 def test_a_form_is_not_taken_for_a_file(api, path):
-    answer = api.request("POST", path, files={"file": ("a.txt", b"hello")})
+    answer = api.request("PUT", path, files={"file": ("a.txt", b"hello")})
     assert answer.status_code == 415
     assert answer.json()["code"] == "unsupported_media_type"
 

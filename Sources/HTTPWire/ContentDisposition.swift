@@ -19,24 +19,28 @@ package enum ContentDisposition {
     package static func fileName(in field: String) -> String? {
         var plain: String?
         for piece in FieldValueSyntax.split(field, at: UInt8(ascii: ";")).dropFirst() {
-            if let extended = extendedValue(piece) { return lastPart(of: extended) }
+            if piece.lowercased().hasPrefix(extendedName),
+                let extended = extendedValue(String(piece.dropFirst(extendedName.count)))
+            {
+                return lastPart(of: extended)
+            }
             if let (name, value) = FieldValueSyntax.parameter(piece), name == "filename" { plain = value }
         }
         return plain.flatMap(lastPart)
     }
 
+    private static let extendedName = "filename*="
+
     /// RFC 8187 §3.2.1: charset, language and percent-encoded bytes, separated by apostrophes.
-    private static func extendedValue(_ parameter: String) -> String? {
-        let prefix = "filename*="
-        guard parameter.lowercased().hasPrefix(prefix) else { return nil }
-        let parts = parameter.utf8.dropFirst(prefix.utf8.count)
+    static func extendedValue(_ value: String) -> String? {
+        let parts = value.utf8
             .split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, String(Substring(parts[0])).lowercased() == "utf-8" else { return nil }
         return PercentEncoding.decode(parts[2]).flatMap { String(validating: $0, as: UTF8.self) }
     }
 
     /// RFC 6266 §4.3: whoever takes a name must not take a path.
-    private static func lastPart(of name: String) -> String? {
+    static func lastPart(of name: String) -> String? {
         let last = name.split(whereSeparator: { $0 == "/" || $0 == "\\" }).last.map(String.init)
         return last.flatMap { $0.isEmpty ? nil : $0 }
     }

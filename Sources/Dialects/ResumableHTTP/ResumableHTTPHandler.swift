@@ -130,7 +130,7 @@ package struct ResumableHTTPHandler: Sendable {
             throw UploadProblem(
                 415,
                 "unsupported_media_type",
-                "Send the file itself as the content, not a form with it."
+                "Send the file itself as the content; a form is taken by POST only, and can not be resumed."
             )
         }
         let grant = try await UploadProblem.wrapping { () async throws(UploadError) in try await grants(head) }
@@ -156,8 +156,7 @@ package struct ResumableHTTPHandler: Sendable {
                 upload = try await append(request, to: upload.id, at: 0, length, isLast: isLast, digest, version)
             } catch {
                 let isUsable = error.code.leavesUploadUsable || error.code == .checksumMismatch
-                // Best effort: what is left behind expires.
-                if !isResumable || !isUsable { try? await service.discard(upload.id) }
+                if !isResumable || !isUsable { await service.discard(upload.id) }
                 throw UploadProblem(error)
             }
         }
@@ -195,7 +194,7 @@ package struct ResumableHTTPHandler: Sendable {
         do throws(UploadError) {
             upload = try await append(request, to: id, at: offset, length, isLast: isLast, digest, version)
         } catch {
-            if case .lengthExceeded = error.code, version.overlengthEnds { try? await service.discard(id) }
+            if case .lengthExceeded = error.code, version.overlengthEnds { await service.discard(id) }
             var problem = UploadProblem(error)
             if case .offsetMismatch(let expected) = error.code {
                 problem.providedOffset = offset

@@ -82,7 +82,7 @@ extension TusHandler {
             let failure = TusFailure.upload(error)
             guard error.code.leavesUploadUsable else {
                 // Best effort: what is left behind expires.
-                try? await service.discard(upload.id)
+                await service.discard(upload.id)
                 throw failure
             }
             do throws(UploadError) {

@@ -1,3 +1,4 @@
+internal import Forms
 internal import Foundation
 internal import HTTPServer
 internal import HTTPWire
@@ -5,9 +6,12 @@ internal import ResumableHTTP
 internal import Tus
 internal import UploadCore
 
-/// Uploads by one request, resumable if the client speaks the draft: at `/files` beside tus, and at `/v1/media`.
+/// Uploads by one request, at `/files` beside tus and at `/v1/media`.
+///
+/// Forms, and single files, which are resumable if the client speaks the draft.
 struct PlainUploads: Sendable {
-    let handler: ResumableHTTPHandler
+    private let handler: ResumableHTTPHandler
+    private let forms: FormHandler
     let cors: CORSPolicy
 
     init(
@@ -19,18 +23,21 @@ struct PlainUploads: Sendable {
         cors: CORSPolicy
     ) {
         self.cors = cors
+        // What is admitted to /files by tus is admitted there by whatever protocol.
+        let grants: @Sendable (String?) async throws(UploadError) -> Grant = { authorization throws(UploadError) in
+            var grant = try await authenticator.grantToUpload(dialect: "tus", authorization: authorization)
+            grant.dialect = nil
+            return grant
+        }
+        forms = FormHandler(
+            service: service,
+            grants: { authorization throws(UploadError) in try await grants(authorization) },
+            answer: { outcome, request in FormAnswer.response(outcome, request, publicURL.base(for: request)) }
+        )
         handler = ResumableHTTPHandler(
             service: service,
             locator: locator,
-            grants: { head throws(UploadError) in
-                // What is admitted to /files by tus is admitted there by whatever protocol.
-                var grant = try await authenticator.grantToUpload(
-                    dialect: "tus",
-                    authorization: head.fields["Authorization"]
-                )
-                grant.dialect = nil
-                return grant
-            },
+            grants: { head throws(UploadError) in try await grants(head.fields["Authorization"]) },
             metadata: { head throws(UploadError) in
                 try Self.metadata(of: head, maximumBytes: tus.maximumMetadataBytes)
             },
@@ -42,11 +49,20 @@ struct PlainUploads: Sendable {
     /// At `/v1/media`; `/files` is the business of `GatewayHandler`.
     var routes: [Route] {
         [
-            Route(.post, "/v1/media") { request, _ in await handler.respond(to: request, upload: nil) },
-            Route(.patch, "/v1/media") { request, _ in await handler.respond(to: request, upload: nil) },
-            Route(.put, "/v1/media/{id}") { request, _ in await handler.respond(to: request, upload: nil) },
+            Route(.post, "/v1/media") { request, _ in await respond(to: request, upload: nil) },
+            Route(.patch, "/v1/media") { request, _ in await respond(to: request, upload: nil) },
+            Route(.put, "/v1/media/{id}") { request, _ in await respond(to: request, upload: nil) },
         ]
     }
+
+    /// Answers a request for the collection (`token` is `nil`) or for an upload resource.
+    func respond(to request: Request, upload token: String?) async -> Response {
+        if token == nil, FormHandler.isMeant(by: request.head) { return await forms.respond(to: request) }
+        return await handler.respond(to: request, upload: token)
+    }
+
+    /// What OPTIONS says of plain uploads, beside what it says of tus.
+    func describeDiscovery(in response: inout Response) { handler.describeDiscovery(in: &response) }
 
     /// What creates an upload at `/files`, beside POST.
     static let methodsOfFiles: [HTTPMethod] = [.put, .patch]

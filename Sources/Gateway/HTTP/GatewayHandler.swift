@@ -9,7 +9,7 @@ struct GatewayHandler: RequestHandler {
     private let router: Router
     private let cors: CORSPolicy
     private let tus: any RequestHandler
-    private let plain: ResumableHTTPHandler
+    private let plain: PlainUploads
     /// `nil` where the app has no hooks.
     private let hooks: HookContext?
 
@@ -17,7 +17,7 @@ struct GatewayHandler: RequestHandler {
         router: Router,
         cors: CORSPolicy,
         tus: any RequestHandler,
-        plain: ResumableHTTPHandler,
+        plain: PlainUploads,
         hooks: HookContext?
     ) {
         self.router = router

@@ -10,6 +10,10 @@ struct Problem: Error {
         var field: String
         /// What is wrong, and what is allowed.
         var message: String
+        /// Of a file in a form.
+        var filename: String?
+        /// As that of the problem, where several things went wrong.
+        var code: String?
     }
 
     var status: Status
@@ -20,6 +24,8 @@ struct Problem: Error {
     var errors: [FieldError] = []
     /// What a quota has left, where it is the reason.
     var quota: QuotaRefusal?
+    /// What was stored all the same.
+    var media: [FormMediaView]?
     var fields = HTTPFields()
     /// More bytes of the request may come, or the connection is in doubt.
     var closesConnection = false
@@ -49,6 +55,7 @@ struct Problem: Error {
         var detail: String
         var errors: [FieldError]?
         var quota: QuotaRefusal?
+        var media: [FormMediaView]?
         var requestId: String
     }
 
@@ -60,6 +67,7 @@ struct Problem: Error {
             detail: detail,
             errors: errors.isEmpty ? nil : errors,
             quota: quota,
+            media: media,
             requestId: requestID
         )
         var response = Response(status, ["Content-Type": "application/problem+json", "Cache-Control": "no-store"])

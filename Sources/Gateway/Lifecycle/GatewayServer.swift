@@ -164,7 +164,7 @@ package struct GatewayServer: Sendable {
             router: Router(routes),
             cors: cors,
             tus: tus,
-            plain: plain.handler,
+            plain: plain,
             hooks: caller == nil ? nil : HookContext(locator: locator)
         )
         self.routes =

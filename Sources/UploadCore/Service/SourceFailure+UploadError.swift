@@ -1,8 +1,8 @@
-internal import Bytes
+package import Bytes
 
 extension UploadError {
     /// What a request is told whose body ended early; what came before was saved.
-    init(_ failure: SourceFailure) {
+    package init(_ failure: SourceFailure) {
         switch failure {
         case .disconnected:
             self.init(.disconnected, "The connection ended before the body did.", cause: failure)

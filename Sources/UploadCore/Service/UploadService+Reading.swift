@@ -104,14 +104,10 @@ extension UploadService {
         try await terminate(id, asking: true)
     }
 
-    /// Ends an upload whose client did not learn of it, or made it useless; the app is told but not asked.
-    ///
-    /// - Throws: `.notFound`, `.gone`, `.busy`, `.storageFailure`.
-    package func discard(_ id: UploadID) async throws(UploadError) {
-        try await terminate(id, asking: false)
-    }
-
-    private func terminate(_ id: UploadID, asking: Bool) async throws(UploadError) {
+    /// - Parameters:
+    ///   - id: The upload.
+    ///   - asking: The app is asked, and not only told.
+    func terminate(_ id: UploadID, asking: Bool) async throws(UploadError) {
         try await reporting(id) { () async throws(UploadError) in
             try await leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
                 guard let upload = try await state.upload(id) else { throw Self.notFound }

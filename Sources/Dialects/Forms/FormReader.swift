@@ -1,0 +1,103 @@
+internal import Bytes
+internal import HTTPWire
+
+/// The parts of a form, pulled out of the content of its request one after the other.
+///
+/// Like a source it belongs to the task that pulls it.
+final class FormReader {
+    let body: any RequestBody
+    private var parser: MultipartParser
+    private var failure: SourceFailure?
+    /// The data of a part are being read.
+    private var isInPart = false
+
+    init(_ body: any RequestBody, boundary: MultipartBoundary) {
+        self.body = body
+        parser = MultipartParser(boundary: boundary)
+    }
+
+    /// The head of the next part; what was not read of the one before is passed over.
+    ///
+    /// - Returns: `nil` after the last part.
+    /// - Throws: What ended the content before the last boundary; again at every later call.
+    func nextPart() async throws(SourceFailure) -> HTTPFields? {
+        while isInPart { _ = try await nextData(maximum: Self.pieceSize) }
+        switch try await step(maximum: Self.pieceSize) {
+        case .part(let fields):
+            isInPart = true
+            return fields
+        // The parser gives data within parts only.
+        case .end, .needMore, .data, .endOfPart:
+            await passOverEpilogue()
+            return nil
+        }
+    }
+
+    /// Data of the current part, or `nil` at its end.
+    func nextData(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
+        guard isInPart else { return nil }
+        if case .data(let bytes) = try await step(maximum: maximum) { return bytes }
+        isInPart = false
+        return nil
+    }
+
+    /// - Returns: Anything but `.needMore`.
+    private func step(maximum: Int) async throws(SourceFailure) -> MultipartParser.Step {
+        if let failure { throw failure }
+        do throws(SourceFailure) {
+            while true {
+                let step: MultipartParser.Step
+                do throws(MultipartParser.Failure) {
+                    step = try parser.next(maximum: maximum)
+                } catch {
+                    throw .malformed(error.reason + ".")
+                }
+                guard step == .needMore else { return step }
+                guard let piece = try await body.next(maximum: maximum) else {
+                    throw .malformed("it ends before its last boundary.")
+                }
+                parser.append(piece)
+            }
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    /// Reads on to the end, so that the connection can be used again; more than some bytes are left to whoever owns it.
+    private func passOverEpilogue() async {
+        var rest = Self.pieceSize
+        while rest > 0, let piece = try? await body.next(maximum: rest) { rest -= piece.count }
+    }
+
+    private static let pieceSize = 65_536
+}
+
+/// The data of one file in a form.
+final class FormFile: ByteSource {
+    private let reader: FormReader
+    private var first: [UInt8]?
+
+    /// - Parameter reader: Stands at the data of the file, and is left alone while they are pulled.
+    init(_ reader: FormReader) {
+        self.reader = reader
+    }
+
+    var remaining: Int64? { nil }
+
+    var interrupter: SourceInterrupter { reader.body.interrupter }
+
+    /// Whether there are no data; to be asked before any are pulled.
+    func isEmpty() async throws(SourceFailure) -> Bool {
+        first = try await reader.nextData(maximum: 1)
+        return first == nil
+    }
+
+    func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
+        if let piece = first {
+            first = nil
+            return piece
+        }
+        return try await reader.nextData(maximum: maximum)
+    }
+}

@@ -1,0 +1,21 @@
+extension UploadService {
+    /// Ends an upload with which nobody can go on, because nobody was told its URL; what is left if that fails expires.
+    ///
+    /// The app is told, but not asked.
+    /// It may have filled the disk, so that its end can not be recorded: then the bytes go first. Should the process die between
+    /// the two, an open upload without bytes remains, which expires like any other.
+    package func discard(_ id: UploadID) async {
+        do throws(UploadError) {
+            do throws(UploadError) {
+                try await terminate(id, asking: false)
+            } catch  where error.code == .storageFull {
+                try await leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
+                    try await storage.remove(id)
+                }
+                try await terminate(id, asking: false)
+            }
+        } catch {
+            report(error, of: id)
+        }
+    }
+}
