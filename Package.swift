@@ -62,7 +62,10 @@ let package = Package(
         // The domain, and what implements its interfaces.
         storey("UploadCore", ["Bytes", "Digests", "Signing"]),
         storey("DiskStorage", ["UploadCore", "Bytes", "Digests", "Transport", "CSystem"]),
-        storey("SQLiteState", ["UploadCore", "Transport", .product(name: "GRDB", package: "GRDB.swift")]),
+        storey(
+            "SQLiteState",
+            ["UploadCore", "Bytes", "Digests", "Transport", .product(name: "GRDB", package: "GRDB.swift")]
+        ),
 
         // Dialects: HTTPWire values in, UploadCore calls out.
         storey("Tus", ["UploadCore", "HTTPWire", "Bytes", "Digests"], path: "Sources/Dialects/Tus"),

@@ -320,16 +320,7 @@ extension DiskStorage {
     ) throws(SystemCallError) -> [UInt8] {
         let file = try OpenFile.open(directory.blobPath(id), O_RDONLY)
         let digest = RunningDigest(algorithm)
-        var position = range.lowerBound
-        while position < range.upperBound {
-            let piece = try file.read(
-                at: position,
-                maximum: Int(min(Int64(Self.pieceSize), range.upperBound - position))
-            )
-            guard !piece.isEmpty else { throw SystemCallError("pread", errno: EIO) }
-            digest.update(piece)
-            position += Int64(piece.count)
-        }
+        try Self.update([digest], with: range, of: file)
         return digest.finish()
     }
 

@@ -111,15 +111,16 @@ package struct CORSPolicy: Sendable, Equatable {
     }
 
     private static let knownRequestFields = [
-        "Authorization", "Content-Digest", "Content-Disposition", "Content-Type", "Origin", "Tus-Resumable",
-        "Upload-Checksum", "Upload-Complete",
-        "Upload-Concat", "Upload-Defer-Length", "Upload-Draft-Interop-Version", "Upload-Incomplete", "Upload-Length",
-        "Upload-Metadata", "Upload-Offset", "X-HTTP-Method-Override", "X-Request-ID", "X-Requested-With",
+        "Authorization", "Content-Digest", "Content-Disposition", "Content-Type", "Origin", "Repr-Digest",
+        "Tus-Resumable", "Upload-Checksum", "Upload-Complete", "Upload-Concat",
+        "Upload-Defer-Length", "Upload-Draft-Interop-Version", "Upload-Incomplete", "Upload-Length",
+        "Upload-Metadata", "Upload-Offset", "Want-Content-Digest", "Want-Repr-Digest", "X-HTTP-Method-Override",
+        "X-Request-ID", "X-Requested-With",
     ]
 
     private static let knownExposedFields = [
-        "Accept-Patch", "ETag", "Location", "Retry-After", "Tus-Checksum-Algorithm", "Tus-Extension", "Tus-Max-Size",
-        "Tus-Resumable",
+        "Accept-Patch", "Content-Digest", "ETag", "Location", "Repr-Digest", "Retry-After", "Tus-Checksum-Algorithm",
+        "Tus-Extension", "Tus-Max-Size", "Tus-Resumable",
         "Tus-Version", "Upload-Complete", "Upload-Concat", "Upload-Defer-Length", "Upload-Expires", "Upload-Length",
         "Upload-Limit", "Upload-Metadata", "Upload-Offset", "X-Request-ID",
     ]

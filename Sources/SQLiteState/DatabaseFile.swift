@@ -195,6 +195,15 @@ enum DatabaseFile {
                     """
             )
         }
+        migrator.registerMigration("0004 representation digests") { database in
+            try database.execute(
+                sql: """
+                    -- Objects of algorithm and base64: what the client announced, and what the bytes were found to have.
+                    ALTER TABLE upload ADD COLUMN expected_digests TEXT;
+                    ALTER TABLE media ADD COLUMN digests TEXT;
+                    """
+            )
+        }
         return migrator
     }
 }

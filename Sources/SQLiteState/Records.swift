@@ -1,3 +1,5 @@
+internal import Bytes
+internal import Digests
 internal import Foundation
 internal import GRDB
 internal import UploadCore
@@ -45,7 +47,27 @@ struct JSONText: DatabaseValueConvertible, Sendable {
     }
 }
 
+extension JSONText {
+    /// Digests, each in base64 under the name of its algorithm; `nil` if there are none.
+    init?(_ digests: DigestValues) throws {
+        if digests.isEmpty { return nil }
+        try self.init(Dictionary(uniqueKeysWithValues: digests.map { ($0.rawValue, Base64.encode($1)) }))
+    }
+}
+
 extension Row {
+    func digests(_ column: String, of table: String) throws -> DigestValues {
+        guard let stored: JSONText = try optional(column, of: table) else { return [:] }
+        var digests: DigestValues = [:]
+        for (name, text) in try stored.decoded(as: [String: String].self) {
+            guard let algorithm = DigestAlgorithm(rawValue: name), let value = Base64.decode(text) else {
+                throw UnreadableRecord(table: table, column: column)
+            }
+            digests[algorithm] = value
+        }
+        return digests
+    }
+
     func value<Value: DatabaseValueConvertible>(_ column: String, of table: String) throws -> Value {
         guard let value: Value = try optional(column, of: table) else {
             throw UnreadableRecord(table: table, column: column)
@@ -110,6 +132,7 @@ extension Upload {
                 values: try row.json("metadata", of: table)
             ),
             concatenation: try Concatenation(row: row),
+            expectedDigests: try row.digests("expected_digests", of: table),
             createdAt: try row.date("created_at", of: table),
             updatedAt: try row.date("updated_at", of: table),
             expiresAt: try row.optionalDate("expires_at", of: table),
@@ -147,6 +170,7 @@ extension Media {
             contentType: try row.optional("content_type", of: table),
             filename: try row.optional("filename", of: table),
             metadata: try row.json("metadata", of: table),
+            digests: try row.digests("digests", of: table),
             createdAt: try row.date("created_at", of: table)
         )
     }

@@ -31,15 +31,16 @@ extension SQLiteState {
             try database.run(
                 """
                 INSERT INTO upload (id, dialect, subject, principal, length, maximum_bytes, completes_when_full, state,
-                    metadata_raw, metadata, concatenation_raw, concatenation_parts, created_at, updated_at, expires_at,
-                    ended_at, alias, object_key, issuer, reserved_bytes)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    metadata_raw, metadata, concatenation_raw, concatenation_parts, expected_digests, created_at,
+                    updated_at, expires_at, ended_at, alias, object_key, issuer, reserved_bytes)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 [
                     upload.id.text, upload.dialect, upload.subject, upload.principal, upload.length,
                     upload.maximumBytes, upload.completesWhenFull, upload.state.rawValue, upload.metadata.raw,
                     try JSONText(upload.metadata.values),
                     upload.concatenation?.raw, try parts.map { try JSONText($0.map(\.text)) },
+                    try JSONText(upload.expectedDigests),
                     Milliseconds(upload.createdAt), Milliseconds(upload.updatedAt),
                     upload.expiresAt.map(Milliseconds.init),
                     upload.endedAt.map(Milliseconds.init), upload.alias, upload.key, upload.issuer,
@@ -146,12 +147,12 @@ extension SQLiteState {
             guard let media else { return true }
             try database.run(
                 """
-                INSERT INTO media (id, subject, size, content_type, filename, metadata, created_at, object_key)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO media (id, subject, size, content_type, filename, metadata, digests, created_at, object_key)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 [
                     id.text, media.subject, media.size, media.contentType, media.filename, try JSONText(media.metadata),
-                    Milliseconds(media.createdAt), media.key,
+                    try JSONText(media.digests), Milliseconds(media.createdAt), media.key,
                 ]
             )
             return true
@@ -314,6 +315,12 @@ extension SQLiteState {
 
     /// SQLite takes 32,766 arguments at most, and a short read lets writers' checkpoints through.
     private static let chunkSize = 500
+
+    package func setDigests(of id: UploadID, to digests: DigestValues) async throws(UploadError) {
+        try await write { database in
+            try database.run("UPDATE media SET digests = ? WHERE id = ?", [try JSONText(digests), id.text])
+        }
+    }
 
     package func media(_ id: UploadID) async throws(UploadError) -> Media? {
         try await read { database in

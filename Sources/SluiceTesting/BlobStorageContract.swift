@@ -231,6 +231,26 @@ package enum BlobStorageContract {
     ]
 
     private static let digests: [Contract<any BlobStorage>] = [
+        Contract("a blob has its digests by all algorithms, also when it is empty, and one that is not there has none")
+        {
+            storage in
+            for count in [0, 1, 262_144, 600_001] {
+                let id = newID()
+                let bytes = pattern(count)
+                try await storage.create(id)
+                _ = await storage.append(to: id, at: 0, from: ArraySource(bytes), limit: 1 << 30, expecting: nil)
+                let all = try await storage.digests(of: id, by: Set(DigestAlgorithm.allCases))
+                try demand(all.count, is: DigestAlgorithm.allCases.count)
+                for (algorithm, value) in all { try demand(value, is: Digest.hash(bytes, algorithm)) }
+                try demand(await storage.digests(of: id, by: [.sha512]), is: [.sha512: Digest.hash(bytes, .sha512)])
+                try demand(await contents(of: id, in: storage) == bytes, is: true)
+            }
+            let missing = newID()
+            try demand(
+                await code { () async throws(UploadError) in try await storage.digests(of: missing, by: [.md5]) },
+                is: .notFound
+            )
+        },
         Contract("bytes with the announced digest are kept, by every algorithm, small and large") { storage in
             for algorithm in DigestAlgorithm.allCases {
                 let id = newID()

@@ -5,7 +5,7 @@ package import UploadCore
 package final class FaultyState: StateStore {
     package enum Operation: Hashable, Sendable {
         case insertUpload, upload, uploads, uploadsByID, openFinals, complete, end, setLength, setExpiry,
-            expiredUploads, forgetEnded, needed, media, uploadByAlias, reserve, setMetadata
+            expiredUploads, forgetEnded, needed, media, uploadByAlias, reserve, setMetadata, setDigests
         case accounts, setPolicy, record, events, lastEvent, dueDeliveries, nextDelivery, settle, deliveries, redeliver
         case insertKey, key, keys, revokeKey, check
     }
@@ -117,6 +117,11 @@ package final class FaultyState: StateStore {
     package func needed(_ ids: [UploadID]) async throws(UploadError) -> Set<UploadID> {
         try plan.step(.needed)
         return try await base.needed(ids)
+    }
+
+    package func setDigests(of id: UploadID, to digests: DigestValues) async throws(UploadError) {
+        try plan.step(.setDigests)
+        try await base.setDigests(of: id, to: digests)
     }
 
     package func media(_ id: UploadID) async throws(UploadError) -> Media? {

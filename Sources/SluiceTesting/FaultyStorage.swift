@@ -1,11 +1,12 @@
 package import Bytes
+package import Digests
 internal import Synchronization
 package import UploadCore
 
 /// A blob storage that fails where a test wants it to, and else does what `base` does.
 package final class FaultyStorage: BlobStorage {
     package enum Operation: Hashable, Sendable {
-        case create, durableLength, currentLength, append, copy, synchronize, head, open, remove, list, check
+        case create, durableLength, currentLength, append, copy, digests, synchronize, head, open, remove, list, check
     }
 
     package let plan: FaultPlan<Operation>
@@ -69,6 +70,14 @@ package final class FaultyStorage: BlobStorage {
     ) async throws(UploadError) {
         try plan.step(.copy)
         try await base.copy(range, of: source, to: id, at: offset)
+    }
+
+    package func digests(
+        of id: UploadID,
+        by algorithms: Set<DigestAlgorithm>
+    ) async throws(UploadError) -> DigestValues {
+        try plan.step(.digests)
+        return try await base.digests(of: id, by: algorithms)
     }
 
     package func synchronize(_ id: UploadID) async throws(UploadError) {

@@ -260,6 +260,10 @@ package final class InMemoryState: StateStore {
         }
     }
 
+    package func setDigests(of id: UploadID, to digests: DigestValues) async throws(UploadError) {
+        tables.withLock { $0.media[id]?.digests = digests }
+    }
+
     package func media(_ id: UploadID) async throws(UploadError) -> Media? {
         tables.withLock { $0.media[id] }
     }

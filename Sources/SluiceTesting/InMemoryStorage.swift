@@ -1,5 +1,5 @@
 package import Bytes
-internal import Digests
+package import Digests
 internal import Foundation
 internal import Synchronization
 package import UploadCore
@@ -97,6 +97,14 @@ package final class InMemoryStorage: BlobStorage {
             throw UploadError(.offsetMismatch(expected: length), "The blob has \(length) bytes.")
         }
         blobs.withLock { $0[id]?.append(contentsOf: bytes) }
+    }
+
+    package func digests(
+        of id: UploadID,
+        by algorithms: Set<DigestAlgorithm>
+    ) async throws(UploadError) -> DigestValues {
+        let bytes = try blob(id)
+        return Dictionary(uniqueKeysWithValues: algorithms.map { ($0, Digest.hash(bytes, $0)) })
     }
 
     package func synchronize(_ id: UploadID) async throws(UploadError) {

@@ -1,3 +1,4 @@
+internal import Digests
 internal import Foundation
 package import UploadCore
 
@@ -78,6 +79,23 @@ package enum StateStoreContract {
             try demand(await store.upload(full.id), is: full)
             try demand(await store.upload(bare.id), is: bare)
             try demand(await store.upload(UploadID.generate(at: start)), is: nil)
+        },
+        Contract("digests are read back as they were inserted, and those of media are set later, too") { store in
+            var upload = upload()
+            upload.expectedDigests = [.sha256: [1, 2, 255], .sha512: []]
+            try await store.insert(upload, consuming: nil)
+            try demand(await store.upload(upload.id), is: upload)
+            var media = media(of: upload)
+            media.digests = [.sha256: [0, 1], .crc32c: [2]]
+            try await store.setDigests(of: upload.id, to: [.md5: [3]])
+            try demand(await store.complete(completed(upload), as: media), is: true)
+            try demand(await store.media(upload.id), is: media)
+            media.digests = [.sha512: [9]]
+            try await store.setDigests(of: upload.id, to: media.digests)
+            try demand(await store.media(upload.id), is: media)
+            _ = try await store.end(upload.id, as: .terminated, at: start)
+            try await store.setDigests(of: upload.id, to: [.md5: [3]])
+            try demand(await store.media(upload.id), is: nil)
         },
         Contract("completing turns an open upload into media, once") { store in
             let upload = upload(length: nil)

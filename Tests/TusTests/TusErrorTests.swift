@@ -24,6 +24,7 @@ struct TusErrorTests {
         case .tooLarge: (413, "ERR_MAX_SIZE_EXCEEDED", false)
         case .contentTypeRefused: (415, "ERR_CONTENT_TYPE_REFUSED", false)
         case .checksumMismatch: (460, "ERR_CHECKSUM_MISMATCH", false)
+        case .digestMismatch: (400, "ERR_DIGEST_MISMATCH", false)
         case .unsupportedChecksum: (400, "ERR_UNSUPPORTED_CHECKSUM", false)
         case .notOpen: (403, "ERR_FINAL_UPLOAD", false)
         case .grantUsed: (403, "ERR_GRANT_USED", false)
@@ -54,8 +55,8 @@ struct TusErrorTests {
         .invalidRequest, .unauthenticated, .forbidden(scope: nil), .forbidden(scope: "upload"), .notFound, .gone,
         .offsetMismatch(expected: 42), .lengthConflict(length: 42), .lengthExceeded(length: 42), .tooLarge(limit: 42),
         .contentTypeRefused,
-        .checksumMismatch, .unsupportedChecksum(offered: ["sha1"]), .notOpen, .grantUsed, .interrupted, .busy,
-        .quotaExceeded(refusal(resetsAt: nil)), .quotaExceeded(refusal(resetsAt: .distantFuture)), .rejected,
+        .checksumMismatch, .digestMismatch, .unsupportedChecksum(offered: ["sha1"]), .notOpen, .grantUsed, .interrupted,
+        .busy, .quotaExceeded(refusal(resetsAt: nil)), .quotaExceeded(refusal(resetsAt: .distantFuture)), .rejected,
         .timedOut, .disconnected, .storageFull, .storageFailure, .unavailable,
     ]
 

@@ -228,7 +228,8 @@ extension UploadError.Code {
         switch self {
         case .contentTypeRefused, .tooLarge, .lengthExceeded, .grantUsed: true
         case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
-            .checksumMismatch, .unsupportedChecksum, .notOpen, .interrupted, .busy, .timedOut, .disconnected,
+            .checksumMismatch, .digestMismatch, .unsupportedChecksum, .notOpen, .interrupted, .busy, .timedOut,
+            .disconnected,
             .storageFull,
             .storageFailure, .unavailable:
             false

@@ -1,8 +1,6 @@
-internal import Digests
 internal import HTTPWire
-internal import UploadCore
 
-/// Request fields of the draft, and those of RFC 9110 and 9530 that describe content.
+/// Request fields of the draft, and those of RFC 9110 that describe content.
 enum DraftFields {
     static func hasPartialType(_ fields: HTTPFields) -> Bool { hasType(fields, "application/partial-upload") }
 
@@ -36,28 +34,4 @@ enum DraftFields {
         }
         return value
     }
-
-    /// `Content-Digest` (RFC 9530 §2): what the content of this request hashes to, by the strongest algorithm that is known.
-    ///
-    /// - Returns: `nil` without the field, and if it names unknown or deprecated algorithms only, which prove nothing (§5).
-    static func contentDigest(_ fields: HTTPFields) throws(UploadProblem) -> ExpectedDigest? {
-        guard let text = fields["Content-Digest"] else { return nil }
-        guard let members = StructuredField.dictionary(text) else {
-            throw UploadProblem(400, "invalid_request", "Content-Digest must be a list such as sha-256=:base64:.")
-        }
-        for (name, algorithm) in algorithms {
-            guard let member = members[name] else { continue }
-            guard case .bytes(let value) = member, value.count == algorithm.byteCount else {
-                throw UploadProblem(
-                    400,
-                    "invalid_request",
-                    "\(name) in Content-Digest must be \(algorithm.byteCount) bytes in base64."
-                )
-            }
-            return ExpectedDigest(algorithm: algorithm, value: value)
-        }
-        return nil
-    }
-
-    private static let algorithms: [(String, DigestAlgorithm)] = [("sha-512", .sha512), ("sha-256", .sha256)]
 }

@@ -137,11 +137,13 @@ package struct ResumableHTTPHandler: Sendable {
         let told = version.isLast(head.fields)
         let isLast = told ?? true
         let length = try newLength(head.fields, contentLength: request.body.remaining, isLast: isLast)
-        let digest = try DraftFields.contentDigest(head.fields)
+        let contentDigest = DigestFields.strongest(try DigestFields.values("Content-Digest", head.fields))
+        let expectedDigests = try DigestFields.values("Repr-Digest", head.fields)
         let new = NewUpload(
             dialect: "http",
             length: length,
             metadata: try await UploadProblem.wrapping { () async throws(UploadError) in try metadata(head) },
+            expectedDigests: expectedDigests,
             completesWhenFull: false
         )
         var upload = try await UploadProblem.wrapping { () async throws(UploadError) in
@@ -151,16 +153,20 @@ package struct ResumableHTTPHandler: Sendable {
         // Who can not learn the URL before the end can not go on either.
         let isResumable = told != nil && version.hasInterim
         if isResumable { await inform(request, upload, version, ["Location": location]) }
+        // Hashed while it comes instead of read again, where nothing would be kept of what breaks off anyway.
+        let digest = contentDigest ?? (isLast && !isResumable ? DigestFields.strongest(expectedDigests) : nil)
         if isLast || request.body.remaining != 0 {
             do throws(UploadError) {
                 upload = try await append(request, to: upload.id, at: 0, length, isLast: isLast, digest, version)
             } catch {
+                var error = error
+                if error.code == .checksumMismatch, contentDigest == nil { error = UploadService.digestMismatch }
                 let isUsable = error.code.leavesUploadUsable || error.code == .checksumMismatch
                 if !isResumable || !isUsable { await service.discard(upload.id) }
                 throw UploadProblem(error)
             }
         }
-        if upload.state == .completed { return completed(upload, request, version, location) }
+        if upload.state == .completed { return await completed(upload, request, version, location) }
         var response = target(upload, request)
         response.fields["Location"] = location
         describe(upload, version, in: &response)
@@ -188,7 +194,7 @@ package struct ResumableHTTPHandler: Sendable {
             )
         }
         let length = try DraftFields.length(fields)
-        let digest = try DraftFields.contentDigest(fields)
+        let digest = DigestFields.strongest(try DigestFields.values("Content-Digest", fields))
         let hasContent = request.body.remaining != 0
         let upload: Upload
         do throws(UploadError) {
@@ -209,7 +215,7 @@ package struct ResumableHTTPHandler: Sendable {
             throw problem
         }
         if upload.state == .completed {
-            return completed(upload, request, version, uploadsURL(request) + "/" + locator.token(for: upload))
+            return await completed(upload, request, version, uploadsURL(request) + "/" + locator.token(for: upload))
         }
         var response = Response(version.appendStatus)
         describe(upload, version, in: &response)
@@ -265,8 +271,11 @@ package struct ResumableHTTPHandler: Sendable {
         _ request: Request,
         _ version: InteropVersion,
         _ location: String
-    ) -> Response {
+    ) async -> Response {
         var response = target(upload, request)
+        await DigestFields.add(to: &response, wantedBy: request.head) { algorithm in
+            try? await service.digest(of: upload.id, by: algorithm)
+        }
         if !version.targetAnswers { response.fields["Location"] = location }
         response.fields["Upload-Offset"] = String(upload.offset)
         version.setComplete(true, in: &response.fields)

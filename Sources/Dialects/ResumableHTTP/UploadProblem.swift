@@ -60,7 +60,7 @@ struct UploadProblem: Error {
         case .lengthConflict, .lengthExceeded: self.init(400, error.code.name, type: Self.inconsistentLength, text)
         case .tooLarge: self.init(413, error.code.name, text)
         case .contentTypeRefused: self.init(415, error.code.name, text)
-        case .checksumMismatch: self.init(400, error.code.name, text)
+        case .checksumMismatch, .digestMismatch: self.init(400, error.code.name, text)
         case .unsupportedChecksum(let offered):
             self.init(400, error.code.name, text + " Offered: " + offered.joined(separator: ", ") + ".")
         case .notOpen: self.init(400, error.code.name, type: Self.completedUpload, text)

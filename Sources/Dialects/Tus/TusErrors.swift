@@ -70,6 +70,8 @@ enum TusErrors {
         case .tooLarge: return answer(413, "ERR_MAX_SIZE_EXCEEDED", text)
         case .contentTypeRefused: return answer(415, "ERR_CONTENT_TYPE_REFUSED", text)
         case .checksumMismatch: return answer(460, "ERR_CHECKSUM_MISMATCH", text)
+        // Not 460, after which the same bytes could be sent again.
+        case .digestMismatch: return answer(400, "ERR_DIGEST_MISMATCH", text)
         case .unsupportedChecksum(let offered):
             return answer(
                 400,

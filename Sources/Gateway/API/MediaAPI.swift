@@ -2,6 +2,7 @@ internal import Bytes
 internal import Foundation
 internal import HTTPServer
 internal import HTTPWire
+internal import ResumableHTTP
 internal import UploadCore
 
 /// `/v1/media` and the downloads at `/media`.
@@ -96,6 +97,12 @@ struct MediaAPI: Sendable {
         let id = try mediaID(text)
         let (media, blob) = try await access.core { () throws(UploadError) in try await service.open(id) }
         var response = try answer(head, media, blob, isInline: isInline)
+        if case .file = response.content {
+            await DigestFields.add(to: &response, wantedBy: head) { algorithm in
+                if let known = media.digests[algorithm] { return known }
+                return try? await service.digest(of: id, by: algorithm)
+            }
+        }
         response.trace.uploadID = id.text
         return response
     }

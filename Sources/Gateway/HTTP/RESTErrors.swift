@@ -31,6 +31,7 @@ enum RESTErrors {
         case .tooLarge: return make(413)
         case .contentTypeRefused: return make(415)
         case .checksumMismatch: return make(460)
+        case .digestMismatch: return make(400)
         case .unsupportedChecksum: return make(400)
         case .notOpen: return make(409)
         case .grantUsed: return make(403)

@@ -41,6 +41,8 @@ package struct Upload: Sendable, Equatable {
     package var metadata: UploadMetadata
     /// `nil` for an upload that has nothing to do with others.
     package var concatenation: Concatenation?
+    /// What all its bytes must hash to.
+    package var expectedDigests: DigestValues
     package var createdAt: Date
     package var updatedAt: Date
     /// After this moment an upload is removed that is open, or partial; `nil` for never.
@@ -64,6 +66,7 @@ package struct Upload: Sendable, Equatable {
         state: State = .open,
         metadata: UploadMetadata = UploadMetadata(),
         concatenation: Concatenation? = nil,
+        expectedDigests: DigestValues = [:],
         createdAt: Date,
         updatedAt: Date? = nil,
         expiresAt: Date? = nil,
@@ -84,6 +87,7 @@ package struct Upload: Sendable, Equatable {
         self.state = state
         self.metadata = metadata
         self.concatenation = concatenation
+        self.expectedDigests = expectedDigests
         self.createdAt = createdAt
         self.updatedAt = updatedAt ?? createdAt
         self.expiresAt = expiresAt
@@ -128,6 +132,8 @@ package struct Media: Sendable, Equatable {
     package var contentType: String?
     package var filename: String?
     package var metadata: [String: String]
+    /// Digests of all the bytes that are known; others are computed when they are asked for.
+    package var digests: DigestValues
     package var createdAt: Date
 
     package init(
@@ -138,6 +144,7 @@ package struct Media: Sendable, Equatable {
         contentType: String?,
         filename: String?,
         metadata: [String: String],
+        digests: DigestValues = [:],
         createdAt: Date
     ) {
         self.id = id
@@ -147,11 +154,16 @@ package struct Media: Sendable, Equatable {
         self.contentType = contentType
         self.filename = filename
         self.metadata = metadata
+        self.digests = digests
         self.createdAt = createdAt
     }
 
     /// What a complete upload becomes.
-    package init(of upload: Upload) {
+    ///
+    /// - Parameters:
+    ///   - upload: Completed.
+    ///   - digests: Those that are known of all its bytes.
+    package init(of upload: Upload, digests: DigestValues = [:]) {
         self.init(
             id: upload.id,
             key: upload.key,
@@ -160,6 +172,7 @@ package struct Media: Sendable, Equatable {
             contentType: upload.metadata.contentType,
             filename: upload.metadata.filename,
             metadata: upload.metadata.values,
+            digests: digests,
             createdAt: upload.endedAt ?? upload.updatedAt
         )
     }

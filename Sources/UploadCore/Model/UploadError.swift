@@ -23,6 +23,8 @@ package struct UploadError: Error, Sendable {
         case contentTypeRefused
         /// The bytes do not have the digest that the client declared.
         case checksumMismatch
+        /// The upload does not have the digest that was announced for the whole of it; it is ended.
+        case digestMismatch
         /// The client asks for a digest that is not offered.
         case unsupportedChecksum(offered: [String])
         /// The upload is complete (or ended) and takes no more bytes.
@@ -76,8 +78,8 @@ extension UploadError.Code {
         switch self {
         case .interrupted, .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .unavailable: true
         case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
-            .lengthExceeded, .tooLarge, .contentTypeRefused, .checksumMismatch, .unsupportedChecksum, .notOpen,
-            .grantUsed, .quotaExceeded, .rejected:
+            .lengthExceeded, .tooLarge, .contentTypeRefused, .checksumMismatch, .digestMismatch, .unsupportedChecksum,
+            .notOpen, .grantUsed, .quotaExceeded, .rejected:
             false
         }
     }
@@ -96,6 +98,7 @@ extension UploadError.Code {
         case .tooLarge: "content_too_large"
         case .contentTypeRefused: "content_type_refused"
         case .checksumMismatch: "checksum_mismatch"
+        case .digestMismatch: "digest_mismatch"
         case .unsupportedChecksum: "unsupported_checksum"
         case .notOpen: "not_open"
         case .grantUsed: "grant_used"

@@ -47,6 +47,12 @@ package protocol BlobStorage: Sendable {
     /// - Throws: `.notFound`, `.offsetMismatch`, `.storageFull`, `.storageFailure`; some of the bytes may have been appended.
     func copy(_ range: Range<Int64>, of source: UploadID, to id: UploadID, at offset: Int64) async throws(UploadError)
 
+    /// Hashes all bytes of a blob, which does not change meanwhile; takes as long as reading it.
+    ///
+    /// - Returns: The digest by each of `algorithms`.
+    /// - Throws: `.notFound`, `.storageFailure`.
+    func digests(of id: UploadID, by algorithms: Set<DigestAlgorithm>) async throws(UploadError) -> DigestValues
+
     /// Makes all bytes of a blob durable, unless the settings say `none`; called before a completion is recorded.
     func synchronize(_ id: UploadID) async throws(UploadError)
 

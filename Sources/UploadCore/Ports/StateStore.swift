@@ -109,6 +109,9 @@ package protocol StateStore: Sendable {
 
     func media(_ id: UploadID) async throws(UploadError) -> Media?
 
+    /// Keeps digests of media; does nothing if there are none with this id any more.
+    func setDigests(of id: UploadID, to digests: DigestValues) async throws(UploadError)
+
     // MARK: Accounts
 
     /// What is known of accounts; those that were never used are missing.

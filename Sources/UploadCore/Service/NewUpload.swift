@@ -7,6 +7,8 @@ package struct NewUpload: Sendable, Equatable {
     package var metadata: UploadMetadata
     /// Of a final upload the length is not told.
     package var concatenation: Concatenation?
+    /// What all its bytes must hash to.
+    package var expectedDigests: DigestValues
     /// With its last byte it is complete.
     package var completesWhenFull: Bool
 
@@ -15,12 +17,14 @@ package struct NewUpload: Sendable, Equatable {
         length: Int64?,
         metadata: UploadMetadata = UploadMetadata(),
         concatenation: Concatenation? = nil,
+        expectedDigests: DigestValues = [:],
         completesWhenFull: Bool = true
     ) {
         self.dialect = dialect
         self.length = length
         self.metadata = metadata
         self.concatenation = concatenation
+        self.expectedDigests = expectedDigests
         self.completesWhenFull = completesWhenFull
     }
 }

@@ -21,8 +21,9 @@ extension UploadService {
     /// - Throws: `.notFound`, `.gone`, `.notOpen` for a final upload (and with `told` for a complete one), `.offsetMismatch`,
     ///   `.lengthConflict` and `.tooLarge` for a length that can not be, `.lengthExceeded` (before a byte is read if
     ///   `contentLength` tells; else after what there was room for is stored, and with `whenFull` complete),
-    ///   `.checksumMismatch`, `.quotaExceeded`, `.contentTypeRefused` (and then the upload has ended), `.rejected` when the app
-    ///   stopped it, `.storageFull`, `.storageFailure`, `.busy`, and for a source that fails `.disconnected`,
+    ///   `.checksumMismatch`, `.digestMismatch` and `.contentTypeRefused` (and then the upload has ended), `.quotaExceeded`,
+    ///   `.rejected` when the app stopped it, `.storageFull`, `.storageFailure`, `.busy`, and for a source that fails
+    ///   `.disconnected`,
     ///   `.interrupted`, `.timedOut`, `.unavailable`, `.invalidRequest` or `.tooLarge`.
     package func append(
         to id: UploadID,
@@ -70,7 +71,7 @@ extension UploadService {
                     } else {
                         await append(to: upload, limit: room, from: source, expecting: digest, progress)
                     }
-                return try await conclude(upload, report, source, finish)
+                return try await conclude(upload, report, source, finish, digestOfAll(upload, digest, report))
             }
             await completeFinals(waitingFor: upload)
             return upload
@@ -243,7 +244,8 @@ extension UploadService {
         _ before: Upload,
         _ report: AppendReport,
         _ source: any ByteSource,
-        _ finish: Finish
+        _ finish: Finish,
+        _ digest: ExpectedDigest?
     ) async throws(UploadError) -> Upload {
         var upload = before
         upload.offset += report.stored
@@ -255,7 +257,9 @@ extension UploadService {
         if case .sourceFailed(let failure) = report.end {
             observer.observe(.brokenOff(upload.id, failure, bytes: report.stored))
         }
-        if finish == .whenFull, upload.offset == upload.length { upload = try await complete(upload) }
+        if finish == .whenFull, upload.offset == upload.length {
+            upload = try await complete(upload, knowing: digest)
+        }
         if upload.state == .open, report.stored > 0 { upload.expiresAt = await renewedExpiry(of: upload) }
         switch report.end {
         case .endOfSource: break
@@ -268,7 +272,7 @@ extension UploadService {
         case .failed(let error): throw error
         }
         if upload.state == .open, upload.completesWhenFull, upload.offset == upload.length {
-            return try await complete(upload)
+            return try await complete(upload, knowing: digest)
         }
         guard finish == .told(isLast: true), upload.state == .open else { return upload }
         if let length = upload.length, length != upload.offset {
@@ -277,7 +281,7 @@ extension UploadService {
                 "The content was to end the upload at \(length) bytes, and ended it at \(upload.offset)."
             )
         }
-        return try await complete(upload)
+        return try await complete(upload, knowing: digest)
     }
 
     private static let alreadyComplete = UploadError(.notOpen, "The upload is complete and takes no more bytes.")

@@ -33,6 +33,7 @@ extension UploadService {
                 completesWhenFull: new.completesWhenFull,
                 metadata: metadata,
                 concatenation: new.concatenation,
+                expectedDigests: new.expectedDigests,
                 createdAt: now,
                 expiresAt: limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds }
             )

@@ -88,7 +88,7 @@ extension UploadService {
         }
     }
 
-    private func recordedMedia(_ id: UploadID) async throws(UploadError) -> Media {
+    func recordedMedia(_ id: UploadID) async throws(UploadError) -> Media {
         if let media = try await state.media(id) { return media }
         switch try await state.upload(id)?.state {
         case .terminated, .expired: throw UploadError(.gone, "The media was deleted.")

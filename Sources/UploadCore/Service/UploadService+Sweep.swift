@@ -113,8 +113,8 @@ extension UploadService {
         do throws(UploadError) {
             try await step()
         } catch {
-            // Ended by somebody else meanwhile: nothing is left to do.
-            if error.code == .gone || error.code == .notFound { return }
+            // Ended, by somebody else or by what was found: nothing is left to do.
+            if [.gone, .notFound, .digestMismatch].contains(error.code) { return }
             report.failures += 1
             self.report(error, of: id)
         }

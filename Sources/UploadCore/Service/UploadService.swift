@@ -27,6 +27,8 @@ package final class UploadService: Sendable {
     let unrecorded = Mutex<Set<UploadID>>([])
     /// Rings after each event that is recorded here.
     package let bell = EventBell()
+    /// Of media whose digest is being computed.
+    let hashing: LeaseTable
     let lastThoroughSweep = Mutex<Date?>(nil)
     private let clock: any WallClock
 
@@ -46,6 +48,7 @@ package final class UploadService: Sendable {
         self.hooks = hooks
         self.policies = PolicyBook(state: state, defaults: limits.policies)
         self.leases = LeaseTable(timeout: limits.takeOverTimeout) { observer.observe(.takenOver($0)) }
+        hashing = LeaseTable(timeout: limits.takeOverTimeout)
     }
 
     /// At shutdown: every append ends with what it has, and no new one begins.
@@ -136,14 +139,17 @@ package final class UploadService: Sendable {
     ///
     /// To be called with the lease.
     ///
-    /// - Parameter upload: Open, with its durable offset.
+    /// - Parameters:
+    ///   - upload: Open, with its durable offset.
+    ///   - digest: Of all its bytes, if one was checked while they came.
     /// - Returns: The upload as it is recorded.
-    /// - Throws: `.gone` if it has ended meanwhile; `.contentTypeRefused` (and it has ended then); `.quotaExceeded`;
-    ///   `.unavailable` if a hook can not be asked; `.storageFull`, `.storageFailure`.
-    func complete(_ upload: Upload) async throws(UploadError) -> Upload {
+    /// - Throws: `.gone` if it has ended meanwhile; `.digestMismatch` and `.contentTypeRefused` (and it has ended then);
+    ///   `.quotaExceeded`; `.unavailable` if a hook can not be asked; `.storageFull`, `.storageFailure`.
+    func complete(_ upload: Upload, knowing digest: ExpectedDigest? = nil) async throws(UploadError) -> Upload {
         try await storage.synchronize(upload.id)
         let terms = try await terms(for: upload.accounts)
         try await checkContent(of: upload, under: terms)
+        let digests = try await verifiedDigests(of: upload, knowing: digest)
         try await hooks.willFinish(upload)
         var completed = upload
         completed.state = .completed
@@ -153,7 +159,7 @@ package final class UploadService: Sendable {
         let isPartial = upload.concatenation?.role == .partial
         completed.expiresAt = isPartial ? limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds } : nil
         completed.reservedBytes = isPartial ? upload.offset : 0
-        let media = Media(of: completed)
+        let media = Media(of: completed, digests: digests)
         let isFirst = try await state.complete(
             completed,
             as: isPartial ? nil : media,

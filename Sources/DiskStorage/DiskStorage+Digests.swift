@@ -1,0 +1,48 @@
+internal import Bytes
+package import Digests
+package import UploadCore
+
+#if canImport(Glibc)
+internal import Glibc
+#endif
+
+extension DiskStorage {
+    /// Bytes that one stay on the pool hashes: some hundredths of a second, for which others can wait.
+    private static let hashedAtOnce: Int64 = 64 << 20
+    private static let readSize: Int64 = 256 * 1024
+
+    package func digests(
+        of id: UploadID,
+        by algorithms: Set<DigestAlgorithm>
+    ) async throws(UploadError) -> DigestValues {
+        let (file, size) = try await onBlob { storage throws(SystemCallError) in
+            let file = try OpenFile.open(storage.directory.blobPath(id), O_RDONLY)
+            return (file, try file.size())
+        }
+        let running = algorithms.map { RunningDigest($0) }
+        var position: Int64 = 0
+        while position < size {
+            let range = position..<min(position + Self.hashedAtOnce, size)
+            try await onPool { _ throws(SystemCallError) in try Self.update(running, with: range, of: file) }
+            position = range.upperBound
+        }
+        return Dictionary(uniqueKeysWithValues: running.map { ($0.algorithm, $0.finish()) })
+    }
+
+    /// Feeds digests with bytes of a file; on the pool.
+    ///
+    /// - Throws: Also when the file is shorter than that.
+    static func update(
+        _ digests: [RunningDigest],
+        with range: Range<Int64>,
+        of file: OpenFile
+    ) throws(SystemCallError) {
+        var position = range.lowerBound
+        while position < range.upperBound {
+            let piece = try file.read(at: position, maximum: Int(min(readSize, range.upperBound - position)))
+            guard !piece.isEmpty else { throw SystemCallError("pread", errno: EIO) }
+            for digest in digests { digest.update(piece) }
+            position += Int64(piece.count)
+        }
+    }
+}

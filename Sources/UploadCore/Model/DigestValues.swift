@@ -1,0 +1,4 @@
+package import Digests
+
+/// Digests of the same bytes, by their algorithms.
+package typealias DigestValues = [DigestAlgorithm: [UInt8]]
