@@ -41,8 +41,8 @@ package enum ContentDisposition {
 
     /// RFC 6266 §4.3: whoever takes a name must not take a path.
     static func lastPart(of name: String) -> String? {
-        let last = name.split(whereSeparator: { $0 == "/" || $0 == "\\" }).last.map(String.init)
-        return last.flatMap { $0.isEmpty ? nil : $0 }
+        // By bytes: together with a combining mark behind it a separator is another character, but still a separator.
+        name.utf8.split { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }.last.map { String(Substring($0)) }
     }
 
     private static func write(_ type: String, _ fileName: String) -> String {

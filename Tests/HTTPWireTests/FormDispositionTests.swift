@@ -26,6 +26,7 @@ struct FormDispositionTests {
             // Paths (RFC 7578 §4.2).
             ("form-data; name=\"a\"; filename=\"C:\\Users\\me\\b.txt\"", "a", "b.txt"),
             ("form-data; name=\"a\"; filename=\"../../etc/passwd\"", "a", "passwd"),
+            ("form-data; name=\"a\"; filename=\"../\u{301}x\"", "a", "\u{301}x"),
             ("form-data; name=\"a\"; filename=\"folder/\"", "a", "folder"),
             ("form-data; name=\"a\"; filename=\"/\"", "a", ""),
             ("form-data; name=\"a\"; other=\"b\"", "a", nil),
