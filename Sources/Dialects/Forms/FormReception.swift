@@ -226,12 +226,10 @@ extension UploadError.Code {
     /// Whether another file of the same form may be stored all the same.
     fileprivate var concernsOneFile: Bool {
         switch self {
-        case .contentTypeRefused, .tooLarge, .lengthExceeded, .grantUsed: true
+        case .contentTypeRefused, .tooLarge, .lengthExceeded, .grantUsed, .quotaExceeded, .rejected: true
         case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
             .checksumMismatch, .digestMismatch, .unsupportedChecksum, .notOpen, .interrupted, .busy, .timedOut,
-            .disconnected,
-            .storageFull,
-            .storageFailure, .unavailable:
+            .disconnected, .storageFull, .storageFailure, .unavailable:
             false
         }
     }

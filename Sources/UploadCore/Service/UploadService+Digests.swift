@@ -24,7 +24,7 @@ extension UploadService {
             ) { $1 }
         }
         guard upload.expectedDigests.allSatisfy({ digests[$0.key] == $0.value }) else {
-            try await end(upload.id, as: .terminated)
+            try await end(upload, as: .terminated)
             throw Self.digestMismatch
         }
         return digests

@@ -107,6 +107,7 @@ extension UploadService {
     /// - Parameters:
     ///   - id: The upload.
     ///   - asking: The app is asked, and not only told.
+    /// - Throws: As `terminate(_:)`.
     func terminate(_ id: UploadID, asking: Bool) async throws(UploadError) {
         try await reporting(id) { () async throws(UploadError) in
             try await leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
