@@ -22,6 +22,8 @@ actor Connection {
     private var channel: Channel?
     private var output: Output?
     private var body: ConnectionBody?
+    /// Of an answer that is being made while it is sent.
+    private var watch: PeerWatch?
     private var phase = Phase.busy
     private var isDraining = false
     /// Told once the connection has ended.
@@ -108,9 +110,10 @@ actor Connection {
         hasEnded = nil
     }
 
-    /// The server stops: an idle connection ends now, a busy one after its answer.
+    /// The server stops: an idle connection ends now, a busy one after its answer, of which one without end ends now.
     func drain() {
         isDraining = true
+        watch?.stop()
         if phase == .idle { channel?.cutReading(as: .shuttingDown) }
     }
 
@@ -212,7 +215,7 @@ actor Connection {
         let count = answer.rest == nil ? output.writeAtOnce(answer.start) : 0
         if count < answer.start.count {
             do {
-                try await send(answer, from: count, output)
+                try await send(answer, from: count, output, channel)
             } catch {
                 isBroken = true
             }
@@ -401,14 +404,20 @@ actor Connection {
     private static let shortContent = 65_536
 
     /// Sends the rest of an answer, of whose `start` some bytes are sent.
-    private func send(_ answer: Answer, from count: Int, _ output: Output) async throws {
+    private func send(_ answer: Answer, from count: Int, _ output: Output, _ channel: Channel) async throws {
         try await output.write(answer.start, from: count, more: answer.rest != nil)
         switch answer.rest {
         case nil, .empty: return
         case .bytes(let bytes): try await output.write(bytes)
         case .file(let region): try await output.send(region)
         case .stream(let length, let produce):
-            let sink = ContentSink(output: output, length: length, isChunked: answer.isChunked)
+            let watch = PeerWatch(channel: channel, input: input, isStopping: isDraining)
+            self.watch = watch
+            defer {
+                watch.end()
+                self.watch = nil
+            }
+            let sink = ContentSink(output: output, length: length, isChunked: answer.isChunked, watch: watch)
             let trailers = try await produce(sink)
             if let left = sink.remaining, left > 0 { throw SinkFailure.lengthMismatch }
             if answer.isChunked { try await output.write(ChunkedEncoder.terminator(trailers: trailers)) }

@@ -126,12 +126,16 @@ final class ContentSink: ByteSink {
     /// Bytes still to come, of a known length; `nil` for chunked coding or until the connection ends.
     private(set) var remaining: Int64?
     private let isChunked: Bool
+    private let watch: PeerWatch
 
-    init(output: Output, length: Int64?, isChunked: Bool) {
+    init(output: Output, length: Int64?, isChunked: Bool, watch: PeerWatch) {
         self.output = output
+        self.watch = watch
         remaining = length
         self.isChunked = isChunked
     }
+
+    func whenGone(_ action: @escaping @Sendable () -> Void) { watch.begin(action) }
 
     func write(_ bytes: [UInt8]) async throws(SinkFailure) {
         if bytes.isEmpty { return }

@@ -111,11 +111,10 @@ package struct CORSPolicy: Sendable, Equatable {
     }
 
     private static let knownRequestFields = [
-        "Authorization", "Content-Digest", "Content-Disposition", "Content-Type", "Origin", "Repr-Digest",
-        "Tus-Resumable", "Upload-Checksum", "Upload-Complete", "Upload-Concat",
-        "Upload-Defer-Length", "Upload-Draft-Interop-Version", "Upload-Incomplete", "Upload-Length",
-        "Upload-Metadata", "Upload-Offset", "Want-Content-Digest", "Want-Repr-Digest", "X-HTTP-Method-Override",
-        "X-Request-ID", "X-Requested-With",
+        "Authorization", "Content-Digest", "Content-Disposition", "Content-Type", "If-Match", "Last-Event-ID", "Origin",
+        "Repr-Digest", "Tus-Resumable", "Upload-Checksum", "Upload-Complete", "Upload-Concat", "Upload-Defer-Length",
+        "Upload-Draft-Interop-Version", "Upload-Incomplete", "Upload-Length", "Upload-Metadata", "Upload-Offset",
+        "Want-Content-Digest", "Want-Repr-Digest", "X-HTTP-Method-Override", "X-Request-ID", "X-Requested-With",
     ]
 
     private static let knownExposedFields = [

@@ -204,6 +204,9 @@ enum DatabaseFile {
                     """
             )
         }
+        migrator.registerMigration("0006 lists of uploads by dialect") { database in
+            try database.execute(sql: "CREATE INDEX upload_by_dialect ON upload (dialect, id)")
+        }
         return migrator
     }
 }

@@ -20,22 +20,34 @@ extension SQLiteState {
 
     package func events(_ query: EventQuery) async throws(UploadError) -> [EventRecord] {
         try await read { database in
-            var filter = ""
-            var arguments: StatementArguments = [query.after]
-            if let upload = query.upload {
-                filter += " AND upload_id = ?"
-                arguments += [upload.text]
-            }
-            if let subject = query.subject {
-                filter += " AND subject = ?"
-                arguments += [subject]
-            }
-            arguments += [query.limit]
-            return try database.rows(
-                "SELECT * FROM event WHERE sequence > ?\(filter) ORDER BY sequence LIMIT ?",
-                arguments
-            ).map(EventRecord.init(row:))
+            let (sql, arguments) = Self.statement(of: query)
+            return try database.rows(sql, arguments).map(EventRecord.init(row:))
         }
+    }
+
+    /// Events of one upload by their index, others in the order of the table.
+    static func statement(of query: EventQuery) -> (sql: String, arguments: StatementArguments) {
+        var filter = ""
+        var arguments: StatementArguments = [query.after]
+        if let through = query.through {
+            filter += " AND sequence <= ?"
+            arguments += [through]
+        }
+        if let upload = query.upload {
+            filter += " AND upload_id = ?"
+            arguments += [upload.text]
+        }
+        if let subject = query.subject {
+            filter += " AND subject = ?"
+            arguments += [subject]
+        }
+        if let kinds = query.kinds {
+            filter += " AND kind IN (\(Array(repeating: "?", count: kinds.count).joined(separator: ", ")))"
+            arguments += StatementArguments(kinds.map(\.rawValue))
+        }
+        arguments += [query.limit]
+        let index = query.upload == nil ? "" : "INDEXED BY event_by_upload "
+        return ("SELECT * FROM event \(index)WHERE sequence > ?\(filter) ORDER BY sequence LIMIT ?", arguments)
     }
 
     package func lastEvent() async throws(UploadError) -> Int64 {

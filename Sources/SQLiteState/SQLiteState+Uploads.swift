@@ -67,31 +67,64 @@ extension SQLiteState {
     }
 
     package func uploads(_ query: UploadQuery) async throws(UploadError) -> [Upload] {
+        try await read { database in
+            let (sql, arguments) = Self.statement(of: query)
+            return try database.rows(sql, StatementArguments(arguments)).map(Upload.init(row:))
+        }
+    }
+
+    /// Reads along the index that leaves the least to look at; without statistics SQLite can not know.
+    ///
+    /// One user's uploads are few, those that are completed are nearly all. Each index has the id behind its own column, so a
+    /// page is read from where it begins; of several states, the page of each.
+    static func statement(
+        of query: UploadQuery
+    ) -> (sql: String, arguments: [(any DatabaseValueConvertible & Sendable)?]) {
         var conditions: [String] = []
         var arguments: [(any DatabaseValueConvertible & Sendable)?] = []
-        if let state = query.state {
-            conditions.append("state = ?")
-            arguments.append(state.rawValue)
+        func require(_ condition: String, _ argument: String?) {
+            guard let argument else { return }
+            conditions.append(condition)
+            arguments.append(argument)
         }
-        if let subject = query.subject {
-            conditions.append("subject = ?")
-            arguments.append(subject)
+        require("subject = ?", query.subject)
+        require("issuer = ?", query.issuer)
+        require("dialect = ?", query.dialect)
+        // Ids sort by the time of creation.
+        require("id >= ?", query.createdAfter.map { UploadID.first(at: $0).text })
+        require("id < ?", [query.before, query.createdBefore.map(UploadID.first(at:))].compactMap { $0?.text }.min())
+
+        let states = query.states.count == Upload.State.allCases.count ? [] : query.states.map(\.rawValue).sorted()
+        let isRare = !states.isEmpty && !query.states.contains(.completed)
+        let index: String? =
+            if query.subject != nil {
+                "upload_by_subject"
+            } else if isRare {
+                "upload_by_state"
+            } else if query.issuer != nil {
+                "upload_by_issuer"
+            } else if query.dialect != nil {
+                "upload_by_dialect"
+            } else {
+                states.isEmpty ? nil : "upload_by_state"
+            }
+        func select(_ conditions: [String]) -> String {
+            let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
+            return "SELECT * FROM upload \(index.map { "INDEXED BY \($0)" } ?? "") \(filter) ORDER BY id DESC LIMIT ?"
         }
-        if let before = query.before {
-            conditions.append("id < ?")
-            arguments.append(before.text)
+        guard index == "upload_by_state", states.count > 1 else {
+            if !states.isEmpty {
+                let marks = Array(repeating: "?", count: states.count).joined(separator: ", ")
+                conditions.append(states.count == 1 ? "state = ?" : "state IN (\(marks))")
+                arguments += states
+            }
+            return (select(conditions), arguments + [query.limit])
         }
-        // One user's uploads are few, those of one state are many; without statistics SQLite can not know.
-        let index = query.subject == nil ? "" : "INDEXED BY upload_by_subject"
-        let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
-        arguments.append(query.limit)
-        let bound = arguments
-        return try await read { database in
-            try database.rows(
-                "SELECT * FROM upload \(index) \(filter) ORDER BY id DESC LIMIT ?",
-                StatementArguments(bound)
-            ).map(Upload.init(row:))
-        }
+        let each = "SELECT * FROM (\(select(conditions + ["state = ?"])))"
+        return (
+            Array(repeating: each, count: states.count).joined(separator: " UNION ALL ") + " ORDER BY id DESC LIMIT ?",
+            states.flatMap { arguments + [$0, query.limit] } + [query.limit]
+        )
     }
 
     package func uploads(_ ids: [UploadID]) async throws(UploadError) -> [UploadID: Upload] {

@@ -107,9 +107,13 @@ package final class InMemoryState: StateStore {
     package func uploads(_ query: UploadQuery) async throws(UploadError) -> [Upload] {
         tables.withLock { tables in
             let matching = tables.uploads.values.filter { upload in
-                (query.state == nil || upload.state == query.state)
+                (query.states.isEmpty || query.states.contains(upload.state))
                     && (query.subject == nil || upload.subject == query.subject)
+                    && (query.issuer == nil || upload.issuer == query.issuer)
+                    && (query.dialect == nil || upload.dialect == query.dialect)
                     && query.before.map { upload.id.text < $0.text } ?? true
+                    && query.createdAfter.map { upload.createdAt >= $0 } ?? true
+                    && query.createdBefore.map { upload.createdAt < $0 } ?? true
             }
             return Array(matching.sorted { $0.id.text > $1.id.text }.prefix(query.limit))
         }
@@ -299,8 +303,10 @@ package final class InMemoryState: StateStore {
     package func events(_ query: EventQuery) async throws(UploadError) -> [EventRecord] {
         tables.withLock { tables in
             let matching = tables.events.filter { event in
-                event.sequence > query.after && (query.upload == nil || event.upload.id == query.upload)
+                event.sequence > query.after && event.sequence <= query.through ?? .max
+                    && (query.upload == nil || event.upload.id == query.upload)
                     && (query.subject == nil || event.upload.subject == query.subject)
+                    && query.kinds?.contains(event.kind) ?? true
             }
             return Array(matching.prefix(query.limit))
         }

@@ -217,11 +217,71 @@ package enum StateStoreContract {
             try demand(first.map(\.id), is: Array(all.prefix(4).map(\.id)))
             let second = try await store.uploads(UploadQuery(before: first.last?.id, limit: 4))
             try demand(second.map(\.id), is: Array(all[4..<8].map(\.id)))
-            let whole = try await store.uploads(UploadQuery(state: .completed))
+            let whole = try await store.uploads(UploadQuery(states: [.completed]))
             try demand(whole.map(\.id), is: [all[2], all[5], all[8]].map(\.id))
-            let mine = try await store.uploads(UploadQuery(state: .open, subject: "alice"))
+            let mine = try await store.uploads(UploadQuery(states: [.open], subject: "alice"))
             try demand(mine.map(\.id), is: [all[0], all[4], all[6]].map(\.id))
             try demand(await store.uploads(UploadQuery(subject: "nobody")), is: [])
+        },
+        Contract("lists are filtered by states, key, protocol and time, in any combination") { store in
+            var all: [Upload] = []
+            for index in 0..<12 {
+                var upload = upload(TimeInterval(index), subject: index % 2 == 0 ? "alice" : nil)
+                upload.issuer = index % 3 == 0 ? "key_a" : "key_b"
+                upload.dialect = index % 4 == 0 ? "http" : "tus"
+                try await store.insert(upload, consuming: nil)
+                switch index {
+                case 1, 4, 7, 10:
+                    _ = try await store.complete(completed(upload), as: media(of: upload))
+                    upload.state = .completed
+                case 2, 5:
+                    _ = try await store.end(upload.id, as: .terminated, at: start)
+                    upload.state = .terminated
+                case 3:
+                    _ = try await store.end(upload.id, as: .expired, at: start)
+                    upload.state = .expired
+                default: break
+                }
+                all.insert(upload, at: 0)
+            }
+            let stateSets: [Set<Upload.State>] = [
+                [], [.open], [.completed], [.open, .completed], [.terminated, .expired], Set(Upload.State.allCases),
+            ]
+            let after = start.addingTimeInterval(3)
+            let before = start.addingTimeInterval(9)
+            for states in stateSets {
+                for subject in [nil, "alice"] {
+                    for issuer in [nil, "key_a", "nobody"] {
+                        for dialect in [nil, "tus"] {
+                            for (createdAfter, createdBefore) in [(nil, nil), (after, nil), (after, before)] {
+                                for cursor in [nil, all[4].id] {
+                                    let query = UploadQuery(
+                                        states: states,
+                                        subject: subject,
+                                        issuer: issuer,
+                                        dialect: dialect,
+                                        createdAfter: createdAfter,
+                                        createdBefore: createdBefore,
+                                        before: cursor,
+                                        limit: 5
+                                    )
+                                    let expected = all.filter { upload in
+                                        (states.isEmpty || states.contains(upload.state))
+                                            && (subject == nil || upload.subject == subject)
+                                            && (issuer == nil || upload.issuer == issuer)
+                                            && (dialect == nil || upload.dialect == dialect)
+                                            && upload.createdAt >= createdAfter ?? .distantPast
+                                            && upload.createdAt < createdBefore ?? .distantFuture
+                                            && cursor.map { upload.id.text < $0.text } ?? true
+                                    }
+                                    let found = try await store.uploads(query)
+                                    try demand(found.map(\.id), is: expected.prefix(5).map(\.id))
+                                }
+                            }
+                        }
+                    }
+                }
+            }
         },
         Contract("only open uploads whose time is over are expired, the oldest first") { store in
             let late = upload(0, expiresIn: 60)
@@ -568,6 +628,13 @@ package enum StateStoreContract {
             try demand(await store.events(EventQuery(after: 2, limit: 2)), is: Array(expected[2..<4]))
             try demand(await store.events(EventQuery(after: 0, upload: request.upload.id)), is: [expected[0]])
             try demand(await store.events(EventQuery(after: 0, subject: "nobody")), is: [])
+            try demand(await store.events(EventQuery(after: 1, through: 4)), is: Array(expected[1..<4]))
+            let some = expected.filter { [.completed, .updated].contains($0.kind) }
+            try demand(await store.events(EventQuery(after: 0, kinds: [.completed, .updated])), is: some)
+            try demand(await store.events(EventQuery(after: 0, kinds: [])), is: [])
+            let last = expected[5]
+            let later = EventQuery(after: 1, through: 6, upload: last.upload.id, kinds: [last.kind, .created])
+            try demand(await store.events(later), is: [last])
             try demand(await store.lastEvent(), is: 6)
         },
         Contract("a step that is refused records no event") { store in

@@ -213,6 +213,13 @@ package final class Channel: @unchecked Sendable {
         return true
     }
 
+    /// Undoes `park`: its call will not come.
+    package func unpark() {
+        guard case .callback? = readWaiter else { return }
+        readWaiter = nil
+        readDeadline = .max
+    }
+
     /// Suspends until a write is worth trying.
     ///
     /// - Parameter deadline: As for `waitReadable`.

@@ -99,6 +99,70 @@ struct SQLiteStateTests {
         #expect(values == ["wal", level, "1", "5000"])
     }
 
+    /// How SQLite goes about a statement, one step each (https://www.sqlite.org/eqp.html).
+    private func plan(_ state: SQLiteState, _ sql: String, _ arguments: StatementArguments) async throws -> [String] {
+        try await state.read { database in
+            try Row.fetchAll(database, sql: "EXPLAIN QUERY PLAN " + sql, arguments: arguments).map { $0["detail"] }
+        }
+    }
+
+    @Test("lists are read along an index whatever they are filtered by, and sort nothing")
+    func plansOfLists() async throws {
+        let directory = try TemporaryDirectory()
+        let state = try open(directory.path("state.sqlite"))
+        let stateSets: [Set<Upload.State>] = [
+            [], [.open], [.completed], [.open, .completed], [.terminated, .expired], Set(Upload.State.allCases),
+        ]
+        for states in stateSets {
+            for subject in [nil, "alice"] {
+                for issuer in [nil, "key_1"] {
+                    for dialect in [nil, "tus"] {
+                        for before in [nil, UploadID.generate(at: start)] {
+                            let query = UploadQuery(
+                                states: states,
+                                subject: subject,
+                                issuer: issuer,
+                                dialect: dialect,
+                                createdAfter: before == nil ? nil : start,
+                                before: before
+                            )
+                            let (sql, arguments) = SQLiteState.statement(of: query)
+                            let steps = try await plan(state, sql, StatementArguments(arguments))
+                            let isFiltered = sql.contains("INDEXED BY") || before != nil
+                            // Without a filter it is the table itself, from its end on.
+                            let tables = steps.filter { $0.contains(" upload") }
+                            let isGood = tables.allSatisfy {
+                                isFiltered ? $0.hasPrefix("SEARCH upload USING ") : $0 == "SCAN upload"
+                            }
+                            #expect(isGood && !tables.isEmpty, "\(sql): \(steps)")
+                            let isUnion = sql.contains("UNION ALL")
+                            // Of several states the pages are merged, which are short.
+                            let sorts = steps.contains { $0.contains("TEMP B-TREE") }
+                            #expect(!sorts || isUnion, "\(sql): \(steps)")
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("events are read from where a listener stands, those of one upload by their index")
+    func plansOfEvents() async throws {
+        let directory = try TemporaryDirectory()
+        let state = try open(directory.path("state.sqlite"))
+        let id = UploadID.generate(at: start)
+        for query in [
+            EventQuery(after: 5), EventQuery(after: 5, through: 9, subject: "alice", kinds: [.created, .updated]),
+            EventQuery(after: 5, upload: id), EventQuery(after: 5, through: 9, upload: id, kinds: [.created]),
+        ] {
+            let (sql, arguments) = SQLiteState.statement(of: query)
+            let steps = try await plan(state, sql, arguments)
+            let way =
+                query.upload == nil ? "INTEGER PRIMARY KEY (" : "INDEX event_by_upload (upload_id=? AND sequence>?"
+            #expect(steps.count == 1 && steps[0].hasPrefix("SEARCH event USING " + way), "\(sql): \(steps)")
+        }
+    }
+
     @Test("records of the first release are read as before, and go on")
     func firstRelease() async throws {
         let directory = try TemporaryDirectory()

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import HTTPWire
 internal import UploadCore
 
@@ -15,6 +16,21 @@ struct Access: Sendable {
         if let key = authenticator.recentKey(with: scope, authorization: authorization) { return key }
         return try await core { () throws(UploadError) in
             try await authenticator.require(scope, authorization: authorization)
+        }
+    }
+
+    /// Whether the sender of an earlier request still may do what `scope` names.
+    func stillAllows(_ scope: Scope, authorization: String?) async -> Bool {
+        if authenticator.recentKey(with: scope, authorization: authorization) != nil { return true }
+        do throws(UploadError) {
+            _ = try await authenticator.require(scope, authorization: authorization)
+            return true
+        } catch {
+            switch error.code {
+            case .unauthenticated, .forbidden: return false
+            // Of this it can not be told.
+            default: return true
+            }
         }
     }
 
@@ -53,4 +69,31 @@ struct QueryParameters {
     }
 
     subscript(name: String) -> String? { items.first(name) }
+
+    /// The members of a list, comma-separated, each one of `allowed`; `nil` without the parameter.
+    func list<Value>(
+        _ name: String,
+        of allowed: [(text: String, value: Value)],
+        _ errors: inout [Problem.FieldError]
+    ) -> [Value]? {
+        guard let text = self[name] else { return nil }
+        let values = text.split(separator: ",", omittingEmptySubsequences: false).map { item in
+            allowed.first { $0.text == item }?.value
+        }
+        if values.contains(where: { $0 == nil }) {
+            let list = allowed.map(\.text).joined(separator: ", ")
+            errors.append(.init(field: name, message: "must be one or some, separated by commas, of \(list)"))
+        }
+        return values.compactMap { $0 }
+    }
+
+    /// A time (RFC 3339).
+    func time(_ name: String, _ errors: inout [Problem.FieldError]) -> Date? {
+        guard let text = self[name] else { return nil }
+        let date = Timestamp.parse(text)
+        if date == nil {
+            errors.append(.init(field: name, message: "must be a time such as 2025-06-25T16:00:00Z (RFC 3339)"))
+        }
+        return date
+    }
 }

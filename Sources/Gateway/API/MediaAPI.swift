@@ -8,7 +8,7 @@ internal import UploadCore
 /// `/v1/media` and the downloads at `/media`.
 struct MediaAPI: Sendable {
     let service: UploadService
-    let locator: UploadLocator
+    let names: UploadNames
     let links: MediaLinks
     let access: Access
     let publicURL: PublicURL
@@ -23,6 +23,12 @@ struct MediaAPI: Sendable {
             Route(.get, "/v1/media/{id}") { request, parameters in
                 await answering(request) { () throws(Problem) in try await show(request, parameters["id"]) }
             },
+            Route(.patch, "/v1/media/{id}") { request, parameters in
+                await answering(request) { () throws(Problem) in try await edit(request, parameters["id"]) }
+            },
+            Route(.delete, "/v1/media/{id}") { request, parameters in
+                await answering(request) { () throws(Problem) in try await remove(request, parameters["id"]) }
+            },
             Route(.post, "/v1/media/{id}/links") { request, parameters in
                 await answering(request) { () throws(Problem) in try await link(request, parameters["id"]) }
             },
@@ -34,12 +40,57 @@ struct MediaAPI: Sendable {
 
     private func show(_ request: Request, _ text: String) async throws(Problem) -> Response {
         try await access.require(.read, request)
-        let id = try mediaID(text)
-        let media = try await access.core { () throws(UploadError) in try await service.media(id) }
-        var response = JSONAnswer.response(200, MediaView(media, url: url(of: id, request)))
-        response.trace.uploadID = id.text
+        return answer(try await media(text), request)
+    }
+
+    private func edit(_ request: Request, _ text: String) async throws(Problem) -> Response {
+        try await access.require(.upload, request)
+        let edit = try await MetadataEdit(readingFrom: request, limit: bodyLimit)
+        let before = try await media(text)
+        try checkConditions(request.head, before)
+        let media = try await access.core { () throws(UploadError) in
+            _ = try await service.editMetadata(of: before.id) { edit.apply(to: $0) }
+            return try await service.media(before.id)
+        }
+        return answer(media, request)
+    }
+
+    private func remove(_ request: Request, _ text: String) async throws(Problem) -> Response {
+        try await access.require(.upload, request)
+        let media = try await media(text)
+        try checkConditions(request.head, media)
+        try await access.core { () throws(UploadError) in try await service.terminate(media.id) }
+        var response = Response(204)
+        response.trace.uploadID = media.id.text
         return response
     }
+
+    private func media(_ text: String) async throws(Problem) -> Media {
+        let id = try await mediaID(text)
+        return try await access.core { () throws(UploadError) in try await service.media(id) }
+    }
+
+    private func answer(_ media: Media, _ request: Request) -> Response {
+        var response = JSONAnswer.response(200, MediaView(media, url: url(of: media.id, request)))
+        response.trace.uploadID = media.id.text
+        return response
+    }
+
+    private func checkConditions(_ head: RequestHead, _ media: Media) throws(Problem) {
+        let outcome = EntityTagConditions.evaluate(
+            head.fields,
+            method: head.method,
+            tag: EntityTag(media.entityTag),
+            lastModified: Int64(media.createdAt.timeIntervalSince1970)
+        )
+        if outcome != .proceed { throw Self.preconditionFailed }
+    }
+
+    private static let preconditionFailed = Problem(
+        412,
+        "precondition_failed",
+        "the media is not the one that If-Match or a like field names"
+    )
 
     private struct LinkView: Encodable {
         var url: String
@@ -48,7 +99,7 @@ struct MediaAPI: Sendable {
 
     private func link(_ request: Request, _ text: String) async throws(Problem) -> Response {
         try await access.require(.read, request)
-        let id = try mediaID(text)
+        let id = try await mediaID(text)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let lifetime = fields.integer("expiresIn", in: 1...Self.maximumLinkLifetime) ?? Self.defaultLinkLifetime
         try fields.finish()
@@ -67,11 +118,8 @@ struct MediaAPI: Sendable {
         publicURL.base(for: request) + "/media/" + id.text
     }
 
-    private func mediaID(_ text: String) throws(Problem) -> UploadID {
-        guard let id = UploadID(text) ?? locator.id(in: text) else {
-            throw Problem(404, "not_found", "there are no media with this id")
-        }
-        return id
+    private func mediaID(_ text: String) async throws(Problem) -> UploadID {
+        try await names.id(text, kind: "media")
     }
 
     // MARK: Download
@@ -94,7 +142,7 @@ struct MediaAPI: Sendable {
         } else {
             try await access.require(.read, request)
         }
-        let id = try mediaID(text)
+        let id = try await mediaID(text)
         let (media, blob) = try await access.core { () throws(UploadError) in try await service.open(id) }
         var response = try answer(head, media, blob, isInline: isInline)
         if case .file = response.content {
@@ -133,7 +181,7 @@ struct MediaAPI: Sendable {
             response.status = 304
             return response
         case .preconditionFailed:
-            throw Problem(412, "precondition_failed", "the media is not the one that If-Match or a like field names")
+            throw Self.preconditionFailed
         }
         let type = media.contentType.flatMap { MediaType($0) }
         let isSafe = isInline && (type.map(Self.isSafeInline) ?? false)

@@ -6,8 +6,9 @@ internal import UploadCore
 /// `/v1/uploads`: what happened to uploads.
 struct UploadsAPI: Sendable {
     let service: UploadService
-    let locator: UploadLocator
+    let names: UploadNames
     let access: Access
+    let bodyLimit: Int
 
     var routes: [Route] {
         [
@@ -16,6 +17,9 @@ struct UploadsAPI: Sendable {
             },
             Route(.get, "/v1/uploads/{id}") { request, parameters in
                 await answering(request) { () throws(Problem) in try await show(request, parameters["id"]) }
+            },
+            Route(.patch, "/v1/uploads/{id}") { request, parameters in
+                await answering(request) { () throws(Problem) in try await edit(request, parameters["id"]) }
             },
             Route(.delete, "/v1/uploads/{id}") { request, parameters in
                 await answering(request) { () throws(Problem) in try await remove(request, parameters["id"]) }
@@ -30,31 +34,7 @@ struct UploadsAPI: Sendable {
 
     private func list(_ request: Request) async throws(Problem) -> Response {
         try await access.require(.read, request)
-        let parameters = try QueryParameters(request, allowed: ["state", "subject", "limit", "cursor"])
-        var query = UploadQuery()
-        var errors: [Problem.FieldError] = []
-        if let text = parameters["state"] {
-            query.state = Upload.State(rawValue: text)
-            if query.state == nil {
-                let allowed = Upload.State.allCases.map(\.rawValue).joined(separator: ", ")
-                errors.append(.init(field: "state", message: "must be one of \(allowed)"))
-            }
-        }
-        query.subject = parameters["subject"]
-        if let text = parameters["limit"] {
-            if let limit = Int(text), (1...1000).contains(limit) {
-                query.limit = limit
-            } else {
-                errors.append(.init(field: "limit", message: "must be an integer from 1 to 1000"))
-            }
-        }
-        if let text = parameters["cursor"] {
-            query.before = UploadID(text)
-            if query.before == nil {
-                errors.append(.init(field: "cursor", message: "must be the nextCursor of an earlier answer"))
-            }
-        }
-        if !errors.isEmpty { throw Problem.invalidFields(errors) }
+        var query = try Self.query(request)
         let limit = query.limit
         // One more than asked for tells whether there is a next page.
         query.limit += 1
@@ -69,29 +49,66 @@ struct UploadsAPI: Sendable {
         )
     }
 
+    private static func query(_ request: Request) throws(Problem) -> UploadQuery {
+        let names: Set = [
+            "state", "subject", "key", "dialect", "createdAfter", "createdBefore", "limit", "cursor",
+        ]
+        let parameters = try QueryParameters(request, allowed: names)
+        var query = UploadQuery()
+        var errors: [Problem.FieldError] = []
+        let states = Upload.State.allCases.map { (text: $0.rawValue, value: $0) }
+        query.states = Set(parameters.list("state", of: states, &errors) ?? [])
+        query.subject = parameters["subject"]
+        query.issuer = parameters["key"]
+        query.dialect = parameters["dialect"]
+        query.createdAfter = parameters.time("createdAfter", &errors)
+        query.createdBefore = parameters.time("createdBefore", &errors)
+        if let text = parameters["limit"] {
+            if let limit = Int(text), (1...1000).contains(limit) {
+                query.limit = limit
+            } else {
+                errors.append(.init(field: "limit", message: "must be an integer from 1 to 1000"))
+            }
+        }
+        if let text = parameters["cursor"] {
+            query.before = UploadID(text)
+            if query.before == nil {
+                errors.append(.init(field: "cursor", message: "must be the nextCursor of an earlier answer"))
+            }
+        }
+        if !errors.isEmpty { throw Problem.invalidFields(errors) }
+        return query
+    }
+
     private func show(_ request: Request, _ text: String) async throws(Problem) -> Response {
         try await access.require(.read, request)
-        let id = try uploadID(text)
+        let id = try await names.id(text)
         let upload = try await access.core { () throws(UploadError) in try await service.inspect(id) }
+        return answer(upload)
+    }
+
+    private func edit(_ request: Request, _ text: String) async throws(Problem) -> Response {
+        try await access.require(.upload, request)
+        let edit = try await MetadataEdit(readingFrom: request, limit: bodyLimit)
+        let id = try await names.id(text)
+        let upload = try await access.core { () throws(UploadError) in
+            try await service.editMetadata(of: id) { edit.apply(to: $0) }
+        }
+        return answer(upload)
+    }
+
+    private func answer(_ upload: Upload) -> Response {
         var response = JSONAnswer.response(200, UploadView(upload))
-        response.trace.uploadID = id.text
+        response.trace.uploadID = upload.id.text
         return response
     }
 
     private func remove(_ request: Request, _ text: String) async throws(Problem) -> Response {
         try await access.require(.upload, request)
-        let id = try uploadID(text)
+        let id = try await names.id(text)
         try await access.core { () throws(UploadError) in try await service.terminate(id) }
         var response = Response(204)
         response.trace.uploadID = id.text
         return response
-    }
-
-    /// The upload that a path segment names: by its id, or by the last segment of its upload URL.
-    private func uploadID(_ text: String) throws(Problem) -> UploadID {
-        guard let id = UploadID(text) ?? locator.id(in: text) else {
-            throw Problem(404, "not_found", "there is no upload with this id")
-        }
-        return id
     }
 }

@@ -4,6 +4,8 @@ internal import UploadCore
 /// An upload as the REST API shows it.
 struct UploadView: Encodable {
     var id: String
+    var alias: String?
+    var key: String?
     var dialect: String
     var state: String
     var offset: Int64
@@ -11,6 +13,7 @@ struct UploadView: Encodable {
     var concatenation: String?
     var subject: String?
     var principal: String
+    var issuer: String?
     var filename: String?
     var contentType: String?
     var metadata: [String: String]
@@ -23,6 +26,8 @@ struct UploadView: Encodable {
 
     init(_ upload: Upload, url: String? = nil) {
         id = upload.id.text
+        alias = upload.alias
+        key = upload.key
         dialect = upload.dialect
         state = upload.state.rawValue
         offset = upload.offset
@@ -30,6 +35,7 @@ struct UploadView: Encodable {
         concatenation = upload.concatenation.map { $0.parts == nil ? "partial" : "final" }
         subject = upload.subject
         principal = upload.principal
+        issuer = upload.issuer
         filename = upload.metadata.filename
         contentType = upload.metadata.contentType
         metadata = upload.metadata.values
@@ -44,6 +50,7 @@ struct UploadView: Encodable {
 /// Media as the REST API shows them.
 struct MediaView: Encodable {
     var id: String
+    var key: String?
     var size: Int64
     var contentType: String?
     var filename: String?
@@ -55,6 +62,7 @@ struct MediaView: Encodable {
 
     init(_ media: Media, url: String) {
         id = media.id.text
+        key = media.key
         size = media.size
         contentType = media.contentType
         filename = media.filename

@@ -36,7 +36,7 @@ enum JSONValue: Decodable, Equatable {
 ///
 /// Collects everything that is wrong, so that one answer names it all.
 struct JSONFields {
-    private let members: [String: JSONValue]
+    private var members: [String: JSONValue]
     private var known: Set<String> = []
     private var errors: [Problem.FieldError] = []
 
@@ -101,6 +101,30 @@ struct JSONFields {
             reject(name, "must be a string")
             return nil
         }
+    }
+
+    /// A string that is to be changed or, by null, removed.
+    ///
+    /// - Returns: `nil` if it stays as it is.
+    mutating func change(_ name: String, maximumLength: Int) -> String?? {
+        switch members[name] {
+        case .null?:
+            known.insert(name)
+            return .some(nil)
+        default:
+            return string(name, maximumLength: maximumLength).map { .some($0) }
+        }
+    }
+
+    /// Strings that are to be changed or, by null, removed: a merge patch (RFC 7396) of an object of strings.
+    mutating func changes(_ name: String, maximumCount: Int, maximumBytes: Int) -> [String: String?] {
+        guard case .object(let values)? = members[name] else {
+            return dictionary(name, maximumCount: 0, maximumBytes: 0)
+        }
+        let removed = values.filter { $0.value == .null }
+        members[name] = .object(values.filter { $0.value != .null })
+        let strings = dictionary(name, maximumCount: maximumCount, maximumBytes: maximumBytes)
+        return strings.mapValues { .some($0) }.merging(removed.mapValues { _ in nil }) { $1 }
     }
 
     mutating func integer(_ name: String, in range: ClosedRange<Int64>, isRequired: Bool = false) -> Int64? {

@@ -97,6 +97,7 @@ package struct GatewayServer: Sendable {
         let access = Access(authenticator: authenticator, observer: observation)
         let publicURL = PublicURL(configured: settings.publicURL, trustedProxies: settings.trustedProxies)
         let bodyLimit = Int(clamping: settings.limits.bodyBytes)
+        let names = UploadNames(service: service, locator: locator, access: access)
         let cors = settings.corsPolicy
         let tusSettings = TusSettings(cors: cors)
         let plain = PlainUploads(
@@ -125,10 +126,11 @@ package struct GatewayServer: Sendable {
                 bodyLimit: bodyLimit,
                 clock: clock
             ).routes
-            + UploadsAPI(service: service, locator: locator, access: access).routes
+            + UploadsAPI(service: service, names: names, access: access, bodyLimit: bodyLimit).routes
+            + EventsAPI(service: service, feed: EventFeed(service: service), names: names, access: access).routes
             + MediaAPI(
                 service: service,
-                locator: locator,
+                names: names,
                 links: MediaLinks(master: master),
                 access: access,
                 publicURL: publicURL,

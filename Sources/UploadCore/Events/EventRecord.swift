@@ -88,15 +88,28 @@ package enum DeliveryOutcome: Sendable, Equatable {
 package struct EventQuery: Sendable, Equatable {
     /// Only later ones.
     package var after: Int64
+    /// None later than this one.
+    package var through: Int64?
     package var upload: UploadID?
     package var subject: String?
+    /// Only these; `nil` for all.
+    package var kinds: Set<EventRecord.Kind>?
     /// At least 1.
     package var limit: Int
 
-    package init(after: Int64, upload: UploadID? = nil, subject: String? = nil, limit: Int = 100) {
+    package init(
+        after: Int64,
+        through: Int64? = nil,
+        upload: UploadID? = nil,
+        subject: String? = nil,
+        kinds: Set<EventRecord.Kind>? = nil,
+        limit: Int = 100
+    ) {
         self.after = after
+        self.through = through
         self.upload = upload
         self.subject = subject
+        self.kinds = kinds
         self.limit = limit
     }
 }

@@ -18,16 +18,29 @@ package struct UploadID: Hashable, Sendable, CustomStringConvertible {
 
     /// A new id.
     package static func generate(at now: Date) -> UploadID {
-        let milliseconds = UInt64(max(0, now.timeIntervalSince1970 * 1000)) & 0xFFFF_FFFF_FFFF
-        let random = SecureRandom.bytes(10)
-        var value = UInt128(milliseconds)
+        UploadID(milliseconds: UInt64(max(0, now.timeIntervalSince1970 * 1000)), random: SecureRandom.bytes(10))
+    }
+
+    /// The id before which all stand that were made earlier, by whole milliseconds, and none that was made then or later.
+    package static func first(at date: Date) -> UploadID {
+        // Half a microsecond: a date made from milliseconds must give the same milliseconds back.
+        let milliseconds = (date.timeIntervalSince1970 * 1000 - 0.0005).rounded(.up)
+        let most = Double(UInt64(0xFFFF_FFFF_FFFF))
+        return UploadID(
+            milliseconds: UInt64(max(0, min(milliseconds, most))),
+            random: [UInt8](repeating: 0, count: 10)
+        )
+    }
+
+    private init(milliseconds: UInt64, random: [UInt8]) {
+        var value = UInt128(milliseconds & 0xFFFF_FFFF_FFFF)
         for byte in random { value = value << 8 | UInt128(byte) }
         var characters = [UInt8](repeating: 0, count: 26)
         for index in characters.indices.reversed() {
-            characters[index] = alphabet[Int(truncatingIfNeeded: value & 31)]
+            characters[index] = Self.alphabet[Int(truncatingIfNeeded: value & 31)]
             value >>= 5
         }
-        return UploadID(unchecked: String(decoding: characters, as: UTF8.self))
+        text = String(decoding: characters, as: UTF8.self)
     }
 
     /// When it was made, to the millisecond.
@@ -38,8 +51,6 @@ package struct UploadID: Hashable, Sendable, CustomStringConvertible {
         }
         return Date(timeIntervalSince1970: Double(milliseconds) / 1000)
     }
-
-    private init(unchecked text: String) { self.text = text }
 
     package var description: String { text }
 

@@ -170,16 +170,37 @@ package protocol StateStore: Sendable {
 
 /// Which uploads to list.
 package struct UploadQuery: Sendable, Equatable {
-    package var state: Upload.State?
+    /// Only uploads in one of these; empty for all.
+    package var states: Set<Upload.State>
     package var subject: String?
+    /// See `Upload.issuer`.
+    package var issuer: String?
+    package var dialect: String?
+    /// Only uploads that were created then or later.
+    package var createdAfter: Date?
+    /// Only uploads that were created earlier.
+    package var createdBefore: Date?
     /// Only uploads older than this one: the last of the page before.
     package var before: UploadID?
     /// At least 1.
     package var limit: Int
 
-    package init(state: Upload.State? = nil, subject: String? = nil, before: UploadID? = nil, limit: Int = 50) {
-        self.state = state
+    package init(
+        states: Set<Upload.State> = [],
+        subject: String? = nil,
+        issuer: String? = nil,
+        dialect: String? = nil,
+        createdAfter: Date? = nil,
+        createdBefore: Date? = nil,
+        before: UploadID? = nil,
+        limit: Int = 50
+    ) {
+        self.states = states
         self.subject = subject
+        self.issuer = issuer
+        self.dialect = dialect
+        self.createdAfter = createdAfter
+        self.createdBefore = createdBefore
         self.before = before
         self.limit = limit
     }

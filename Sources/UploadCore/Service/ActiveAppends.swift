@@ -6,6 +6,7 @@ final class ActiveAppends: Sendable {
         /// As it was when the append began.
         let upload: Upload
         let request: RequestInfo?
+        let beganAt: ContinuousClock.Instant
         /// The offset that was last told.
         var told: Int64
     }
@@ -14,21 +15,54 @@ final class ActiveAppends: Sendable {
         var appends: [UploadID: Append] = [:]
         /// What the clients of uploads that are being stopped are answered.
         var stops: [UploadID: HookAnswer] = [:]
+        /// Appends that ended since somebody looked.
+        var ended: [UploadID: RunningAppend] = [:]
+        var lookedAt: ContinuousClock.Instant?
     }
 
     private let contents = Mutex(Contents())
 
     func begin(_ upload: Upload) {
-        let append = Append(upload: upload, request: RequestContext.current?.info, told: upload.offset)
+        let append = Append(
+            upload: upload,
+            request: RequestContext.current?.info,
+            beganAt: .now,
+            told: upload.offset
+        )
         contents.withLock { $0.appends[upload.id] = append }
     }
 
     func end(_ id: UploadID) {
-        contents.withLock { $0.appends[id] = nil }
+        contents.withLock { contents in
+            guard let append = contents.appends.removeValue(forKey: id) else { return }
+            // Kept for one who looks again and again.
+            if let lookedAt = contents.lookedAt, .now - lookedAt < Self.longestLook {
+                contents.ended[id] = RunningAppend(upload: append.upload, beganAt: append.beganAt)
+            } else {
+                contents.ended = [:]
+            }
+        }
     }
 
     /// As they were when their appends began.
     var uploads: [Upload] { contents.withLock { $0.appends.values.map(\.upload) } }
+
+    /// Those that run, and those that ended since the last look: of a client that sends one short request after another,
+    /// none may run at the moment.
+    func look() -> [RunningAppend] {
+        contents.withLock { contents in
+            var found = contents.ended
+            for (id, append) in contents.appends {
+                found[id] = RunningAppend(upload: append.upload, beganAt: append.beganAt)
+            }
+            contents.ended = [:]
+            contents.lookedAt = .now
+            return Array(found.values)
+        }
+    }
+
+    /// Who has not looked for so long does not look any more.
+    private static let longestLook = Duration.seconds(5)
 
     /// Notes that `offset` is told.
     ///

@@ -56,26 +56,4 @@ extension UploadService {
             }
         }
     }
-
-    /// Replaces the metadata of an upload, and of its media.
-    ///
-    /// - Returns: The upload as it is recorded.
-    /// - Throws: `.notFound`, `.gone`, `.contentTypeRefused`, `.storageFull`, `.storageFailure`.
-    package func setMetadata(_ metadata: UploadMetadata, of id: UploadID) async throws(UploadError) -> Upload {
-        try await reporting(id) { () async throws(UploadError) -> Upload in
-            guard var upload = try await state.upload(id) else { throw Self.notFound }
-            if upload.state == .open { upload.offset = (try? await storage.currentLength(of: id)) ?? 0 }
-            upload.metadata = metadata
-            upload.updatedAt = now
-            let recorded = try await state.setMetadata(
-                of: id,
-                to: metadata,
-                updatedAt: upload.updatedAt,
-                recording: event(.updated, of: upload)
-            )
-            guard recorded else { throw Self.gone }
-            bell.ring()
-            return upload
-        }
-    }
 }

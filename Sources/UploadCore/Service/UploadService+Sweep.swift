@@ -53,7 +53,7 @@ extension UploadService {
     }
 
     private func completeUnrecorded(_ report: inout SweepReport) async {
-        var query = UploadQuery(state: .open, limit: Self.pageSize)
+        var query = UploadQuery(states: [.open], limit: Self.pageSize)
         while true {
             var page: [Upload] = []
             await attempt(nil, &report) { () async throws(UploadError) in page = try await state.uploads(query) }

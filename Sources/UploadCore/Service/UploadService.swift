@@ -20,6 +20,8 @@ package final class UploadService: Sendable {
     let storage: any BlobStorage
     let observer: any UploadObserver
     let leases: LeaseTable
+    /// Changes of metadata, which do not disturb whoever has the lease.
+    let edits: LeaseTable
     let hooks: any UploadHooks
     let policies: PolicyBook
     let appends = ActiveAppends()
@@ -49,6 +51,7 @@ package final class UploadService: Sendable {
         self.policies = PolicyBook(state: state, defaults: limits.policies)
         self.leases = LeaseTable(timeout: limits.takeOverTimeout) { observer.observe(.takenOver($0)) }
         hashing = LeaseTable(timeout: limits.takeOverTimeout)
+        self.edits = LeaseTable(timeout: limits.takeOverTimeout)
     }
 
     /// At shutdown: every append ends with what it has, and no new one begins.
@@ -159,13 +162,19 @@ package final class UploadService: Sendable {
         let isPartial = upload.concatenation?.role == .partial
         completed.expiresAt = isPartial ? limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds } : nil
         completed.reservedBytes = isPartial ? upload.offset : 0
-        let media = Media(of: completed, digests: digests)
-        let isFirst = try await state.complete(
-            completed,
-            as: isPartial ? nil : media,
-            under: terms,
-            recording: [event(.completed, of: completed)]
-        )
+        let (isFirst, media) = try await edits.withLease(on: upload.id, interrupter: nil) {
+            () async throws(UploadError) -> (Bool, Media) in
+            // They may have been changed while the bytes came.
+            if let recorded = try await state.upload(upload.id) { completed.metadata = recorded.metadata }
+            let media = Media(of: completed, digests: digests)
+            let isFirst = try await state.complete(
+                completed,
+                as: isPartial ? nil : media,
+                under: terms,
+                recording: [event(.completed, of: completed)]
+            )
+            return (isFirst, media)
+        }
         guard isFirst else {
             guard let recorded = try await state.upload(upload.id), recorded.state == .completed else {
                 throw Self.gone

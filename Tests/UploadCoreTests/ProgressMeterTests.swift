@@ -1,0 +1,71 @@
+import Testing
+
+@testable import UploadCore
+
+@Suite("Progress meter")
+struct ProgressMeterTests {
+    private let start = ContinuousClock.now
+
+    /// Sees what each second brings, after the start.
+    private func meter(_ bytes: [Int64], every step: Duration = .seconds(1)) -> ProgressMeter {
+        var meter = ProgressMeter(offset: 0, at: start)
+        var offset: Int64 = 0
+        for (index, count) in bytes.enumerated() {
+            offset += count
+            meter.see(offset, at: start + step * (index + 1))
+        }
+        return meter
+    }
+
+    @Test("an even speed is told from the second look on, however often somebody looks")
+    func even() {
+        #expect(meter([]).bytesPerSecond == 0)
+        for looks in 1...20 {
+            #expect(abs(meter(Array(repeating: 1000, count: looks)).bytesPerSecond - 1000) <= 1)
+            let often = meter(Array(repeating: 100, count: looks), every: .milliseconds(100))
+            #expect(abs(often.bytesPerSecond - 1000) <= 1)
+        }
+    }
+
+    @Test("a burst weighs little, and a change is followed within seconds")
+    func smooth() {
+        var bytes = Array(repeating: Int64(1000), count: 10)
+        let burst = meter(bytes + [4000]).bytesPerSecond
+        #expect(burst > 1000 && burst < 2000)
+        bytes += Array(repeating: 3000, count: 10)
+        #expect(meter(bytes).bytesPerSecond > 2900)
+    }
+
+    @Test("an upload that stands still has no speed, and begins anew")
+    func standstill() {
+        let quiet = Array(repeating: Int64(0), count: 5)
+        #expect(meter([1000] + quiet.dropLast()).bytesPerSecond > 0)
+        let still = meter([1000] + quiet)
+        #expect(still.bytesPerSecond == 0)
+        #expect(still.secondsLeft(until: 5000) == nil)
+        #expect(meter([1000] + quiet + [500]).bytesPerSecond == 500)
+    }
+
+    @Test("bytes that are taken back are no speed, and neither is a look at the same moment")
+    func takenBack() {
+        var meter = meter([1000, 1000])
+        meter.see(500, at: start + .seconds(3))
+        #expect(meter.offset == 500)
+        #expect(abs(meter.bytesPerSecond - 1000) <= 1)
+        meter.see(900, at: start + .seconds(3))
+        #expect(meter.offset == 500)
+        meter.see(1500, at: start + .seconds(4))
+        #expect(abs(meter.bytesPerSecond - 1000) <= 1)
+    }
+
+    @Test(
+        "the seconds left are rounded up",
+        arguments: [(1000, 0), (1001, 1), (2000, 1), (2001, 2), (500, 0), (11_000, 10)] as [(Int64, Int64)]
+    )
+    func left(length: Int64, seconds: Int64) {
+        var meter = ProgressMeter(offset: 0, at: start)
+        meter.see(1000, at: start + .seconds(1))
+        #expect(meter.bytesPerSecond == 1000)
+        #expect(meter.secondsLeft(until: length) == seconds)
+    }
+}
