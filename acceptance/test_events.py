@@ -394,6 +394,25 @@ def test_head_has_no_stream(server, key):
 # Many, slow, gone
 
 
+def test_a_stream_by_tls(make_server, certificate):
+    server = make_server(environment=certificate.settings).start()
+    api = API(server.url, server.admin_key, verify=str(certificate.path))
+    upload = new(api, 1)
+    path = f"/v1/uploads/{upload['id']}/events"
+    with Stream(server, path, context=certificate.context()) as stream:
+        until(lambda: stream.events)
+        before = connections(api)
+        gone = [Stream(server, context=certificate.context()).start() for _ in range(5)]
+        until(lambda: all(one.events for one in gone))
+        for one in gone:
+            one.close()
+        until(lambda: connections(api) <= before, timeout=10)
+        api.patch(upload["url"], 0, b"x")
+        stream.wait()
+        assert stream.ended_well
+        assert stream.names("upload.progress") == ["snapshot", COMPLETED]
+
+
 def connections(api):
     for line in api.get("/metrics").text.splitlines():
         if line.startswith("sluice_http_connections "):

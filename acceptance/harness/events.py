@@ -31,12 +31,23 @@ class Event:
 class Stream:
     """A stream on a socket of its own; `events` grows while it runs."""
 
-    def __init__(self, server, path="/v1/events", *, key=..., last_id=None, version="HTTP/1.1", buffer=None, fields=()):
+    def __init__(
+        self,
+        server,
+        path="/v1/events",
+        *,
+        key=...,
+        last_id=None,
+        version="HTTP/1.1",
+        buffer=None,
+        fields=(),
+        context=None,
+    ):
         self.events = []
         self.comments = 0
         self.retry = None
         self.ended_well = False
-        self.wire = Wire(server.address, timeout=60)
+        self.wire = Wire(server.address, timeout=60, context=context)
         if buffer:
             self.wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         fields = list(fields)

@@ -50,39 +50,31 @@ struct EventsAPI: Sendable {
         if !errors.isEmpty { throw Problem.invalidFields(errors) }
         let id = if let credential { credential } else { try await names.id(text) }
         let start = try await start(from: place)
-        let newest = start.isReset ? start.sequence : try await newestEvent()
-        // Not before the newest event is known: of what happens from now on it has nothing or all, and the event follows.
+        var newest = start.isReset ? start.sequence : try await newestEvent()
+        var missed = try await missedEvents(of: id, place, isReset: start.isReset)
+        // After the events: it has what they tell, and what it has beyond that follows as an event.
         let upload = try await access.core { () throws(UploadError) in try await service.inspect(id) }
+        // Its end may have come between the two.
+        if upload.state != .open, missed?.isEmpty == true {
+            missed = try await missedEvents(of: id, place, isReset: start.isReset)
+        }
+        if upload.state != .open, missed?.isEmpty == true {
+            // It has heard of the end; with this answer an EventSource comes back no more (WHATWG HTML §9.2.2).
+            var response = Response(204, ["Cache-Control": "no-store"])
+            response.trace.uploadID = id.text
+            return response
+        }
         var filter = EventFilter()
         filter.upload = id
         var opening: [UInt8] = []
-        var endsUpload = upload.state != .open
-        switch place {
-        case .now: break
-        case .after where start.isReset:
-            opening = EventText.notice("reset", at: service.now, sequence: start.sequence)
-        case .unknown: opening = EventText.notice("reset", at: service.now, sequence: start.sequence)
-        case .after(let sequence):
-            let missed = EventQuery(
-                after: sequence,
-                through: newest,
-                upload: id,
-                kinds: EventFilter.recorded,
-                limit: Self.mostMissed
-            )
-            let events = try await access.core { () throws(UploadError) in try await service.events(missed) }
-            for event in events { opening += EventText.event(event) }
-            endsUpload = endsUpload || events.contains { $0.kind.endsUpload }
-            if endsUpload, events.isEmpty {
-                // It has heard of the end; with this answer an EventSource comes back no more (WHATWG HTML §9.2.2).
-                var response = Response(204, ["Cache-Control": "no-store"])
-                response.trace.uploadID = id.text
-                return response
-            }
+        if start.isReset { opening = EventText.notice("reset", at: service.now, sequence: start.sequence) }
+        for event in missed ?? [] {
+            opening += EventText.event(event)
+            newest = max(newest, event.sequence)
         }
         opening += EventText.snapshot(upload, at: service.now, sequence: newest)
         let stream = stream(filter, request, needsKey: credential == nil, endsWithUpload: true)
-        var response = answer(endsUpload ? nil : stream, opening, after: newest)
+        var response = answer(upload.state == .open ? stream : nil, opening, after: newest)
         response.trace.uploadID = id.text
         return response
     }
@@ -127,6 +119,17 @@ struct EventsAPI: Sendable {
             }
             return isKept ? (sequence, false) : (try await newestEvent(), true)
         }
+    }
+
+    /// What a client that comes back has missed of an upload; `nil` for one that does not come back, or missed what is not kept.
+    private func missedEvents(
+        of id: UploadID,
+        _ place: Place,
+        isReset: Bool
+    ) async throws(Problem) -> [EventRecord]? {
+        guard case .after(let sequence) = place, !isReset else { return nil }
+        let query = EventQuery(after: sequence, upload: id, kinds: EventFilter.recorded, limit: Self.mostMissed)
+        return try await access.core { () throws(UploadError) in try await service.events(query) }
     }
 
     private func newestEvent() async throws(Problem) -> Int64 {
