@@ -91,7 +91,7 @@ struct FormBench {
     }
 
     func uploads(_ state: Upload.State) async throws -> Int {
-        try await service.list(UploadQuery(state: state)).count
+        try await service.list(UploadQuery(states: [state])).count
     }
 }
 
