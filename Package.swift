@@ -129,7 +129,8 @@ let package = Package(
         tests(
             "GatewayTests",
             [
-                "Gateway", "HTTPWire", "HTTPServer", "Transport", "UploadCore", "Signing", "SluiceTesting",
+                "Gateway", "HTTPClient", "HTTPWire", "HTTPServer", "Transport", "UploadCore", "Signing",
+                "SluiceTesting",
                 .product(name: "Yams", package: "Yams"),
             ]
         ),

@@ -12,11 +12,18 @@ import pytest
 import yaml
 
 from harness.api import upload_id
-from harness.server import ROOT
+from harness.server import ROOT, Server
 
 DOCUMENT = ROOT / "openapi.yaml"
 HOOKS = Path(__file__).parent / "harness"
 SEED = 42
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """Where pulls are taken, from this machine only: see schemathesis_hooks."""
+    with Server(tmp_path_factory.mktemp("server") / "data", environment={"SLUICE_PULL_ALLOW": "127.0.0.1"}) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -57,6 +57,17 @@ package final class DiskStorage: BlobStorage {
         }
     }
 
+    package func empty(_ id: UploadID) async throws(UploadError) {
+        try await onBlob { storage throws(SystemCallError) in
+            let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
+            storage.durable.forget(id)
+            try storage.marker(of: id).heal(file)
+            try file.truncate(to: 0)
+            // Whatever the durability: a power cut must not bring old bytes back among new ones.
+            try file.synchronizeAll()
+        }
+    }
+
     package func synchronize(_ id: UploadID) async throws(UploadError) {
         try await onBlob { storage throws(SystemCallError) in
             let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)

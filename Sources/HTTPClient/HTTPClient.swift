@@ -6,7 +6,14 @@ internal import Synchronization
 /// All transfers of a client run on one thread of its own, so that one costs no thread and never blocks Swift's. Nothing of
 /// the environment has an influence: no proxy, no netrc, no cookies. Certificates are verified.
 package final class HTTPClient: Sendable {
-    private let loop: TransferLoop
+    private struct State {
+        /// Made for the first request, so that a client that is never used costs nothing.
+        var loop: TransferLoop?
+        var isClosed = false
+    }
+
+    private let settings: TransferLoop.Settings
+    private let state = Mutex(State())
 
     /// - Parameters:
     ///   - userAgent: The User-Agent field of requests that have none.
@@ -19,17 +26,15 @@ package final class HTTPClient: Sendable {
         addresses: AddressPolicy,
         authorities: String? = nil
     ) {
-        loop = TransferLoop(
-            TransferLoop.Settings(
-                userAgent: userAgent,
-                maximumTransfers: max(1, maximumTransfers),
-                addresses: addresses,
-                authorities: authorities
-            )
+        settings = TransferLoop.Settings(
+            userAgent: userAgent,
+            maximumTransfers: max(1, maximumTransfers),
+            addresses: addresses,
+            authorities: authorities
         )
     }
 
-    deinit { loop.close() }
+    deinit { close() }
 
     /// Sends a request and takes its whole answer.
     ///
@@ -56,13 +61,26 @@ package final class HTTPClient: Sendable {
     ///
     /// The transfer ends when the download is forgotten.
     package func open(_ request: HTTPClientRequest) async throws(HTTPClientError) -> HTTPDownload {
-        let transfer = Transfer(try PreparedRequest(request), loop: loop)
+        let prepared = try PreparedRequest(request)
+        let loop: TransferLoop? = state.withLock { state in
+            if state.isClosed { return nil }
+            if state.loop == nil { state.loop = TransferLoop(settings) }
+            return state.loop
+        }
+        guard let loop else { throw .stopped }
+        let transfer = Transfer(prepared, loop: loop)
         loop.start(transfer)
         return HTTPDownload(try await transfer.head(), transfer)
     }
 
     /// Ends every transfer with `.stopped`, as every later one.
-    package func close() { loop.close() }
+    package func close() {
+        let loop = state.withLock { state in
+            state.isClosed = true
+            return state.loop.take()
+        }
+        loop?.close()
+    }
 }
 
 /// The content of an answer while it comes; its head came before.

@@ -24,6 +24,8 @@ package struct HTTPClientRequest: Sendable {
     package var maximumResponseBytes: Int
     /// Redirects (301, 302, 303, 307, 308) that are followed; with 0 such an answer is the answer.
     package var maximumRedirects: Int
+    /// Leaves the connection open for later requests; not to be done where the other side is not trusted to frame its answers.
+    package var keepsConnection = true
 
     package init(
         method: String = "GET",

@@ -67,7 +67,7 @@ final class Hop {
 
     private func error(_ result: CURLcode) -> HTTPClientError {
         switch result {
-        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT:
+        case CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT:
             .badRequest("the URL can not be asked")
         case CURLE_COULDNT_CONNECT: refused.map { .refusedAddress($0) } ?? .unreachable
         case CURLE_COULDNT_RESOLVE_HOST: .unreachable
@@ -75,7 +75,10 @@ final class Hop {
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
             CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CRL_BADFILE:
             .tls
-        case CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP2, CURLE_HTTP_RETURNED_ERROR, CURLE_WRITE_ERROR: .malformed
+        // The scheme was checked before, so this is an answer without status line, as of HTTP/0.9.
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP2, CURLE_HTTP_RETURNED_ERROR,
+            CURLE_WRITE_ERROR:
+            .malformed
         default: .connection
         }
     }
@@ -98,6 +101,7 @@ final class Hop {
             && set(CURLOPT_SSL_VERIFYHOST, 2)
             && set(CURLOPT_BUFFERSIZE, 256 << 10)
             && set(CURLOPT_NOPROGRESS, 1)
+            && set(CURLOPT_FORBID_REUSE, request.request.keepsConnection ? 0 : 1)
         if let authorities = settings.authorities { isSet = isSet && set(CURLOPT_CAINFO, authorities) }
         return isSet
     }

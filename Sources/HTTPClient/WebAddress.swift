@@ -1,4 +1,5 @@
 internal import CCurl
+package import Transport
 
 /// An absolute http or https URL, as libcurl reads it: what is checked here is what is connected to.
 ///
@@ -12,6 +13,8 @@ package struct WebAddress: Sendable, Equatable {
     package let origin: String
     /// Percent-encoded, beginning with a slash.
     package let path: String
+    /// The host, if it is an address and no name, in whatever spelling.
+    package let address: IPAddress?
 
     /// The URL in `text`; `nil` unless it is absolute, http or https, and has a host.
     package init?(_ text: String) { self.init(text, relativeTo: nil) }
@@ -31,6 +34,7 @@ package struct WebAddress: Sendable, Equatable {
         else { return nil }
         origin = "\(scheme)://\(host):\(port)"
         self.path = path
+        address = IPAddress(host.hasPrefix("[") ? host.dropFirst().dropLast() : host[...])
         // Not sent, and of no use to anybody else.
         curl_url_set(url, CURLUPART_FRAGMENT, nil, 0)
         guard let text = Self.part(CURLUPART_URL, of: url) else { return nil }

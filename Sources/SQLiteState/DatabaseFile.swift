@@ -204,6 +204,29 @@ enum DatabaseFile {
                     """
             )
         }
+        migrator.registerMigration("0005 pulls") { database in
+            try database.execute(
+                sql: """
+                    -- next_attempt_at is null once the job is over, and sealed is then empty.
+                    CREATE TABLE pull (
+                        upload_id TEXT NOT NULL PRIMARY KEY REFERENCES upload (id) ON DELETE CASCADE,
+                        url TEXT NOT NULL,
+                        sealed TEXT NOT NULL,
+                        content_types TEXT NOT NULL,
+                        validator TEXT,
+                        total INTEGER CHECK (total >= 0),
+                        attempts INTEGER NOT NULL,
+                        failures INTEGER NOT NULL,
+                        furthest INTEGER NOT NULL,
+                        next_attempt_at INTEGER,
+                        is_failed INTEGER NOT NULL CHECK (is_failed IN (0, 1)),
+                        error_code TEXT,
+                        error_message TEXT
+                    ) STRICT, WITHOUT ROWID;
+                    CREATE INDEX pull_pending ON pull (next_attempt_at, upload_id) WHERE next_attempt_at IS NOT NULL;
+                    """
+            )
+        }
         migrator.registerMigration("0006 lists of uploads by dialect") { database in
             try database.execute(sql: "CREATE INDEX upload_by_dialect ON upload (dialect, id)")
         }

@@ -9,6 +9,17 @@ extension SQLiteState {
         under terms: QuotaTerms,
         recording event: EventRecord
     ) async throws(UploadError) {
+        try await insert(upload, consuming: grant, under: terms, recording: event) { _ in }
+    }
+
+    /// As above, and runs `also` in the same transaction, which records what belongs to the upload.
+    func insert(
+        _ upload: Upload,
+        consuming grant: Grant?,
+        under terms: QuotaTerms,
+        recording event: EventRecord,
+        _ also: @escaping @Sendable (Database) throws -> Void
+    ) async throws(UploadError) {
         try await write { database in
             if let grant {
                 try database.run(
@@ -53,6 +64,7 @@ extension SQLiteState {
                     [part.text, upload.id.text]
                 )
             }
+            try also(database)
         }
     }
 
@@ -216,6 +228,7 @@ extension SQLiteState {
             try database.insert(event)
             try database.run("DELETE FROM media WHERE id = ?", [id.text])
             try database.run("DELETE FROM awaited_part WHERE final_id = ?", [id.text])
+            try database.run("UPDATE pull SET next_attempt_at = NULL, sealed = '' WHERE upload_id = ?", [id.text])
             return true
         }
     }

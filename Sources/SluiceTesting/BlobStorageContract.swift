@@ -51,6 +51,21 @@ package enum BlobStorageContract {
     }
 
     private static let basics: [Contract<any BlobStorage>] = [
+        Contract("a blob that was emptied is as a new one") { storage in
+            let id = newID()
+            try demand(await code { () async throws(UploadError) in try await storage.empty(id) }, is: .notFound)
+            try await storage.create(id)
+            for bytes in [pattern(70_000), pattern(10, seed: 2)] {
+                let source = ArraySource(bytes)
+                _ = await storage.append(to: id, at: 0, from: source, limit: 100_000, expecting: nil)
+                try demand(await storage.durableLength(of: id), is: Int64(bytes.count))
+                try demand(await contents(of: id, in: storage), is: bytes)
+                try await storage.empty(id)
+                try demand(await storage.durableLength(of: id), is: 0)
+                try demand(await storage.currentLength(of: id), is: 0)
+                try demand(await contents(of: id, in: storage), is: [])
+            }
+        },
         Contract("a new blob is empty and can be made once") { storage in
             let id = newID()
             try await storage.create(id)

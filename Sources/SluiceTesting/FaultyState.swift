@@ -4,6 +4,7 @@ package import UploadCore
 /// A state store that fails where a test wants it to, and else does what `base` does.
 package final class FaultyState: StateStore {
     package enum Operation: Hashable, Sendable {
+        case insertPull, pull, pendingPulls, updatePull
         case insertUpload, upload, uploads, uploadsByID, openFinals, complete, end, setLength, setExpiry,
             expiredUploads, forgetEnded, needed, media, uploadByAlias, reserve, setMetadata, setDigests
         case accounts, setPolicy, record, events, lastEvent, dueDeliveries, nextDelivery, settle, deliveries, redeliver
@@ -122,6 +123,32 @@ package final class FaultyState: StateStore {
     package func setDigests(of id: UploadID, to digests: DigestValues) async throws(UploadError) {
         try plan.step(.setDigests)
         try await base.setDigests(of: id, to: digests)
+    }
+
+    package func insert(
+        _ upload: Upload,
+        consuming grant: Grant?,
+        under terms: QuotaTerms,
+        recording event: EventRecord,
+        pulling job: PullJob
+    ) async throws(UploadError) {
+        try plan.step(.insertPull)
+        try await base.insert(upload, consuming: grant, under: terms, recording: event, pulling: job)
+    }
+
+    package func pull(_ id: UploadID) async throws(UploadError) -> PullJob? {
+        try plan.step(.pull)
+        return try await base.pull(id)
+    }
+
+    package func pendingPulls(limit: Int) async throws(UploadError) -> [PullJob] {
+        try plan.step(.pendingPulls)
+        return try await base.pendingPulls(limit: limit)
+    }
+
+    package func update(_ job: PullJob) async throws(UploadError) -> Bool {
+        try plan.step(.updatePull)
+        return try await base.update(job)
     }
 
     package func media(_ id: UploadID) async throws(UploadError) -> Media? {

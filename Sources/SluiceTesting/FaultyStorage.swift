@@ -6,7 +6,8 @@ package import UploadCore
 /// A blob storage that fails where a test wants it to, and else does what `base` does.
 package final class FaultyStorage: BlobStorage {
     package enum Operation: Hashable, Sendable {
-        case create, durableLength, currentLength, append, copy, digests, synchronize, head, open, remove, list, check
+        case create, durableLength, currentLength, append, copy, empty, digests, synchronize, head, open, remove, list
+        case check
     }
 
     package let plan: FaultPlan<Operation>
@@ -78,6 +79,11 @@ package final class FaultyStorage: BlobStorage {
     ) async throws(UploadError) -> DigestValues {
         try plan.step(.digests)
         return try await base.digests(of: id, by: algorithms)
+    }
+
+    package func empty(_ id: UploadID) async throws(UploadError) {
+        try plan.step(.empty)
+        try await base.empty(id)
     }
 
     package func synchronize(_ id: UploadID) async throws(UploadError) {

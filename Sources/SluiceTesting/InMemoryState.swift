@@ -10,6 +10,7 @@ package final class InMemoryState: StateStore {
         /// Expiry by id.
         var usedGrants: [String: Date] = [:]
         var keys: [String: APIKey] = [:]
+        var pulls: [UploadID: PullJob] = [:]
         var accounts: [Account: AccountRecord] = [:]
         var events: [EventRecord] = []
         var lastEvent: Int64 = 0
@@ -177,6 +178,8 @@ package final class InMemoryState: StateStore {
             tables.uploads[id] = upload
             tables.media[id] = nil
             tables.add(event)
+            tables.pulls[id]?.nextAttemptAt = nil
+            tables.pulls[id]?.sealed = ""
             return true
         }
     }
@@ -251,6 +254,7 @@ package final class InMemoryState: StateStore {
                 else { return true }
                 return endedAt >= date
             }
+            tables.pulls = tables.pulls.filter { tables.uploads[$0.key] != nil }
             tables.usedGrants = tables.usedGrants.filter { $0.value >= date }
             tables.events.removeAll { event in
                 event.occurredAt < date && (event.delivery == nil || event.delivery?.state == .delivered)
@@ -266,6 +270,36 @@ package final class InMemoryState: StateStore {
 
     package func setDigests(of id: UploadID, to digests: DigestValues) async throws(UploadError) {
         tables.withLock { $0.media[id]?.digests = digests }
+    }
+
+    package func insert(
+        _ upload: Upload,
+        consuming grant: Grant?,
+        under terms: QuotaTerms,
+        recording event: EventRecord,
+        pulling job: PullJob
+    ) async throws(UploadError) {
+        try await insert(upload, consuming: grant, under: terms, recording: event)
+        tables.withLock { $0.pulls[job.uploadID] = job }
+    }
+
+    package func pull(_ id: UploadID) async throws(UploadError) -> PullJob? {
+        tables.withLock { $0.pulls[id] }
+    }
+
+    package func pendingPulls(limit: Int) async throws(UploadError) -> [PullJob] {
+        let pending = tables.withLock { tables in
+            tables.pulls.values.compactMap { job in job.nextAttemptAt.map { (job, $0) } }
+        }
+        return pending.sorted { ($0.1, $0.0.uploadID.text) < ($1.1, $1.0.uploadID.text) }.prefix(limit).map(\.0)
+    }
+
+    package func update(_ job: PullJob) async throws(UploadError) -> Bool {
+        tables.withLock { tables in
+            guard tables.pulls[job.uploadID]?.nextAttemptAt != nil else { return false }
+            tables.pulls[job.uploadID] = job
+            return true
+        }
     }
 
     package func media(_ id: UploadID) async throws(UploadError) -> Media? {

@@ -107,6 +107,11 @@ package final class InMemoryStorage: BlobStorage {
         return Dictionary(uniqueKeysWithValues: algorithms.map { ($0, Digest.hash(bytes, $0)) })
     }
 
+    package func empty(_ id: UploadID) async throws(UploadError) {
+        _ = try blob(id)
+        blobs.withLock { $0[id] = [] }
+    }
+
     package func synchronize(_ id: UploadID) async throws(UploadError) {
         _ = try blob(id)
     }

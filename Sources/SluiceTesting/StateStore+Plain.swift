@@ -12,6 +12,17 @@ extension StateStore {
         )
     }
 
+    /// The same with the job that fills it.
+    package func insert(_ upload: Upload, consuming grant: Grant?, pulling job: PullJob) async throws(UploadError) {
+        try await insert(
+            upload,
+            consuming: grant,
+            under: QuotaTerms(policies: [:], period: QuotaPeriod(around: upload.createdAt, length: 86400)),
+            recording: .sample(.created, of: upload),
+            pulling: job
+        )
+    }
+
     /// As `complete(_:as:under:recording:)`, without limits.
     package func complete(_ upload: Upload, as media: Media?) async throws(UploadError) -> Bool {
         try await complete(

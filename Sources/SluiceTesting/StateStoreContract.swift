@@ -5,7 +5,7 @@ package import UploadCore
 /// What every `StateStore` has to do.
 package enum StateStoreContract {
     package static let all: [Contract<any StateStore>] =
-        uploads + concatenations + lists + ends + grants + accounts + events + keys
+        uploads + concatenations + lists + ends + grants + accounts + events + keys + pulls
 
     private static let start = Date(timeIntervalSince1970: 1_750_000_000.123)
 
@@ -766,6 +766,83 @@ package enum StateStoreContract {
             try demand(await store.revokeKey("key_z", at: start), is: false)
             try demand(await store.keys().first?.revokedAt, is: start.addingTimeInterval(3))
             try await store.check()
+        },
+    ]
+
+    private static func pull(_ upload: Upload, at seconds: TimeInterval? = 0) -> PullJob {
+        PullJob(
+            uploadID: upload.id,
+            url: "https://example.com/\(upload.id)",
+            sealed: "sealed",
+            contentTypes: ["video/*", "ü"],
+            nextAttemptAt: seconds.map(start.addingTimeInterval)
+        )
+    }
+
+    private static let pulls: [Contract<any StateStore>] = [
+        Contract("a pull is recorded with its upload, changed, and closed once") { store in
+            let upload = upload(length: nil)
+            var job = pull(upload)
+            try demand(await store.pull(upload.id), is: nil)
+            try demand(await store.update(job), is: false)
+            try await store.insert(upload, consuming: nil, pulling: job)
+            try demand(await store.upload(upload.id), is: upload)
+            try demand(await store.pull(upload.id), is: job)
+            job.validator = "\"tag\""
+            job.total = 12
+            job.attempts = 3
+            job.failures = 2
+            job.furthest = 7
+            job.nextAttemptAt = start.addingTimeInterval(9)
+            job.lastError = PullJob.Reason(code: "disconnected", message: "the connection ended")
+            try demand(await store.update(job), is: true)
+            try demand(await store.pull(upload.id), is: job)
+            job.sealed = ""
+            job.nextAttemptAt = nil
+            job.isFailed = true
+            try demand(await store.update(job), is: true)
+            try demand(await store.pull(upload.id), is: job)
+            try demand(await store.pendingPulls(limit: 10), is: [])
+            var late = job
+            late.nextAttemptAt = start
+            try demand(await store.update(late), is: false)
+            try demand(await store.pull(upload.id), is: job)
+        },
+        Contract("a pull under a grant that was used leaves nothing") { store in
+            try await store.insert(upload(), consuming: grant("g"))
+            let second = upload(1)
+            try demand(
+                await code { () async throws(UploadError) in
+                    try await store.insert(second, consuming: grant("g"), pulling: pull(second))
+                },
+                is: .grantUsed
+            )
+            try demand(await store.upload(second.id), is: nil)
+            try demand(await store.pull(second.id), is: nil)
+        },
+        Contract("pulls that are not over come by the time of their next attempt") { store in
+            let uploads = (0..<4).map { upload(Double($0), length: nil) }
+            let times: [TimeInterval?] = [30, nil, 10, 20]
+            for (upload, seconds) in zip(uploads, times) {
+                try await store.insert(upload, consuming: nil, pulling: pull(upload, at: seconds))
+            }
+            try demand(
+                await store.pendingPulls(limit: 10).map(\.uploadID),
+                is: [uploads[2].id, uploads[3].id, uploads[0].id]
+            )
+            try demand(await store.pendingPulls(limit: 2).map(\.uploadID), is: [uploads[2].id, uploads[3].id])
+        },
+        Contract("a pull is closed and forgotten with its upload") { store in
+            let upload = upload()
+            var job = pull(upload)
+            try await store.insert(upload, consuming: nil, pulling: job)
+            try demand(await store.end(upload.id, as: .terminated, at: start), is: true)
+            job.nextAttemptAt = nil
+            job.sealed = ""
+            try demand(await store.pull(upload.id), is: job)
+            try await store.forgetEnded(before: start.addingTimeInterval(1))
+            try demand(await store.pull(upload.id), is: nil)
+            try demand(await store.pendingPulls(limit: 10), is: [])
         },
     ]
 }

@@ -9,6 +9,7 @@ struct UploadsAPI: Sendable {
     let names: UploadNames
     let access: Access
     let bodyLimit: Int
+    let pulls: PullService
 
     var routes: [Route] {
         [
@@ -83,8 +84,13 @@ struct UploadsAPI: Sendable {
     private func show(_ request: Request, _ text: String) async throws(Problem) -> Response {
         try await access.require(.read, request)
         let id = try await names.id(text)
-        let upload = try await access.core { () throws(UploadError) in try await service.inspect(id) }
-        return answer(upload)
+        let (upload, job) = try await access.core { () throws(UploadError) in
+            let upload = try await service.inspect(id)
+            return (upload, upload.dialect == PullAPI.dialect ? try await pulls.job(of: id) : nil)
+        }
+        var view = UploadView(upload)
+        view.pull = job.map { PullView($0, isRunning: pulls.isRunning(id)) }
+        return answer(id, view)
     }
 
     private func edit(_ request: Request, _ text: String) async throws(Problem) -> Response {
@@ -94,12 +100,12 @@ struct UploadsAPI: Sendable {
         let upload = try await access.core { () throws(UploadError) in
             try await service.editMetadata(of: id) { edit.apply(to: $0) }
         }
-        return answer(upload)
+        return answer(id, UploadView(upload))
     }
 
-    private func answer(_ upload: Upload) -> Response {
-        var response = JSONAnswer.response(200, UploadView(upload))
-        response.trace.uploadID = upload.id.text
+    private func answer(_ id: UploadID, _ view: UploadView) -> Response {
+        var response = JSONAnswer.response(200, view)
+        response.trace.uploadID = id.text
         return response
     }
 
@@ -107,6 +113,7 @@ struct UploadsAPI: Sendable {
         try await access.require(.upload, request)
         let id = try await names.id(text)
         try await access.core { () throws(UploadError) in try await service.terminate(id) }
+        pulls.cancel(id)
         var response = Response(204)
         response.trace.uploadID = id.text
         return response

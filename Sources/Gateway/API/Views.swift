@@ -23,6 +23,8 @@ struct UploadView: Encodable {
     var endedAt: String?
     /// Where its bytes go; only in the answer to its creation, because it is a credential.
     var url: String?
+    /// How it is fetched; only in answers about one upload.
+    var pull: PullView?
 
     init(_ upload: Upload, url: String? = nil) {
         id = upload.id.text

@@ -27,6 +27,7 @@ package struct Settings: Sendable, Equatable {
     package var uploads = Uploads()
     package var quota = Quota()
     package var hooks = Hooks()
+    package var pull = Pull()
     package var cors = CORS()
     package var metrics = Metrics()
     package var log = Log()
@@ -128,6 +129,25 @@ package struct Settings: Sendable, Equatable {
         package enum OnFailure: String, Sendable, CaseIterable {
             case refuse, allow
         }
+    }
+
+    /// Fetching from URLs.
+    package struct Pull: Sendable, Equatable {
+        package var isEnabled = true
+        /// At the same time.
+        package var concurrency = 4
+        /// Not public, and allowed all the same.
+        package var allow: [CIDR] = []
+        package var maximumRedirects = 5
+        package var connectTimeout = Duration.seconds(10)
+        /// Without enough bytes coming.
+        package var timeout = Duration.seconds(30)
+        /// Failures in a row.
+        package var attempts = 10
+        /// Before the second attempt.
+        package var retryDelay = Duration.seconds(1)
+        /// PEM file; `nil` takes those of the system.
+        package var authorities: String?
     }
 
     package struct CORS: Sendable, Equatable {

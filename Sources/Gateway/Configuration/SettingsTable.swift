@@ -3,7 +3,7 @@ internal import UploadCore
 
 /// Every setting there is, in the order of the documentation.
 package enum SettingsTable {
-    package static let all: [Setting] = general + tencent + limits + timeouts + uploads + quotas + hooks + web
+    package static let all: [Setting] = general + tencent + limits + timeouts + uploads + quotas + hooks + pull + web
 
     private static let general: [Setting] = [
         Setting("dataDir", \.dataDirectory, .path, "Directory for uploads, state and secrets; made if missing."),
@@ -266,6 +266,48 @@ package enum SettingsTable {
                 { FieldName($0) != nil }
             ),
             "Fields of the client's request that blocking hooks get as fields too, credentials included."
+        ),
+    ]
+
+    private static let pull: [Setting] = [
+        Setting("pull.enabled", \.pull.isEnabled, .flag, "Whether the gateway fetches from URLs that apps tell it."),
+        Setting("pull.concurrency", \.pull.concurrency, .count(1...256), "How many it fetches at the same time."),
+        Setting(
+            "pull.allow",
+            \.pull.allow,
+            .ranges,
+            "Addresses that are not public and may be fetched from all the same."
+        ),
+        Setting("pull.maximumRedirects", \.pull.maximumRedirects, .count(0...50), "Most redirects that are followed."),
+        Setting(
+            "pull.connectTimeout",
+            \.pull.connectTimeout,
+            .duration(.milliseconds(100) ... .seconds(600)),
+            "For name look-up, TCP and TLS."
+        ),
+        Setting(
+            "pull.timeout",
+            \.pull.timeout,
+            .duration(.seconds(1) ... .seconds(86400)),
+            "While fewer bytes come than limits.bodyRate, or none; in whole seconds."
+        ),
+        Setting(
+            "pull.attempts",
+            \.pull.attempts,
+            .count(1...1000),
+            "Failures in a row, without a new byte, after which it is given up."
+        ),
+        Setting(
+            "pull.retryDelay",
+            \.pull.retryDelay,
+            .duration(.milliseconds(10) ... .seconds(3600)),
+            "Before the second attempt; doubled for each further failure, up to 10 minutes."
+        ),
+        Setting(
+            "pull.authorities",
+            \.pull.authorities,
+            optional: .path,
+            "PEM file of the certificate authorities that are trusted, instead of those of the system."
         ),
     ]
 

@@ -2,6 +2,7 @@ internal import Bytes
 internal import CSystem
 internal import DiskStorage
 internal import Foundation
+internal import HTTPClient
 internal import HTTPServer
 package import HTTPWire
 internal import Logging
@@ -23,6 +24,8 @@ package struct GatewayServer: Sendable {
     private let state: SQLiteState
     private let service: UploadService
     private let dispatcher: HookDispatcher?
+    private let pulls: PullService
+    private let client: HTTPClient
     private let server: HTTPServer
     private let loops: EventLoopGroup
     /// The key to begin with, and how it came to be.
@@ -91,6 +94,23 @@ package struct GatewayServer: Sendable {
             throw StartFailure("the state can not be written: \(error.message)")
         }
 
+        let client = HTTPClient(
+            userAgent: "sluice/\(Version.current)",
+            maximumTransfers: settings.pull.concurrency,
+            addresses: settings.pullAddresses,
+            authorities: settings.pull.authorities
+        )
+        self.client = client
+        let pullSealer = PullSealer(master: master)
+        let pulls = PullService(
+            service: service,
+            origin: settings.pullOrigin(client, clock),
+            sealer: pullSealer,
+            limits: settings.pullLimits,
+            observe: observation.observe
+        )
+        self.pulls = pulls
+
         let sealer = GrantSealer(master: master)
         let locator = UploadLocator(master: master)
         let authenticator = Authenticator(state: state, sealer: sealer, clock: clock)
@@ -126,8 +146,16 @@ package struct GatewayServer: Sendable {
                 bodyLimit: bodyLimit,
                 clock: clock
             ).routes
-            + UploadsAPI(service: service, names: names, access: access, bodyLimit: bodyLimit).routes
+            + UploadsAPI(service: service, names: names, access: access, bodyLimit: bodyLimit, pulls: pulls).routes
             + EventsAPI(service: service, feed: EventFeed(service: service), names: names, access: access).routes
+            + PullAPI(
+                pulls: settings.pull.isEnabled ? pulls : nil,
+                sealer: pullSealer,
+                addresses: settings.pullAddresses,
+                access: access,
+                maximumBytes: settings.limits.uploadBytes,
+                bodyLimit: bodyLimit
+            ).routes
             + MediaAPI(
                 service: service,
                 names: names,
@@ -222,7 +250,8 @@ package struct GatewayServer: Sendable {
                         service: SweepService(service: service, interval: settings.uploads.sweepEvery, logger: logger)
                     )
                 ] + hookServices + [
-                    .init(service: ListenerService(server: server, whenReady: whenReady))
+                    .init(service: PullingService(pulls: settings.pull.isEnabled ? pulls : nil)),
+                    .init(service: ListenerService(server: server, whenReady: whenReady)),
                 ],
                 gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: logger
@@ -235,6 +264,7 @@ package struct GatewayServer: Sendable {
             sink.flush()
             throw error
         }
+        client.close()
         state.close()
         await loops.close()
         logger.info("stopped")
@@ -350,6 +380,17 @@ private struct SweepService: Service {
                 try? await Task.sleep(for: interval)
             }
         }
+        // A service that returns before the others would stop them all.
+        try? await gracefulShutdown()
+    }
+}
+
+/// Fetches what is to be pulled.
+private struct PullingService: Service {
+    let pulls: PullService?
+
+    func run() async throws {
+        if let pulls { await cancelWhenGracefulShutdown { await pulls.run() } }
         // A service that returns before the others would stop them all.
         try? await gracefulShutdown()
     }

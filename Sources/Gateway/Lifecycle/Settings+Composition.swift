@@ -90,6 +90,30 @@ extension Settings {
         WebhookSigner(key: hooks.secret.flatMap { WebhookSigner.key(in: $0.exposed) } ?? master.key(for: "webhooks v1"))
     }
 
+    var pullAddresses: AddressPolicy { .publicOnly(allowing: pull.allow) }
+
+    var pullLimits: PullLimits {
+        let delay = pull.retryDelay / .seconds(1)
+        return PullLimits(
+            concurrency: pull.concurrency,
+            attempts: pull.attempts,
+            retryDelay: delay,
+            longestDelay: max(600, delay)
+        )
+    }
+
+    /// Who fetches, and how.
+    func pullOrigin(_ client: HTTPClient, _ clock: any WallClock) -> HTTPOrigin {
+        HTTPOrigin(
+            client: client,
+            maximumRedirects: pull.maximumRedirects,
+            connectTimeout: pull.connectTimeout,
+            stallTimeout: pull.timeout,
+            minimumRate: Int(clamping: limits.bodyRate),
+            clock: clock
+        )
+    }
+
     var corsPolicy: CORSPolicy {
         guard cors.isEnabled else { return .disabled }
         switch cors.origins {

@@ -51,6 +51,7 @@ final class Metrics: Sendable {
         var bytesStored: Int64 = 0
         var minted: [String: UInt64] = [:]
         var hooks: [HookKey: UInt64] = [:]
+        var pulls: [String: UInt64] = [:]
     }
 
     private struct HookKey: Hashable {
@@ -105,6 +106,16 @@ final class Metrics: Sendable {
     ///   - outcome: `delivered`, `retry`, `dead`, or `failed` for a blocking one that could not be asked.
     func called(hook name: String, outcome: String) {
         uploads.withLock { $0.hooks[HookKey(hook: name, outcome: outcome), default: 0] += 1 }
+    }
+
+    func observe(_ event: PullEvent) {
+        let result =
+            switch event {
+            case .completed: "completed"
+            case .interrupted: "interrupted"
+            case .failed: "failed"
+            }
+        uploads.withLock { $0.pulls[result, default: 0] += 1 }
     }
 
     func observe(_ event: UploadEvent) {
@@ -198,6 +209,7 @@ final class Metrics: Sendable {
             Double(acceptedConnections.load(ordering: .relaxed))
         )
         page.family("sluice_minted_total", "Credentials that were minted.", "kind", uploads.minted)
+        page.family("sluice_pulls_total", "Attempts to fetch uploads, by how they ended.", "result", uploads.pulls)
         page.family("sluice_uploads_created_total", "Uploads that were created.", "dialect", uploads.created)
         page.single(
             "sluice_uploads_completed_total",

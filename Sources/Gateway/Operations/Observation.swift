@@ -83,6 +83,27 @@ struct Observation: ServerObserver, UploadObserver {
         }
     }
 
+    func observe(_ event: PullEvent) {
+        metrics.observe(event)
+        switch event {
+        case .completed(let job):
+            logger.info("pull completed", metadata: ["upload": "\(job.uploadID)", "attempts": "\(job.attempts)"])
+        case .interrupted(let job, let reason): log("pull interrupted", job, reason)
+        case .failed(let job, let reason): log("pull failed", job, reason)
+        }
+    }
+
+    /// Without the URL, which may hold secrets.
+    private func log(_ message: Logger.Message, _ job: PullJob, _ reason: PullJob.Reason) {
+        logger.info(
+            message,
+            metadata: [
+                "upload": "\(job.uploadID)", "attempts": "\(job.attempts)", "code": "\(reason.code)",
+                "error": "\(reason.message)",
+            ]
+        )
+    }
+
     private static func milliseconds(_ duration: Duration) -> String {
         let (seconds, attoseconds) = duration.components
         let microseconds = seconds * 1_000_000 + attoseconds / 1_000_000_000_000

@@ -53,6 +53,11 @@ package protocol BlobStorage: Sendable {
     /// - Throws: `.notFound`, `.storageFailure`.
     func digests(of id: UploadID, by algorithms: Set<DigestAlgorithm>) async throws(UploadError) -> DigestValues
 
+    /// Takes all bytes of a blob back, so that it is as after `create`; a crash leaves all of them or none.
+    ///
+    /// - Throws: `.notFound`, `.storageFailure`.
+    func empty(_ id: UploadID) async throws(UploadError)
+
     /// Makes all bytes of a blob durable, unless the settings say `none`; called before a completion is recorded.
     func synchronize(_ id: UploadID) async throws(UploadError)
 

@@ -48,7 +48,7 @@ package protocol StateStore: Sendable {
         recording events: [EventRecord]
     ) async throws(UploadError) -> Bool
 
-    /// Ends an upload in `state` (`terminated` or `expired`) and removes its media.
+    /// Ends an upload in `state` (`terminated` or `expired`), removes its media, and closes its pull.
     ///
     /// - Parameters:
     ///   - id: The upload.
@@ -104,6 +104,29 @@ package protocol StateStore: Sendable {
 
     /// Those of `ids` whose bytes are needed: open or completed.
     func needed(_ ids: [UploadID]) async throws(UploadError) -> Set<UploadID>
+
+    // MARK: Pulls
+
+    /// As `insert(_:consuming:under:recording:)`, and records the job that fills the upload: all or nothing.
+    func insert(
+        _ upload: Upload,
+        consuming grant: Grant?,
+        under terms: QuotaTerms,
+        recording event: EventRecord,
+        pulling job: PullJob
+    ) async throws(UploadError)
+
+    func pull(_ id: UploadID) async throws(UploadError) -> PullJob?
+
+    /// The jobs that are not over, those first whose next attempt comes first.
+    func pendingPulls(limit: Int) async throws(UploadError) -> [PullJob]
+
+    /// Records a job as it is now.
+    ///
+    /// With its upload a pull is closed: it has no next attempt and no request (`sealed`) any more.
+    ///
+    /// - Returns: `false`, with nothing changed, if it is over or forgotten.
+    func update(_ job: PullJob) async throws(UploadError) -> Bool
 
     // MARK: Media
 

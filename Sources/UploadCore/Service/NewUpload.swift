@@ -11,6 +11,8 @@ package struct NewUpload: Sendable, Equatable {
     package var expectedDigests: DigestValues
     /// With its last byte it is complete.
     package var completesWhenFull: Bool
+    /// Its bytes are fetched; `nil` if clients send them.
+    package var pull: NewPull?
 
     package init(
         dialect: String,
@@ -18,7 +20,8 @@ package struct NewUpload: Sendable, Equatable {
         metadata: UploadMetadata = UploadMetadata(),
         concatenation: Concatenation? = nil,
         expectedDigests: DigestValues = [:],
-        completesWhenFull: Bool = true
+        completesWhenFull: Bool = true,
+        pull: NewPull? = nil
     ) {
         self.dialect = dialect
         self.length = length
@@ -26,5 +29,6 @@ package struct NewUpload: Sendable, Equatable {
         self.concatenation = concatenation
         self.expectedDigests = expectedDigests
         self.completesWhenFull = completesWhenFull
+        self.pull = pull
     }
 }

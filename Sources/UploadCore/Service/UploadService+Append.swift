@@ -300,7 +300,7 @@ extension UploadService {
     /// Moves the expiry on, unless it would move so little that a transaction is not worth it.
     ///
     /// The least step is 1 % of the lifetime, but at most 60 s: lifetime 24 h → 60 s; 10 min → 6 s; 10 s → 0.1 s.
-    private func renewedExpiry(of upload: Upload) async -> Date? {
+    func renewedExpiry(of upload: Upload) async -> Date? {
         guard let lifetime = limits.lifetime else { return upload.expiresAt }
         let renewed = now.addingTimeInterval(lifetime).wholeMilliseconds
         if let expiresAt = upload.expiresAt, renewed.timeIntervalSince(expiresAt) <= min(lifetime / 100, 60) {

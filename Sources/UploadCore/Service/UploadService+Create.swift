@@ -41,7 +41,12 @@ extension UploadService {
             upload.alias = changes.alias
             upload.key = changes.key
             if let metadata = changes.metadata { upload.metadata = UploadMetadata(describing: metadata) }
-            try await record(upload, consuming: grant.isOneTime ? grant : nil, under: terms)
+            try await record(
+                upload,
+                consuming: grant.isOneTime ? grant : nil,
+                under: terms,
+                pulling: new.pull?.job(for: upload)
+            )
             observer.observe(.created(upload))
             bell.ring()
             if isFinal { return try await joined(upload) }
@@ -60,13 +65,19 @@ extension UploadService {
     private func record(
         _ upload: Upload,
         consuming grant: Grant?,
-        under terms: QuotaTerms
+        under terms: QuotaTerms,
+        pulling job: PullJob?
     ) async throws(UploadError) {
         unrecorded.withLock { _ = $0.insert(upload.id) }
         defer { unrecorded.withLock { _ = $0.remove(upload.id) } }
         try await storage.create(upload.id)
         do throws(UploadError) {
-            try await state.insert(upload, consuming: grant, under: terms, recording: event(.created, of: upload))
+            let event = event(.created, of: upload)
+            if let job {
+                try await state.insert(upload, consuming: grant, under: terms, recording: event, pulling: job)
+            } else {
+                try await state.insert(upload, consuming: grant, under: terms, recording: event)
+            }
         } catch {
             do throws(UploadError) {
                 try await storage.remove(upload.id)
@@ -141,7 +152,8 @@ extension UploadService {
         if !grant.contentTypes.isEmpty {
             try MediaTypePattern.check(metadata.contentType, against: grant.contentTypes)
         }
-        for policy in terms.policies.values { try policy.check(metadata) }
+        // Of what is fetched the origin tells name and type, which are checked then: see `describe`.
+        if new.pull == nil { for policy in terms.policies.values { try policy.check(metadata) } }
         return metadata
     }
 }

@@ -1,0 +1,146 @@
+internal import Foundation
+internal import HTTPClient
+internal import HTTPServer
+internal import HTTPWire
+internal import UploadCore
+
+/// `/v1/media/pull`: an app's backend lets the gateway fetch what is to be uploaded.
+struct PullAPI: Sendable {
+    /// `nil` where pulling is switched off.
+    let pulls: PullService?
+    let sealer: PullSealer
+    let addresses: AddressPolicy
+    let access: Access
+    let maximumBytes: Int64
+    let bodyLimit: Int
+
+    var routes: [Route] {
+        [
+            Route(.post, "/v1/media/pull") { request, _ in
+                await answering(request) { () throws(Problem) in try await pull(request) }
+            }
+        ]
+    }
+
+    /// What the upload's `dialect` says.
+    static let dialect = "pull"
+
+    private func pull(_ request: Request) async throws(Problem) -> Response {
+        let key = try await access.require(.upload, request)
+        guard let pulls else {
+            throw Problem(403, "forbidden", "pulling is switched off here (pull.enabled)")
+        }
+        var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
+        let url = address(&fields)
+        let subject = fields.string("subject", maximumLength: 256)
+        let filename = fields.string("filename", maximumLength: 1024)
+        let contentType = fields.string("contentType", maximumLength: 256)
+        if let contentType, MediaType(contentType) == nil {
+            fields.reject("contentType", "must be a media type such as video/mp4")
+        }
+        let contentTypes = fields.strings(
+            "contentTypes",
+            maximumCount: 32,
+            where: { MediaType($0) != nil || ($0.hasSuffix("/*") && MediaType($0.dropLast() + "x") != nil) },
+            "a media type such as video/mp4 or video/*"
+        )
+        let most = fields.integer("maxBytes", in: 0...maximumBytes)
+        var values = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 4096)
+        let headers = headers(&fields)
+        try fields.finish()
+        guard let url else { throw Problem.invalidFields([.init(field: "url", message: "is required: a string")]) }
+        if let filename { values["filename"] = filename }
+        if let contentType { values["filetype"] = contentType }
+        let metadata = UploadMetadata(describing: values)
+        let sealed = sealer.seal(PullRequest(url: url.text, headers: headers, metadata: values))
+        let new = NewUpload(
+            dialect: Self.dialect,
+            length: nil,
+            metadata: metadata,
+            completesWhenFull: false,
+            pull: NewPull(url: url.shown, sealed: sealed, contentTypes: contentTypes)
+        )
+        let grant = Grant(
+            id: key.id,
+            issuer: key.id,
+            subject: subject,
+            dialect: Self.dialect,
+            maximumBytes: most,
+            // What the origin says is known later.
+            contentTypes: metadata.contentType == nil ? [] : contentTypes,
+            expiresAt: .distantFuture
+        )
+        let (upload, job) = try await access.core { () throws(UploadError) in
+            let upload = try await pulls.begin(new, under: grant)
+            return (upload, try await pulls.job(of: upload.id))
+        }
+        var view = UploadView(upload)
+        view.pull = job.map { PullView($0, isRunning: pulls.isRunning(upload.id)) }
+        var response = JSONAnswer.response(202, view, ["Location": "/v1/uploads/\(upload.id)"])
+        response.trace.uploadID = upload.id.text
+        return response
+    }
+
+    private func address(_ fields: inout JSONFields) -> WebAddress? {
+        guard let text = fields.string("url", maximumLength: 8192, isRequired: true) else { return nil }
+        guard let url = WebAddress(text) else {
+            fields.reject("url", "must be an absolute http or https URL")
+            return nil
+        }
+        // Names are looked up when it is fetched; the same rule holds there.
+        if let address = url.address, !addresses.allows(address) {
+            fields.reject("url", "has an address that is not allowed (pull.allow)")
+        }
+        return url
+    }
+
+    private func headers(_ fields: inout JSONFields) -> [PullRequest.Header] {
+        let headers = fields.dictionary("headers", maximumCount: 32, maximumBytes: 8192)
+        for (name, value) in headers {
+            if FieldName(name) == nil || !value.utf8.allSatisfy(HTTPCharacters.isFieldValue) {
+                fields.reject("headers", "must hold names and values as RFC 9110 has them")
+            } else if Self.ownHeaders.contains(name.lowercased()) || name.lowercased().hasPrefix("proxy-") {
+                fields.reject("headers", "must not hold \(name.lowercased()), which the gateway sets itself")
+            }
+        }
+        return headers.sorted { $0.key < $1.key }.map { PullRequest.Header(name: $0.key, value: $0.value) }
+    }
+
+    /// Of the connection, of the message's framing, and of resuming.
+    private static let ownHeaders: Set<String> = [
+        "host", "connection", "keep-alive", "te", "trailer", "upgrade", "expect", "content-length", "transfer-encoding",
+        "accept-encoding", "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
+    ]
+}
+
+/// How a pull goes, as the REST API shows it.
+struct PullView: Encodable {
+    struct Failure: Encodable {
+        var code: String
+        var message: String
+    }
+
+    var url: String
+    /// `waiting`, `running`, `failed`, or `ended`: with the upload, in whatever way.
+    var state: String
+    var attempts: Int
+    /// Bytes of the content, as the origin tells.
+    var length: Int64?
+    var lastError: Failure?
+    var nextAttemptAt: String?
+
+    init(_ job: PullJob, isRunning: Bool) {
+        url = job.url
+        attempts = job.attempts
+        length = job.total
+        lastError = job.lastError.map { Failure(code: $0.code, message: $0.message) }
+        switch job.nextAttemptAt {
+        case nil: state = job.isFailed ? "failed" : "ended"
+        case .some where job.isFailed: state = "failed"
+        case .some where isRunning: state = "running"
+        case .some(let date):
+            state = "waiting"
+            nextAttemptAt = JSONAnswer.timestamp(date)
+        }
+    }
+}

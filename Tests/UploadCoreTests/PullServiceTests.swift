@@ -1,0 +1,385 @@
+import Bytes
+import Foundation
+import Signing
+import SluiceTesting
+import Synchronization
+import Testing
+
+@testable import UploadCore
+
+@Suite("Pulling")
+struct PullServiceTests {
+    private static let bytes = [UInt8](1...100)
+
+    private let sealer: PullSealer
+    private let bench: ServiceBench
+    private let events = Recorder()
+
+    private final class Recorder: Sendable {
+        private let story = Mutex<[String]>([])
+
+        var all: [String] { story.withLock { $0 } }
+
+        func observe(_ event: PullEvent) {
+            let text =
+                switch event {
+                case .completed: "completed"
+                case .interrupted(_, let reason): "interrupted \(reason.code)"
+                case .failed(_, let reason): "failed \(reason.code)"
+                }
+            story.withLock { $0.append(text) }
+        }
+    }
+
+    init() throws {
+        try self.init(ServiceBench(limits: UploadLimits(maximumBytes: 1000, lifetime: 24 * 3600)))
+    }
+
+    private init(_ bench: ServiceBench) throws {
+        self.bench = bench
+        sealer = PullSealer(master: try #require(MasterSecret(bytes: [UInt8](repeating: 7, count: 32))))
+    }
+
+    private func pulls(
+        _ origin: ScriptedOrigin,
+        _ service: UploadService? = nil,
+        limits: PullLimits = PullLimits(attempts: 3, retryDelay: 0.001)
+    ) -> PullService {
+        PullService(
+            service: service ?? bench.service,
+            origin: origin,
+            sealer: sealer,
+            limits: limits,
+            observe: events.observe
+        )
+    }
+
+    private func begin(
+        _ pulls: PullService,
+        metadata: [String: String] = [:],
+        contentTypes: [String] = [],
+        maximumBytes: Int64? = nil
+    ) async throws -> UploadID {
+        let request = PullRequest(
+            url: "https://example.com/file?key=secret",
+            headers: [.init(name: "Authorization", value: "secret")],
+            metadata: metadata
+        )
+        let new = NewUpload(
+            dialect: "pull",
+            length: nil,
+            metadata: UploadMetadata(describing: metadata),
+            completesWhenFull: false,
+            pull: NewPull(
+                url: "https://example.com/file",
+                sealed: sealer.seal(request),
+                contentTypes: contentTypes
+            )
+        )
+        return try await pulls.begin(new, under: bench.grant(maximumBytes: maximumBytes)).id
+    }
+
+    /// Makes attempts, each when it is due, until the job is over.
+    private func finish(_ id: UploadID, _ pulls: PullService) async throws -> PullJob {
+        for _ in 0..<100 {
+            let job = try #require(try await pulls.job(of: id))
+            guard let next = job.nextAttemptAt else { return job }
+            if next > bench.clock.now { bench.clock.set(to: next) }
+            await pulls.attempt(job)
+        }
+        Issue.record("does not end")
+        throw CancellationError()
+    }
+
+    // MARK: What comes
+
+    @Test("a content is stored whole, and its secrets are forgotten", arguments: [true, false])
+    func whole(_ isTotalKnown: Bool) async throws {
+        let origin = ScriptedOrigin(.init(bytes: Self.bytes, isTotalKnown: isTotalKnown))
+        let pulls = pulls(origin)
+        let id = try await begin(pulls)
+        let before = try #require(try await pulls.job(of: id))
+        #expect(!before.sealed.isEmpty && !before.sealed.contains("secret"))
+        let job = try await finish(id, pulls)
+        #expect(job.attempts == 1 && job.sealed.isEmpty && !job.isFailed && job.lastError == nil)
+        #expect(try await bench.service.inspect(id).state == .completed)
+        #expect(try await bench.contents(of: id) == Self.bytes)
+        #expect(events.all == ["completed"])
+    }
+
+    @Test("an empty content is a complete upload")
+    func empty() async throws {
+        let pulls = pulls(ScriptedOrigin(.init()))
+        let id = try await begin(pulls)
+        _ = try await finish(id, pulls)
+        #expect(try await bench.service.media(id).size == 0)
+    }
+
+    @Test("name and type are the origin's, unless the app told them")
+    func metadata() async throws {
+        let origin = ScriptedOrigin(.init(bytes: [1], filename: "theirs", contentType: "video/mp4"))
+        let pulls = pulls(origin)
+        let taken = try await begin(pulls, metadata: ["note": "n"])
+        _ = try await finish(taken, pulls)
+        let media = try await bench.service.media(taken)
+        #expect(media.metadata == ["note": "n", "filename": "theirs", "filetype": "video/mp4"])
+        let told = try await begin(pulls, metadata: ["name": "mine", "type": "text/plain"])
+        _ = try await finish(told, pulls)
+        #expect(try await bench.service.media(told).metadata == ["name": "mine", "type": "text/plain"])
+    }
+
+    // MARK: What breaks
+
+    @Test("after a cut connection the rest is asked for, and progress counts as no failure")
+    func resumes() async throws {
+        let origin = ScriptedOrigin(.init(bytes: Self.bytes, cuts: [10, 10, 10, 10, 10, 10]))
+        let pulls = pulls(origin)
+        let id = try await begin(pulls)
+        let job = try await finish(id, pulls)
+        #expect(job.attempts == 7)
+        #expect(origin.requests.map { $0?.offset } == [nil, 10, 20, 30, 40, 50, 60])
+        #expect(try await bench.contents(of: id) == Self.bytes)
+    }
+
+    @Test("without a validator, or without ranges, it begins anew", arguments: [true, false])
+    func beginsAnew(_ hasRanges: Bool) async throws {
+        let script = ScriptedOrigin.Script(
+            bytes: Self.bytes,
+            validator: hasRanges ? nil : "\"one\"",
+            hasRanges: hasRanges,
+            cuts: [60, 30]
+        )
+        let pulls = pulls(ScriptedOrigin(script))
+        let id = try await begin(pulls)
+        #expect(try await finish(id, pulls).attempts == 3)
+        #expect(try await bench.contents(of: id) == Self.bytes)
+    }
+
+    @Test("no byte of a content that has changed remains", arguments: [5, 100, 300])
+    func changes(_ size: Int) async throws {
+        let other = [UInt8](repeating: 9, count: size)
+        let origin = ScriptedOrigin(
+            .init(bytes: Self.bytes, cuts: [60]) { number, script in
+                if number == 2 { (script.bytes, script.validator) = (other, "\"two\"") }
+            }
+        )
+        let pulls = pulls(origin)
+        let id = try await begin(pulls)
+        _ = try await finish(id, pulls)
+        #expect(try await bench.contents(of: id) == other)
+        #expect(origin.requests.count == 2)
+    }
+
+    @Test("a part of something else is not taken: its total tells")
+    func foreignPart() async throws {
+        let other = [UInt8](repeating: 9, count: 120)
+        let origin = ScriptedOrigin(
+            // The validator stays: the origin does not look at it.
+            .init(bytes: Self.bytes, cuts: [60]) { number, script in if number == 2 { script.bytes = other } }
+        )
+        let pulls = pulls(origin)
+        let id = try await begin(pulls)
+        _ = try await finish(id, pulls)
+        #expect(try await bench.contents(of: id) == other)
+        #expect(origin.requests.map { $0?.offset } == [nil, 60, nil])
+        #expect(events.all == ["interrupted disconnected", "interrupted content_changed", "completed"])
+    }
+
+    @Test("parts that are shorter than asked for are put together")
+    func shortParts() async throws {
+        let origin = ScriptedOrigin(.init(bytes: Self.bytes, cuts: [10], largestPart: 25))
+        let pulls = pulls(origin)
+        let id = try await begin(pulls)
+        _ = try await finish(id, pulls)
+        #expect(origin.requests.map { $0?.offset } == [nil, 10, 35, 60, 85])
+        #expect(try await bench.contents(of: id) == Self.bytes)
+    }
+
+    @Test(
+        "with all bytes stored it is completed without a request, or by one that brings nothing",
+        arguments: [true, false]
+    )
+    func allBytesThere(_ isTotalKnown: Bool) async throws {
+        let origin = ScriptedOrigin(.init(bytes: Self.bytes, isTotalKnown: isTotalKnown))
+        let pulls = pulls(origin)
+        let id = try await begin(pulls)
+        bench.state.plan.fail(.complete)
+        _ = try await finish(id, pulls)
+        #expect(try await bench.service.media(id).size == 100)
+        #expect(origin.requests.map { $0?.offset } == (isTotalKnown ? [nil] : [nil, 100]))
+    }
+
+    // MARK: What is given up
+
+    @Test("a final failure ends the upload at once, others after some attempts")
+    func givenUp() async throws {
+        let gone = PullFailure("origin_status", "404", .final)
+        let busy = PullFailure("origin_status", "503")
+        for (failures, attempts) in [([gone], 1), ([busy, busy, busy, busy], 3), ([busy, gone], 2)] {
+            let pulls = pulls(ScriptedOrigin(.init(bytes: [1], failures: failures)))
+            let id = try await begin(pulls)
+            let job = try await finish(id, pulls)
+            #expect(job.isFailed && job.attempts == attempts && job.sealed.isEmpty)
+            #expect(job.lastError == failures[attempts - 1].reason)
+            #expect(try await bench.service.inspect(id).state == .terminated)
+        }
+        #expect(try await bench.storage.list(after: nil, limit: 10) == [])
+    }
+
+    @Test("delays double, are spread, and obey the origin")
+    func delays() async throws {
+        let busy = PullFailure("origin_status", "503")
+        let told = PullFailure("origin_status", "503", .retry(after: 100))
+        let origin = ScriptedOrigin(.init(bytes: [1], failures: [busy, busy, busy, busy, told]))
+        let pulls = pulls(origin, limits: PullLimits(attempts: 9, retryDelay: 2, longestDelay: 10))
+        let id = try await begin(pulls)
+        for most in [2.0, 4, 8, 10] {
+            await pulls.attempt(try #require(try await pulls.job(of: id)))
+            let next = try #require(try await pulls.job(of: id)?.nextAttemptAt)
+            #expect((most * 0.74...most).contains(next.timeIntervalSince(bench.clock.now)))
+        }
+        await pulls.attempt(try #require(try await pulls.job(of: id)))
+        #expect(try await pulls.job(of: id)?.nextAttemptAt == bench.clock.now.addingTimeInterval(100))
+        _ = try await finish(id, pulls)
+    }
+
+    @Test(
+        "a content that is larger than allowed is refused by what is told, or by what comes",
+        arguments: [true, false]
+    )
+    func tooLarge(_ isTotalKnown: Bool) async throws {
+        let pulls = pulls(ScriptedOrigin(.init(bytes: Self.bytes, isTotalKnown: isTotalKnown)))
+        let id = try await begin(pulls, maximumBytes: 99)
+        #expect(try await finish(id, pulls).lastError?.code == "content_too_large")
+        #expect(bench.observer.story.contains("appended 99") == !isTotalKnown)
+        let fits = try await begin(pulls, maximumBytes: 100)
+        #expect(try await !finish(fits, pulls).isFailed)
+    }
+
+    @Test(
+        "a type that is not allowed is refused",
+        arguments: [("video/mp4", true), ("text/html; charset=utf-8", false), (nil, false)]
+    )
+    func contentTypes(_ type: String?, _ isAllowed: Bool) async throws {
+        let pulls = pulls(ScriptedOrigin(.init(bytes: [1], contentType: type)))
+        let id = try await begin(pulls, contentTypes: ["video/*"])
+        let job = try await finish(id, pulls)
+        #expect(job.lastError?.code == (isAllowed ? nil : "content_type_refused"))
+    }
+
+    @Test("faults of the storage are waited out, however often")
+    func storageFaults() async throws {
+        let pulls = pulls(ScriptedOrigin(.init(bytes: Self.bytes)))
+        let id = try await begin(pulls)
+        bench.storage.plan.fail(.append, count: 20, with: UploadError(.storageFull, "full"))
+        #expect(try await !finish(id, pulls).isFailed)
+        #expect(try await bench.contents(of: id) == Self.bytes)
+    }
+
+    @Test("a request that another master secret sealed is given up")
+    func otherSecret() async throws {
+        let pulls = pulls(ScriptedOrigin(.init(bytes: [1])))
+        let new = NewUpload(
+            dialect: "pull",
+            length: nil,
+            completesWhenFull: false,
+            pull: NewPull(url: "u", sealed: "x")
+        )
+        let id = try await pulls.begin(new, under: bench.grant()).id
+        #expect(try await finish(id, pulls).lastError?.code == "request_unreadable")
+    }
+
+    // MARK: Ends from elsewhere
+
+    @Test("an upload that was terminated or has expired closes its pull", arguments: [true, false])
+    func ended(_ isTerminated: Bool) async throws {
+        let busy = PullFailure("origin_status", "503", .retry(after: 7200))
+        let pulls = pulls(ScriptedOrigin(.init(bytes: [1], failures: [busy])))
+        let id = try await begin(pulls)
+        await pulls.attempt(try #require(try await pulls.job(of: id)))
+        if isTerminated {
+            try await bench.service.terminate(id)
+        } else {
+            bench.clock.advance(by: 25 * 3600)
+            #expect(await bench.service.sweep().expired == 1)
+        }
+        let job = try #require(try await pulls.job(of: id))
+        #expect(job.nextAttemptAt == nil && job.sealed.isEmpty && !job.isFailed)
+    }
+
+    @Test("a running pull is ended with its upload, by itself")
+    func cancel() async throws {
+        let origin = ScriptedOrigin(.init(bytes: Self.bytes, stalls: true))
+        let pulls = pulls(origin)
+        let running = Task { await pulls.run() }
+        let id = try await begin(pulls)
+        while origin.requests.isEmpty { await Task.yield() }
+        try await bench.service.terminate(id)
+        pulls.cancel(id)
+        while pulls.isRunning(id) { await Task.yield() }
+        #expect(try await pulls.job(of: id)?.nextAttemptAt == nil)
+        running.cancel()
+        await running.value
+    }
+
+    @Test("some run at once, all in the end")
+    func concurrency() async throws {
+        let origin = ScriptedOrigin(.init(bytes: Self.bytes))
+        let pulls = pulls(origin, limits: PullLimits(concurrency: 3, retryDelay: 0.001))
+        var ids: [UploadID] = []
+        for _ in 0..<20 { ids.append(try await begin(pulls)) }
+        let running = Task { await pulls.run() }
+        for id in ids {
+            while try await bench.service.inspect(id).state == .open { await Task.yield() }
+            #expect(try await bench.contents(of: id) == Self.bytes)
+        }
+        running.cancel()
+        await running.value
+        #expect(origin.requests.count == 20)
+    }
+
+    // MARK: Crashes
+
+    @Test(
+        "wherever the process dies, the content is right in the end, and no upload is left that nobody fills",
+        arguments: [true, false]
+    )
+    func everyPoint(_ isChanging: Bool) async throws {
+        let other = [UInt8](repeating: 9, count: 150)
+        var point = 0
+        while true {
+            let bench = ServiceBench(limits: UploadLimits(maximumBytes: 1000, lifetime: nil))
+            let test = try Self(bench)
+            let origin = ScriptedOrigin(
+                .init(bytes: Self.bytes, cuts: [40, 30, 20]) { number, script in
+                    if isChanging, number == 3 { (script.bytes, script.validator) = (other, "\"two\"") }
+                }
+            )
+            bench.fuse.burn(afterCalls: point)
+            let hasFinished = await test.live(origin)
+            let service = bench.restarted()
+            let pulls = test.pulls(origin, service)
+            let uploads = try await service.list(UploadQuery())
+            for upload in uploads {
+                _ = try await test.finish(upload.id, pulls)
+                #expect(try await service.inspect(upload.id).state == .completed, "died after \(point) calls")
+                #expect(try await bench.contents(of: upload.id) == (isChanging ? other : Self.bytes), "\(point)")
+            }
+            if hasFinished { break }
+            point += 1
+        }
+        #expect(point > 10)
+    }
+
+    /// A process, until it dies.
+    private func live(_ origin: ScriptedOrigin) async -> Bool {
+        let pulls = pulls(origin)
+        guard let id = try? await begin(pulls) else { return false }
+        while !bench.fuse.isBurnt, let job = try? await pulls.job(of: id) {
+            guard let next = job.nextAttemptAt else { return true }
+            if next > bench.clock.now { bench.clock.set(to: next) }
+            await pulls.attempt(job)
+        }
+        return false
+    }
+}

@@ -1,0 +1,71 @@
+import Bytes
+import SluiceTesting
+import Synchronization
+import UploadCore
+
+/// An origin with one content that does what a test tells it to.
+final class ScriptedOrigin: PullOrigin {
+    struct Script: Sendable {
+        var bytes: [UInt8] = []
+        var validator: String? = "\"one\""
+        /// Whether parts are sent.
+        var hasRanges = true
+        var isTotalKnown = true
+        var filename: String?
+        var contentType: String?
+        /// Bytes after which the n-th answer breaks off.
+        var cuts: [Int?] = []
+        /// What the n-th request fails with.
+        var failures: [PullFailure?] = []
+        /// Bytes of a part at most.
+        var largestPart = Int.max
+        /// What the requests asked for.
+        var requests: [OriginRest?] = []
+        /// Called before the n-th answer, counted from 1.
+        var before: (@Sendable (Int, inout Script) -> Void)?
+        /// No byte comes until it is interrupted.
+        var stalls = false
+    }
+
+    private let script: Mutex<Script>
+
+    init(_ script: Script) { self.script = Mutex(script) }
+
+    var requests: [OriginRest?] { script.withLock { $0.requests } }
+
+    func open(_ request: PullRequest, rest: OriginRest?) async throws(PullFailure) -> OriginAnswer {
+        let (now, number) = script.withLock { script in
+            script.requests.append(rest)
+            let number = script.requests.count
+            script.before?(number, &script)
+            return (script, number)
+        }
+        if number <= now.failures.count, let failure = now.failures[number - 1] { throw failure }
+        guard let rest, rest.validator == now.validator, now.hasRanges else {
+            return .whole(content(now, now.bytes[...], number))
+        }
+        guard rest.offset < now.bytes.count else { return .nothing(total: Int64(now.bytes.count)) }
+        let part = now.bytes.dropFirst(Int(rest.offset)).prefix(now.largestPart)
+        return .part(content(now, part, number), offset: rest.offset, end: Int64(part.endIndex))
+    }
+
+    private func content(_ script: Script, _ bytes: ArraySlice<UInt8>, _ number: Int) -> OriginContent {
+        let cut = number <= script.cuts.count ? script.cuts[number - 1] : nil
+        let steps: [ScriptedSource.Step] =
+            if script.stalls {
+                [.stall]
+            } else if let cut {
+                [.bytes(Array(bytes.prefix(cut))), .fail(.disconnected)]
+            } else {
+                [.bytes(Array(bytes))]
+            }
+        return OriginContent(
+            validator: script.validator,
+            total: script.isTotalKnown ? Int64(script.bytes.count) : nil,
+            filename: script.filename,
+            contentType: script.contentType,
+            source: ScriptedSource(steps),
+            failure: { cut == nil ? nil : PullFailure("disconnected", "cut") }
+        )
+    }
+}
