@@ -3,6 +3,7 @@
 import pytest
 
 from harness.api import API
+from harness.draft import VERSIONS, Client
 from harness.server import Server
 from harness.tls import Certificate
 from harness.wire import Wire
@@ -98,3 +99,13 @@ def wire(server):
 def key(server):
     """The header field of the admin key."""
     return ("Authorization", f"Bearer {server.admin_key}")
+
+
+@pytest.fixture(params=[*VERSIONS, None], ids=[*map(str, VERSIONS), "none"])
+def client(request, server):
+    return Client(server, request.param)
+
+
+@pytest.fixture(params=VERSIONS)
+def speaking(request, server):
+    return Client(server, request.param)
