@@ -9,6 +9,7 @@ import pytest
 
 from harness.api import API, TUS, path_of, problem, tus_error, tus_patch, upload_id
 from harness.data import MIB, content
+from harness.draft import VERSIONS, Client, assert_media
 from harness.receiver import Receiver
 from harness.server import run
 from harness.wire import Wire, head, until
@@ -227,6 +228,58 @@ def test_the_end_of_an_upload_is_answered_by_the_app(hooked, receiver):
     assert api.patch(url, 9, b"x").status_code == 409
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("status", [202, 422])
+def test_the_end_of_an_upload_by_the_draft_is_answered_by_the_app(hooked, receiver, version, status):
+    """With any status, and with the field by which the client knows that the upload is not to be resumed."""
+    answer = {"HTTPResponse": {"StatusCode": status, "Body": "thanks"}}
+    receiver.reply = lambda call: answer if call.type == "pre-finish" else {}
+    server, api = hooked()
+    client = Client(server, version)
+    _, reply = client.create(b"hello", False)
+    url = reply["Location"]
+    reply = client.append(url, 5, b"!", True)
+    assert (reply.status, reply.body) == (status, b"thanks") and client.is_complete(reply)
+    assert client.offset(url) == (6, True)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_end_that_failed_is_tried_again_without_content(hooked, receiver, version):
+    """5xx: the client asks for the offset, which is that of all bytes, and ends the upload again."""
+    server, api = hooked()
+    receiver.reply = lambda call: 500 if call.type == "pre-finish" else {}
+    client = Client(server, version)
+    _, reply = client.create(b"hello", False)
+    url = reply["Location"]
+    reply = client.append(url, 5, b"!", True)
+    assert reply.status >= 500 and reply["Upload-Complete"] != "?1" and reply["Upload-Incomplete"] != "?0"
+    client = Client(server, version)
+    assert client.offset(url) == (6, False)
+    receiver.reply = {}
+    assert_media(api, client.append(url, 6, b"", True), b"hello!")
+
+
+def test_an_upload_that_is_ending_is_locked(make_server, receiver):
+    """423, never 5xx: a client that sees it tries again, with its upload."""
+    settings = {"URL": receiver.url, "SECRET": SECRET, "EVENTS": "pre-finish", "TIMEOUT": "1m"}
+    environment = {f"SLUICE_HOOKS_{name}": value for name, value in settings.items()}
+    server = make_server(environment=environment | {"SLUICE_UPLOADS_TAKE_OVER_TIMEOUT": "200ms"}).start()
+    api = API(server.url, server.admin_key)
+    released = threading.Event()
+    receiver.reply = lambda call: {} if released.wait(30) else 500
+    url = api.created(5)
+    with Wire(server.address) as wire:
+        wire.send(tus_patch(url, 0, 5) + b"hello")
+        for _ in range(2):
+            until(lambda: api.upload(upload_id(url))["offset"] == 5)
+            answer = api.head(url)
+            assert answer.status_code == 423 and "Upload-Offset" not in answer.headers
+            assert tus_error(api.patch(url, 5, b""), 423) == "ERR_UPLOAD_LOCKED"
+        released.set()
+        assert wire.reply("PATCH").status == 204
+    assert api.offset(url) == 5
+
+
 def test_a_termination_is_rejected(hooked, receiver):
     receiver.reply = lambda call: (
         {"RejectTermination": True, "HTTPResponse": {"StatusCode": 409, "Body": "in use"}}
@@ -300,6 +353,8 @@ def test_a_hook_that_fails_refuses_or_allows(hooked, receiver, reply):
         # All bytes are kept, and the next request asks again.
         assert tus_error(api.patch(url, 0, b"abc"), 503) == "ERR_UNAVAILABLE"
         assert api.upload(upload_id(url))["state"] == "open"
+        # tus-js-client begins again after 5xx to HEAD, and tries again after 423.
+        assert api.head(url).status_code == 423
         receiver.reply = {}
         assert api.offset(url) == 3
         assert api.upload(upload_id(url))["state"] == "completed"
