@@ -6,6 +6,7 @@ Requests are raw bytes, as the clients send them.
 import base64
 import json
 import re
+import socket
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -253,6 +254,20 @@ def test_parallel_parts_of_tus_js_client(wire, key, api):
         assert reply["Upload-Metadata"] is None
         assert api.upload(upload_id(url))["metadata"] == {}
         assert api.get(f"/media/{upload_id(url)}").content == b"hello world"
+
+
+def test_a_listed_url_is_never_asked_for(wire, key, api):
+    """The list names uploads of this server; whatever else it names is not connected to."""
+    part = path_of(create(wire, key, *PARTIAL, ("Upload-Length", 5))["Location"]).rsplit("/", 1)[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        other = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        assert create(wire, key, ("Upload-Concat", f"final;{other}/files/x")).status == 404
+        whole = create(wire, key, ("Upload-Concat", f"final;{other}/files/{part}"))["Location"]
+        assert patch(wire, f"{api.url}/files/{part}", 0, b"hello").status == 204
+        assert look(wire, whole)["Upload-Offset"] == "5"
+        listener.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            listener.accept()
 
 
 def test_a_patch_to_a_whole_changes_nothing(wire, key, api):
