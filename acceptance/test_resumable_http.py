@@ -75,7 +75,7 @@ def test_in_parts(client, api):
     assert int(reply["Upload-Offset"]) == 100_000 and not client.is_complete(reply)
     assert json.loads(reply.body)["state"] == "open"
     reply = client.append(url, 100_000, data[100_000:250_000], False)
-    assert reply.status == (201 if client.version in (3, 4, 5) else 204)
+    assert reply.status == (201 if client.version in (3, 4, 5, 6) else 204)
     assert int(reply["Upload-Offset"]) == 250_000 and not client.is_complete(reply)
     assert client.offset(url) == (250_000, False)
     assert_media(api, client.append(url, 250_000, data[250_000:], True), data)
@@ -202,8 +202,10 @@ def test_numbers_that_are_none(client, value):
     url = reply["Location"]
     fields = [client.complete(True), ("Content-Type", PARTIAL)]
     problem(client.exchange("PATCH", path_of(url), ("Upload-Offset", value), *fields), 400)
-    problem(client.exchange("PATCH", path_of(url), ("Upload-Offset", "5"), ("Upload-Length", value), *fields), 400)
     assert client.offset(url) == (5, False)
+    # A length in another form is as none (draft, Length).
+    reply = client.exchange("PATCH", path_of(url), ("Upload-Offset", "5"), ("Upload-Length", value), *fields)
+    assert reply.status == 201 and client.offset(url) == (5, True)
 
 
 def test_lengths_that_do_not_agree(client):
@@ -253,8 +255,9 @@ def test_cancelling(client):
     _, reply = client.create(b"hello", False)
     url = path_of(reply["Location"])
     assert client.exchange("DELETE", url).status == 204
-    assert client.exchange("HEAD", url).status == 410
-    problem(client.append(url, 5, b"", True), 410)
+    status = 404 if client.version in (3, 4, 5, 6) else 410
+    assert client.exchange("HEAD", url).status == status
+    problem(client.append(url, 5, b"", True), status)
 
 
 def test_no_credential(client):

@@ -222,7 +222,6 @@ def test_only_409_tells_the_offset(wire, api, case):
     assert refused(wire, api, case)["Upload-Offset"] == ("3" if case == "offset" else None)
 
 
-@pytest.mark.xfail(strict=True, reason="errors of PATCH do not tell the expiry")
 @pytest.mark.parametrize("case", ["offset", "length", "checksum"])
 def test_upload_expires_is_told_by_every_patch(wire, api, case):
     """Also by those that fail, where the upload is known (tus 1.0.0, Upload-Expires)."""

@@ -27,6 +27,27 @@ package enum DigestFields {
         return values
     }
 
+    /// What `Content-Digest` says, in the head or in the trailer that the head announces (RFC 9530 §2, RFC 9110 §6.6.2).
+    ///
+    /// - Returns: `nil` for a request without either. A trailer that was not announced comes too late: the bytes are stored.
+    static func expectation(of request: Request) throws(UploadProblem) -> DigestExpectation? {
+        let fields = request.head.fields
+        if let digest = strongest(try values("Content-Digest", fields)) { return .known(digest) }
+        guard fields.list("Trailer").contains(where: { $0.lowercased() == "content-digest" }) else { return nil }
+        let body = request.body
+        return .told { () throws(UploadError) in
+            do throws(UploadProblem) {
+                if let digest = strongest(try values("Content-Digest", body.trailers)) { return digest }
+            } catch {
+                throw UploadError(.invalidRequest, error.detail)
+            }
+            throw UploadError(
+                .invalidRequest,
+                "The trailer field Content-Digest was announced and did not come with sha-256 or sha-512."
+            )
+        }
+    }
+
     /// The digest by the strongest algorithm.
     static func strongest(_ values: DigestValues) -> ExpectedDigest? {
         for (_, algorithm) in algorithms.reversed() {

@@ -48,8 +48,12 @@ struct InteropVersion: Equatable, Sendable {
     var targetAnswers: Bool { rules >= 7 }
     /// `completed-upload` is gone with -09: an append to a complete upload has a wrong length, or finds nothing.
     var hasCompletedProblem: Bool { rules <= 7 }
-    /// An append that is not the last was answered 201 until -03.
-    var appendStatus: Status { rules <= 5 ? 201 : 204 }
+    /// An append that is not the last was answered 201 until -05.
+    var appendStatus: Status { rules <= 6 ? 201 : 204 }
+    /// An upload that has ended is not there (404, until -05); later it may be told that it was (410).
+    var endedIsNotFound: Bool { rules <= 6 }
+    /// Also an append that fails tells how far the upload is (until -05).
+    var failuresTellOffset: Bool { rules <= 6 }
 
     /// `Upload-Complete`, or its opposite `Upload-Incomplete` in -01.
     private var completenessField: FieldName { rules == 3 ? "Upload-Incomplete" : "Upload-Complete" }
@@ -67,7 +71,10 @@ struct InteropVersion: Equatable, Sendable {
     }
 
     /// Whether a request carries what belongs to an append only.
-    func hasStrayFields(_ fields: HTTPFields) -> Bool {
-        refusesStrayFields && (fields.contains("Upload-Offset") || fields.contains(completenessField))
+    func hasStrayFields(_ fields: HTTPFields, of method: HTTPMethod) -> Bool {
+        guard refusesStrayFields else { return false }
+        // In -04 and -05, which have the field.
+        if rules == 6, method == .head, fields.contains("Upload-Length") { return true }
+        return fields.contains("Upload-Offset") || fields.contains(completenessField)
     }
 }

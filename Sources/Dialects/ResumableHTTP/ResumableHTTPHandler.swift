@@ -65,6 +65,11 @@ package struct ResumableHTTPHandler: Sendable {
         do throws(UploadProblem) {
             response = try await answer(request, token, version)
         } catch {
+            var error = error
+            if error.status == 410, version.endedIsNotFound {
+                error.status = 404
+                error.code = "not_found"
+            }
             response = error.response(requestID: request.id)
             if error.expectedOffset != nil { version.setComplete(false, in: &response.fields) }
             if error.status == 413, version.hasLimits { response.fields["Upload-Limit"] = limits(of: nil, version) }
@@ -91,7 +96,7 @@ package struct ResumableHTTPHandler: Sendable {
             throw UploadProblem(404, "not_found", "There is no such upload; create one with POST to the collection.")
         }
         if method == .patch { return try await append(request, to: id, version) }
-        if version.hasStrayFields(request.head.fields) {
+        if version.hasStrayFields(request.head.fields, of: method) {
             throw UploadProblem(
                 400,
                 "invalid_request",
@@ -133,11 +138,12 @@ package struct ResumableHTTPHandler: Sendable {
                 "Send the file itself as the content; a form is taken by POST only, and can not be resumed."
             )
         }
+        try DraftFields.requirePlainContent(head.fields)
         let grant = try await UploadProblem.wrapping { () async throws(UploadError) in try await grants(head) }
         let told = version.isLast(head.fields)
         let isLast = told ?? true
         let length = try newLength(head.fields, contentLength: request.body.remaining, isLast: isLast)
-        let contentDigest = DigestFields.strongest(try DigestFields.values("Content-Digest", head.fields))
+        let contentDigest = try DigestFields.expectation(of: request)
         let expectedDigests = try DigestFields.values("Repr-Digest", head.fields)
         let new = NewUpload(
             dialect: "http",
@@ -154,7 +160,8 @@ package struct ResumableHTTPHandler: Sendable {
         let isResumable = told != nil && version.hasInterim
         if isResumable { await inform(request, upload, version, ["Location": location]) }
         // Hashed while it comes instead of read again, where nothing would be kept of what breaks off anyway.
-        let digest = contentDigest ?? (isLast && !isResumable ? DigestFields.strongest(expectedDigests) : nil)
+        let digest =
+            contentDigest ?? (isLast && !isResumable ? DigestFields.strongest(expectedDigests).map { .known($0) } : nil)
         if isLast || request.body.remaining != 0 {
             do throws(UploadError) {
                 upload = try await append(request, to: upload.id, at: 0, length, isLast: isLast, digest, version)
@@ -193,8 +200,8 @@ package struct ResumableHTTPHandler: Sendable {
                 "Upload-Complete is missing: send ?1 with the last request, ?0 with others."
             )
         }
-        let length = try DraftFields.length(fields)
-        let digest = DigestFields.strongest(try DigestFields.values("Content-Digest", fields))
+        let length = DraftFields.length(fields)
+        let digest = try DigestFields.expectation(of: request)
         let hasContent = request.body.remaining != 0
         let upload: Upload
         do throws(UploadError) {
@@ -212,6 +219,11 @@ package struct ResumableHTTPHandler: Sendable {
                     ? UploadProblem(400, "length_conflict", type: UploadProblem.inconsistentLength, error.message)
                     : UploadProblem(410, "gone", error.message)
             }
+            if version.failuresTellOffset, error.code.leavesOffset, problem.fields["Upload-Offset"] == nil,
+                let upload = try? await service.inspect(id)
+            {
+                problem.fields["Upload-Offset"] = String(upload.offset)
+            }
             throw problem
         }
         if upload.state == .completed {
@@ -228,7 +240,7 @@ package struct ResumableHTTPHandler: Sendable {
         at offset: Int64,
         _ length: Int64?,
         isLast: Bool,
-        _ digest: ExpectedDigest?,
+        _ digest: DigestExpectation?,
         _ version: InteropVersion
     ) async throws(UploadError) -> Upload {
         var progress: ((Upload) async -> Void)?
@@ -244,7 +256,7 @@ package struct ResumableHTTPHandler: Sendable {
             contentLength: request.body.remaining,
             declaring: length,
             finish: .told(isLast: isLast),
-            expecting: digest.map { .known($0) },
+            expecting: digest,
             from: request.body,
             progress: progress
         )
@@ -303,8 +315,8 @@ package struct ResumableHTTPHandler: Sendable {
     }
 
     /// What OPTIONS says of this protocol, beside what it says of tus.
-    package func describeDiscovery(in response: inout Response) {
-        let version = InteropVersion(HTTPFields())
+    package func describeDiscovery(to head: RequestHead, in response: inout Response) {
+        let version = InteropVersion(head.fields)
         response.fields["Upload-Limit"] = limits(of: nil, version)
         response.fields["Accept-Patch"] = "application/partial-upload"
     }
@@ -316,7 +328,7 @@ package struct ResumableHTTPHandler: Sendable {
         contentLength: Int64?,
         isLast: Bool
     ) throws(UploadProblem) -> Int64? {
-        let declared = try DraftFields.length(fields)
+        let declared = DraftFields.length(fields)
         guard let contentLength else { return declared }
         if let declared, isLast ? declared != contentLength : declared < contentLength {
             throw UploadProblem(
@@ -327,5 +339,20 @@ package struct ResumableHTTPHandler: Sendable {
             )
         }
         return isLast ? contentLength : declared
+    }
+}
+
+extension UploadError.Code {
+    /// Whether an append that failed so leaves an upload whose offset can be asked for without disturbing anybody.
+    fileprivate var leavesOffset: Bool {
+        switch self {
+        case .offsetMismatch, .lengthConflict, .lengthExceeded, .tooLarge, .checksumMismatch, .notOpen, .timedOut,
+            .quotaExceeded, .storageFull, .storageFailure, .invalidRequest:
+            true
+        // Whoever interrupted is writing now.
+        case .interrupted, .busy, .notFound, .gone, .unavailable, .disconnected, .unauthenticated, .forbidden,
+            .contentTypeRefused, .digestMismatch, .unsupportedChecksum, .grantUsed, .rejected:
+            false
+        }
     }
 }

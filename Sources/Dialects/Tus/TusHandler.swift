@@ -96,8 +96,21 @@ package struct TusHandler: RequestHandler {
         switch method {
         case .head: return try await offset(of: id)
         case .delete: return try await terminate(id)
-        default: return try await append(request, to: id)
+        default:
+            do throws(TusFailure) {
+                return try await append(request, to: id)
+            } catch {
+                return await refusal(of: error, to: id)
+            }
         }
+    }
+
+    /// The answer to a PATCH that failed; every one tells when the upload expires (tus 1.0.0, Upload-Expires), if it lives on.
+    private func refusal(of failure: TusFailure, to id: UploadID) async -> Response {
+        var response = TusErrors.response(to: failure, for: .patch)
+        if case .upload(let error) = failure, !error.code.leavesUpload { return response }
+        if let upload = try? await service.inspect(id) { addExpiry(of: upload, to: &response) }
+        return response
     }
 
     /// Refuses every version but the one that is spoken, with the list of them (tus 1.0.0, Tus-Resumable).
@@ -223,6 +236,18 @@ enum TusResource: Equatable {
         case .collection: [.options, .post, .put, .patch]
         case .upload: [.options, .head, .patch, .delete, .post]
         case .unknown: [.options]
+        }
+    }
+}
+
+extension UploadError.Code {
+    /// Whether an upload lives on after an append that failed so.
+    fileprivate var leavesUpload: Bool {
+        switch self {
+        case .offsetMismatch, .lengthConflict, .lengthExceeded, .tooLarge, .checksumMismatch, .unsupportedChecksum,
+            .quotaExceeded, .invalidRequest:
+            true
+        default: leavesUploadUsable
         }
     }
 }

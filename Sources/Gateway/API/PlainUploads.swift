@@ -62,7 +62,12 @@ struct PlainUploads: Sendable {
     }
 
     /// What OPTIONS says of plain uploads, beside what it says of tus.
-    func describeDiscovery(in response: inout Response) { handler.describeDiscovery(in: &response) }
+    func describeDiscovery(to head: RequestHead, in response: inout Response) {
+        handler.describeDiscovery(to: head, in: &response)
+    }
+
+    /// Whether uploads are created at this template of a route.
+    static func isTarget(_ template: String) -> Bool { ["/v1/media", "/v1/media/{id}"].contains(template) }
 
     /// What creates an upload at `/files`, beside POST.
     static let methodsOfFiles: [HTTPMethod] = [.put, .patch]

@@ -83,17 +83,27 @@ struct GatewayHandler: RequestHandler {
         below.head.target = head.target.dropFirstSegment()
         var response = await tus.respond(to: below)
         // A preflight is asked by a browser, and says nothing about protocols.
-        if head.method == .options, response.fields.contains("Tus-Version") { plain.describeDiscovery(in: &response) }
+        if head.method == .options, response.fields.contains("Tus-Version") {
+            plain.describeDiscovery(to: head, in: &response)
+        }
         return response
     }
 
     /// The answer to OPTIONS on a known path: a CORS preflight, or what methods there are (RFC 9110 §9.3.7).
     private func options(_ head: RequestHead, _ match: Router.Match) -> Response? {
-        if head.target.rawPath == "*" { return Response(204, ["Allow": "GET, HEAD, POST, PATCH, DELETE, OPTIONS"]) }
+        if head.target.rawPath == "*" {
+            var response = Response(204, ["Allow": "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"])
+            plain.describeDiscovery(to: head, in: &response)
+            return response
+        }
         guard case .methodNotAllowed(let allowed, let template) = match else { return nil }
-        var response =
-            cors.preflight(head, methods: allowed)
-            ?? Response(204, ["Allow": (allowed.map(\.rawValue) + ["OPTIONS"]).joined(separator: ", ")])
+        var response: Response
+        if let preflight = cors.preflight(head, methods: allowed) {
+            response = preflight
+        } else {
+            response = Response(204, ["Allow": (allowed.map(\.rawValue) + ["OPTIONS"]).joined(separator: ", ")])
+            if PlainUploads.isTarget(template) { plain.describeDiscovery(to: head, in: &response) }
+        }
         response.trace.route = template
         cors.decorate(&response, for: head)
         return response
