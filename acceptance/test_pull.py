@@ -10,8 +10,11 @@ import pytest
 from harness.api import API, field_problem, problem
 from harness.data import KIB, MIB, content, sha256
 from harness.origin import Origin
+from harness.receiver import Receiver
 from harness.server import Server, run
 from harness.wire import until
+
+SECRET = "whsec_" + "QUFB" * 11
 
 # Quick retries, and the origin on loopback is allowed.
 SETTINGS = {
@@ -622,3 +625,31 @@ def test_an_upload_that_is_pulled_takes_nothing_else(api, origin):
     identifier = answer.json()["id"]
     assert api.head(f"{api.url}/files/{identifier}").status_code == 404
     assert api.delete(f"/v1/uploads/{identifier}").status_code == 204
+
+
+def test_quotas_and_hooks_hold_for_pulls(make_server, origin):
+    """Policies by the answer of the origin, quotas by the bytes, and the app is asked and told."""
+    asked = {"pre-create": {}}
+    with Receiver(SECRET, reply=lambda call: asked.get(call.type, {})) as receiver:
+        settings = {
+            "SLUICE_HOOKS_URL": receiver.url,
+            "SLUICE_HOOKS_SECRET": SECRET,
+            "SLUICE_QUOTA_SUBJECT_STORED_BYTES": "100KiB",
+        }
+        server = make_server(environment=SETTINGS | settings).start()
+        api = API(server.url, server.admin_key)
+        data = content(80 * KIB, 9)
+        origin.add("/quota/a.bin", data)
+        url = f"{origin.url}/quota/a.bin"
+        first = pull(api, url, subject="alice")
+        completed(api, first, data)
+        (told,) = receiver.wait("post-finish", upload=first)
+        assert told.upload["Size"] == len(data)
+        second = pull(api, url, subject="alice")
+        assert failed(api, second, "quota_exceeded")["lastError"]
+        receiver.wait("post-terminate", upload=second)
+        used = api.get("/v1/quota/subjects/alice").json()["used"]
+        assert (used["storedBytes"], used["openUploads"]) == (len(data), 0)
+        asked["pre-create"] = {"RejectUpload": True, "HTTPResponse": {"StatusCode": 402}}
+        assert api.post("/v1/media/pull", json={"url": url, "subject": "bob"}).status_code == 402
+        server.stop()

@@ -1,4 +1,5 @@
 import Bytes
+import Digests
 import Foundation
 import SluiceTesting
 import Synchronization
@@ -75,6 +76,17 @@ struct UploadServiceQuotaTests {
             calls += 1
         }
         #expect(calls > 8)
+    }
+
+    @Test("an empty file that is not what it is declared to be is refused when it is created")
+    func emptyFile() async throws {
+        let bench = bench { $0.checksContent = true }
+        let metadata = UploadMetadata(describing: ["filetype": "image/png"])
+        let new = NewUpload(dialect: "tus", length: 0, metadata: metadata)
+        #expect(await code { try await bench.service.create(new, under: bench.grant()) } == .contentTypeRefused)
+        let digest = NewUpload(dialect: "tus", length: 0, expectedDigests: [.sha256: [UInt8](repeating: 0, count: 32)])
+        #expect(await code { try await bench.service.create(digest, under: bench.grant()) } == .digestMismatch)
+        #expect(try await bench.service.list(UploadQuery()).allSatisfy { $0.state == .terminated })
     }
 
     @Test("a blob that is about to be recorded is no orphan, one that a crash left is")

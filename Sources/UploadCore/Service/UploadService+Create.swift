@@ -54,6 +54,8 @@ extension UploadService {
             do throws(UploadError) {
                 return try await complete(upload)
             } catch {
+                // What is empty is not what was announced, and has ended.
+                if error.code == .contentTypeRefused || error.code == .digestMismatch { throw error }
                 // It exists, and the next request for it or the sweep completes it.
                 report(error, of: upload.id)
                 return upload
