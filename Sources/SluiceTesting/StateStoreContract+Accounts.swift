@@ -1,0 +1,226 @@
+internal import Foundation
+internal import UploadCore
+
+/// Accounts, policies, and what else a record of an upload says.
+extension StateStoreContract {
+    static let alice = Account(.subject, "alice")
+    static let issuer = Account(.key, "key_1")
+    static let period = QuotaPeriod(around: start, length: 86400)
+
+    static func terms(_ change: (inout Policy) -> Void = { _ in }) -> QuotaTerms {
+        var policy = Policy()
+        change(&policy)
+        return QuotaTerms(policies: [alice: policy], period: period)
+    }
+
+    static func counted(_ seconds: TimeInterval = 0, length: Int64? = 10) -> Upload {
+        var upload = upload(seconds, length: length)
+        upload.issuer = "key_1"
+        upload.reservedBytes = length ?? 0
+        return upload
+    }
+
+    static func usage(_ store: any StateStore, _ account: Account = alice) async throws(UploadError) -> Usage {
+        try await store.accounts([account])[account]?.usage ?? Usage(periodStart: period.start)
+    }
+
+    static func usage(
+        stored: Int64 = 0,
+        reserved: Int64 = 0,
+        open: Int64 = 0,
+        bytes: Int64 = 0,
+        uploads: Int64 = 0
+    ) -> Usage {
+        var usage = Usage(periodStart: period.start)
+        usage.storedBytes = stored
+        usage.reservedBytes = reserved
+        usage.openUploads = open
+        usage.periodBytes = bytes
+        usage.periodUploads = uploads
+        return usage
+    }
+
+    static func insert(
+        _ upload: Upload,
+        into store: any StateStore,
+        _ terms: QuotaTerms = terms()
+    ) async throws(UploadError) {
+        try await store.insert(upload, consuming: nil, under: terms, recording: .sample(.created, of: upload))
+    }
+
+    static let accounts: [Contract<any StateStore>] = [
+        Contract("what accounts use follows an upload from its creation to its end") { store in
+            let whole = counted()
+            let given = counted(1, length: 30)
+            try await insert(whole, into: store)
+            try await insert(given, into: store)
+            for account in [alice, issuer] {
+                try demand(await usage(store, account), is: usage(reserved: 40, open: 2, bytes: 40, uploads: 2))
+            }
+            _ = try await store.complete(completed(whole), as: media(of: whole))
+            try demand(await usage(store), is: usage(stored: 10, reserved: 30, open: 1, bytes: 40, uploads: 2))
+            // Of 30 bytes 4 came: they have been sent.
+            let ended = EventRecord.sample(.terminated, of: given)
+            _ = try await store.end(given.id, as: .terminated, at: start, received: 4, recording: ended)
+            try demand(await usage(store), is: usage(stored: 10, bytes: 14, uploads: 2))
+            _ = try await store.end(whole.id, as: .terminated, at: start)
+            try demand(await usage(store, issuer), is: usage(bytes: 14, uploads: 2))
+        },
+        Contract("what an upload without length reserves grows and shrinks, and is settled when it is complete") {
+            store in
+            let upload = counted(length: nil)
+            try await insert(upload, into: store)
+            try demand(await store.reserve(100, for: upload.id, under: terms()), is: true)
+            try demand(await usage(store), is: usage(reserved: 100, open: 1, bytes: 100, uploads: 1))
+            try demand(await store.reserve(8, for: upload.id, under: terms()), is: true)
+            try demand(await store.upload(upload.id)?.reservedBytes, is: 8)
+            try demand(await usage(store), is: usage(reserved: 8, open: 1, bytes: 8, uploads: 1))
+            _ = try await store.complete(completed(upload), as: media(of: upload))
+            try demand(await usage(store), is: usage(stored: 7, bytes: 7, uploads: 1))
+            try demand(await store.reserve(9, for: upload.id, under: terms()), is: false)
+        },
+        Contract("parts hold bytes until the final upload that is made of them is complete") { store in
+            let parts = [partial(0), partial(1)].map { part in
+                var part = part
+                part.reservedBytes = 10
+                return part
+            }
+            let whole = final(2, of: [parts[0], parts[1], parts[0]])
+            for upload in parts + [whole] { try await insert(upload, into: store) }
+            for part in parts {
+                var done = completed(part)
+                done.reservedBytes = 10
+                _ = try await store.complete(done, as: nil)
+            }
+            try demand(await usage(store), is: usage(reserved: 20, open: 1, bytes: 20, uploads: 3))
+            var done = completed(whole)
+            done.length = 30
+            // Ten bytes more than the parts hold, because one stands twice.
+            try demand(
+                await code { () async throws(UploadError) in
+                    _ = try await store.complete(
+                        done,
+                        as: media(of: done),
+                        under: terms { $0.storedBytes = 29 },
+                        recording: []
+                    )
+                }?.name,
+                is: "quota_exceeded"
+            )
+            try demand(await store.upload(whole.id)?.state, is: .open)
+            try demand(await usage(store), is: usage(reserved: 20, open: 1, bytes: 20, uploads: 3))
+            let enough = terms { $0.storedBytes = 30 }
+            try demand(await store.complete(done, as: media(of: done), under: enough, recording: []), is: true)
+            try demand(await usage(store), is: usage(stored: 30, bytes: 20, uploads: 3))
+            _ = try await store.end(parts[0].id, as: .expired, at: start)
+            try demand(await usage(store), is: usage(stored: 30, bytes: 20, uploads: 3))
+        },
+        Contract("each limit refuses what goes beyond it, says what is left, and leaves no trace") { store in
+            try await insert(counted(), into: store)
+            let limits: [(QuotaRefusal.Measure, Int64, (inout Policy) -> Void)] = [
+                (.storedBytes, 19, { $0.storedBytes = 19 }), (.periodBytes, 12, { $0.periodBytes = 12 }),
+                (.openUploads, 1, { $0.openUploads = 1 }), (.periodUploads, 1, { $0.periodUploads = 1 }),
+            ]
+            for (measure, limit, change) in limits {
+                let next = counted(1)
+                let code = await code { () async throws(UploadError) in
+                    try await insert(next, into: store, terms(change))
+                }
+                let isBytes = measure == .storedBytes || measure == .periodBytes
+                let refusal = QuotaRefusal(
+                    account: alice,
+                    measure: measure,
+                    limit: limit,
+                    used: isBytes ? 10 : 1,
+                    wanted: isBytes ? 10 : 1,
+                    resetsAt: measure.isPeriodic ? period.end : nil
+                )
+                try demand(code, is: .quotaExceeded(refusal))
+                try demand(await store.upload(next.id), is: nil)
+                try demand(await usage(store), is: usage(reserved: 10, open: 1, bytes: 10, uploads: 1))
+            }
+            try await insert(counted(1), into: store, terms { $0.storedBytes = 20 })
+        },
+        Contract("what the last period counted is over with it") { store in
+            try await insert(counted(), into: store)
+            let next = QuotaTerms(
+                policies: [alice: terms { $0.periodUploads = 1 }.policies[alice] ?? Policy()],
+                period: QuotaPeriod(around: start.addingTimeInterval(86400), length: 86400)
+            )
+            let upload = counted(86400)
+            try await insert(upload, into: store, next)
+            try demand(await usage(store).periodUploads, is: 1)
+            try demand(await usage(store).periodBytes, is: 10)
+            try demand(await usage(store).openUploads, is: 2)
+        },
+        Contract("of many that are created at the same time only as many are admitted as there is room for") { store in
+            let admitted = await withTaskGroup(of: Bool.self) { group in
+                for index in 0..<20 {
+                    group.addTask {
+                        await code { () async throws(UploadError) in
+                            try await insert(
+                                counted(TimeInterval(index)),
+                                into: store,
+                                terms { $0.storedBytes = 75 }
+                            )
+                        } == nil
+                    }
+                }
+                return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            }
+            try demand(admitted, is: 7)
+            try demand(await usage(store).reservedBytes, is: 70)
+        },
+        Contract("an account can have a policy of its own, before and after its first use") { store in
+            var policy = Policy()
+            policy.storedBytes = 5
+            policy.contentTypes = ["image/*"]
+            policy.checksContent = true
+            try await store.setPolicy(policy, of: alice, at: period.start)
+            try demand(await store.accounts([alice, issuer])[alice]?.policy, is: policy)
+            try await insert(counted(), into: store)
+            try demand(await store.accounts([alice])[alice]?.policy, is: policy)
+            try await store.setPolicy(nil, of: alice, at: period.start)
+            try demand(await store.accounts([alice])[alice]?.policy, is: nil)
+            try demand(await usage(store).reservedBytes, is: 10)
+        },
+        Contract("a name that the app gave is unique and leads to its upload") { store in
+            var named = upload()
+            named.alias = "a/ü"
+            named.key = "videos/1.mp4"
+            try await insert(named, into: store)
+            try demand(await store.upload(named.id), is: named)
+            try demand(await store.upload(alias: "a/ü"), is: named.id)
+            try demand(await store.upload(alias: "b"), is: nil)
+            var second = upload(1)
+            second.alias = "a/ü"
+            let taken = second
+            try demand(
+                await code { () async throws(UploadError) in try await insert(taken, into: store) },
+                is: .rejected
+            )
+            try demand(await store.upload(second.id), is: nil)
+        },
+        Contract("metadata of uploads and media are replaced together") { store in
+            let upload = upload()
+            try await store.insert(upload, consuming: nil)
+            let metadata = UploadMetadata(describing: ["filename": "b.mp4", "filetype": "video/mp4", "x": "1"])
+            func set() async throws(UploadError) -> Bool {
+                try await store.setMetadata(
+                    of: upload.id,
+                    to: metadata,
+                    updatedAt: start.addingTimeInterval(3),
+                    recording: .sample(.updated, of: upload)
+                )
+            }
+            try demand(await set(), is: true)
+            try demand(await store.upload(upload.id)?.metadata, is: metadata)
+            _ = try await store.complete(completed(upload), as: media(of: upload))
+            try demand(await set(), is: true)
+            try demand(await store.media(upload.id)?.metadata, is: metadata.values)
+            try demand(await store.media(upload.id)?.filename, is: "b.mp4")
+            _ = try await store.end(upload.id, as: .terminated, at: start)
+            try demand(await set(), is: false)
+        },
+    ]
+}
