@@ -41,8 +41,8 @@ struct PullAPI: Sendable {
         let contentTypes = fields.strings(
             "contentTypes",
             maximumCount: 32,
-            where: { MediaType($0) != nil || ($0.hasSuffix("/*") && MediaType($0.dropLast() + "x") != nil) },
-            "a media type such as video/mp4 or video/*"
+            where: MediaTypeText.isPattern,
+            MediaTypeText.hint
         )
         let most = fields.integer("maxBytes", in: 0...maximumBytes)
         var values = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 4096)

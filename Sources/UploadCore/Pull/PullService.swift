@@ -432,7 +432,7 @@ package final class PullService: Sendable {
 
     private func terminate(_ id: UploadID) async throws(UploadError) {
         do throws(UploadError) {
-            try await service.terminate(id)
+            try await service.terminate(id, asking: false)
         } catch  where error.code == .gone || error.code == .notFound {
             return
         }
