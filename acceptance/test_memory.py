@@ -8,10 +8,9 @@ import pytest
 
 from harness.api import API, OFFSET_TYPE, TUS, checksum, path_of, upload_id
 from harness.data import GIB, MIB, content
+from harness.server import MEMORY
 from harness.wire import Wire
 
-# Most of it are pages of the program and of its libraries (37 MiB at the start), which processes share.
-LIMIT = 48 * MIB
 PIECE = content(4 * MIB, seed=5)
 
 
@@ -58,7 +57,7 @@ def test_a_gibibyte_in_one_request(make_server, report, framing):
             f"1 GiB PATCH, {framing}: {GIB / 1e6 / seconds:.0f} MB/s, {cpu:.2f} s CPU,"
             f" peak memory {uploaded / MIB:.1f} MiB ({idle / MIB:.1f} before); after the download {peak / MIB:.1f} MiB"
         )
-        assert peak < LIMIT
+        assert peak < MEMORY
 
 
 def test_with_a_checksum(make_server, report):
@@ -70,7 +69,7 @@ def test_with_a_checksum(make_server, report):
         answer = api.patch(url, 0, data, headers=checksum("sha256", hashlib.sha256(data).digest()))
         assert answer.status_code == 204
         report(f"128 MiB PATCH with SHA-256: peak memory {server.peak_memory() / MIB:.1f} MiB")
-        assert server.peak_memory() < LIMIT
+        assert server.peak_memory() < MEMORY
 
 
 def test_sixteen_at_once(make_server, report):
@@ -94,4 +93,4 @@ def test_sixteen_at_once(make_server, report):
             thread.join()
         assert failures == []
         report(f"16 uploads of 16 MiB at once: peak memory {server.peak_memory() / MIB:.1f} MiB")
-        assert server.peak_memory() < 2 * LIMIT
+        assert server.peak_memory() < 2 * MEMORY

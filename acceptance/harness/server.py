@@ -11,6 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("SLUICE_BINARY", ROOT / ".build/release/sluice")).resolve()
 ADMIN_KEY = "slk_acceptance_admin_key_0123456789abcdefghijklmnop"
+# Most memory, in bytes: mostly pages of the program and its libraries (42 MiB at the start), which processes share.
+MEMORY = 48 << 20
 LISTENING = re.compile(r"listening on (https?)://([^\s:]+):(\d+)")
 
 
