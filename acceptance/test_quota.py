@@ -259,6 +259,17 @@ def test_what_expires_is_released(make_server):
     one.created(100)
 
 
+def test_lengths_that_no_disk_has(make_server):
+    """Sums of lengths are checked as lengths are."""
+    server = make_server(environment={"SLUICE_LIMITS_UPLOAD_BYTES": str(2**63 - 1)}).start()
+    api = API(server.url, server.admin_key)
+    url = api.created(2**63 - 1)
+    assert tus_error(api.create(1), 413) == "ERR_MAX_SIZE_EXCEEDED"
+    assert api.get("/v1/quota").json()["used"]["storedBytes"] == 2**63 - 1
+    assert api.terminate(url).status_code == 204
+    api.created(1)
+
+
 def test_a_period_ends(make_server):
     server = make_server(environment={"SLUICE_QUOTA_PERIOD": "2s"}).start()
     one = User(API(server.url, server.admin_key), periodUploads=1)

@@ -58,7 +58,7 @@ extension Database {
                 if let terms {
                     try terms.usage(of: account, before, adding: change, createdAt: creation)
                 } else {
-                    before.adding(change, createdAt: creation)
+                    try before.adding(change, createdAt: creation)
                 }
             try run(
                 """

@@ -26,7 +26,7 @@ package final class InMemoryState: StateStore {
                 if let terms {
                     record.usage = try terms.usage(of: account, record.usage, adding: change, createdAt: creation)
                 } else {
-                    record.usage = record.usage.adding(change, createdAt: creation)
+                    record.usage = try record.usage.adding(change, createdAt: creation)
                 }
                 accounts[account] = record
             }

@@ -141,6 +141,13 @@ extension StateStoreContract {
             }
             try await insert(counted(1), into: store, terms { $0.storedBytes = 20 })
         },
+        Contract("uploads whose lengths together are more than a number can hold are refused") { store in
+            try await insert(counted(length: .max), into: store)
+            let next = counted(1, length: 1)
+            let code = await code { () async throws(UploadError) in try await insert(next, into: store) }
+            try demand(code, is: .tooLarge(limit: 0))
+            try demand(await store.upload(next.id), is: nil)
+        },
         Contract("what the last period counted is over with it") { store in
             try await insert(counted(), into: store)
             let next = QuotaTerms(

@@ -20,7 +20,7 @@ package struct QuotaTerms: Sendable {
     ///   - change: What the upload needs.
     ///   - creation: When the upload was created.
     /// - Returns: What the account uses then.
-    /// - Throws: `.quotaExceeded`.
+    /// - Throws: `.quotaExceeded`; `.tooLarge` as `Usage.adding`.
     package func usage(
         of account: Account,
         _ usage: Usage,
@@ -28,7 +28,7 @@ package struct QuotaTerms: Sendable {
         createdAt creation: Date
     ) throws(UploadError) -> Usage {
         let before = usage.rolled(to: period)
-        let after = before.adding(change, createdAt: creation)
+        let after = try before.adding(change, createdAt: creation)
         guard let policy = policies[account] else { return after }
         func check(_ measure: QuotaRefusal.Measure, _ limit: Int64?, _ used: Int64, _ next: Int64) throws(UploadError) {
             guard let limit, next > used, next > limit else { return }

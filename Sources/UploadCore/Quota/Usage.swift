@@ -26,15 +26,28 @@ package struct Usage: Sendable, Equatable {
     }
 
     /// With a change by an upload that was created at `creation`; what began in an older period is not given back.
-    package func adding(_ change: UsageChange, createdAt creation: Date) -> Usage {
+    ///
+    /// - Throws: `.tooLarge` for more bytes in all than a number can hold, whatever the limits are.
+    package func adding(_ change: UsageChange, createdAt creation: Date) throws(UploadError) -> Usage {
         let isCounted = creation >= periodStart
         var usage = self
-        usage.storedBytes = max(0, storedBytes + change.storedBytes)
-        usage.reservedBytes = max(0, reservedBytes + change.reservedBytes)
-        usage.openUploads = max(0, openUploads + change.openUploads)
-        if isCounted || change.periodBytes > 0 { usage.periodBytes = max(0, periodBytes + change.periodBytes) }
-        usage.periodUploads = max(0, periodUploads + change.periodUploads)
+        usage.storedBytes = try Self.sum(storedBytes, change.storedBytes)
+        usage.reservedBytes = try Self.sum(reservedBytes, change.reservedBytes)
+        // Who adds them up must not have to think of it.
+        _ = try Self.sum(usage.storedBytes, usage.reservedBytes)
+        usage.openUploads = try Self.sum(openUploads, change.openUploads)
+        if isCounted || change.periodBytes > 0 { usage.periodBytes = try Self.sum(periodBytes, change.periodBytes) }
+        usage.periodUploads = try Self.sum(periodUploads, change.periodUploads)
         return usage
+    }
+
+    private static func sum(_ used: Int64, _ change: Int64) throws(UploadError) -> Int64 {
+        let (sum, overflow) = used.addingReportingOverflow(change)
+        guard !overflow else {
+            let left = Int64.max - used
+            throw UploadError(.tooLarge(limit: left), "All uploads together may have \(left) bytes more.")
+        }
+        return max(0, sum)
     }
 }
 
