@@ -1,11 +1,12 @@
+internal import Bytes
+
 /// Dates of HTTP (RFC 9110 §5.6.7) as Unix seconds.
 package enum HTTPDate {
     /// IMF-fixdate, as in `Sun, 06 Nov 1994 08:49:37 GMT`; years outside 0000…9999 are set to the nearest of these.
     package static func format(_ unixSeconds: Int64) -> String {
         let seconds = min(max(unixSeconds, -62_167_219_200), 253_402_300_799)
-        let days = floorDivide(seconds, 86400)
-        let second = Int(seconds - days * 86400)
-        let date = civil(fromDays: days)
+        let (days, second) = CivilCalendar.split(seconds)
+        let date = CivilCalendar.date(fromDays: days)
         // 1970-01-01 was a Thursday.
         let weekday = Int((days % 7 + 11) % 7)
         var output: [UInt8] = []
@@ -132,38 +133,7 @@ package enum HTTPDate {
         }
     }
 
-    private static func floorDivide(_ number: Int64, _ divisor: Int64) -> Int64 {
-        number >= 0 ? number / divisor : (number - divisor + 1) / divisor
-    }
-
     private static func seconds(year: Int, month: Int, day: Int, time: Int) -> Int64? {
-        let isLeap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0
-        let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-        guard day >= 1, day <= lengths[month - 1] else { return nil }
-        return days(year: year, month: month, day: day) * 86400 + Int64(time)
-    }
-
-    /// Days since 1970-01-01 in the Gregorian calendar, counted in years that begin in March.
-    private static func days(year: Int, month: Int, day: Int) -> Int64 {
-        let shifted = Int64(month <= 2 ? year - 1 : year)
-        let era = floorDivide(shifted, 400)
-        let yearOfEra = shifted - era * 400
-        let dayOfYear = Int64((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1)
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-    }
-
-    private static func civil(fromDays days: Int64) -> (year: Int, month: Int, day: Int) {
-        let shifted = days + 719_468
-        let era = floorDivide(shifted, 146_097)
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shiftedMonth = (5 * dayOfYear + 2) / 153
-        let month = Int(shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9)
-        return (
-            year: Int(yearOfEra + era * 400) + (month <= 2 ? 1 : 0),
-            month: month,
-            day: Int(dayOfYear - (153 * shiftedMonth + 2) / 5) + 1
-        )
+        CivilCalendar.days(year: year, month: month, day: day).map { $0 * 86400 + Int64(time) }
     }
 }
