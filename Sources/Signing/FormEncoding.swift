@@ -4,7 +4,12 @@ internal import Bytes
 enum FormEncoding {
     /// Appends `text` with all but the unreserved characters of RFC 3986 §2.3 escaped, in upper-case hexadecimal.
     static func append(_ text: String, to bytes: inout [UInt8]) {
-        for byte in text.utf8 {
+        append(text.utf8, to: &bytes)
+    }
+
+    /// Appends `text` with all but the unreserved characters of RFC 3986 §2.3 escaped, in upper-case hexadecimal.
+    static func append(_ text: some Sequence<UInt8>, to bytes: inout [UInt8]) {
+        for byte in text {
             switch byte {
             case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
                 UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),

@@ -1,0 +1,84 @@
+internal import Digests
+
+/// Writes the content coding `aws-chunked`, with signed chunks or without.
+///
+/// Source: "Transferring Payload in Multiple Chunks", Amazon S3 API Reference. A chunk is `size;chunk-signature=…` (or `size`
+/// alone), CRLF, data, CRLF, with the size in hexadecimal; the last chunk is empty. Trailers stand between the line of the last
+/// chunk and an empty line.
+package struct AWSChunkedEncoder: Sendable {
+    /// What ends the data of a chunk.
+    package static let dataEnd: [UInt8] = [13, 10]
+
+    static let signatureName = "chunk-signature"
+    static let trailerSignatureName = "x-amz-trailer-signature"
+
+    private var signer: SigV4ChunkSigner?
+
+    /// - Parameter signer: Of a request with signed chunks; `nil` for chunks that are not signed.
+    package init(signer: SigV4ChunkSigner?) {
+        self.signer = signer
+    }
+
+    /// The line before the data of a chunk.
+    ///
+    /// - Parameters:
+    ///   - count: Bytes of the chunk, at least 1.
+    ///   - hash: Their SHA-256; not asked for if chunks are not signed.
+    /// - Returns: The line with its end.
+    package mutating func header(count: Int, sha256 hash: @autoclosure () -> [UInt8]) -> [UInt8] {
+        precondition(count > 0, "an empty chunk ends the content")
+        return line(count, hash())
+    }
+
+    /// One whole chunk; nothing for no bytes.
+    package mutating func chunk(_ bytes: [UInt8]) -> [UInt8] {
+        guard !bytes.isEmpty else { return [] }
+        return header(count: bytes.count, sha256: Digest.hash(bytes, .sha256)) + bytes + Self.dataEnd
+    }
+
+    /// The last chunk, the trailers with their signature, and the end of the content.
+    ///
+    /// - Parameter trailers: In any order; `nil` for content that was announced without trailers.
+    /// - Returns: All that comes after the last data.
+    package mutating func end(trailers: [SigV4Field]?) -> [UInt8] {
+        var output = line(0, Digest.hash([], .sha256))
+        if let trailers {
+            for trailer in trailers.sorted(by: { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }) {
+                output += Array("\(trailer.name):\(trailer.value)\r\n".utf8)
+            }
+            if let signature = signer?.sign(trailers: trailers) {
+                output += Array("\(Self.trailerSignatureName):\(signature)\r\n".utf8)
+            }
+        }
+        return output + Self.dataEnd
+    }
+
+    private mutating func line(_ count: Int, _ hash: @autoclosure () -> [UInt8]) -> [UInt8] {
+        var text = String(count, radix: 16)
+        if let signature = signer?.sign(sha256: hash()) { text += ";\(Self.signatureName)=\(signature)" }
+        return Array(text.utf8) + Self.dataEnd
+    }
+
+    /// Bytes of the whole content when it is written, for `Content-Length`.
+    ///
+    /// - Parameters:
+    ///   - length: Bytes before the coding, as in `x-amz-decoded-content-length`.
+    ///   - chunk: Bytes in each chunk but the last with data; at least 1.
+    ///   - isSigned: Whether chunks are signed.
+    ///   - trailers: With values of the length that they will have; `nil` for content without trailers.
+    /// - Returns: Bytes.
+    package static func encodedLength(
+        of length: Int64,
+        chunk: Int64,
+        isSigned: Bool,
+        trailers: [SigV4Field]?
+    ) -> Int64 {
+        let signature = isSigned ? Int64(1 + signatureName.utf8.count + 1 + 64) : 0
+        func whole(_ count: Int64) -> Int64 { Int64(String(count, radix: 16).utf8.count) + signature + 2 + count + 2 }
+        var total = length / chunk * whole(chunk)
+        if length % chunk > 0 { total += whole(length % chunk) }
+        for trailer in trailers ?? [] { total += Int64(trailer.name.utf8.count + 1 + trailer.value.utf8.count + 2) }
+        if isSigned, trailers != nil { total += Int64(trailerSignatureName.utf8.count + 1 + 64 + 2) }
+        return total + whole(0)
+    }
+}

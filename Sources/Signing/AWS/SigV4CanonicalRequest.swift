@@ -1,0 +1,142 @@
+internal import Bytes
+
+/// The form of a request that both sides sign ("Create a signed AWS API request", step 1, AWS IAM User Guide).
+enum SigV4CanonicalRequest {
+    /// The canonical request.
+    ///
+    /// - Parameters:
+    ///   - request: With all headers that are signed.
+    ///   - query: The parameters that are signed, in any order.
+    ///   - signedHeaders: Names in lower case, in the order of their bytes.
+    ///   - payload: The last line.
+    ///   - rules: How the path is written.
+    /// - Returns: Text in ASCII, except for headers with other characters.
+    static func text(
+        of request: SigV4Request,
+        query: [SigV4Field],
+        signedHeaders: [String],
+        payload: SigV4Payload,
+        rules: SigV4Rules
+    ) -> [UInt8] {
+        let newLine = UInt8(ascii: "\n")
+        var text = Array(request.method.utf8)
+        text.append(newLine)
+        appendPath(request.path, rules: rules, to: &text)
+        text.append(newLine)
+        text.append(contentsOf: self.query(query).utf8)
+        text.append(newLine)
+        let headers = request.headers.map { (name: lowercased($0.name), value: $0.value) }
+        for name in signedHeaders {
+            text.append(contentsOf: name.utf8)
+            text.append(UInt8(ascii: ":"))
+            var isFirst = true
+            for header in headers where header.name == name {
+                if !isFirst { text.append(UInt8(ascii: ",")) }
+                isFirst = false
+                appendValue(header.value, to: &text)
+            }
+            text.append(newLine)
+        }
+        text.append(newLine)
+        text.append(contentsOf: signedHeaders.joined(separator: ";").utf8)
+        text.append(newLine)
+        text.append(contentsOf: payload.text.utf8)
+        return text
+    }
+
+    /// The parameters escaped and in the order of their bytes, first of the names, then of the values.
+    static func query(_ parameters: [SigV4Field]) -> String {
+        let pairs = parameters.map { parameter in
+            var name: [UInt8] = []
+            FormEncoding.append(parameter.name, to: &name)
+            var value: [UInt8] = []
+            FormEncoding.append(parameter.value, to: &value)
+            return (name: name, value: value)
+        }
+        let sorted = pairs.sorted { left, right in
+            left.name == right.name
+                ? left.value.lexicographicallyPrecedes(right.value) : left.name.lexicographicallyPrecedes(right.name)
+        }
+        var text: [UInt8] = []
+        for pair in sorted {
+            if !text.isEmpty { text.append(UInt8(ascii: "&")) }
+            text.append(contentsOf: pair.name)
+            text.append(UInt8(ascii: "="))
+            text.append(contentsOf: pair.value)
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// The names without repetition, in lower case, in the order of their bytes.
+    static func names(of headers: [SigV4Field]) -> [String] {
+        Set(headers.map { lowercased($0.name) }).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    }
+
+    /// ASCII letters in lower case, all else as it is.
+    static func lowercased(_ name: String) -> String {
+        String(
+            decoding: name.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 },
+            as: UTF8.self
+        )
+    }
+
+    /// The value without white space around it, and with one space for each white space in it.
+    static func appendValue(_ value: String, to text: inout [UInt8]) {
+        var isFirst = true
+        for word in value.utf8.split(whereSeparator: isWhitespace) {
+            if !isFirst { text.append(UInt8(ascii: " ")) }
+            isFirst = false
+            text.append(contentsOf: word)
+        }
+    }
+
+    private static func isWhitespace(_ byte: UInt8) -> Bool {
+        byte == 0x20 || (0x09...0x0D).contains(byte)
+    }
+
+    private static func appendPath(_ path: String, rules: SigV4Rules, to text: inout [UInt8]) {
+        let slash = UInt8(ascii: "/")
+        guard !path.isEmpty else {
+            text.append(slash)
+            return
+        }
+        var segments = path.utf8.split(separator: slash, omittingEmptySubsequences: false).map { Array($0) }
+        if rules.normalizesPath { segments = normalized(segments) }
+        for (index, segment) in segments.enumerated() {
+            if index > 0 { text.append(slash) }
+            FormEncoding.append(rules.escapesPathTwice ? segment : resolved(segment), to: &text)
+        }
+    }
+
+    private static func normalized(_ segments: [[UInt8]]) -> [[UInt8]] {
+        var kept: [[UInt8]] = []
+        for segment in segments where !segment.isEmpty && segment != Array(".".utf8) {
+            if segment == Array("..".utf8) {
+                _ = kept.popLast()
+            } else {
+                kept.append(segment)
+            }
+        }
+        return [[]] + kept + (kept.isEmpty || segments.last?.isEmpty == true ? [[]] : [])
+    }
+
+    /// The bytes that a segment stands for; a `%` without two hexadecimal digits stands for itself.
+    private static func resolved(_ segment: [UInt8]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(segment.count)
+        var index = 0
+        while index < segment.count {
+            if segment[index] == UInt8(ascii: "%"), index + 2 < segment.count,
+                let high = Hexadecimal.value(of: segment[index + 1]),
+                let low = Hexadecimal.value(of: segment[index + 2])
+            {
+                bytes.append(high << 4 | low)
+                index += 3
+            } else {
+                bytes.append(segment[index])
+                index += 1
+            }
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,139 @@
+/// Signs requests by AWS Signature Version 4, in headers or in the query.
+///
+/// Sources: "AWS Signature Version 4 for API requests", AWS IAM User Guide; "Authenticating Requests (AWS Signature Version
+/// 4)", Amazon S3 API Reference.
+package struct SigV4Signer: Sendable {
+    /// Longest life of a signature in a query: 7 days, in seconds.
+    package static let maximumLifetime: Int64 = 604_800
+
+    private let credentials: AWSCredentials
+    private let region: String
+    private let service: String
+    private let rules: SigV4Rules
+    private let keys: SigV4Keys
+
+    /// A signer for one service in one region.
+    ///
+    /// - Parameters:
+    ///   - credentials: What it signs with.
+    ///   - region: The name in the credential scope.
+    ///   - service: The name in the credential scope.
+    ///   - rules: Those of the service.
+    ///   - keys: Where derived keys are kept; of its own unless signers share one.
+    package init(
+        credentials: AWSCredentials,
+        region: String,
+        service: String = "s3",
+        rules: SigV4Rules = .s3,
+        keys: SigV4Keys = SigV4Keys(capacity: 2)
+    ) {
+        self.credentials = credentials
+        self.region = region
+        self.service = service
+        self.rules = rules
+        self.keys = keys
+    }
+
+    /// Fields that connections, proxies and HTTP libraries change or add; they are never signed.
+    private static let unsignedHeaders: Set<String> = [
+        "connection", "expect", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
+        "transfer-encoding", "upgrade", "user-agent", "x-amzn-trace-id",
+    ]
+
+    /// Fields that the signer sets.
+    private static let ownHeaders: Set<String> = [
+        "authorization", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token",
+    ]
+
+    /// Parameters that the signer sets.
+    private static let ownParameters: Set<String> = [
+        "X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-Security-Token", "X-Amz-Signature",
+        "X-Amz-SignedHeaders",
+    ]
+
+    /// Signs a request in its header `Authorization` ("Signature Calculations for the Authorization Header").
+    ///
+    /// - Parameters:
+    ///   - request: All its headers are signed, except those that are changed on the way.
+    ///   - now: Unix seconds.
+    /// - Returns: The fields to send beside those of the request, in lower case and in place of such that it has; and the
+    ///   signature.
+    package func sign(_ request: SigV4Request, at now: Int64) -> (fields: [SigV4Field], signature: SigV4Signature) {
+        let timestamp = SigV4Time.format(now)
+        var fields = [SigV4Field("x-amz-date", timestamp)]
+        if rules.needsPayloadHeader { fields.append(SigV4Field("x-amz-content-sha256", request.payload.text)) }
+        if let token = credentials.sessionToken { fields.append(SigV4Field("x-amz-security-token", token)) }
+
+        var signed = request
+        signed.headers = headersToSign(request) + fields
+        let names = SigV4CanonicalRequest.names(of: signed.headers)
+        let signature = signature(of: signed, query: request.query, signedHeaders: names, timestamp: timestamp)
+        fields.append(
+            SigV4Field(
+                "authorization",
+                "\(SigV4Signature.algorithm) Credential=\(credentials.accessKeyID)/\(signature.scope.text), "
+                    + "SignedHeaders=\(names.joined(separator: ";")), Signature=\(signature.text)"
+            )
+        )
+        return (fields, signature)
+    }
+
+    /// Signs a request in its query ("Authenticating Requests: Using Query Parameters"), so that who has the URL may send it.
+    ///
+    /// With the rules of S3, the payload of the request is usually `.unsigned`.
+    ///
+    /// - Parameters:
+    ///   - request: All its headers are signed, except those that are changed on the way; who sends it must send them.
+    ///   - now: Unix seconds.
+    ///   - lifetime: Seconds in which it may be sent, 1 to 604800; others are set to the nearest of these.
+    /// - Returns: The whole query, decoded: that of the request and the signature; `SigV4Request.query(of:)` writes it.
+    package func presign(_ request: SigV4Request, at now: Int64, lifetime: Int64) -> [SigV4Field] {
+        let timestamp = SigV4Time.format(now)
+        var signed = request
+        signed.headers = headersToSign(request)
+        let names = SigV4CanonicalRequest.names(of: signed.headers)
+        var query = request.query.filter { !Self.ownParameters.contains($0.name) }
+        query += [
+            SigV4Field("X-Amz-Algorithm", SigV4Signature.algorithm),
+            SigV4Field("X-Amz-Credential", "\(credentials.accessKeyID)/\(scope(of: timestamp).text)"),
+            SigV4Field("X-Amz-Date", timestamp),
+            SigV4Field("X-Amz-Expires", String(min(max(lifetime, 1), Self.maximumLifetime))),
+            SigV4Field("X-Amz-SignedHeaders", names.joined(separator: ";")),
+        ]
+        if let token = credentials.sessionToken { query.append(SigV4Field("X-Amz-Security-Token", token)) }
+        let signature = signature(of: signed, query: query, signedHeaders: names, timestamp: timestamp)
+        return query + [SigV4Field("X-Amz-Signature", signature.text)]
+    }
+
+    private func headersToSign(_ request: SigV4Request) -> [SigV4Field] {
+        request.headers.filter { header in
+            let name = SigV4CanonicalRequest.lowercased(header.name)
+            return !Self.unsignedHeaders.contains(name) && !Self.ownHeaders.contains(name)
+        }
+    }
+
+    private func signature(
+        of request: SigV4Request,
+        query: [SigV4Field],
+        signedHeaders: [String],
+        timestamp: String
+    ) -> SigV4Signature {
+        let scope = scope(of: timestamp)
+        return SigV4Signature(
+            canonicalRequest: SigV4CanonicalRequest.text(
+                of: request,
+                query: query,
+                signedHeaders: signedHeaders,
+                payload: request.payload,
+                rules: rules
+            ),
+            timestamp: timestamp,
+            scope: scope,
+            key: keys.key(for: credentials, scope: scope)
+        )
+    }
+
+    private func scope(of timestamp: String) -> SigV4Scope {
+        SigV4Scope(day: String(timestamp.prefix(8)), region: region, service: service)
+    }
+}

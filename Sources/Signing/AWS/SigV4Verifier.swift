@@ -1,0 +1,202 @@
+internal import Digests
+
+/// Checks requests that are signed by AWS Signature Version 4, in `Authorization` or in the query.
+///
+/// In two steps, because the secret comes from elsewhere:
+///
+///     let claim = try verifier.claim(request, at: now)
+///     let credentials = …                               // of claim.accessKeyID
+///     let signature = try verifier.verify(claim, credentials: credentials)
+///
+/// Whether the content is the one that `payload` of the claim stands for is left to who reads it; the signature is the seed for
+/// content in chunks.
+package struct SigV4Verifier: Sendable {
+    /// Seconds by which clocks may differ ("RequestTimeTooSkewed", Amazon S3 API Reference, "Error responses").
+    package static let maximumSkew: Int64 = 900
+
+    private let region: String?
+    private let service: String
+    private let rules: SigV4Rules
+    private let keys: SigV4Keys
+
+    /// - Parameters:
+    ///   - region: What the scope must name; `nil` for any.
+    ///   - service: What the scope must name.
+    ///   - rules: Those of the service.
+    ///   - keys: Where derived keys are kept.
+    package init(region: String?, service: String = "s3", rules: SigV4Rules = .s3, keys: SigV4Keys = SigV4Keys()) {
+        self.region = region
+        self.service = service
+        self.rules = rules
+        self.keys = keys
+    }
+
+    /// Takes the signature of a request apart, and checks all that needs no secret.
+    ///
+    /// - Parameters:
+    ///   - request: With all its headers; `payload` and `date` as they say.
+    ///   - now: Unix seconds.
+    /// - Returns: What it says.
+    /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
+    package func claim(_ request: SigV4Request, at now: Int64) throws(SigV4Failure) -> SigV4Claim {
+        let headers = Headers(request.headers)
+        let parts = try parts(of: request, headers)
+        let (accessKeyID, scope) = try parts.scope()
+        guard region == nil || scope.region == region else { throw .wrongRegion }
+        guard scope.service == service else { throw .wrongService }
+        try check(parts.signedHeaders, of: headers)
+
+        let date = try date(parts, headers, request)
+        let timestamp = SigV4Time.format(date)
+        guard timestamp.utf8.prefix(8).elementsEqual(scope.day.utf8) else { throw .wrongDay }
+        let lifetime = try lifetime(parts)
+        guard date <= now + Self.maximumSkew else { throw .skewed }
+        if let lifetime {
+            guard now < date + lifetime else { throw .expired }
+        } else {
+            guard date >= now - Self.maximumSkew else { throw .skewed }
+        }
+        return SigV4Claim(
+            accessKeyID: accessKeyID,
+            scope: scope,
+            date: date,
+            payload: try payload(parts, headers, request),
+            lifetime: lifetime,
+            signedHeaders: parts.signedHeaders,
+            token: parts.isQuery ? parts.token : try headers.single("x-amz-security-token"),
+            timestamp: timestamp,
+            signature: parts.signature,
+            request: request,
+            query: parts.isQuery ? request.query.filter { $0.name != "X-Amz-Signature" } : request.query
+        )
+    }
+
+    /// Checks signature and token of a claim, in constant time.
+    ///
+    /// - Parameters:
+    ///   - claim: Of this verifier.
+    ///   - credentials: Those of `claim.accessKeyID`.
+    /// - Returns: The signature, from which those of the chunks go on.
+    /// - Throws: `.wrongSignature`, `.wrongToken`.
+    package func verify(
+        _ claim: SigV4Claim,
+        credentials: AWSCredentials
+    ) throws(SigV4Failure) -> SigV4Signature {
+        let canonical = SigV4CanonicalRequest.text(
+            of: claim.request,
+            query: claim.query,
+            signedHeaders: claim.signedHeaders,
+            payload: claim.payload,
+            rules: rules
+        )
+        let signature = SigV4Signature(
+            canonicalRequest: canonical,
+            timestamp: claim.timestamp,
+            scope: claim.scope,
+            key: keys.key(for: credentials, scope: claim.scope)
+        )
+        guard credentials.accessKeyID.utf8.elementsEqual(claim.accessKeyID.utf8),
+            constantTimeEquals(signature.text.utf8, claim.signature.utf8)
+        else { throw .wrongSignature }
+        switch (credentials.sessionToken, claim.token) {
+        case (nil, nil): break
+        case (let wanted?, let token?) where constantTimeEquals(wanted.utf8, token.utf8): break
+        default: throw .wrongToken
+        }
+        return signature
+    }
+
+    // MARK: Parts of a claim
+
+    private func parts(of request: SigV4Request, _ headers: Headers) throws(SigV4Failure) -> SigV4Parts {
+        let authorization = try headers.single("authorization")
+        if SigV4Parts.areIn(request.query) {
+            guard authorization == nil else { throw .twoSignatures }
+            return try SigV4Parts(query: request.query)
+        }
+        guard let authorization else { throw .noSignature }
+        return try SigV4Parts(authorization: authorization)
+    }
+
+    /// "Signature Calculations for the Authorization Header", task 1: `host` and all `x-amz-*` must be signed.
+    private func check(_ signedHeaders: [String], of headers: Headers) throws(SigV4Failure) {
+        guard try headers.single("host") != nil else { throw .missingHeader("host") }
+        for name in headers.names where name == "host" || name.hasPrefix("x-amz-") {
+            guard signedHeaders.contains(name) else { throw .unsignedHeader(name) }
+        }
+        for name in signedHeaders where !headers.contains(name) { throw .missingHeader(name) }
+    }
+
+    /// `X-Amz-Date`; beside `Authorization` the header of that name, or else `Date`, which may have the form of either.
+    private func date(
+        _ parts: SigV4Parts,
+        _ headers: Headers,
+        _ request: SigV4Request
+    ) throws(SigV4Failure) -> Int64 {
+        if let text = parts.isQuery ? parts.date : try headers.single("x-amz-date") {
+            guard let date = SigV4Time.parse(text) else { throw .malformed("X-Amz-Date") }
+            return date
+        }
+        guard let text = try headers.single("date") else { throw .missingHeader("x-amz-date") }
+        guard parts.signedHeaders.contains("date") else { throw .unsignedHeader("date") }
+        guard let date = SigV4Time.parse(text) ?? request.date else { throw .malformed("Date") }
+        return date
+    }
+
+    private func lifetime(_ parts: SigV4Parts) throws(SigV4Failure) -> Int64? {
+        guard let text = parts.lifetime else { return nil }
+        guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), !text.isEmpty else {
+            throw .malformed("X-Amz-Expires")
+        }
+        guard let lifetime = Int64(text), (1...SigV4Signer.maximumLifetime).contains(lifetime) else {
+            throw .lifetimeOutOfRange
+        }
+        return lifetime
+    }
+
+    private func payload(
+        _ parts: SigV4Parts,
+        _ headers: Headers,
+        _ request: SigV4Request
+    ) throws(SigV4Failure) -> SigV4Payload {
+        let name = "x-amz-content-sha256"
+        if let text = try headers.single(name) {
+            guard let payload = SigV4Payload(text) else { throw .malformed(name) }
+            return payload
+        }
+        guard rules.needsPayloadHeader else { return request.payload }
+        guard parts.isQuery else { throw .missingHeader(name) }
+        // "Authenticating Requests: Using Query Parameters": the content is unknown when the URL is made. Some signers put the
+        // header into the query.
+        let values = request.query.filter { $0.name == "X-Amz-Content-Sha256" }
+        guard values.count <= 1 else { throw .duplicate("X-Amz-Content-Sha256") }
+        guard let text = values.first?.value else { return .unsigned }
+        guard let payload = SigV4Payload(text) else { throw .malformed("X-Amz-Content-Sha256") }
+        return payload
+    }
+}
+
+/// Headers by their names in lower case.
+private struct Headers {
+    private let fields: [String: [String]]
+    /// In order, so that of several wrong ones always the same is reported.
+    let names: [String]
+
+    init(_ headers: [SigV4Field]) {
+        fields = Dictionary(grouping: headers) { SigV4CanonicalRequest.lowercased($0.name) }.mapValues {
+            $0.map(\.value)
+        }
+        names = SigV4CanonicalRequest.names(of: headers)
+    }
+
+    func contains(_ name: String) -> Bool { fields[name] != nil }
+
+    /// The value of a header that may stand once only, without white space around it.
+    func single(_ name: String) throws(SigV4Failure) -> String? {
+        guard let values = fields[name] else { return nil }
+        guard values.count == 1 else { throw .duplicate(name) }
+        var text: [UInt8] = []
+        SigV4CanonicalRequest.appendValue(values[0], to: &text)
+        return String(decoding: text, as: UTF8.self)
+    }
+}

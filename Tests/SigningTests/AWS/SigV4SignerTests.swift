@@ -1,0 +1,207 @@
+import Digests
+import Testing
+
+@testable import Signing
+
+@Suite("SigV4 signatures of requests")
+struct SigV4SignerTests {
+    @Test("all vectors are there")
+    func count() {
+        #expect(SigV4Vector.suite.count == 81)
+        #expect(SigV4Vector.documentation.count == 7)
+        #expect(SigV4Vector.botocore.count == 64)
+    }
+
+    @Test("requests are signed as the vectors say", arguments: SigV4Vector.all)
+    func signing(_ vector: SigV4Vector) throws {
+        let request = try vector.request()
+        if let lifetime = vector.lifetime {
+            let query = vector.signer.presign(request, at: vector.time, lifetime: lifetime)
+            #expect(query["X-Amz-SignedHeaders"] == vector.signedHeaders)
+            #expect(query["X-Amz-Signature"] == vector.signature)
+            #expect(query["X-Amz-Security-Token"] == vector.sessionToken)
+            #expect(Array(query.prefix(request.query.count)) == request.query)
+        } else {
+            let (fields, signature) = vector.signer.sign(request, at: vector.time)
+            let scope = "\(SigV4Time.format(vector.time).prefix(8))/\(vector.region)/\(vector.service)/aws4_request"
+            #expect(
+                fields["authorization"] == "AWS4-HMAC-SHA256 Credential=\(vector.accessKeyID)/\(scope), "
+                    + "SignedHeaders=\(vector.signedHeaders), Signature=\(vector.signature)"
+            )
+            #expect(signature.text == vector.signature)
+            #expect(fields["x-amz-security-token"] == vector.sessionToken)
+            #expect(fields["x-amz-content-sha256"] == (vector.sigV4Rules.needsPayloadHeader ? vector.payload : nil))
+        }
+    }
+
+    @Test("and verified", arguments: SigV4Vector.all)
+    func verifying(_ vector: SigV4Vector) throws {
+        #expect(try vector.verify(try vector.signedRequest()).text == vector.signature)
+    }
+
+    @Test("the canonical request of an example in the documentation")
+    func canonicalRequest() throws {
+        let vector = try SigV4Vector.named("PUT Object")
+        var request = try vector.request()
+        request.headers += [
+            SigV4Field("X-Amz-Date", "20130524T000000Z"), SigV4Field("x-amz-content-sha256", vector.payload),
+        ]
+        let text = SigV4CanonicalRequest.text(
+            of: request,
+            query: [],
+            signedHeaders: SigV4CanonicalRequest.names(of: request.headers),
+            payload: request.payload,
+            rules: .s3
+        )
+        #expect(
+            String(decoding: text, as: UTF8.self) == """
+                PUT
+                /test%24file.text
+
+                date:Fri, 24 May 2013 00:00:00 GMT
+                host:examplebucket.s3.amazonaws.com
+                x-amz-content-sha256:44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072
+                x-amz-date:20130524T000000Z
+                x-amz-storage-class:REDUCED_REDUNDANCY
+
+                date;host;x-amz-content-sha256;x-amz-date;x-amz-storage-class
+                44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072
+                """
+        )
+    }
+
+    @Test("what a path on the wire escapes or not makes no difference for S3")
+    func escapes() throws {
+        let vector = try SigV4Vector.named("PUT Object")
+        var request = try vector.request()
+        for path in ["/test$file.text", "/test%24file%2etext", "/%74est%24file.text"] {
+            request.path = path
+            #expect(vector.signer.sign(request, at: vector.time).signature.text == vector.signature)
+        }
+    }
+
+    @Test("slashes that are escaped or doubled, dots and broken escapes stay for S3")
+    func objectPaths() {
+        func path(_ path: String) -> Substring? {
+            let request = SigV4Request(method: "GET", path: path)
+            let text = SigV4CanonicalRequest.text(
+                of: request,
+                query: [],
+                signedHeaders: [],
+                payload: .unsigned,
+                rules: .s3
+            )
+            return String(decoding: text, as: UTF8.self).split(separator: "\n").dropFirst().first
+        }
+        #expect(path("") == "/")
+        #expect(path("/a//b/../c/./") == "/a//b/../c/./")
+        #expect(path("/a%2fb") == "/a%2Fb")
+        #expect(path("/a+b%2B%20") == "/a%2Bb%2B%20")
+        #expect(path("/%FF%zz%2") == "/%FF%25zz%252")
+    }
+
+    @Test("paths and queries can be sent as they are signed")
+    func writing() {
+        #expect(SigV4Request.path(of: "/a b/é+/~'%2F//") == "/a%20b/%C3%A9%2B/~%27%252F//")
+        let query = [SigV4Field("b", "x y"), SigV4Field("a", "+"), SigV4Field("B", ""), SigV4Field("b", "&=")]
+        #expect(SigV4Request.query(of: query) == "B=&a=%2B&b=%26%3D&b=x%20y")
+    }
+
+    @Test("an old signature of the request is replaced")
+    func replacing() throws {
+        for vector in [try SigV4Vector.named("GET Object"), try SigV4Vector.named("GET Object, query")] {
+            let once = try vector.signedRequest()
+            if let lifetime = vector.lifetime {
+                let again = vector.signer.presign(once, at: vector.time, lifetime: lifetime)
+                #expect(again == once.query)
+            } else {
+                #expect(vector.signer.sign(once, at: vector.time).signature.text == vector.signature)
+            }
+        }
+    }
+
+    @Test("a lifetime is 1 to 604800 seconds", arguments: [(0, "1"), (-5, "1"), (604_801, "604800"), (7, "7")])
+    func lifetimes(_ lifetime: Int64, _ text: String) throws {
+        let vector = try SigV4Vector.named("GET Object, query")
+        let query = vector.signer.presign(try vector.request(), at: vector.time, lifetime: lifetime)
+        #expect(query["X-Amz-Expires"] == text)
+    }
+
+    @Test("a secret is in no description")
+    func descriptions() {
+        let credentials = AWSCredentials(accessKeyID: "id", secretAccessKey: "hidden", sessionToken: "token")
+        var dumped = ""
+        dump(credentials, to: &dumped)
+        for text in ["\(credentials)", String(reflecting: credentials), dumped] {
+            #expect(!text.contains("hidden") && !text.contains("token"))
+        }
+    }
+
+    @Test(
+        "times",
+        arguments: [(0, "19700101T000000Z"), (1_369_353_600, "20130524T000000Z"), (951_827_696, "20000229T123456Z")]
+    )
+    func times(_ seconds: Int64, _ text: String) {
+        #expect(SigV4Time.format(seconds) == text)
+        #expect(SigV4Time.parse(text) == seconds)
+    }
+
+    @Test(
+        "what is no time",
+        arguments: [
+            "", "20130524", "20130524T000000", "20130524T000000z", "20130524 000000Z", "20130229T000000Z",
+            "20130524T240000Z", "20130524T006000Z", "20130524T000060Z", "20131324T000000Z", "20130500T000000Z",
+            "+0130524T000000Z", "20130524T0000000Z", "２0130524T0000Z",
+        ]
+    )
+    func badTimes(_ text: String) {
+        #expect(SigV4Time.parse(text) == nil)
+    }
+}
+
+@Suite("SigV4 keys")
+struct SigV4KeysTests {
+    let scope = SigV4Scope(day: "20150830", region: "us-east-1", service: "iam")
+
+    func credentials(_ id: String, _ secret: String) -> AWSCredentials {
+        AWSCredentials(accessKeyID: id, secretAccessKey: secret)
+    }
+
+    @Test("a key is derived once, and again for another secret, day, region or service")
+    func caching() {
+        let keys = SigV4Keys()
+        let key = keys.key(for: credentials("a", "1"), scope: scope)
+        #expect(keys.key(for: credentials("a", "1"), scope: scope) === key)
+        #expect(keys.count == 1)
+        let others = [
+            keys.key(for: credentials("b", "1"), scope: scope),
+            keys.key(
+                for: credentials("a", "1"),
+                scope: SigV4Scope(day: "20150831", region: "us-east-1", service: "iam")
+            ),
+            keys.key(
+                for: credentials("a", "1"),
+                scope: SigV4Scope(day: "20150830", region: "us-east-2", service: "iam")
+            ),
+            keys.key(
+                for: credentials("a", "1"),
+                scope: SigV4Scope(day: "20150830", region: "us-east-1", service: "s3")
+            ),
+        ]
+        #expect(keys.count == 5)
+        #expect(!others.contains { $0 === key })
+        let changed = keys.key(for: credentials("a", "2"), scope: scope)
+        #expect(changed !== key)
+        #expect(changed.code(for: []) != key.code(for: []))
+        #expect(keys.count == 5)
+    }
+
+    @Test("no more keys are kept than there is room for")
+    func capacity() {
+        let keys = SigV4Keys(capacity: 3)
+        for number in 0..<20 {
+            _ = keys.key(for: credentials("\(number)", "secret"), scope: scope)
+            #expect(keys.count <= 3)
+        }
+    }
+}

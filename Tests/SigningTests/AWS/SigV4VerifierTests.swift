@@ -1,0 +1,387 @@
+import Testing
+
+@testable import Signing
+
+@Suite("SigV4 verification")
+struct SigV4VerifierTests {
+    let header: SigV4Vector
+    let query: SigV4Vector
+
+    init() throws {
+        header = try SigV4Vector.named("PUT Object")
+        query = try SigV4Vector.named("GET Object, query")
+    }
+
+    /// The signed request with one header changed, or without it.
+    func changed(_ name: String, to value: String?) throws -> SigV4Request {
+        var request = try header.signedRequest()
+        let index = try #require(request.headers.firstIndex { $0.name.lowercased() == name })
+        if let value {
+            request.headers[index] = SigV4Field(name, value)
+        } else {
+            request.headers.remove(at: index)
+        }
+        return request
+    }
+
+    /// The signed request with one parameter changed, or without it.
+    func changed(parameter name: String, to value: String?) throws -> SigV4Request {
+        var request = try query.signedRequest()
+        let index = try #require(request.query.firstIndex { $0.name == name })
+        if let value {
+            request.query[index] = SigV4Field(name, value)
+        } else {
+            request.query.remove(at: index)
+        }
+        return request
+    }
+
+    /// The signed request with a text in `Authorization` replaced.
+    func replaced(_ old: String, _ new: String) throws -> SigV4Request {
+        let text = try #require(try header.signedRequest().headers["authorization"])
+        try #require(text.contains(old))
+        return try changed("authorization", to: text.replacing(old, with: new))
+    }
+
+    @Test("a claim says what the request says")
+    func claims() throws {
+        let verifier = SigV4Verifier(region: nil)
+        let claim = try verifier.claim(try header.signedRequest(), at: header.time)
+        #expect(claim.accessKeyID == "AKIAIOSFODNN7EXAMPLE")
+        #expect(claim.scope.text == "20130524/us-east-1/s3/aws4_request")
+        #expect(claim.date == header.time)
+        #expect(claim.lifetime == nil)
+        #expect(claim.payload == SigV4Payload(header.payload))
+        #expect(claim.signedHeaders.joined(separator: ";") == header.signedHeaders)
+        let other = try verifier.claim(try query.signedRequest(), at: query.time)
+        #expect(other.lifetime == 86400)
+        #expect(other.payload == .unsigned)
+    }
+
+    @Test("no signature, two, and other algorithms")
+    func algorithms() throws {
+        #expect(throws: SigV4Failure.noSignature) { try header.verify(try header.request()) }
+        var both = try header.signedRequest()
+        both.query = try query.signedRequest().query
+        #expect(throws: SigV4Failure.twoSignatures) { try header.verify(both) }
+        for text in ["Bearer abc", "AWS id:signature", "AWS4-HMAC-SHA256,Credential=x", ""] {
+            #expect(throws: SigV4Failure.unsupportedAlgorithm) {
+                try header.verify(try changed("authorization", to: text))
+            }
+        }
+        #expect(throws: SigV4Failure.unsupportedAlgorithm) {
+            try header.verify(try replaced("AWS4-HMAC-SHA256", "AWS4-ECDSA-P256-SHA256"))
+        }
+        #expect(throws: SigV4Failure.unsupportedAlgorithm) {
+            try query.verify(try changed(parameter: "X-Amz-Algorithm", to: "AWS4-ECDSA-P256-SHA256"))
+        }
+    }
+
+    @Test("white space and order in Authorization are free")
+    func authorizationForm() throws {
+        try header.verify(try replaced(", ", ","))
+        try header.verify(try replaced(", ", " ,\t "))
+        let text = try #require(try header.signedRequest().headers["authorization"])
+        let parts = text.split(separator: " ", maxSplits: 1)
+        let reversed = parts[1].split(separator: ", ").reversed().joined(separator: ", ")
+        try header.verify(try changed("authorization", to: "\(parts[0]) \(reversed)"))
+    }
+
+    @Test(
+        "parts of Authorization that are missing, repeated or wrong",
+        arguments: [
+            ("Credential=", "Credentials=", SigV4Failure.malformed("Authorization")),
+            ("Credential=", "", .malformed("Authorization")),
+            (
+                "Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, ", "",
+                .missingParameter("Credential")
+            ),
+            ("Signature=", "Signature=0, Signature=", .duplicate("Signature")),
+            ("Signature=98", "Signature=9", .malformed("Signature")),
+            ("Signature=98ad", "Signature=98AD", .malformed("Signature")),
+            ("Signature=98", "Signature=xx", .malformed("Signature")),
+            ("SignedHeaders=date;", "SignedHeaders=", .wrongSignature),
+            ("SignedHeaders=date;host", "SignedHeaders=host;date", .malformed("SignedHeaders")),
+            ("SignedHeaders=date;", "SignedHeaders=date;date;", .malformed("SignedHeaders")),
+            ("SignedHeaders=date;", "SignedHeaders=Date;", .malformed("SignedHeaders")),
+            ("SignedHeaders=date;", "SignedHeaders=;date;", .malformed("SignedHeaders")),
+            ("SignedHeaders=date;", "SignedHeaders=absent;date;", .missingHeader("absent")),
+            ("date;host;", "date;", .unsignedHeader("host")),
+            (";x-amz-storage-class", "", .unsignedHeader("x-amz-storage-class")),
+            (";x-amz-date", "", .unsignedHeader("x-amz-date")),
+            ("/s3/aws4_request", "/s3/aws4", .wrongScope),
+            ("/s3/", "/sqs/", .wrongService),
+            ("/us-east-1/", "/us-east-2/", .wrongRegion),
+            ("/us-east-1/s3", "/s3", .malformed("Credential")),
+            ("AKIAIOSFODNN7EXAMPLE/", "/", .malformed("Credential")),
+            ("/20130524/", "/20130525/", .wrongDay),
+            ("AKIAIOSFODNN7EXAMPLE/", "AKIAIOSFODNN7EXAMPLF/", .wrongSignature),
+        ]
+    )
+    func authorizationParts(_ old: String, _ new: String, _ failure: SigV4Failure) throws {
+        let request = try replaced(old, new)
+        #expect(throws: failure) { try header.verify(request) }
+    }
+
+    @Test("an access key may hold slashes")
+    func slashes() throws {
+        let credentials = AWSCredentials(accessKeyID: "team/a/b", secretAccessKey: "secret")
+        var request = try header.request()
+        request.headers += SigV4Signer(credentials: credentials, region: "r").sign(request, at: 0).fields
+        let verifier = SigV4Verifier(region: "r")
+        let claim = try verifier.claim(request, at: 0)
+        #expect(claim.accessKeyID == "team/a/b")
+        _ = try verifier.verify(claim, credentials: credentials)
+    }
+
+    @Test("headers that are missing, repeated or wrong")
+    func headers() throws {
+        for name in ["host", "date", "x-amz-storage-class"] {
+            #expect(throws: SigV4Failure.missingHeader(name)) { try header.verify(try changed(name, to: nil)) }
+        }
+        #expect(throws: SigV4Failure.missingHeader("x-amz-date")) {
+            try header.verify(try changed("x-amz-date", to: nil))
+        }
+        #expect(throws: SigV4Failure.missingHeader("x-amz-content-sha256")) {
+            try header.verify(try changed("x-amz-content-sha256", to: nil))
+        }
+        for text in ["", "abc", "STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD", header.payload.uppercased()] {
+            #expect(throws: SigV4Failure.malformed("x-amz-content-sha256")) {
+                try header.verify(try changed("x-amz-content-sha256", to: text))
+            }
+        }
+        #expect(throws: SigV4Failure.malformed("X-Amz-Date")) {
+            try header.verify(try changed("x-amz-date", to: "Fri, 24 May 2013 00:00:00 GMT"))
+        }
+        for name in ["authorization", "host", "x-amz-date", "x-amz-content-sha256"] {
+            var request = try header.signedRequest()
+            request.headers.append(try #require(request.headers.first { $0.name.lowercased() == name }))
+            #expect(throws: SigV4Failure.duplicate(name)) { try header.verify(request) }
+        }
+        var request = try header.signedRequest()
+        request.headers.append(SigV4Field("X-Amz-Acl", "public-read"))
+        #expect(throws: SigV4Failure.unsignedHeader("x-amz-acl")) { try header.verify(request) }
+        request.headers.removeLast()
+        request.headers.append(SigV4Field("Accept", "*/*"))
+        try header.verify(request)
+    }
+
+    @Test("Date serves where there is no X-Amz-Date, in either form")
+    func dateHeader() throws {
+        for text in ["20130524T000000Z", "Fri, 24 May 2013 00:00:00 GMT"] {
+            var request = SigV4Request(
+                method: "GET",
+                host: "h",
+                path: "/",
+                headers: [SigV4Field("Date", text), SigV4Field("x-amz-content-sha256", "UNSIGNED-PAYLOAD")],
+                payload: .unsigned,
+                date: 1_369_353_600
+            )
+            let names = ["date", "host", "x-amz-content-sha256"]
+            let scope = SigV4Scope(day: "20130524", region: "us-east-1", service: "s3")
+            let signature = SigV4Signature(
+                canonicalRequest: SigV4CanonicalRequest.text(
+                    of: request,
+                    query: [],
+                    signedHeaders: names,
+                    payload: .unsigned,
+                    rules: .s3
+                ),
+                timestamp: "20130524T000000Z",
+                scope: scope,
+                key: SigV4Keys.derive(secret: header.secretAccessKey, scope: scope)
+            )
+            request.headers.append(
+                SigV4Field(
+                    "Authorization",
+                    "AWS4-HMAC-SHA256 Credential=\(header.accessKeyID)/\(scope.text),"
+                        + "SignedHeaders=\(names.joined(separator: ";")),Signature=\(signature.text)"
+                )
+            )
+            try header.verify(request)
+            request.date = nil
+            if text.hasPrefix("Fri") {
+                #expect(throws: SigV4Failure.malformed("Date")) { try header.verify(request) }
+            } else {
+                try header.verify(request)
+            }
+        }
+    }
+
+    @Test("parameters that are missing, repeated or wrong")
+    func parameters() throws {
+        for name in ["Algorithm", "Credential", "SignedHeaders", "Signature", "Date", "Expires"].map({ "X-Amz-\($0)" })
+        {
+            #expect(throws: SigV4Failure.missingParameter(name)) {
+                try query.verify(try changed(parameter: name, to: nil))
+            }
+            var request = try query.signedRequest()
+            request.query.append(SigV4Field(name, "1"))
+            #expect(throws: SigV4Failure.duplicate(name)) { try query.verify(request) }
+        }
+        for (text, failure) in [
+            ("", SigV4Failure.malformed("X-Amz-Expires")), ("+5", .malformed("X-Amz-Expires")),
+            ("1.5", .malformed("X-Amz-Expires")), ("0", .lifetimeOutOfRange), ("604801", .lifetimeOutOfRange),
+            ("99999999999999999999", .lifetimeOutOfRange), ("86401", .wrongSignature),
+        ] {
+            #expect(throws: failure) { try query.verify(try changed(parameter: "X-Amz-Expires", to: text)) }
+        }
+        #expect(throws: SigV4Failure.malformed("X-Amz-Date")) {
+            try query.verify(try changed(parameter: "X-Amz-Date", to: "now"))
+        }
+        var request = try query.signedRequest()
+        request.headers.append(SigV4Field("x-amz-acl", "public-read"))
+        #expect(throws: SigV4Failure.unsignedHeader("x-amz-acl")) { try query.verify(request) }
+    }
+
+    @Test("a URL can be bound to its content")
+    func contentOfURL() throws {
+        var request = try query.request()
+        request.payload = SigV4Payload(content: Array("abc".utf8))
+        request.query.append(SigV4Field("X-Amz-Content-Sha256", request.payload.text))
+        request.query = query.signer.presign(request, at: query.time, lifetime: 60)
+        try query.verify(request)
+        #expect(try SigV4Verifier(region: nil).claim(request, at: query.time).payload == request.payload)
+        let index = try #require(request.query.firstIndex { $0.name == "X-Amz-Content-Sha256" })
+        request.query[index] = SigV4Field("X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD")
+        #expect(throws: SigV4Failure.wrongSignature) { try query.verify(request) }
+    }
+
+    @Test("15 minutes to either side, and not a second more")
+    func skew() throws {
+        let request = try header.signedRequest()
+        for offset: Int64 in [-900, 0, 900] { try header.verify(request, at: header.time + offset) }
+        for offset: Int64 in [-901, 901, 86400] {
+            #expect(throws: SigV4Failure.skewed) { try header.verify(request, at: header.time + offset) }
+        }
+    }
+
+    @Test("the last second of a URL counts, its expiry does not")
+    func expiry() throws {
+        let request = try query.signedRequest()
+        for offset: Int64 in [-900, 0, 86399] { try query.verify(request, at: query.time + offset) }
+        #expect(throws: SigV4Failure.expired) { try query.verify(request, at: query.time + 86400) }
+        #expect(throws: SigV4Failure.skewed) { try query.verify(request, at: query.time - 901) }
+    }
+
+    @Test("another secret, and another key under the same id")
+    func secrets() throws {
+        for vector in [header, query] {
+            let request = try vector.signedRequest()
+            #expect(throws: SigV4Failure.wrongSignature) {
+                try vector.verify(
+                    request,
+                    credentials: AWSCredentials(accessKeyID: vector.accessKeyID, secretAccessKey: "another")
+                )
+            }
+            #expect(throws: SigV4Failure.wrongSignature) {
+                try vector.verify(
+                    request,
+                    credentials: AWSCredentials(accessKeyID: "another", secretAccessKey: vector.secretAccessKey)
+                )
+            }
+        }
+    }
+
+    @Test("a token must be that of the credentials, and must be there if they have one")
+    func tokens() throws {
+        let secret = header.secretAccessKey
+        func credentials(_ token: String?) -> AWSCredentials {
+            AWSCredentials(accessKeyID: header.accessKeyID, secretAccessKey: secret, sessionToken: token)
+        }
+        for (sent, known) in [("a", "b"), ("a", nil), (nil, "b")] {
+            let signer = SigV4Signer(credentials: credentials(sent), region: header.region)
+            var request = try header.request()
+            request.headers += signer.sign(request, at: header.time).fields
+            #expect(throws: SigV4Failure.wrongToken) { try header.verify(request, credentials: credentials(known)) }
+            try header.verify(request, credentials: credentials(sent))
+            request = try query.request()
+            request.query = signer.presign(request, at: query.time, lifetime: 60)
+            #expect(throws: SigV4Failure.wrongToken) { try query.verify(request, credentials: credentials(known)) }
+            try query.verify(request, credentials: credentials(sent))
+        }
+    }
+
+    @Test("any region will do where none is asked for")
+    func regions() throws {
+        for vector in [header, query] {
+            let verifier = SigV4Verifier(region: nil)
+            let claim = try verifier.claim(try vector.signedRequest(), at: vector.time)
+            #expect(try verifier.verify(claim, credentials: vector.credentials).text == vector.signature)
+        }
+    }
+
+    @Test(
+        "a change of any signed byte is noticed",
+        arguments: [
+            "PUT Object", "Get Bucket (List Objects)", "GET Object, query", "get-vanilla-with-session-token, query",
+        ]
+            + (0..<16).map { "botocore-\($0)" }
+    )
+    func mutations(_ name: String) throws {
+        let vector = try SigV4Vector.named(name)
+        let signed = try vector.signedRequest()
+        try vector.verify(signed)
+        var count = 0
+        func expectRefused(_ request: SigV4Request, _ part: String, _ place: Int) {
+            count += 1
+            #expect(throws: SigV4Failure.self, "\(part), byte \(place)") { try vector.verify(request) }
+        }
+        for (place, text) in Self.mutations(of: signed.method) {
+            var request = signed
+            request.method = text
+            expectRefused(request, "method", place)
+        }
+        for (place, text) in Self.mutations(of: signed.path) {
+            var request = signed
+            request.path = text
+            expectRefused(request, "path", place)
+        }
+        for index in signed.query.indices {
+            let parameter = signed.query[index]
+            for (place, text) in Self.mutations(of: parameter.name) {
+                var request = signed
+                request.query[index] = SigV4Field(text, parameter.value)
+                expectRefused(request, "name of parameter \(index)", place)
+            }
+            for (place, text) in Self.mutations(of: parameter.value) {
+                var request = signed
+                request.query[index] = SigV4Field(parameter.name, text)
+                expectRefused(request, parameter.name, place)
+            }
+            var request = signed
+            request.query.remove(at: index)
+            expectRefused(request, "without \(parameter.name)", 0)
+        }
+        let names = Set(vector.signedHeaders.split(separator: ";").map(String.init) + ["authorization"])
+        for index in signed.headers.indices where names.contains(signed.headers[index].name.lowercased()) {
+            let header = signed.headers[index]
+            for (place, text) in Self.mutations(of: header.value) {
+                var request = signed
+                request.headers[index] = SigV4Field(header.name, text)
+                expectRefused(request, header.name, place)
+            }
+            var request = signed
+            request.headers.remove(at: index)
+            expectRefused(request, "without \(header.name)", 0)
+        }
+        if vector.rules == "general" {
+            var request = signed
+            request.payload = .sha256([UInt8](repeating: 7, count: 32))
+            expectRefused(request, "payload", 0)
+        }
+        #expect(count > 100)
+    }
+
+    /// The text with each of its bytes in ASCII replaced by another one, with which it means something else; white space is
+    /// left alone, because its amount is not signed.
+    static func mutations(of text: String) -> [(Int, String)] {
+        let bytes = Array(text.utf8)
+        return bytes.indices.compactMap { index in
+            guard bytes[index] > 0x20, bytes[index] < 0x7F else { return nil }
+            var changed = bytes
+            changed[index] = bytes[index] == UInt8(ascii: "7") ? UInt8(ascii: "6") : UInt8(ascii: "7")
+            return (index, String(decoding: changed, as: UTF8.self))
+        }
+    }
+}
