@@ -62,9 +62,10 @@ let package = Package(
         // The domain, and what implements its interfaces.
         storey("UploadCore", ["Bytes", "Digests", "Signing"]),
         storey("DiskStorage", ["UploadCore", "Bytes", "Digests", "Transport", "CSystem"]),
+        storey("StateRecords", ["UploadCore", "Bytes", "Digests"]),
         storey(
             "SQLiteState",
-            ["UploadCore", "Bytes", "Digests", "Transport", .product(name: "GRDB", package: "GRDB.swift")]
+            ["StateRecords", "UploadCore", "Transport", .product(name: "GRDB", package: "GRDB.swift")]
         ),
 
         // Dialects: HTTPWire values in, UploadCore calls out.
@@ -120,7 +121,7 @@ let package = Package(
         tests(
             "SQLiteStateTests",
             [
-                "SQLiteState", "UploadCore", "Transport", "SluiceTesting",
+                "SQLiteState", "StateRecords", "UploadCore", "Transport", "SluiceTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),

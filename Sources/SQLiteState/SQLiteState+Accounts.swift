@@ -1,5 +1,6 @@
 package import Foundation
 internal import GRDB
+internal import StateRecords
 package import UploadCore
 
 extension SQLiteState {
@@ -27,20 +28,10 @@ extension SQLiteState {
 extension Database {
     /// `nil` for an account that was never used.
     func account(_ account: Account) throws -> AccountRecord? {
-        let table = "account"
-        return try row(
+        try row(
             "SELECT * FROM account WHERE kind = ? AND name = ?",
             [account.kind.rawValue, account.name]
-        ).map { row in
-            var usage = Usage(periodStart: try row.date("period_start", of: table))
-            usage.storedBytes = try row.value("stored_bytes", of: table)
-            usage.reservedBytes = try row.value("reserved_bytes", of: table)
-            usage.openUploads = try row.value("open_uploads", of: table)
-            usage.periodBytes = try row.value("period_bytes", of: table)
-            usage.periodUploads = try row.value("period_uploads", of: table)
-            let policy: JSONText? = try row.optional("policy", of: table)
-            return AccountRecord(usage: usage, policy: try policy?.decoded(as: Policy.self))
-        }
+        ).map(AccountRecord.init(row:))
     }
 
     /// Changes what accounts use.

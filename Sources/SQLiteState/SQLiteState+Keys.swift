@@ -1,5 +1,6 @@
 package import Foundation
 internal import GRDB
+internal import StateRecords
 package import UploadCore
 
 extension SQLiteState {

@@ -1,4 +1,5 @@
 internal import GRDB
+internal import StateRecords
 package import UploadCore
 
 extension SQLiteState {
@@ -59,31 +60,5 @@ extension SQLiteState {
             )
             return database.changesCount == 1
         }
-    }
-}
-
-extension PullJob {
-    fileprivate init(row: Row) throws {
-        let table = "pull"
-        let text: String = try row.value("upload_id", of: table)
-        guard let id = UploadID(text) else { throw UnreadableRecord(table: table, column: "upload_id") }
-        var lastError: Reason?
-        if let code: String = try row.optional("error_code", of: table) {
-            lastError = Reason(code: code, message: try row.optional("error_message", of: table) ?? "")
-        }
-        self.init(
-            uploadID: id,
-            url: try row.value("url", of: table),
-            sealed: try row.value("sealed", of: table),
-            contentTypes: try row.json("content_types", of: table),
-            validator: try row.optional("validator", of: table),
-            total: try row.optional("total", of: table),
-            attempts: try row.value("attempts", of: table),
-            failures: try row.value("failures", of: table),
-            furthest: try row.value("furthest", of: table),
-            nextAttemptAt: try row.optionalDate("next_attempt_at", of: table),
-            isFailed: try row.value("is_failed", of: table),
-            lastError: lastError
-        )
     }
 }

@@ -9,14 +9,6 @@ package struct SQLiteStateError: Error, Equatable, CustomStringConvertible {
     package var description: String { "The database \(path) can not be opened: \(reason)" }
 }
 
-/// A record that this version can not read.
-struct UnreadableRecord: Error, CustomStringConvertible {
-    let table: String
-    let column: String
-
-    var description: String { "unreadable value in \(table).\(column)" }
-}
-
 extension UploadError {
     /// What a failure of the database means; the details go into the log only.
     init(database error: any Error) {

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import SluiceTesting
+import StateRecords
 import Testing
 import Transport
 import UploadCore
