@@ -47,6 +47,12 @@ let package = Package(
             pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"])]
         ),
+        .systemLibrary(
+            name: "CPostgres",
+            path: "Sources/C/CPostgres",
+            pkgConfig: "libpq",
+            providers: [.apt(["libpq-dev"])]
+        ),
 
         // Values and bytes; no I/O.
         storey("Bytes"),
@@ -67,6 +73,7 @@ let package = Package(
             "SQLiteState",
             ["StateRecords", "UploadCore", "Transport", .product(name: "GRDB", package: "GRDB.swift")]
         ),
+        storey("PostgresState", ["StateRecords", "UploadCore", "Bytes", "Transport", "CPostgres"]),
 
         // Dialects: HTTPWire values in, UploadCore calls out.
         storey("Tus", ["UploadCore", "HTTPWire", "Bytes", "Digests"], path: "Sources/Dialects/Tus"),
@@ -125,6 +132,7 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
+        tests("PostgresStateTests", ["PostgresState", "StateRecords", "UploadCore", "SluiceTesting", "CPostgres"]),
         tests("WebhooksTests", ["Webhooks", "UploadCore"]),
         tests("TencentVODTests", ["TencentVOD", "Signing", "Bytes"]),
         tests(

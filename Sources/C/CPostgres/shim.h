@@ -1,0 +1,10 @@
+/// libpq for Swift: the headers, and constants that are character macros there.
+#ifndef CPOSTGRES_SHIM_H
+#define CPOSTGRES_SHIM_H
+
+#include <libpq-fe.h>
+
+static const int cpostgres_sqlstate = PG_DIAG_SQLSTATE;
+static const int cpostgres_message = PG_DIAG_MESSAGE_PRIMARY;
+
+#endif

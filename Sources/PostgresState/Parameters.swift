@@ -1,0 +1,95 @@
+internal import Bytes
+internal import StateRecords
+
+/// A value of a statement, as the text that PostgreSQL reads.
+protocol Parameter: Sendable {
+    var postgresText: String { get }
+}
+
+extension String: Parameter {
+    var postgresText: String { StorableText.encode(self) }
+}
+
+extension Int64: Parameter {
+    var postgresText: String { description }
+}
+
+extension Int: Parameter {
+    var postgresText: String { description }
+}
+
+extension Bool: Parameter {
+    var postgresText: String { self ? "t" : "f" }
+}
+
+extension Milliseconds: Parameter {
+    var postgresText: String { value.description }
+}
+
+extension JSONText: Parameter {
+    var postgresText: String { text.postgresText }
+}
+
+extension [UInt8]: Parameter {
+    var postgresText: String { "\\x" + Hexadecimal.encode(self) }
+}
+
+/// A value of type `text[]` (https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO).
+struct TextArray: Parameter {
+    let values: [String]
+
+    init(_ values: [String]) { self.values = values }
+
+    var postgresText: String {
+        var text: [UInt8] = [UInt8(ascii: "{")]
+        for (index, value) in values.enumerated() {
+            if index > 0 { text.append(UInt8(ascii: ",")) }
+            text.append(UInt8(ascii: "\""))
+            for byte in value.postgresText.utf8 {
+                if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { text.append(UInt8(ascii: "\\")) }
+                text.append(byte)
+            }
+            text.append(UInt8(ascii: "\""))
+        }
+        text.append(UInt8(ascii: "}"))
+        return String(decoding: text, as: UTF8.self)
+    }
+}
+
+/// Text with NUL, which is the one character that PostgreSQL can not store, and clients may put into what they name.
+///
+/// U+FFFF, which stands for no character in any text that means something, introduces it: U+FFFF `0` is NUL, and
+/// U+FFFF `1` is U+FFFF itself. Other texts are stored as they are. Equal texts are stored equally.
+enum StorableText {
+    private static let escape: Unicode.Scalar = "\u{FFFF}"
+
+    static func encode(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: { $0 == "\0" || $0 == escape }) else { return text }
+        var encoded = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\0": encoded.append(contentsOf: [escape, "0"])
+            case escape: encoded.append(contentsOf: [escape, "1"])
+            default: encoded.append(scalar)
+            }
+        }
+        return String(encoded)
+    }
+
+    static func decode(_ text: String) -> String {
+        guard text.unicodeScalars.contains(escape) else { return text }
+        var decoded = String.UnicodeScalarView()
+        var isEscaped = false
+        for scalar in text.unicodeScalars {
+            if isEscaped {
+                decoded.append(scalar == "0" ? "\0" : escape)
+                isEscaped = false
+            } else if scalar == escape {
+                isEscaped = true
+            } else {
+                decoded.append(scalar)
+            }
+        }
+        return String(decoded)
+    }
+}

@@ -1,0 +1,90 @@
+internal import CPostgres
+
+/// Where the database is, and how it is used.
+package struct PostgresSettings: Sendable {
+    /// `postgres://user:password@host:port/database?sslmode=…`, or words as libpq knows them; holds a secret.
+    ///
+    /// See https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING.
+    package var url: String
+    /// The most connections that are open at the same time, and calls that run; at least 1.
+    package var connections: Int
+    /// Each transaction is on stable storage before its call returns.
+    package var isSynchronous: Bool
+    /// For each host of the URL, unless the URL says otherwise; whole seconds, at least 2.
+    package var connectTimeout: Duration
+    /// How long a statement waits for rows that others hold; longer is `.unavailable`.
+    package var lockTimeout: Duration
+    /// How long a statement may take; longer is `.unavailable`.
+    package var statementTimeout: Duration
+
+    package init(
+        url: String,
+        connections: Int = 8,
+        isSynchronous: Bool = true,
+        connectTimeout: Duration = .seconds(5),
+        lockTimeout: Duration = .seconds(5),
+        statementTimeout: Duration = .seconds(30)
+    ) {
+        self.url = url
+        self.connections = connections
+        self.isSynchronous = isSynchronous
+        self.connectTimeout = connectTimeout
+        self.lockTimeout = lockTimeout
+        self.statementTimeout = statementTimeout
+    }
+}
+
+/// A database to connect to; what it says about itself holds no secret.
+struct Target: Sendable {
+    let settings: PostgresSettings
+    /// Host, port and name.
+    let location: String
+    private let password: String?
+
+    /// - Throws: When the URL can not be read.
+    init(_ settings: PostgresSettings) throws(PostgresStateError) {
+        self.settings = settings
+        var message: UnsafeMutablePointer<CChar>?
+        guard let options = PQconninfoParse(settings.url, &message) else {
+            // libpq quotes the part that it can not read, which may be the password.
+            PQfreemem(message)
+            throw PostgresStateError(location: "of the settings", reason: "its URL is no PostgreSQL URL.")
+        }
+        defer { PQconninfoFree(options) }
+        var values: [String: String] = [:]
+        var option = options
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val { values[String(cString: keyword)] = String(cString: value) }
+            option += 1
+        }
+        let password = values["password"].flatMap { $0.isEmpty ? nil : $0 }
+        let host = values["host"] ?? values["hostaddr"] ?? "localhost"
+        let port = values["port"].map { ":" + $0 } ?? ""
+        let location = host + port + "/" + (values["dbname"] ?? "")
+        // A password with a slash or an at sign ends up here if it is not encoded.
+        guard !location.contains("@"), port.utf8.allSatisfy(":,0123456789".utf8.contains) else {
+            throw PostgresStateError(
+                location: "of the settings",
+                reason: "what its URL has as host, port or name can not be; percent-encode /, @ and : in the password."
+            )
+        }
+        self.password = password
+        self.location = Self.cleaned(location, of: password)
+    }
+
+    /// Text of libpq or of the server in one line, without the password wherever it may stand.
+    func cleaned(_ text: String) -> String {
+        let lines = text.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }
+        return Self.cleaned(lines.joined(separator: "; "), of: password)
+    }
+
+    private static func cleaned(_ text: String, of password: String?) -> String {
+        guard let password else { return text }
+        return text.split(separator: password, omittingEmptySubsequences: false).joined(separator: "…")
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds, for the server; at least 1, because 0 is no limit there.
+    var milliseconds: Int64 { max(1, Int64(self / .milliseconds(1))) }
+}

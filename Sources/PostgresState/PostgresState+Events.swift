@@ -1,0 +1,213 @@
+package import Foundation
+internal import StateRecords
+package import UploadCore
+
+extension PostgresState {
+    private static let columns = """
+        sequence, id, kind, upload_id, subject, occurred_at, content, delivery, attempts, next_attempt_at, settled_at,
+        last_error
+        """
+
+    package func record(_ event: EventRecord) async throws(UploadError) {
+        try await write { connection in
+            guard event.kind == .progress else { return try connection.insert([event]) }
+            try connection.lockEvents(of: [event.upload.id.text])
+            let replaced = try connection.run(
+                """
+                UPDATE event SET content = $2, occurred_at = $3
+                WHERE sequence = (SELECT max(sequence) FROM event WHERE upload_id = $1)
+                    AND kind = 'progress' AND delivery = 'pending' AND attempts = 0
+                """,
+                [event.upload.id.text, try JSONText(StoredEvent(event)), Milliseconds(event.occurredAt)]
+            )
+            if replaced == 0 { try connection.insert([event]) }
+        }
+    }
+
+    package func events(_ query: EventQuery) async throws(UploadError) -> [EventRecord] {
+        try await read { connection in
+            let (sql, values) = Self.statement(of: query)
+            return try connection.rows(sql, values).map(EventRecord.init(row:))
+        }
+    }
+
+    static func statement(of query: EventQuery) -> (sql: String, values: [(any Parameter)?]) {
+        var conditions = ["sequence > $1"]
+        var values: [(any Parameter)?] = [query.after]
+        func require(_ condition: String, _ value: (any Parameter)?) {
+            guard let value else { return }
+            values.append(value)
+            conditions.append("\(condition.replacing("?", with: "$\(values.count)"))")
+        }
+        require("sequence <= ?", query.through)
+        require("upload_id = ?", query.upload?.text)
+        require("subject = ?", query.subject)
+        require("kind = ANY (?::text[])", query.kinds.map { TextArray($0.map(\.rawValue).sorted()) })
+        values.append(query.limit)
+        return (
+            """
+            SELECT \(columns) FROM event WHERE \(conditions.joined(separator: " AND "))
+            ORDER BY sequence LIMIT $\(values.count)
+            """,
+            values
+        )
+    }
+
+    package func lastEvent() async throws(UploadError) -> Int64 {
+        try await read { connection in
+            // Also when the newest were forgotten: a sequence is never used again.
+            try connection.row("SELECT last FROM event_counter")?.value("last", of: "event_counter") ?? 0
+        }
+    }
+
+    package func dueDeliveries(at now: Date, limit: Int) async throws(UploadError) -> [EventRecord] {
+        try await read { connection in
+            try connection.rows(
+                """
+                SELECT \(Self.columns) FROM event WHERE next_attempt_at <= $1
+                ORDER BY next_attempt_at, sequence LIMIT $2
+                """,
+                [Milliseconds(now), limit]
+            ).map(EventRecord.init(row:))
+        }
+    }
+
+    package func nextDelivery() async throws(UploadError) -> Date? {
+        try await read { connection in
+            try connection.row(
+                "SELECT min(next_attempt_at) AS next FROM event WHERE next_attempt_at IS NOT NULL"
+            )?.optionalDate("next", of: "event")
+        }
+    }
+
+    package func settle(_ sequence: Int64, as outcome: DeliveryOutcome, at now: Date) async throws(UploadError) {
+        try await write { connection in
+            let found = try connection.row("SELECT upload_id FROM event WHERE sequence = $1", [sequence])
+            guard let upload: String = try found?.value("upload_id", of: "event") else { return }
+            try connection.lockEvents(of: [upload])
+            switch outcome {
+            case .delivered:
+                try connection.run(
+                    """
+                    UPDATE event SET delivery = 'delivered', attempts = attempts + 1, next_attempt_at = NULL,
+                        settled_at = $2, last_error = NULL
+                    WHERE sequence = $1 AND delivery = 'pending'
+                    """,
+                    [sequence, Milliseconds(now)]
+                )
+            case .retry(let date, let error):
+                try connection.run(
+                    """
+                    UPDATE event SET attempts = attempts + 1, next_attempt_at = $2, last_error = $3
+                    WHERE sequence = $1 AND delivery = 'pending'
+                    """,
+                    [sequence, Milliseconds(date), error]
+                )
+            case .dead(let error):
+                try connection.run(
+                    """
+                    UPDATE event SET delivery = 'dead', attempts = attempts + 1, next_attempt_at = NULL,
+                        settled_at = $2, last_error = $3
+                    WHERE sequence = $1 AND delivery = 'pending'
+                    """,
+                    [sequence, Milliseconds(now), error]
+                )
+            }
+            if case .retry = outcome { return }
+            try connection.schedule(upload, at: now)
+        }
+    }
+
+    package func deliveries(_ query: DeliveryQuery) async throws(UploadError) -> [EventRecord] {
+        try await read { connection in
+            try connection.rows(
+                """
+                SELECT \(Self.columns) FROM event
+                WHERE \(query.state.map { "delivery = '\($0.rawValue)'" } ?? "delivery IS NOT NULL") AND sequence < $1
+                ORDER BY sequence DESC LIMIT $2
+                """,
+                [query.before ?? Int64.max, query.limit]
+            ).map(EventRecord.init(row:))
+        }
+    }
+
+    package func redeliver(_ ids: [String]?, at now: Date) async throws(UploadError) -> Int {
+        try await write { connection in
+            let filter = ids == nil ? "delivery = 'dead'" : "id = ANY ($1::text[]) AND delivery IS NOT NULL"
+            let values: [(any Parameter)?] = ids.map { [TextArray($0)] } ?? []
+            let wanted = try connection.rows("SELECT DISTINCT upload_id FROM event WHERE \(filter)", values)
+            let uploads: [String] = try wanted.map { try $0.value("upload_id", of: "event") }
+            try connection.lockEvents(of: uploads)
+            // Of those uploads only: another one may have got a dead delivery meanwhile.
+            let count = try connection.run(
+                """
+                UPDATE event SET delivery = 'pending', attempts = 0, next_attempt_at = NULL, settled_at = NULL,
+                    last_error = NULL
+                WHERE \(filter) AND upload_id = ANY ($\(values.count + 1)::text[])
+                """,
+                values + [TextArray(uploads)]
+            )
+            for upload in uploads { try connection.schedule(upload, at: now) }
+            return count
+        }
+    }
+}
+
+extension Connection {
+    /// Adds events; the last thing that a transaction does.
+    ///
+    /// Whoever adds events holds the counter until the transaction is committed, so events become visible in the order of
+    /// their sequence, and no sequence is left out: who reads on from the last one that they saw misses nothing.
+    func insert(_ events: [EventRecord]) throws {
+        if events.isEmpty { return }
+        try lockEvents(of: events.map(\.upload.id.text))
+        let counter = try row("UPDATE event_counter SET last = last + $1 RETURNING last", [events.count])
+        guard let last: Int64 = try counter?.value("last", of: "event_counter") else {
+            throw UnreadableRecord(table: "event_counter", column: "last")
+        }
+        for (sequence, event) in zip((last - Int64(events.count) + 1)..., events) {
+            let upload = event.upload.id.text
+            try run(
+                """
+                INSERT INTO event (sequence, id, kind, upload_id, subject, occurred_at, content, delivery)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                """,
+                [
+                    sequence, event.id, event.kind.rawValue, upload, event.upload.subject,
+                    Milliseconds(event.occurredAt), try JSONText(StoredEvent(event)), event.delivery?.state.rawValue,
+                ]
+            )
+            if let date = event.delivery?.nextAttemptAt { try schedule(upload, at: date) }
+        }
+    }
+
+    /// Lets no other transaction add, replace or settle events of these uploads until this one ends.
+    ///
+    /// Which event of an upload is due depends on its other events; two transactions that do not see each other's would leave
+    /// none due. It is no lock of the upload's row, because deliveries outlive that.
+    fileprivate func lockEvents(of uploads: [String]) throws {
+        for key in Set(uploads.map(Self.lockKey)).sorted() {
+            _ = try row("SELECT pg_advisory_xact_lock($1) IS NULL", [key])
+        }
+    }
+
+    /// FNV-1a, 64 bits.
+    ///
+    /// Uploads that share one only wait for each other.
+    private static func lockKey(_ upload: String) -> Int64 {
+        Int64(bitPattern: upload.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 })
+    }
+
+    /// Makes the first pending event of an upload due, at `date` if it was not before, and lets the others wait for it.
+    fileprivate func schedule(_ upload: String, at date: Date) throws {
+        try run(
+            """
+            UPDATE event SET next_attempt_at = CASE WHEN sequence = earliest.first THEN $2::bigint END
+            FROM (SELECT min(sequence) AS first FROM event WHERE upload_id = $1 AND delivery = 'pending') AS earliest
+            WHERE upload_id = $1 AND delivery = 'pending'
+                AND (sequence = earliest.first) = (next_attempt_at IS NULL)
+            """,
+            [upload, Milliseconds(date)]
+        )
+    }
+}

@@ -1,0 +1,48 @@
+package import Foundation
+internal import StateRecords
+package import UploadCore
+
+extension PostgresState {
+    private static let columns = "id, name, scopes, created_at, expires_at, revoked_at, digest, is_preset"
+
+    package func insert(_ key: APIKey) async throws(UploadError) {
+        try await write { connection in
+            let inserted = try connection.run(
+                """
+                INSERT INTO api_key (\(Self.columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                ON CONFLICT DO NOTHING
+                """,
+                [
+                    key.id, key.name, try JSONText(key.scopes.map(\.rawValue).sorted()), Milliseconds(key.createdAt),
+                    key.expiresAt.map(Milliseconds.init), key.revokedAt.map(Milliseconds.init), key.digest,
+                    key.isPreset,
+                ]
+            )
+            guard inserted == 1 else {
+                throw UploadError(.invalidRequest, "There is a key with this id or secret already.")
+            }
+        }
+    }
+
+    package func key(digest: [UInt8]) async throws(UploadError) -> APIKey? {
+        try await read { connection in
+            try connection.row("SELECT \(Self.columns) FROM api_key WHERE digest = $1", [digest])
+                .map(APIKey.init(row:))
+        }
+    }
+
+    package func keys() async throws(UploadError) -> [APIKey] {
+        try await read { connection in
+            try connection.rows("SELECT \(Self.columns) FROM api_key ORDER BY created_at, id").map(APIKey.init(row:))
+        }
+    }
+
+    package func revokeKey(_ id: String, at now: Date) async throws(UploadError) -> Bool {
+        try await write { connection in
+            try connection.run(
+                "UPDATE api_key SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
+                [id, Milliseconds(now)]
+            ) == 1
+        }
+    }
+}

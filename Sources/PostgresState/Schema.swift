@@ -1,0 +1,204 @@
+/// The tables, and how those of older versions become them.
+///
+/// They stand in the first schema of the connection's `search_path`.
+enum Schema {
+    struct Migration {
+        let number: Int64
+        let statements: String
+    }
+
+    /// Brings the schema up to date; of several nodes that start at the same time one does it, and the others wait for it.
+    ///
+    /// - Throws: `DatabaseFailure`; `NewerSchema`.
+    static func migrate(_ connection: Connection, _ migrations: [Migration] = migrations) throws {
+        // Nodes that start later need no lock, and no right to make tables.
+        if try applied(connection) == migrations.last?.number { return }
+        try connection.begin()
+        do {
+            try connection.execute("SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0")
+            _ = try connection.row(
+                "SELECT pg_advisory_xact_lock(hashtextextended('sluice schema ' || current_schema(), 0)) IS NULL"
+            )
+            let done = try applied(connection)
+            if done > migrations.last?.number ?? 0 { throw NewerSchema() }
+            if done == 0 {
+                try connection.execute(
+                    "CREATE TABLE sluice_migration (number bigint PRIMARY KEY, applied_at timestamptz NOT NULL)"
+                )
+            }
+            for migration in migrations where migration.number > done {
+                try connection.execute(migration.statements)
+                try connection.run("INSERT INTO sluice_migration VALUES ($1, now())", [migration.number])
+            }
+            try connection.commit()
+        } catch {
+            connection.rollback()
+            throw error
+        }
+    }
+
+    /// The last migration that was applied; 0 for none.
+    private static func applied(_ connection: Connection) throws(DatabaseFailure) -> Int64 {
+        // Not `to_regclass`: it may look into a cache of before the lock, in which another node made the table.
+        let exists = try connection.row(
+            """
+            SELECT EXISTS (
+                SELECT FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'sluice_migration'
+            ) AS there
+            """
+        )
+        guard exists?.flag("there") == true else { return 0 }
+        return try connection.row("SELECT max(number) AS last FROM sluice_migration")?.integer("last") ?? 0
+    }
+
+    /// Migrations are never changed once they are released; a change of the schema is a further one.
+    ///
+    /// Times are Unix milliseconds. JSON is text, because `jsonb` holds no NUL character. Ids and whatever else is compared sort
+    /// by their bytes; ids of uploads sort by creation time, so the primary key is the order of lists.
+    static let migrations = [
+        Migration(
+            number: 1,
+            statements: """
+                CREATE TABLE upload (
+                    id text COLLATE "C" PRIMARY KEY,
+                    alias text COLLATE "C",
+                    object_key text,
+                    dialect text COLLATE "C" NOT NULL,
+                    subject text COLLATE "C",
+                    principal text NOT NULL,
+                    issuer text COLLATE "C",
+                    length bigint CHECK (length >= 0),
+                    maximum_bytes bigint CHECK (maximum_bytes >= 0),
+                    reserved_bytes bigint NOT NULL CHECK (reserved_bytes >= 0),
+                    completes_when_full boolean NOT NULL,
+                    state text COLLATE "C" NOT NULL CHECK (state IN ('open', 'completed', 'terminated', 'expired')),
+                    metadata_raw text,
+                    metadata text NOT NULL,
+                    -- The field as it was sent, and of a final upload its parts as a list of ids.
+                    concatenation_raw text,
+                    concatenation_parts text,
+                    -- An object of algorithm and base64.
+                    expected_digests text,
+                    created_at bigint NOT NULL,
+                    updated_at bigint NOT NULL,
+                    expires_at bigint,
+                    ended_at bigint,
+                    CHECK ((state = 'open') = (ended_at IS NULL)),
+                    CHECK (state <> 'completed' OR length IS NOT NULL),
+                    CHECK (concatenation_parts IS NULL OR concatenation_raw IS NOT NULL)
+                );
+                CREATE INDEX upload_by_state ON upload (state, id);
+                CREATE INDEX upload_by_subject ON upload (subject, id) WHERE subject IS NOT NULL;
+                CREATE INDEX upload_by_issuer ON upload (issuer, id) WHERE issuer IS NOT NULL;
+                CREATE INDEX upload_by_dialect ON upload (dialect, id);
+                CREATE UNIQUE INDEX upload_by_alias ON upload (alias) WHERE alias IS NOT NULL;
+                CREATE INDEX upload_by_expiry ON upload (expires_at) WHERE expires_at IS NOT NULL;
+                CREATE INDEX upload_ended ON upload (ended_at) WHERE state IN ('terminated', 'expired');
+
+                -- Only while the final upload is open.
+                CREATE TABLE awaited_part (
+                    part_id text COLLATE "C" NOT NULL,
+                    final_id text COLLATE "C" NOT NULL REFERENCES upload (id) ON DELETE CASCADE,
+                    PRIMARY KEY (part_id, final_id)
+                );
+                CREATE INDEX awaited_part_by_final ON awaited_part (final_id);
+
+                CREATE TABLE media (
+                    id text COLLATE "C" PRIMARY KEY REFERENCES upload (id) ON DELETE CASCADE,
+                    object_key text,
+                    subject text,
+                    size bigint NOT NULL CHECK (size >= 0),
+                    content_type text,
+                    filename text,
+                    metadata text NOT NULL,
+                    digests text,
+                    created_at bigint NOT NULL
+                );
+
+                -- next_attempt_at is null once the job is over, and sealed is then empty.
+                CREATE TABLE pull (
+                    upload_id text COLLATE "C" PRIMARY KEY REFERENCES upload (id) ON DELETE CASCADE,
+                    url text NOT NULL,
+                    sealed text NOT NULL,
+                    content_types text NOT NULL,
+                    validator text,
+                    total bigint CHECK (total >= 0),
+                    attempts bigint NOT NULL,
+                    failures bigint NOT NULL,
+                    furthest bigint NOT NULL,
+                    next_attempt_at bigint,
+                    is_failed boolean NOT NULL,
+                    error_code text,
+                    error_message text
+                );
+                CREATE INDEX pull_pending ON pull (next_attempt_at, upload_id) WHERE next_attempt_at IS NOT NULL;
+
+                CREATE TABLE used_grant (
+                    id text COLLATE "C" PRIMARY KEY,
+                    upload_id text NOT NULL,
+                    expires_at bigint NOT NULL
+                );
+                CREATE INDEX used_grant_by_expiry ON used_grant (expires_at);
+
+                CREATE TABLE api_key (
+                    id text COLLATE "C" PRIMARY KEY,
+                    name text NOT NULL,
+                    scopes text NOT NULL,
+                    created_at bigint NOT NULL,
+                    expires_at bigint,
+                    revoked_at bigint,
+                    digest bytea NOT NULL UNIQUE,
+                    is_preset boolean NOT NULL
+                );
+
+                CREATE TABLE account (
+                    kind text COLLATE "C" NOT NULL CHECK (kind IN ('subject', 'key')),
+                    name text COLLATE "C" NOT NULL,
+                    stored_bytes bigint NOT NULL DEFAULT 0 CHECK (stored_bytes >= 0),
+                    reserved_bytes bigint NOT NULL DEFAULT 0 CHECK (reserved_bytes >= 0),
+                    open_uploads bigint NOT NULL DEFAULT 0 CHECK (open_uploads >= 0),
+                    period_start bigint NOT NULL,
+                    period_bytes bigint NOT NULL DEFAULT 0 CHECK (period_bytes >= 0),
+                    period_uploads bigint NOT NULL DEFAULT 0 CHECK (period_uploads >= 0),
+                    policy text,
+                    PRIMARY KEY (kind, name)
+                );
+
+                CREATE TABLE event (
+                    sequence bigint PRIMARY KEY,
+                    id text COLLATE "C" NOT NULL UNIQUE,
+                    kind text COLLATE "C" NOT NULL,
+                    upload_id text COLLATE "C" NOT NULL,
+                    subject text COLLATE "C",
+                    occurred_at bigint NOT NULL,
+                    -- The upload as it was then, and the request, as JSON.
+                    content text NOT NULL,
+                    -- NULL for one that nobody is told.
+                    delivery text COLLATE "C" CHECK (delivery IN ('pending', 'delivered', 'dead')),
+                    attempts bigint NOT NULL DEFAULT 0,
+                    -- Only of the first pending event of an upload; the others wait for it.
+                    next_attempt_at bigint,
+                    settled_at bigint,
+                    last_error text,
+                    CHECK (next_attempt_at IS NULL OR delivery = 'pending')
+                );
+                CREATE INDEX event_by_upload ON event (upload_id, sequence);
+                CREATE INDEX event_due ON event (next_attempt_at, sequence) WHERE next_attempt_at IS NOT NULL;
+                CREATE INDEX event_pending_by_upload ON event (upload_id, sequence) WHERE delivery = 'pending';
+                CREATE INDEX event_by_delivery ON event (delivery, sequence) WHERE delivery IS NOT NULL;
+                CREATE INDEX event_told ON event (sequence) WHERE delivery IS NOT NULL;
+                CREATE INDEX event_by_time ON event (occurred_at);
+
+                -- The sequence of the newest event. One row: who adds events holds it until they are there.
+                CREATE TABLE event_counter (
+                    is_single boolean PRIMARY KEY DEFAULT true CHECK (is_single),
+                    last bigint NOT NULL
+                );
+                INSERT INTO event_counter (last) VALUES (0);
+                """
+        )
+    ]
+}
+
+/// The tables were made by a newer version.
+struct NewerSchema: Error {}

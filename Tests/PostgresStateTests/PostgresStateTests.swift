@@ -1,0 +1,664 @@
+import Foundation
+import StateRecords
+import SluiceTesting
+import Synchronization
+import Testing
+import UploadCore
+
+@testable import PostgresState
+
+@Suite("PostgreSQL state", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
+struct PostgresStateTests {
+    private let start = Date(timeIntervalSince1970: 1_750_000_000)
+
+    /// A schema, and how to open states in it.
+    private struct Database {
+        let server: PostgresServer
+        let schema: String
+
+        init(_ server: PostgresServer? = nil) throws {
+            self.server = try server ?? PostgresServer.shared.get()
+            schema = try self.server.makeSchema()
+        }
+
+        func settings(connections: Int = 3, options: [String] = [], name: String = "tests") -> PostgresSettings {
+            PostgresSettings(url: server.url(schema: schema, options: options, name: name), connections: connections)
+        }
+
+        func open(connections: Int = 3, options: [String] = []) async throws -> PostgresState {
+            try await PostgresState.open(settings(connections: connections, options: options))
+        }
+
+        /// How many connections with the name of the schema wait for a lock.
+        func waiting(_ connection: Connection) throws -> Int64? {
+            try connection.row(
+                "SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = $1",
+                [schema]
+            )?.integer("n")
+        }
+    }
+
+    private func upload(_ seconds: TimeInterval = 0, subject: String = "alice", issuer: String? = nil) -> Upload {
+        let created = start.addingTimeInterval(seconds)
+        var upload = Upload(
+            id: UploadID.generate(at: created),
+            dialect: "tus",
+            subject: subject,
+            principal: "key_1",
+            length: 5,
+            createdAt: created,
+            expiresAt: created.addingTimeInterval(60)
+        )
+        upload.issuer = issuer
+        upload.reservedBytes = 5
+        return upload
+    }
+
+    private func key(_ number: Int) -> APIKey {
+        APIKey(
+            id: "key_\(number)",
+            name: "key \(number)",
+            scopes: [.mint],
+            createdAt: start,
+            digest: Array("digest \(number)".utf8)
+        )
+    }
+
+    private func terms(_ accounts: [Account] = [], storedBytes: Int64? = nil) -> QuotaTerms {
+        var policy = Policy()
+        policy.storedBytes = storedBytes
+        return QuotaTerms(
+            policies: Dictionary(uniqueKeysWithValues: accounts.map { ($0, policy) }),
+            period: QuotaPeriod(around: start, length: 86400)
+        )
+    }
+
+    private func insert(_ upload: Upload, into state: PostgresState, _ terms: QuotaTerms) async throws(UploadError) {
+        try await state.insert(upload, consuming: nil, under: terms, recording: .sample(.created, of: upload))
+    }
+
+    /// `nil` if nothing was thrown.
+    private func code<Value>(_ body: () async throws(UploadError) -> Value) async -> UploadError.Code? {
+        do throws(UploadError) {
+            _ = try await body()
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    /// Until `condition` holds; the time limit of tests ends it if it never does.
+    private func wait(until condition: () async throws -> Bool) async throws {
+        while try await !condition() { try await Task.sleep(for: .milliseconds(5)) }
+    }
+
+    @Test("it meets the contract of state stores", arguments: StateStoreContract.all)
+    func contract(_ contract: Contract<any StateStore>) async throws {
+        let state = try await Database().open()
+        defer { state.close() }
+        try await contract.check(state)
+    }
+
+    @Test("what was recorded is there after closing and opening again")
+    func reopen() async throws {
+        let database = try Database()
+        let upload = upload()
+        let first = try await database.open()
+        try await insert(upload, into: first, terms())
+        try await first.insert(key(1))
+        first.close()
+        #expect(await code { () async throws(UploadError) in try await first.upload(upload.id) } == .unavailable)
+        let state = try await database.open()
+        defer { state.close() }
+        #expect(try await state.upload(upload.id) == upload)
+        #expect(try await state.keys() == [key(1)])
+    }
+
+    @Test(
+        "texts are read back as they were, and found, whatever is in them",
+        arguments: ["a\0b", "\0", "\u{FFFF}", "\u{FFFF}0\0\u{FFFF}1", "{\"a\\b\",NULL}", "'; --", "", "e\u{301}é😀\n"]
+    )
+    func texts(_ text: String) async throws {
+        let state = try await Database().open()
+        defer { state.close() }
+        var upload = upload(subject: text)
+        upload.alias = text
+        upload.key = text
+        upload.metadata = UploadMetadata(raw: text, values: [text: text])
+        try await insert(upload, into: state, terms())
+        #expect(try await state.upload(upload.id) == upload)
+        #expect(try await state.upload(alias: text) == upload.id)
+        #expect(try await state.uploads(UploadQuery(subject: text)) == [upload])
+        #expect(try await state.accounts([Account(.subject, text)])[Account(.subject, text)]?.usage.openUploads == 1)
+        #expect(try await state.events(EventQuery(after: 0, subject: text)).map(\.upload.alias) == [text])
+        var completed = upload
+        completed.state = .completed
+        completed.endedAt = start
+        completed.expiresAt = nil
+        completed.offset = 5
+        let media = Media(
+            id: upload.id,
+            key: text,
+            subject: text,
+            size: 5,
+            contentType: text,
+            filename: text,
+            metadata: [:],
+            createdAt: start
+        )
+        #expect(try await state.complete(completed, as: media))
+        #expect(try await state.media(upload.id) == media)
+    }
+
+    @Test("a name that no index can hold is refused as the client's mistake")
+    func longName() async throws {
+        let state = try await Database().open()
+        defer { state.close() }
+        // Random, because the same again and again is compressed.
+        let name = (0..<100).map { _ in UUID().uuidString }.joined()
+        let long = upload(subject: name)
+        #expect(
+            await code { () async throws(UploadError) in try await insert(long, into: state, terms()) }
+                == .invalidRequest
+        )
+        #expect(try await state.upload(long.id) == nil)
+    }
+
+    // MARK: Schema
+
+    @Test("many that open a new database at the same time all get the same one")
+    func openTogether() async throws {
+        let database = try Database()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<8 {
+                group.addTask {
+                    let state = try await database.open(connections: 1)
+                    defer { state.close() }
+                    try await state.insert(key(number))
+                }
+            }
+            try await group.waitForAll()
+        }
+        let state = try await database.open()
+        defer { state.close() }
+        #expect(try await state.keys().count == 8)
+    }
+
+    @Test("of a migration that fails nothing stays, and those before it stay")
+    func failedMigration() async throws {
+        let database = try Database()
+        let connection = try Connection(to: Target(database.settings()))
+        let bad = Schema.Migration(number: 2, statements: "CREATE TABLE extra (); SELECT nonsense")
+        try Schema.migrate(connection)
+        #expect(throws: DatabaseFailure.self) { try Schema.migrate(connection, Schema.migrations + [bad]) }
+        #expect(try connection.row("SELECT to_regclass('extra') IS NULL AS gone")?.flag("gone") == true)
+        let good = Schema.Migration(number: 2, statements: "CREATE TABLE extra ()")
+        try Schema.migrate(connection, Schema.migrations + [good])
+        #expect(try connection.row("SELECT max(number) AS last FROM sluice_migration")?.integer("last") == 2)
+        // And now it is the database of a newer version.
+        let error = await #expect(throws: PostgresStateError.self) { try await database.open() }
+        #expect(error?.reason.contains("newer version") == true)
+    }
+
+    @Test("a node that runs goes on while a newer one changes the tables")
+    func columnAdded() async throws {
+        let database = try Database()
+        let state = try await database.open(connections: 1)
+        defer { state.close() }
+        let upload = upload()
+        try await insert(upload, into: state, terms())
+        #expect(try await state.upload(upload.id) == upload)
+        try database.server.connection().execute("ALTER TABLE \(database.schema).upload ADD COLUMN more text")
+        #expect(try await state.upload(upload.id) == upload)
+    }
+
+    @Test("a record that can not be read is an error, not a crash")
+    func unreadable() async throws {
+        let state = try await Database().open()
+        defer { state.close() }
+        let upload = upload()
+        try await insert(upload, into: state, terms())
+        try await state.write { try $0.run("UPDATE upload SET metadata = 'no json'") }
+        #expect(await code { () async throws(UploadError) in try await state.upload(upload.id) } == .storageFailure)
+        try await state.write { try $0.run("UPDATE upload SET id = 'no id'") }
+        #expect(
+            await code { () async throws(UploadError) in try await state.uploads(UploadQuery()) } == .storageFailure
+        )
+    }
+
+    // MARK: Sessions
+
+    @Test(
+        "every session waits for stable storage if it is to, and waits for nothing for ever",
+        arguments: [(true, "on"), (false, "off")]
+    )
+    func session(isSynchronous: Bool, level: String) async throws {
+        let database = try Database()
+        // What the server, the database or the role has as default does not count.
+        var settings = database.settings(options: ["synchronous_commit=off", "bytea_output=escape"])
+        settings.isSynchronous = isSynchronous
+        settings.lockTimeout = .milliseconds(1500)
+        let state = try await PostgresState.open(settings)
+        defer { state.close() }
+        let values = try await state.read { connection in
+            try ["synchronous_commit", "lock_timeout", "statement_timeout", "transaction_isolation", "bytea_output"]
+                .map { try connection.row("SELECT current_setting($1) AS value", [$0])?.text("value") }
+        }
+        #expect(values == [level, "1500ms", "30s", "read committed", "hex"])
+    }
+
+    @Test("levels above the usual one are left to the operator")
+    func strongerCommit() async throws {
+        let state = try await Database().open(options: ["synchronous_commit=remote_apply"])
+        defer { state.close() }
+        let level = try await state.read { try $0.row("SHOW synchronous_commit")?.text("synchronous_commit") }
+        #expect(level == "remote_apply")
+    }
+
+    @Test("a server that may only be read is not ready, and can be read")
+    func readOnly() async throws {
+        let database = try Database()
+        try await database.open().close()
+        let state = try await database.open(options: ["default_transaction_read_only=on"])
+        defer { state.close() }
+        #expect(await code { () async throws(UploadError) in try await state.check() } == .unavailable)
+        #expect(await code { () async throws(UploadError) in try await state.insert(key(1)) } == .unavailable)
+        #expect(try await state.keys() == [])
+    }
+
+    @Test("what goes wrong is told without the password")
+    func secrets() async throws {
+        let database = try Database()
+        let secret = "open-sesame"
+        let urls = [
+            database.server.url(password: secret), "postgres://sluice:\(secret)@localhost:1/postgres",
+            "postgres://sluice:\(secret)%zz@localhost/postgres", "postgres://sluice:\(secret)@localhost/x?nonsense=1",
+            "postgres://sluice:a/\(secret)@localhost/postgres", "postgres://sluice:a@\(secret)@localhost/postgres",
+            secret,
+            "postgres://sluice:\(secret)@localhost/\(secret)?host=/nowhere/\(secret)",
+        ]
+        for url in urls {
+            let error = await #expect(throws: PostgresStateError.self) {
+                try await PostgresState.open(PostgresSettings(url: url))
+            }
+            let text = "\(try #require(error))"
+            #expect(!text.contains(secret), "\(text)")
+        }
+    }
+
+    @Test(
+        "what the server says is told in the words of the domain",
+        arguments: [
+            ("53100", false, .storageFull), ("53300", false, .unavailable), ("55P03", false, .unavailable),
+            ("57014", false, .unavailable), ("40P01", false, .unavailable), ("25006", false, .unavailable),
+            ("57P01", true, .unavailable), (nil, true, .unavailable), ("23505", false, .storageFailure),
+            (nil, false, .storageFailure),
+        ] as [(String?, Bool, UploadError.Code)]
+    )
+    func codes(state: String?, isLost: Bool, code: UploadError.Code) {
+        let failure = DatabaseFailure(state: state, message: "", isConnectionLost: isLost)
+        #expect(UploadError(database: failure).code == code)
+    }
+
+    // MARK: Broken connections
+
+    @Test("a connection that was ended while nobody used it gives way to a new one, unnoticed")
+    func idleConnectionEnded() async throws {
+        let database = try Database()
+        let state = try await database.open(connections: 1)
+        defer { state.close() }
+        let admin = try database.server.connection()
+        func end() async throws {
+            let process = try await state.read { try $0.row("SELECT pg_backend_pid() AS pid")?.integer("pid") }
+            try admin.execute("SELECT pg_terminate_backend(\(try #require(process)), 60000)")
+        }
+        try await end()
+        try await state.insert(key(1))
+        try await end()
+        #expect(try await state.keys() == [key(1)])
+    }
+
+    @Test("a transaction whose connection breaks is not repeated, and leaves nothing")
+    func connectionEndedWithin() async throws {
+        let database = try Database()
+        let state = try await database.open(connections: 1)
+        defer { state.close() }
+        let runs = Mutex(0)
+        let code = await code { () async throws(UploadError) in
+            try await state.write { connection in
+                runs.withLock { $0 += 1 }
+                try connection.run("INSERT INTO used_grant VALUES ('g', 'u', 1)")
+                let process = try connection.row("SELECT pg_backend_pid() AS pid")?.integer("pid")
+                try database.server.connection()
+                    .execute("SELECT pg_terminate_backend(\(process ?? 0), 60000)")
+                try connection.run("INSERT INTO used_grant VALUES ('h', 'u', 1)")
+            }
+        }
+        #expect(code == .unavailable)
+        #expect(runs.withLock { $0 } == 1)
+        let count = try await state.read { try $0.row("SELECT count(*) AS n FROM used_grant")?.integer("n") }
+        #expect(count == 0)
+    }
+
+    @Test("a commit whose answer is lost is told as such, and not repeated")
+    func connectionEndedAtCommit() async throws {
+        let database = try Database()
+        let state = try await database.open(connections: 1)
+        defer { state.close() }
+        let runs = Mutex(0)
+        let code = await code { () async throws(UploadError) in
+            try await state.write { connection in
+                runs.withLock { $0 += 1 }
+                let process = try connection.row("SELECT pg_backend_pid() AS pid")?.integer("pid")
+                try database.server.connection()
+                    .execute("SELECT pg_terminate_backend(\(process ?? 0), 60000)")
+            }
+        }
+        #expect(code == .unavailable)
+        #expect(runs.withLock { $0 } == 1)
+    }
+
+    @Test("after the server was away it is used again, and what was recorded is there")
+    func restart() async throws {
+        let server = try PostgresServer()
+        let state = try await Database(server).open()
+        defer { state.close() }
+        let first = upload()
+        let second = upload(1)
+        try await insert(first, into: state, terms())
+        server.stop()
+        for _ in 0..<3 {
+            let code = await code { () async throws(UploadError) in try await state.upload(first.id) }
+            #expect(code == .unavailable)
+        }
+        #expect(
+            await code { () async throws(UploadError) in try await insert(second, into: state, terms()) }
+                == .unavailable
+        )
+        try server.start()
+        try await wait { await code { () async throws(UploadError) in try await state.check() } == nil }
+        #expect(try await state.upload(first.id) == first)
+        #expect(try await state.upload(second.id) == nil)
+        try await insert(second, into: state, terms())
+        #expect(try await state.uploads(UploadQuery()) == [second, first])
+    }
+
+    // MARK: Several nodes
+
+    @Test("of many that two nodes create at the same time only as many are admitted as there is room for")
+    func quotaRace() async throws {
+        let database = try Database()
+        let nodes = [try await database.open(connections: 4), try await database.open(connections: 4)]
+        defer { nodes.forEach { $0.close() } }
+        let alice = Account(.subject, "alice")
+        let admitted = await withTaskGroup(of: Bool.self) { group in
+            for number in 0..<50 {
+                group.addTask {
+                    await code { () async throws(UploadError) in
+                        try await insert(
+                            upload(TimeInterval(number)),
+                            into: nodes[number % 2],
+                            terms([alice], storedBytes: 87)
+                        )
+                    } == nil
+                }
+            }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(admitted == 17)
+        #expect(try await nodes[0].accounts([alice])[alice]?.usage.reservedBytes == 85)
+        #expect(try await nodes[1].uploads(UploadQuery(limit: 100)).count == 17)
+    }
+
+    @Test("of many that two nodes admit with one one-time grant at the same time one wins")
+    func grantRace() async throws {
+        let database = try Database()
+        let nodes = [try await database.open(connections: 4), try await database.open(connections: 4)]
+        defer { nodes.forEach { $0.close() } }
+        let grant = Grant(id: "g", subject: nil, expiresAt: start, isOneTime: true)
+        let codes = await withTaskGroup(of: UploadError.Code?.self) { group in
+            for number in 0..<30 {
+                group.addTask {
+                    await code { () async throws(UploadError) in
+                        try await nodes[number % 2].insert(upload(TimeInterval(number)), consuming: grant)
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(codes.count { $0 == nil } == 1)
+        #expect(codes.count { $0 == .grantUsed } == 29)
+        #expect(try await nodes[0].uploads(UploadQuery()).count == 1)
+    }
+
+    @Test("two nodes that change accounts and uploads in all combinations neither wait in a circle nor miscount")
+    func combinations() async throws {
+        let database = try Database()
+        let nodes = [try await database.open(connections: 6), try await database.open(connections: 6)]
+        defer { nodes.forEach { $0.close() } }
+        let people = ["a", "b", "c"]
+        let parts = people.map { name in
+            var part = upload(subject: name, issuer: "key_\(name)")
+            part.concatenation = Concatenation(.partial, raw: "partial")
+            return part
+        }
+        for part in parts {
+            try await insert(part, into: nodes[0], terms())
+            var done = part
+            done.state = .completed
+            done.endedAt = start
+            #expect(try await nodes[1].complete(done, as: nil))
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<36 {
+                group.addTask {
+                    let subject = people[number % 3]
+                    var whole = upload(TimeInterval(number), subject: subject, issuer: "key_\(people[number / 3 % 3])")
+                    let order = [0, 1, 2].map { parts[($0 + number) % 3].id }
+                    whole.length = nil
+                    whole.reservedBytes = 0
+                    whole.concatenation = Concatenation(.final(parts: order), raw: "final;\(number)")
+                    try await insert(whole, into: nodes[number % 2], terms())
+                    var done = whole
+                    done.state = .completed
+                    done.length = 15
+                    done.endedAt = start
+                    let media = Media(
+                        id: whole.id,
+                        subject: subject,
+                        size: 15,
+                        contentType: nil,
+                        filename: nil,
+                        metadata: [:],
+                        createdAt: start
+                    )
+                    #expect(
+                        try await nodes[(number + 1) % 2].complete(
+                            done,
+                            as: media,
+                            under: terms(),
+                            recording: [.sample(.completed, of: done)]
+                        )
+                    )
+                }
+            }
+            try await group.waitForAll()
+        }
+        let accounts = people.flatMap { [Account(.subject, $0), Account(.key, "key_\($0)")] }
+        for (account, record) in try await nodes[0].accounts(accounts) {
+            #expect(record.usage.storedBytes == 12 * 15, "\(account)")
+            #expect(record.usage.reservedBytes == 0, "\(account)")
+            #expect(record.usage.openUploads == 0, "\(account)")
+        }
+        let deadlocks = try database.server.connection().row(
+            "SELECT deadlocks AS n FROM pg_stat_database WHERE datname = 'postgres'"
+        )
+        #expect(deadlocks?.integer("n") == 0)
+    }
+
+    @Test("of two that complete or end an upload at the same time one does, and it is counted once")
+    func completedOnce() async throws {
+        let database = try Database()
+        let nodes = [try await database.open(connections: 4), try await database.open(connections: 4)]
+        defer { nodes.forEach { $0.close() } }
+        for number in 0..<5 {
+            let open = upload(TimeInterval(number))
+            try await insert(open, into: nodes[0], terms())
+            var done = open
+            done.state = .completed
+            done.endedAt = start
+            let changed = try await withThrowingTaskGroup(of: Bool.self) { group in
+                for node in nodes + nodes {
+                    group.addTask { [done] in try await node.complete(done, as: nil) }
+                }
+                return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            }
+            #expect(changed == 1)
+            let ended = try await withThrowingTaskGroup(of: Bool.self) { group in
+                for node in nodes + nodes {
+                    group.addTask { try await node.end(open.id, as: .terminated, at: start) }
+                }
+                return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            }
+            #expect(ended == 1)
+        }
+        let alice = Account(.subject, "alice")
+        let usage = try await nodes[1].accounts([alice])[alice]?.usage
+        #expect(usage?.storedBytes == 0 && usage?.openUploads == 0)
+        #expect(try await nodes[0].lastEvent() == 15)
+    }
+
+    @Test("who holds rows for too long makes others unavailable, and then they are not")
+    func lockTimeout() async throws {
+        let database = try Database()
+        let state = try await database.open()
+        defer { state.close() }
+        var settings = database.settings()
+        settings.lockTimeout = .milliseconds(20)
+        let other = try await PostgresState.open(settings)
+        defer { other.close() }
+        try await insert(upload(), into: state, terms())
+        let holder = try Connection(to: Target(database.settings()))
+        try holder.begin()
+        try holder.run("UPDATE account SET open_uploads = open_uploads")
+        let second = upload(1)
+        #expect(
+            await code { () async throws(UploadError) in try await insert(second, into: other, terms()) }
+                == .unavailable
+        )
+        #expect(try await other.upload(second.id) == nil)
+        holder.rollback()
+        try await insert(second, into: other, terms())
+    }
+
+    // MARK: Events
+
+    @Test("a reader that goes on from the last event that it saw misses none, however many nodes write")
+    func noGaps() async throws {
+        let database = try Database()
+        let nodes = [try await database.open(connections: 3), try await database.open(connections: 3)]
+        let reader = try await database.open(connections: 1)
+        defer { (nodes + [reader]).forEach { $0.close() } }
+        let seen = try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<120 {
+                group.addTask {
+                    let upload = upload(TimeInterval(number), subject: "s\(number)")
+                    try await insert(upload, into: nodes[number % 2], terms())
+                }
+            }
+            var seen: [Int64] = []
+            while seen.count < 120, seen.last ?? 0 < 120 {
+                seen += try await reader.events(EventQuery(after: seen.last ?? 0)).map(\.sequence)
+            }
+            try await group.waitForAll()
+            return seen
+        }
+        #expect(seen == Array(1...120))
+    }
+
+    /// Runs `first` in a transaction of its own that is held open until `second` waits for it.
+    private func interleave(
+        _ database: Database,
+        _ first: (Connection) throws -> Void,
+        meanwhile check: () async throws -> Void = {},
+        _ second: @escaping @Sendable (PostgresState) async throws -> Void
+    ) async throws {
+        let waiting = try await PostgresState.open(database.settings(connections: 1, name: database.schema))
+        defer { waiting.close() }
+        let holder = try Connection(to: Target(database.settings()))
+        let admin = try database.server.connection()
+        try holder.begin()
+        try first(holder)
+        async let other: Void = second(waiting)
+        try await wait { try database.waiting(admin) == 1 }
+        try await check()
+        try holder.commit()
+        try await other
+    }
+
+    @Test("an event does not become visible before one with a lower sequence")
+    func eventOrder() async throws {
+        let database = try Database()
+        let state = try await database.open()
+        defer { state.close() }
+        let (first, second) = (upload(subject: "a"), upload(1, subject: "b"))
+        try await interleave(database) { connection in
+            try connection.insert([.sample(.updated, of: first)])
+        } meanwhile: { () async throws in
+            #expect(try await state.events(EventQuery(after: 0)) == [])
+            #expect(try await state.lastEvent() == 0)
+        } _: { other in
+            try await other.record(.sample(.updated, of: second))
+        }
+        #expect(try await state.events(EventQuery(after: 0)).map(\.upload.id) == [first.id, second.id])
+    }
+
+    @Test("a transaction that is undone leaves no gap")
+    func noGapAfterRollback() async throws {
+        let state = try await Database().open()
+        defer { state.close() }
+        let upload = upload()
+        _ = await code { () async throws(UploadError) in
+            try await state.write { connection in
+                try connection.insert([.sample(.updated, of: upload)])
+                throw UploadError(.rejected, "")
+            }
+        }
+        try await state.record(.sample(.updated, of: upload))
+        #expect(try await state.events(EventQuery(after: 0)).map(\.sequence) == [1])
+    }
+
+    @Test("a delivery that is settled while the next event of its upload is recorded makes that one due")
+    func settledMeanwhile() async throws {
+        let database = try Database()
+        let state = try await database.open()
+        defer { state.close() }
+        let upload = upload()
+        try await state.record(.sample(.created, of: upload))
+        try await interleave(database) { connection in
+            try connection.insert([.sample(.completed, of: upload)])
+        } _: { other in
+            try await other.settle(1, as: .delivered, at: upload.createdAt)
+        }
+        #expect(try await state.dueDeliveries(at: start, limit: 5).map(\.sequence) == [2])
+    }
+
+    @Test("nodes that forget at the same time do not disturb each other")
+    func forgetTogether() async throws {
+        let database = try Database()
+        let nodes = [try await database.open(), try await database.open()]
+        defer { nodes.forEach { $0.close() } }
+        for number in 0..<40 {
+            let upload = upload(TimeInterval(number))
+            try await nodes[0].insert(upload, consuming: nil)
+            #expect(try await nodes[1].end(upload.id, as: .terminated, at: start))
+        }
+        let later = start.addingTimeInterval(100)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for node in nodes + nodes { group.addTask { try await node.forgetEnded(before: later) } }
+            try await group.waitForAll()
+        }
+        try await nodes[0].forgetEnded(before: later)
+        #expect(try await nodes[0].uploads(UploadQuery()) == [])
+    }
+}
