@@ -18,7 +18,9 @@ enum DatabaseFile {
     }
 
     static func open(_ path: String, isSynchronous: Bool, busyTimeout: Duration) throws -> DatabasePool {
-        // Two processes that find a new file at the same time both try to make the schema; the second one then finds it made.
+        // Two processes that find a new file at the same time both try to make the schema; the second one then finds it made. That
+        // may happen at each migration anew.
+        let attempts = migrator.migrations.count + 2
         var attempt = 1
         while true {
             do {
@@ -31,7 +33,7 @@ enum DatabaseFile {
                 }
                 try migrator.migrate(pool)
                 return pool
-            } catch let error as DatabaseError where attempt < 3 && error.resultCode != .SQLITE_NOTADB {
+            } catch let error as DatabaseError where attempt < attempts && error.resultCode != .SQLITE_NOTADB {
                 attempt += 1
             }
         }
