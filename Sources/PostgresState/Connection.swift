@@ -108,8 +108,19 @@ final class Connection: @unchecked Sendable {
         try rows(statement, values).first
     }
 
-    func rows(_ statement: String, _ values: [(any Parameter)?] = []) throws(DatabaseFailure) -> [Row] {
-        let result = try result(of: statement, values)
+    /// - Parameters:
+    ///   - statement: With `$1`, `$2` … for the values.
+    ///   - values: Values.
+    ///   - isPlannedAnew: The statement is planned for these values each time, not once for all: where it depends on them
+    ///     which index leaves little to look at.
+    /// - Returns: What it gives.
+    /// - Throws: What the server says.
+    func rows(
+        _ statement: String,
+        _ values: [(any Parameter)?] = [],
+        isPlannedAnew: Bool = false
+    ) throws(DatabaseFailure) -> [Row] {
+        let result = try result(of: statement, values, isPlannedAnew: isPlannedAnew)
         defer { PQclear(result) }
         let width = PQnfields(result)
         var columns: [String: Int] = [:]
@@ -128,10 +139,18 @@ final class Connection: @unchecked Sendable {
     }
 
     /// To be cleared by the caller.
-    private func result(of statement: String, _ values: [(any Parameter)?]) throws(DatabaseFailure) -> OpaquePointer? {
-        let name = try name(of: statement)
-        let result = Self.withStrings(values.map { $0?.postgresText }) {
-            PQexecPrepared(handle, name, Int32(values.count), $0, nil, nil, 0)
+    private func result(
+        of statement: String,
+        _ values: [(any Parameter)?],
+        isPlannedAnew: Bool = false
+    ) throws(DatabaseFailure) -> OpaquePointer? {
+        let name = isPlannedAnew ? nil : try name(of: statement)
+        let result = Self.withStrings(values.map { $0?.postgresText }) { texts in
+            if let name {
+                PQexecPrepared(handle, name, Int32(values.count), texts, nil, nil, 0)
+            } else {
+                PQexecParams(handle, statement, Int32(values.count), nil, texts, nil, nil, 0)
+            }
         }
         do throws(DatabaseFailure) {
             try check(result)

@@ -91,7 +91,8 @@ extension PostgresState {
     package func uploads(_ query: UploadQuery) async throws(UploadError) -> [Upload] {
         try await read { connection in
             let (sql, values) = Self.statement(of: query)
-            return try connection.rows(sql, values).map(Upload.init(row:))
+            // Few uploads of a key or a protocol among many others, or nearly all.
+            return try connection.rows(sql, values, isPlannedAnew: true).map(Upload.init(row:))
         }
     }
 
@@ -292,32 +293,26 @@ extension PostgresState {
 
     package func forgetEnded(before date: Date) async throws(UploadError) {
         let date = Milliseconds(date)
-        // A transaction each, so that none holds rows of one kind while it waits for others. What another node holds it is
-        // forgetting, too, or it is found the next time.
-        for statement in [
-            """
-            DELETE FROM upload WHERE id IN (
-                SELECT id FROM upload WHERE state IN ('terminated', 'expired') AND ended_at < $1
-                FOR UPDATE SKIP LOCKED
-            )
-            """,
+        // Short transactions, of one kind of rows each. What another node holds it is forgetting, too, or it is found the next time.
+        for (table, id, condition) in [
+            ("upload", "id", "state IN ('terminated', 'expired') AND ended_at < $1"),
             // A grant whose own time is over admits nothing any more, used or not.
-            """
-            DELETE FROM used_grant WHERE id IN (
-                SELECT id FROM used_grant WHERE expires_at < $1 FOR UPDATE SKIP LOCKED
-            )
-            """,
-            """
-            DELETE FROM event WHERE sequence IN (
-                SELECT sequence FROM event
-                WHERE occurred_at < $1 AND (delivery IS NULL OR delivery = 'delivered')
-                FOR UPDATE SKIP LOCKED
-            )
-            """,
+            ("used_grant", "id", "expires_at < $1"),
+            ("event", "sequence", "occurred_at < $1 AND (delivery IS NULL OR delivery = 'delivered')"),
         ] {
-            try await write { connection in try connection.run(statement, [date]) }
+            let statement = """
+                DELETE FROM \(table) WHERE \(id) = ANY (ARRAY(
+                    SELECT \(id) FROM \(table) WHERE \(condition) LIMIT $2 FOR UPDATE SKIP LOCKED
+                ))
+                """
+            var count = Self.forgottenAtOnce
+            while count == Self.forgottenAtOnce {
+                count = try await write { try $0.run(statement, [date, Self.forgottenAtOnce]) }
+            }
         }
     }
+
+    private static let forgottenAtOnce = 5000
 
     package func needed(_ ids: [UploadID]) async throws(UploadError) -> Set<UploadID> {
         try await read { connection in

@@ -87,9 +87,13 @@ struct PostgresStateTests {
         }
     }
 
-    /// Until `condition` holds; the time limit of tests ends it if it never does.
+    /// Until `condition` holds; fails when it does not at any of many looks.
     private func wait(until condition: () async throws -> Bool) async throws {
-        while try await !condition() { try await Task.sleep(for: .milliseconds(5)) }
+        for _ in 0..<10_000 {
+            if try await condition() { return }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        Issue.record("what was waited for did not happen")
     }
 
     @Test("it meets the contract of state stores", arguments: StateStoreContract.all)
@@ -224,6 +228,40 @@ struct PostgresStateTests {
         #expect(
             await code { () async throws(UploadError) in try await state.uploads(UploadQuery()) } == .storageFailure
         )
+    }
+
+    @Test("lists of few uploads among many are read along the index of what they are filtered by")
+    func plansOfLists() async throws {
+        let state = try await Database().open(connections: 1)
+        defer { state.close() }
+        try await state.write { connection in
+            try connection.run(
+                """
+                INSERT INTO upload (id, dialect, subject, principal, issuer, length, reserved_bytes, completes_when_full,
+                    state, metadata, created_at, updated_at, ended_at)
+                SELECT lpad(i::text, 26, '0'), 'tus', 'user' || i % 1000, 'key_1', 'key_1', 5, 0, true,
+                    CASE WHEN i % 5000 = 0 THEN 'open' ELSE 'completed' END, '{}', i, i,
+                    CASE WHEN i % 5000 > 0 THEN i END
+                FROM generate_series(1, 20000) AS numbers (i)
+                """
+            )
+            try connection.run("ANALYZE upload")
+        }
+        let queries: [(UploadQuery, index: String)] = [
+            (UploadQuery(), "upload_pkey"), (UploadQuery(states: [.open]), "upload_by_state"),
+            (UploadQuery(states: [.expired, .terminated, .open]), "upload_by_state"),
+            (UploadQuery(subject: "user7"), "upload_by_subject"),
+            (UploadQuery(states: [.completed], subject: "user7"), "upload_by_subject"),
+            (UploadQuery(issuer: "key_2"), "upload_by_issuer"), (UploadQuery(dialect: "http"), "upload_by_dialect"),
+        ]
+        for (query, index) in queries {
+            let plan = try await state.read { connection in
+                let (sql, values) = PostgresState.statement(of: query)
+                return try connection.rows("EXPLAIN " + sql, values, isPlannedAnew: true)
+                    .compactMap { $0.text("QUERY PLAN") }
+            }.joined(separator: "\n")
+            #expect(plan.contains(" \(index) ") && !plan.contains("Seq Scan"), "\(plan)")
+        }
     }
 
     // MARK: Sessions
@@ -589,8 +627,13 @@ struct PostgresStateTests {
         let admin = try database.server.connection()
         try holder.begin()
         try first(holder)
-        async let other: Void = second(waiting)
-        try await wait { try database.waiting(admin) == 1 }
+        let isOver = Mutex(false)
+        async let other: Void = {
+            defer { isOver.withLock { $0 = true } }
+            try await second(waiting)
+        }()
+        try await wait { try isOver.withLock { $0 } || database.waiting(admin) == 1 }
+        #expect(!isOver.withLock { $0 }, "it did not wait")
         try await check()
         try holder.commit()
         try await other
