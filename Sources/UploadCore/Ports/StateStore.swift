@@ -99,7 +99,7 @@ package protocol StateStore: Sendable {
     func expiredUploads(at now: Date, limit: Int) async throws(UploadError) -> [UploadID]
 
     /// Forgets ended uploads (terminated, expired), used grants that ended before `date`, and events before it that nobody
-    /// has to be told any more.
+    /// has to be told any more. It may be several transactions; what one of them leaves is forgotten the next time.
     func forgetEnded(before date: Date) async throws(UploadError)
 
     /// Those of `ids` whose bytes are needed: open or completed.
