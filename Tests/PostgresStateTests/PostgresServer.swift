@@ -71,7 +71,7 @@ final class PostgresServer: Sendable {
         initdb.standardOutput = FileHandle.nullDevice
         initdb.standardError = FileHandle.nullDevice
         try Self.run(initdb)
-        initdb.waitUntilExit()
+        Self.wait(for: initdb)
         guard initdb.terminationStatus == 0 else { throw Failure(description: "initdb failed") }
         try start()
     }
@@ -126,12 +126,17 @@ final class PostgresServer: Sendable {
         try process.run()
     }
 
+    /// `waitUntilExit` leaks memory.
+    private static func wait(for process: Process) {
+        while process.isRunning { usleep(5000) }
+    }
+
     /// Ends it, and all its connections, and waits until it is gone.
     func stop(keepingData isKept: Bool = true) {
         guard let process = watcher.process, let input = watcher.input else { return }
         try? input.fileHandleForWriting.write(contentsOf: Data((isKept ? "keep\n" : "\n").utf8))
         try? input.fileHandleForWriting.close()
-        process.waitUntilExit()
+        Self.wait(for: process)
         watcher.process = nil
         watcher.input = nil
     }
