@@ -59,7 +59,7 @@ extension Connection {
                 if let terms {
                     try terms.usage(of: account, before, adding: change, createdAt: creation)
                 } else {
-                    before.adding(change, createdAt: creation)
+                    try before.adding(change, createdAt: creation)
                 }
             try run(
                 """
