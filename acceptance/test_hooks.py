@@ -98,7 +98,14 @@ def test_no_credential_is_told(hooked, receiver):
     url = api.created(3, headers={"Cookie": "session=1"})
     assert api.patch(url, 0, b"abc").status_code == 204
     receiver.wait("post-finish")
+    parts = [api.created(1, headers={"Upload-Concat": "partial"}) for _ in range(2)]
+    named = [parts[0], parts[1].rsplit("/", 1)[1]]
+    answer = api.create(None, headers={"Upload-Concat": "final;" + " ".join(named)})
+    assert answer.status_code == 201, answer.text
+    (call,) = receiver.wait("post-create", upload=upload_id(answer.headers["Location"]))
+    assert upload_id(parts[0]) in call.request["Header"]["Upload-Concat"][0]
     text = repr([(one.payload, one.fields) for one in receiver.calls])
+    assert all(path_of(one).rsplit(".", 1)[1] not in text for one in parts)
     assert api.key not in text and "session=1" not in text
     assert path_of(url).rsplit(".", 1)[1] not in text
 

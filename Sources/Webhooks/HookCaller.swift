@@ -66,6 +66,8 @@ package struct HookCaller: Sendable {
         timeout: Duration,
         fields: [(name: String, value: String)] = []
     ) async throws(HookFailure) -> HookReply {
+        // To the client no time at all would be no limit.
+        guard timeout > .zero else { throw HookFailure("the receiver did not answer in time", isTransient: true) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(payload) else { throw HookFailure("the hook can not be written as JSON") }
@@ -84,7 +86,7 @@ package struct HookCaller: Sendable {
         )
         let response: HTTPClientResponse
         do throws(HTTPClientError) {
-            response = try await client.send(request)
+            response = try await send(request, within: timeout)
         } catch {
             throw HookFailure(error.message, isTransient: true)
         }
@@ -96,6 +98,30 @@ package struct HookCaller: Sendable {
             )
         }
         return try HookReply(content: response.body)
+    }
+
+    /// Sends a request; the time that it waits in line behind others counts, too.
+    private func send(
+        _ request: HTTPClientRequest,
+        within timeout: Duration
+    ) async throws(HTTPClientError) -> HTTPClientResponse {
+        let work = Task { () async -> Result<HTTPClientResponse, HTTPClientError> in
+            do throws(HTTPClientError) { return .success(try await client.send(request)) } catch {
+                return .failure(error)
+            }
+        }
+        let timer = Task {
+            guard (try? await Task.sleep(for: timeout)) != nil else { return }
+            work.cancel()
+        }
+        defer { timer.cancel() }
+        let result = await withTaskCancellationHandler {
+            await work.value
+        } onCancel: {
+            work.cancel()
+        }
+        if case .failure(.cancelled) = result, !Task.isCancelled { throw .timedOut }
+        return try result.get()
     }
 
     private static let maximumReplyBytes = 64 << 10

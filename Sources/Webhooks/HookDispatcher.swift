@@ -110,7 +110,7 @@ package final class HookDispatcher: Sendable {
         do throws(HookFailure) {
             let payload = HookPayload(name, event.upload, event.request)
             let reply = try await caller.call(payload, id: event.id, at: clock.now, timeout: caller.settings.timeout)
-            if name == .postReceive, reply.stopsUpload == true { await stop(event.upload.id, reply) }
+            if name == .postReceive, reply.stopsUpload == true { try await stop(event.upload.id, reply) }
             return .delivered
         } catch {
             if Task.isCancelled { return nil }
@@ -120,11 +120,14 @@ package final class HookDispatcher: Sendable {
         }
     }
 
-    private func stop(_ id: UploadID, _ reply: HookReply) async {
+    /// - Throws: `HookFailure` if the upload goes on, so that the event is told, and the upload stopped, later.
+    private func stop(_ id: UploadID, _ reply: HookReply) async throws(HookFailure) {
         do throws(UploadError) {
             try await service.stop(id, answer: reply.hookAnswer ?? HookAnswer())
         } catch {
-            // It has ended by itself, or the failure was reported by the service.
+            // It has ended by itself.
+            if error.code == .gone || error.code == .notFound { return }
+            throw HookFailure("the upload could not be stopped: \(error.message)", isTransient: true)
         }
     }
 

@@ -16,7 +16,9 @@ struct HookContext: Sendable {
         for index in head.fields.entries.indices {
             let name = head.fields.name(at: index)
             if Self.secrets.contains(name.lowercased()) { continue }
-            fields.append(RequestInfo.Field(name: name, value: head.fields.value(at: index)))
+            var value = head.fields.value(at: index)
+            if name.lowercased() == "upload-concat" { value = withoutTokens(value, separator: " ") }
+            fields.append(RequestInfo.Field(name: name, value: value))
         }
         let host = request.peerAddress
         let info = RequestInfo(
@@ -28,14 +30,25 @@ struct HookContext: Sendable {
         return RequestContext(info) { name in FieldName(name).map { head.fields.all($0) } ?? [] }
     }
 
-    /// The last segment of an upload's URL gives access to it, so hooks see the id.
     private func uri(of target: RequestTarget) -> String {
-        var path = target.rawPath
-        if let token = target.segments.last, let id = locator.id(in: token) {
-            path = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
-            path += "/" + id.text
-        }
+        let path = withoutTokens(target.rawPath, separator: "/")
         return target.rawQuery.map { path + "?" + $0 } ?? path
+    }
+
+    /// A path, or the URLs of a concatenation, with ids where the last segments of upload URLs stand: those give access.
+    private func withoutTokens(_ text: String, separator: Character) -> String {
+        if separator == " " {
+            return text.split(separator: " ", omittingEmptySubsequences: false)
+                .map { withoutTokens(String($0), separator: "/") }.joined(separator: " ")
+        }
+        return text.split(separator: "/", omittingEmptySubsequences: false).map { segment in
+            // A bare token may follow `final;`, without any path.
+            let start = segment.lastIndex(of: ";").map { segment.index(after: $0) } ?? segment.startIndex
+            guard let decoded = PercentEncoding.decode(segment[start...].utf8),
+                let id = locator.id(in: String(decoding: decoded, as: UTF8.self))
+            else { return String(segment) }
+            return segment[..<start] + id.text
+        }.joined(separator: "/")
     }
 
     /// Gives an answer what hooks said that it should be.
