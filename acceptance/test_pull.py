@@ -653,3 +653,8 @@ def test_quotas_and_hooks_hold_for_pulls(make_server, origin):
         asked["pre-create"] = {"RejectUpload": True, "HTTPResponse": {"StatusCode": 402}}
         assert api.post("/v1/media/pull", json={"url": url, "subject": "bob"}).status_code == 402
         server.stop()
+
+
+def test_a_file_may_have_the_name_of_the_route(api):
+    answer = api.request("PUT", "/v1/media/pull", data=b"abc")
+    assert answer.status_code == 201 and answer.json()["filename"] == "pull"

@@ -70,6 +70,16 @@ struct QueryParameters {
 
     subscript(name: String) -> String? { items.first(name) }
 
+    /// `limit`: how many entries a page of a list has; `nil` without it, and for what is told in `errors`.
+    func pageSize(_ errors: inout [Problem.FieldError]) -> Int? {
+        guard let text = self["limit"] else { return nil }
+        guard let size = Int(text), (1...1000).contains(size) else {
+            errors.append(.init(field: "limit", message: "must be an integer from 1 to 1000"))
+            return nil
+        }
+        return size
+    }
+
     /// The members of a list, comma-separated, each one of `allowed`; `nil` without the parameter.
     func list<Value>(
         _ name: String,

@@ -68,13 +68,7 @@ struct HooksAPI: Sendable {
                 errors.append(.init(field: "state", message: "must be one of \(allowed)"))
             }
         }
-        if let text = parameters["limit"] {
-            if let limit = Int(text), (1...1000).contains(limit) {
-                query.limit = limit
-            } else {
-                errors.append(.init(field: "limit", message: "must be an integer from 1 to 1000"))
-            }
-        }
+        if let limit = parameters.pageSize(&errors) { query.limit = limit }
         if let text = parameters["cursor"] {
             query.before = Int64(text).flatMap { $0 > 0 ? $0 : nil }
             if query.before == nil {

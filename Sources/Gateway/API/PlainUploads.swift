@@ -51,6 +51,8 @@ struct PlainUploads: Sendable {
         [
             Route(.post, "/v1/media") { request, _ in await respond(to: request, upload: nil) },
             Route(.patch, "/v1/media") { request, _ in await respond(to: request, upload: nil) },
+            // A file may have this name; the route of pulls would hide it.
+            Route(.put, "/v1/media/pull") { request, _ in await respond(to: request, upload: nil) },
             Route(.put, "/v1/media/{id}") { request, _ in await respond(to: request, upload: nil) },
         ]
     }

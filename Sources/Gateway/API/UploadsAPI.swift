@@ -64,13 +64,7 @@ struct UploadsAPI: Sendable {
         query.dialect = parameters["dialect"]
         query.createdAfter = parameters.time("createdAfter", &errors)
         query.createdBefore = parameters.time("createdBefore", &errors)
-        if let text = parameters["limit"] {
-            if let limit = Int(text), (1...1000).contains(limit) {
-                query.limit = limit
-            } else {
-                errors.append(.init(field: "limit", message: "must be an integer from 1 to 1000"))
-            }
-        }
+        if let limit = parameters.pageSize(&errors) { query.limit = limit }
         if let text = parameters["cursor"] {
             query.before = UploadID(text)
             if query.before == nil {
