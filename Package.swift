@@ -57,7 +57,8 @@ let package = Package(
         // Values and bytes; no I/O.
         storey("Bytes"),
         storey("HTTPWire", ["Bytes"]),
-        storey("Digests", ["COpenSSL", "Bytes"]),
+        storey("XMLText"),
+        storey("Digests", ["COpenSSL", "CSystem", "Bytes"]),
         storey("Signing", ["Digests", "Bytes"]),
 
         // Sockets; no Swift package below HTTPServer.
@@ -68,6 +69,14 @@ let package = Package(
         // The domain, and what implements its interfaces.
         storey("UploadCore", ["Bytes", "Digests", "Signing"]),
         storey("DiskStorage", ["UploadCore", "Bytes", "Digests", "Transport", "CSystem"]),
+        storey("CloudCredentials", ["UploadCore", "HTTPClient", "Signing", "Transport", "XMLText"]),
+        storey(
+            "S3Storage",
+            [
+                "UploadCore", "CloudCredentials", "HTTPClient", "HTTPWire", "Signing", "Digests", "Transport", "Bytes",
+                "XMLText", "CSystem",
+            ]
+        ),
         storey("StateRecords", ["UploadCore", "Bytes", "Digests"]),
         storey(
             "SQLiteState",
@@ -90,8 +99,10 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "HTTPServer", "HTTPWire", "Transport", "UploadCore", "DiskStorage", "SQLiteState", "Tus",
-                "ResumableHTTP", "Forms", "TencentVOD", "Webhooks", "HTTPClient",
+                "HTTPServer", "HTTPWire", "Transport", "UploadCore", "DiskStorage", "S3Storage", "SQLiteState",
+                "PostgresState", "StateRecords", "Tus", "ResumableHTTP", "Forms", "TencentVOD", "Webhooks",
+                "HTTPClient",
+                "CloudCredentials",
                 "Signing", "Digests", "Bytes", "CSystem",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),
@@ -118,7 +129,7 @@ let package = Package(
         tests("TransportTests", ["Transport"]),
         tests("HTTPServerTests", ["HTTPServer", "HTTPWire", "Transport", "Bytes", "SluiceTesting"]),
         tests("HTTPClientTests", ["HTTPClient", "HTTPServer", "HTTPWire", "Transport", "Bytes"]),
-        tests("DigestsTests", ["Digests", "Bytes"]),
+        tests("DigestsTests", ["Digests", "Bytes", "CSystem"]),
         tests("SigningTests", ["Signing", "Digests", "Bytes"]),
         tests("UploadCoreTests", ["UploadCore", "Signing", "Bytes", "Digests", "SluiceTesting"]),
         tests(
@@ -132,7 +143,27 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
-        tests("PostgresStateTests", ["PostgresState", "StateRecords", "UploadCore", "SluiceTesting", "CPostgres"]),
+        tests(
+            "CloudCredentialsTests",
+            [
+                "CloudCredentials", "HTTPClient", "HTTPServer", "HTTPWire", "Signing", "Transport", "Bytes",
+                "SluiceTesting",
+            ]
+        ),
+        tests(
+            "S3StorageTests",
+            [
+                "S3Storage", "CloudCredentials", "HTTPClient", "Signing", "UploadCore", "Digests", "Transport", "Bytes",
+                "XMLText", "SluiceTesting",
+            ]
+        ),
+        tests(
+            "PostgresStateTests",
+            [
+                "PostgresState", "StateRecords", "UploadCore", "SluiceTesting", "CPostgres", "Webhooks", "HTTPClient",
+                "HTTPServer", "HTTPWire", "Transport", "Signing", "Bytes",
+            ]
+        ),
         tests("WebhooksTests", ["Webhooks", "UploadCore"]),
         tests("TencentVODTests", ["TencentVOD", "Signing", "Bytes"]),
         tests(

@@ -1,10 +1,15 @@
 """Fixtures: servers with a data directory of their own, and lines for the end of the run."""
 
+import itertools
+
 import pytest
 
 from harness.api import API
 from harness.draft import VERSIONS, Client
+from harness.postgres import Postgres
+from harness.rgw import RGW
 from harness.server import Server
+from harness.swift_s3 import SwiftS3
 from harness.tls import Certificate
 from harness.wire import Wire
 
@@ -80,6 +85,36 @@ def make_server(tmp_path):
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory):
     return Certificate(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="session")
+def rgw(tmp_path_factory):
+    """Ceph's object gateway, one for all tests: who breaks it mends it, and who fills a bucket wipes it."""
+    with RGW(tmp_path_factory.mktemp("rgw") / "cluster") as store:
+        yield store
+
+
+@pytest.fixture(scope="session")
+def swift_s3(tmp_path_factory):
+    """OpenStack Swift, likewise."""
+    with SwiftS3(tmp_path_factory.mktemp("swift") / "store") as store:
+        yield store
+
+
+BUCKETS = itertools.count(1)
+
+
+@pytest.fixture
+def bucket_name():
+    """Of a bucket that nobody has made yet."""
+    return f"test-{next(BUCKETS)}"
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL, one for all tests, each of which makes a database of its own in it."""
+    with Postgres() as database:
+        yield database
 
 
 @pytest.fixture(scope="module")

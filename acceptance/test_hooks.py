@@ -468,7 +468,7 @@ def test_dead_letters_and_redelivery(hooked, receiver):
 def test_the_secret_is_derived_and_printed(tmp_path, make_server):
     server = make_server().start()
     server.stop()
-    secret = run("credentials", "webhooks", data=server.data).stdout.strip()
+    secret = run("credentials", "webhooks", environment=server.environment).stdout.strip()
     assert secret.startswith("whsec_") and len(base64.b64decode(secret[6:])) == 32
     with Receiver(secret) as receiver:
         server.environment["SLUICE_HOOKS_URL"] = receiver.url

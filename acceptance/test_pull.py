@@ -600,7 +600,7 @@ def test_who_may(make_server, origin):
     api = API(server.url, server.admin_key)
     body = {"url": f"{origin.url}/x"}
     problem(api.post("/v1/media/pull", json=body, key=None), 401, "unauthenticated")
-    made = run("keys", "create", "--name", "n", "--scope", "mint", "--scope", "read", data=server.data)
+    made = run("keys", "create", "--name", "n", "--scope", "mint", "--scope", "read", environment=server.environment)
     key = next(word for word in made.stdout.split() if word.startswith("slk_"))
     problem(api.post("/v1/media/pull", json=body, key=key), 403, "forbidden")
     token = api.post("/v1/tus/tokens", json={"subject": "a"}).json()["token"]

@@ -76,3 +76,16 @@ install_packages() {
     as_root rm -rf -- "$archives"
     [ "$status" -eq 0 ] || fail "apt-get could not install: ${missing[*]}"
 }
+
+# The Python of the acceptance tests, in .venv.
+python_environment() {
+    local venv=$root/.venv stamp
+    stamp=$(cksum <"$root/acceptance/requirements.txt")
+    if [ ! -x "$venv/bin/python" ] || [ "$(cat "$venv/requirements.stamp" 2>/dev/null || true)" != "$stamp" ]; then
+        rm -rf -- "$venv"
+        python3 -m venv "$venv"
+        "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$root/acceptance/requirements.txt"
+        printf '%s\n' "$stamp" >"$venv/requirements.stamp"
+    fi
+    "$venv/bin/python" --version
+}

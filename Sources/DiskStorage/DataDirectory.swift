@@ -16,6 +16,7 @@ internal import Glibc
 ///   blobs/<xy>/<id>       the bytes of an upload; xy are the last two characters of the id, which are random;
 ///                         made with its first blob
 ///   blobs/<xy>/<id>.unverified   its text is the length before bytes whose digest is not verified yet
+///   migrated              blobs that were copied into a store, see MigratedBlobs; only while and after they are
 /// ```
 package struct DataDirectory: Sendable {
     /// As it was given.
@@ -47,6 +48,8 @@ package struct DataDirectory: Sendable {
     package static func statePath(in root: String) -> String { root + "/state.sqlite" }
 
     package var statePath: String { Self.statePath(in: root) }
+
+    package var migratedPath: String { root + "/migrated" }
 
     func blobPath(_ id: UploadID) -> String { shardPath(Self.shard(of: id)) + "/" + id.text }
 

@@ -23,7 +23,9 @@ extension DiskStorage {
         at offset: Int64,
         from source: any ByteSource,
         limit: Int64,
-        expecting digest: DigestExpectation?
+        of total: Int64?,
+        expecting digest: DigestExpectation?,
+        confirming: ((Int64) async -> Void)?
     ) async -> AppendReport {
         let file: OpenFile
         do throws(UploadError) {

@@ -1,5 +1,6 @@
-internal import Bytes
+package import Bytes
 internal import CSystem
+package import Foundation
 package import Transport
 package import UploadCore
 
@@ -22,7 +23,10 @@ package final class DiskStorage: BlobStorage {
         self.pool = pool
     }
 
-    package func create(_ id: UploadID) async throws(UploadError) {
+    package var isDurableAtEndOnly: Bool { true }
+
+    package func create(_ blob: NewBlob) async throws(UploadError) {
+        let id = blob.id
         try await onPool { storage throws(SystemCallError) in
             let path = storage.directory.blobPath(id)
             do throws(SystemCallError) {
@@ -85,8 +89,18 @@ package final class DiskStorage: BlobStorage {
     package func open(_ id: UploadID) async throws(UploadError) -> StoredBlob {
         try await onBlob { storage throws(SystemCallError) in
             let file = try OpenFile.open(storage.directory.blobPath(id), O_RDONLY)
-            return StoredBlob(file: file, size: try file.size())
+            return StoredBlob(content: .file(file), size: try file.size())
         }
+    }
+
+    /// Bytes of a blob, complete or not, for whoever copies it elsewhere.
+    ///
+    /// - Throws: `.notFound`, `.storageFailure`.
+    package func bytes(of id: UploadID, _ range: Range<Int64>) async throws(UploadError) -> any ByteSource {
+        let file = try await onBlob { storage throws(SystemCallError) in
+            try OpenFile.open(storage.directory.blobPath(id), O_RDONLY)
+        }
+        return DiskSource(file, range, pool: pool)
     }
 
     package func remove(_ id: UploadID) async throws(UploadError) {
@@ -112,6 +126,9 @@ package final class DiskStorage: BlobStorage {
             return page
         }
     }
+
+    /// A blob's file and its marker are all there is of it.
+    package func removeLeftovers(from date: Date) async throws(UploadError) -> Int { 0 }
 
     /// Writes one block and removes it, which finds a full, read-only or broken file system.
     package func check() async throws(UploadError) {

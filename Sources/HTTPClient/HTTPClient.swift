@@ -5,6 +5,9 @@ internal import Synchronization
 ///
 /// All transfers of a client run on one thread of its own, so that one costs no thread and never blocks Swift's. Nothing of
 /// the environment has an influence: no proxy, no netrc, no cookies. Certificates are verified.
+///
+/// A request goes to a connection that was kept, if there is one. If the other side had closed that, without a byte of an
+/// answer, the request is sent again on another: then nobody can tell whether it was executed before, unless sending it failed.
 package final class HTTPClient: Sendable {
     private struct State {
         /// Made for the first request, so that a client that is never used costs nothing.
@@ -13,24 +16,38 @@ package final class HTTPClient: Sendable {
     }
 
     private let settings: TransferLoop.Settings
+    /// The proxy, if one is wanted.
+    private let hasProxy: Bool
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - userAgent: The User-Agent field of requests that have none.
     ///   - maximumTransfers: At once; further ones wait in line. At least 1.
-    ///   - addresses: Which addresses may be connected to.
-    ///   - authorities: A file of PEM certificates to be trusted, instead of those of the system.
+    ///   - keptConnections: At most, those in use included: with fewer than there are transfers at once, connections are
+    ///     closed when their transfer ends. At least 1.
+    ///   - addresses: Which addresses may be connected to. With a proxy, which names are looked up by the proxy, this is asked
+    ///     for the proxy's own address, and for a host in a URL that is an address or `localhost`. What another name stands for
+    ///     can not be checked: that is left to the proxy.
+    ///   - authorities: A file of PEM certificates to be trusted, instead of those of the system; for a proxy as well.
+    ///   - proxy: The URL of the proxy for all requests; see `WebProxy`, which tells whether it is valid. With one that is not,
+    ///     every request is refused.
     package init(
         userAgent: String,
         maximumTransfers: Int = 256,
+        keptConnections: Int = 32,
         addresses: AddressPolicy,
-        authorities: String? = nil
+        authorities: String? = nil,
+        proxy: String? = nil
     ) {
+        let webProxy = proxy.flatMap(WebProxy.init)
+        hasProxy = proxy == nil || webProxy != nil
         settings = TransferLoop.Settings(
             userAgent: userAgent,
             maximumTransfers: max(1, maximumTransfers),
+            keptConnections: max(1, keptConnections),
             addresses: addresses,
-            authorities: authorities
+            authorities: authorities,
+            proxy: webProxy
         )
     }
 
@@ -61,6 +78,7 @@ package final class HTTPClient: Sendable {
     ///
     /// The transfer ends when the download is forgotten.
     package func open(_ request: HTTPClientRequest) async throws(HTTPClientError) -> HTTPDownload {
+        guard hasProxy else { throw .badRequest("the URL of the proxy is not valid") }
         let prepared = try PreparedRequest(request)
         let loop: TransferLoop? = state.withLock { state in
             if state.isClosed { return nil }

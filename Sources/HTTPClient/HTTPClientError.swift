@@ -12,6 +12,10 @@ package enum HTTPClientError: Error, Equatable, Sendable {
     case tls
     /// The connection ended before the answer did.
     case connection
+    /// The proxy makes no connection to the host; it answered with this status.
+    case proxy(status: Int)
+    /// The content of the request failed.
+    case contentFailed
     /// The answer is not HTTP.
     case malformed
     case timedOut
@@ -33,6 +37,8 @@ extension HTTPClientError: CustomStringConvertible {
         case .unreachable: "the host can not be reached"
         case .tls: "the TLS connection could not be made, or the certificate of the host is not valid"
         case .connection: "the connection ended before the answer did"
+        case .proxy(let status): "the proxy does not connect to the host: it answered \(status)"
+        case .contentFailed: "the content of the request ended before its length"
         case .malformed: "the answer is not valid HTTP"
         case .timedOut: "the answer did not come in time"
         case .tooLarge(let limit): "the answer has more than \(limit) bytes"
@@ -52,7 +58,8 @@ extension HTTPClientError: CustomStringConvertible {
         case .malformed: .malformed(message)
         case .stopped: .shuttingDown
         case .cancelled: .interrupted
-        case .badRequest, .refusedAddress, .unreachable, .tls, .connection, .tooManyRedirects: .disconnected
+        case .badRequest, .refusedAddress, .unreachable, .tls, .connection, .proxy, .contentFailed, .tooManyRedirects:
+            .disconnected
         }
     }
 }

@@ -12,7 +12,18 @@ final class Hop {
     let transfer: Transfer
     let deadline: ContinuousClock.Instant?
 
-    private let request: PreparedRequest
+    let request: PreparedRequest
+    /// Called on the loop's thread, within libcurl.
+    var hasAnswer: () -> Void = {}
+
+    private let isOnNewConnection: Bool
+    private let sockets: OpenSockets
+    private var socket: curl_socket_t?
+    /// The last read of content was put off for an answer.
+    private var hasLooked = false
+    private var sent: SentContent?
+    /// An answer to `Expect` after which libcurl sends the request again without it.
+    private var failedExpectation: HTTPClientHead?
     private let addresses: AddressPolicy
     private var fieldList: UnsafeMutablePointer<curl_slist>?
     private var status = 0
@@ -34,15 +45,22 @@ final class Hop {
         _ transfer: Transfer,
         _ request: PreparedRequest,
         _ deadline: ContinuousClock.Instant?,
-        _ settings: TransferLoop.Settings
+        _ settings: TransferLoop.Settings,
+        _ sockets: OpenSockets,
+        onNewConnection: Bool
     ) {
         guard let handle = curl_easy_init() else { return nil }
         self.handle = handle
         self.transfer = transfer
         self.request = request
         self.deadline = deadline
+        self.sockets = sockets
+        isOnNewConnection = onNewConnection || request.request.needsNewConnection
+        sent = request.content.map(SentContent.init)
         addresses = settings.addresses
-        guard setUp(settings), setTimes(), setContent(), setFields(settings.userAgent), setCallbacks() else {
+        guard setUp(settings), setProxy(settings), setTimes(), setContent(), setFields(settings.userAgent),
+            setCallbacks()
+        else {
             return nil
         }
     }
@@ -52,7 +70,26 @@ final class Hop {
         curl_slist_free_all(fieldList)
     }
 
-    func resume() { curl_easy_pause(handle, CURLPAUSE_CONT) }
+    /// Both ways: what still has to wait pauses again.
+    func resume() {
+        if sent?.isPaused == true {
+            sent?.resumed()
+            _ = setMinimumRate(isCounting: true)
+        }
+        curl_easy_pause(handle, CURLPAUSE_CONT)
+    }
+
+    /// The connection was a kept one that the other side had closed.
+    ///
+    /// libcurl sees to that itself, but not if it finds out while it sends content. As not everything was sent, the request can
+    /// not have been executed.
+    func mustBeSentAgain(_ result: CURLcode) -> Bool {
+        var connections = 1
+        guard result == CURLE_SEND_ERROR, fieldBytes == 0, !isOnNewConnection,
+            ccurl_info_long(handle, CURLINFO_NUM_CONNECTS, &connections) == CURLE_OK
+        else { return false }
+        return connections == 0
+    }
 
     /// What is to be asked next.
     func followingRequest(_ result: CURLcode) throws(HTTPClientError) -> PreparedRequest? {
@@ -61,12 +98,22 @@ final class Hop {
     }
 
     func outcome(_ result: CURLcode) -> Result<Void, HTTPClientError> {
-        if result == CURLE_OK { return isHeadComplete ? .success(()) : .failure(.malformed) }
+        if result == CURLE_OK {
+            if !isHeadComplete, let failedExpectation {
+                isHeadComplete = true
+                transfer.received(failedExpectation)
+            }
+            return isHeadComplete ? .success(()) : .failure(.malformed)
+        }
+        if sent?.hasFailed == true { return .failure(.contentFailed) }
         return .failure(error(result))
     }
 
     private func error(_ result: CURLcode) -> HTTPClientError {
-        switch result {
+        var proxied = 0
+        _ = ccurl_info_long(handle, CURLINFO_HTTP_CONNECTCODE, &proxied)
+        if proxied >= 300, !isHeadComplete { return .proxy(status: proxied) }
+        return switch result {
         case CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT:
             .badRequest("the URL can not be asked")
         case CURLE_COULDNT_CONNECT: refused.map { .refusedAddress($0) } ?? .unreachable
@@ -95,14 +142,36 @@ final class Hop {
             && set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
             // Followed by `PreparedRequest.redirected`, which knows what may be told to another host.
             && set(CURLOPT_FOLLOWLOCATION, 0)
-            && set(CURLOPT_PROXY, "")
             && set(CURLOPT_NETRC, 0)
             && set(CURLOPT_SSL_VERIFYPEER, 1)
             && set(CURLOPT_SSL_VERIFYHOST, 2)
-            && set(CURLOPT_BUFFERSIZE, 256 << 10)
+            // The answer to content is short, and many requests may send some at the same time.
+            && set(CURLOPT_BUFFERSIZE, request.request.content == nil ? 256 << 10 : 16 << 10)
             && set(CURLOPT_NOPROGRESS, 1)
             && set(CURLOPT_FORBID_REUSE, request.request.keepsConnection ? 0 : 1)
+            && set(CURLOPT_FRESH_CONNECT, isOnNewConnection ? 1 : 0)
+            // Small heads go at once; a peer that vanished is noticed where nothing is to be sent, within two minutes.
+            && set(CURLOPT_TCP_NODELAY, 1)
+            && set(CURLOPT_TCP_KEEPALIVE, 1)
+            && set(CURLOPT_TCP_KEEPIDLE, 30)
+            && set(CURLOPT_TCP_KEEPINTVL, 10)
         if let authorities = settings.authorities { isSet = isSet && set(CURLOPT_CAINFO, authorities) }
+        return isSet
+    }
+
+    private func setProxy(_ settings: TransferLoop.Settings) -> Bool {
+        // Empty: the environment has no say.
+        guard set(CURLOPT_NOPROXY, ""), let proxy = settings.proxy else { return set(CURLOPT_PROXY, "") }
+        var isSet =
+            set(CURLOPT_PROXY, proxy.origin)
+            && set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+            // What is for the host, credentials first of all, is not told the proxy with CONNECT.
+            && set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE))
+            && set(CURLOPT_PROXY_SSL_VERIFYPEER, 1)
+            && set(CURLOPT_PROXY_SSL_VERIFYHOST, 2)
+        if let user = proxy.user { isSet = isSet && set(CURLOPT_PROXYUSERNAME, user) }
+        if let password = proxy.password { isSet = isSet && set(CURLOPT_PROXYPASSWORD, password) }
+        if let authorities = settings.authorities { isSet = isSet && set(CURLOPT_PROXY_CAINFO, authorities) }
         return isSet
     }
 
@@ -115,14 +184,19 @@ final class Hop {
         }
         if request.request.stallTimeout > .zero {
             let seconds = (Self.milliseconds(request.request.stallTimeout) + 999) / 1000
-            isSet =
-                isSet && set(CURLOPT_LOW_SPEED_LIMIT, max(1, request.request.minimumRate))
-                && set(CURLOPT_LOW_SPEED_TIME, seconds)
+            isSet = isSet && setMinimumRate(isCounting: true) && set(CURLOPT_LOW_SPEED_TIME, seconds)
         }
         return isSet
     }
 
+    /// libcurl itself leaves out the time in which receiving pauses, but not, in some versions, that in which sending does.
+    private func setMinimumRate(isCounting: Bool) -> Bool {
+        guard request.request.stallTimeout > .zero else { return true }
+        return set(CURLOPT_LOW_SPEED_LIMIT, isCounting ? max(1, request.request.minimumRate) : 0)
+    }
+
     private func setContent() -> Bool {
+        if let sent { return setUpload(sent) }
         switch request.method {
         case "GET" where request.body.isEmpty: return set(CURLOPT_HTTPGET, 1)
         case "HEAD": return set(CURLOPT_NOBODY, 1)
@@ -142,10 +216,26 @@ final class Hop {
             }
     }
 
+    private func setUpload(_ sent: SentContent) -> Bool {
+        if let expected = request.request.expectsContinue,
+            !set(CURLOPT_EXPECT_100_TIMEOUT_MS, max(1, Self.milliseconds(expected)))
+        {
+            return false
+        }
+        return set(CURLOPT_UPLOAD, 1)
+            && set(CURLOPT_CUSTOMREQUEST, request.method)
+            && set(CURLOPT_UPLOAD_BUFFERSIZE, sent.bufferSize)
+            && ccurl_set_size(handle, CURLOPT_INFILESIZE_LARGE, sent.length) == CURLE_OK
+    }
+
     private func setFields(_ userAgent: String) -> Bool {
         var lines = request.headers.map { name, value in value.isEmpty ? "\(name);" : "\(name): \(value)" }
-        let names = Set(request.headers.map { $0.name.lowercased() })
+        var names = Set(request.headers.map { $0.name.lowercased() })
         if !names.contains("user-agent") { lines.append("User-Agent: \(userAgent)") }
+        if request.request.expectsContinue != nil, let sent, sent.length > 0 {
+            // Added by libcurl, which leaves it out when it sends the request again after 417.
+            names.insert("expect")
+        }
         // Without a value: what libcurl would add by itself is left out.
         for name in ["Expect", "Content-Type"] where !names.contains(name.lowercased()) { lines.append("\(name):") }
         for line in lines {
@@ -167,10 +257,35 @@ final class Hop {
             ccurl_set_take_bytes(handle, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
                 Hop.with(bytes, size * count, context) { hop, bytes in hop.takeContent(bytes) }
             },
+            ccurl_set_pointer(handle, CURLOPT_READDATA, context),
+            ccurl_set_pointer(handle, CURLOPT_SEEKDATA, context),
+            ccurl_set_take_bytes(handle, CURLOPT_READFUNCTION) { buffer, size, count, context in
+                guard let buffer, let context else { return ccurl_read_abort }
+                let hop = Unmanaged<Hop>.fromOpaque(context).takeUnretainedValue()
+                return hop.readContent(UnsafeMutableRawBufferPointer(start: buffer, count: size * count))
+            },
+            ccurl_set_seek(handle) { context, offset, origin in
+                guard let context else { return ccurl_seek_failed }
+                let hop = Unmanaged<Hop>.fromOpaque(context).takeUnretainedValue()
+                return hop.sent?.seek(to: Int64(offset), from: origin) ?? ccurl_seek_failed
+            },
             ccurl_set_open_socket(handle) { context, _, address in
                 guard let context, let address else { return ccurl_bad_socket }
                 let hop = Unmanaged<Hop>.fromOpaque(context).takeUnretainedValue()
                 return hop.openSocket(address)
+            },
+            // The connection may outlive the hop that opened it, but not the loop's sockets.
+            ccurl_set_pointer(handle, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(sockets).toOpaque()),
+            ccurl_set_close_socket(handle) { context, socket in
+                guard let context else { return close(socket) }
+                return Unmanaged<OpenSockets>.fromOpaque(context).takeUnretainedValue().close(socket)
+            },
+            ccurl_set_pointer(handle, CURLOPT_PREREQDATA, context),
+            ccurl_set_before_request(handle) { context, _, _, remote, local in
+                guard let context else { return ccurl_request_goes }
+                let hop = Unmanaged<Hop>.fromOpaque(context).takeUnretainedValue()
+                if hop.sent != nil { hop.socket = hop.sockets.socket(local: local, remote: remote) }
+                return ccurl_request_goes
             },
         ]
         return results.allSatisfy { $0 == CURLE_OK }
@@ -208,7 +323,32 @@ final class Hop {
             refused = IPAddress(bytes: Array(bytes.prefix(count)))?.description ?? "no IP address"
             return ccurl_bad_socket
         }
-        return ccurl_open_socket(address)
+        return sockets.open(address)
+    }
+
+    private func readContent(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard let count = sent?.read(into: buffer, for: transfer) else { return 0 }
+        if count == ccurl_read_pause {
+            _ = setMinimumRate(isCounting: false)
+        } else if count <= buffer.count, lookForAnswer() {
+            sent?.pause(takingBack: count)
+            return ccurl_read_pause
+        }
+        return count
+    }
+
+    /// Whether libcurl is to read before it sends what it was about to.
+    ///
+    /// Behind an answer there may be a reset, as often with a refusal: sending would fail with it, and the answer be lost. Not
+    /// twice in a row, as there may be only the end to read.
+    private func lookForAnswer() -> Bool {
+        guard !isHeadComplete, !hasLooked, let socket, OpenSockets.hasInput(socket) else {
+            hasLooked = false
+            return false
+        }
+        hasLooked = true
+        hasAnswer()
+        return true
     }
 
     /// One line of a head: the status line, a field, or the empty line that ends it.
@@ -238,7 +378,12 @@ final class Hop {
     }
 
     private func completeHead() {
+        if status == 417, request.request.expectsContinue != nil, failedExpectation == nil, sent?.isIncomplete == true {
+            failedExpectation = HTTPClientHead(status: status, headers: fields)
+            return
+        }
         isHeadComplete = true
+        if sent?.isPaused == true { hasAnswer() }
         if request.request.maximumRedirects > 0, [301, 302, 303, 307, 308].contains(status),
             let target = fields.all("Location").first, !target.isEmpty
         {
@@ -250,7 +395,7 @@ final class Hop {
 
     /// - Returns: How many bytes were taken, or that the transfer is to pause.
     private func takeContent(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
-        if location != nil {
+        if location != nil || !isHeadComplete {
             discarded += bytes.count
             return discarded <= Self.maximumDiscarded ? bytes.count : 0
         }

@@ -7,6 +7,7 @@ struct PreparedRequest: Sendable {
     private(set) var target: WebAddress
     private(set) var headers: [(name: String, value: String)]
     private(set) var body: [UInt8]
+    private(set) var content: (any HTTPRequestContent)?
     private(set) var redirects = 0
 
     /// - Throws: `.badRequest`.
@@ -22,11 +23,32 @@ struct PreparedRequest: Sendable {
                 throw .badRequest("a header field has a name or value that can not be sent")
             }
         }
+        if let content = request.content { try Self.check(content, of: request) }
         self.request = request
         self.target = target
         method = request.method
         headers = request.headers
         body = request.body
+        content = request.content
+    }
+
+    private static func check(
+        _ content: any HTTPRequestContent,
+        of request: HTTPClientRequest
+    ) throws(HTTPClientError) {
+        guard request.body.isEmpty, request.method != "HEAD", content.length >= 0 else {
+            throw .badRequest("the request can not have that content")
+        }
+        for (name, value) in request.headers {
+            switch name.lowercased() {
+            // Of use where fields are signed; what it says is the frame of the content.
+            case "content-length" where value != String(content.length):
+                throw .badRequest("the content has another length than the header fields tell")
+            case "transfer-encoding", "expect":
+                throw .badRequest("a header field says how the content is sent")
+            default: break
+            }
+        }
     }
 
     /// The request that follows a redirect (RFC 9110 §15.4).
@@ -45,6 +67,7 @@ struct PreparedRequest: Sendable {
         if status == 303 && method != "HEAD" || (status == 301 || status == 302) && method == "POST" {
             following.method = "GET"
             following.body = []
+            following.content = nil
             following.headers.removeAll { Self.describesContent($0.name) }
         }
         return following

@@ -32,13 +32,25 @@ final class Transfer: Sendable {
     /// Larger pieces cost less for each byte.
     private static let pieceSize = 256 << 10
 
+    /// Where the request's content is, between the thread that reads it and whoever makes it.
+    private enum Readiness: UInt8, AtomicRepresentable {
+        case reading
+        /// Nothing to read; the thread is to be told when there is.
+        case waiting
+        /// More came since the last read began.
+        case woken
+    }
+
     let request: PreparedRequest
+    private let readiness = Atomic(Readiness.reading)
     private let loop: TransferLoop
     private let state = Mutex(State())
 
     init(_ request: PreparedRequest, loop: TransferLoop) {
         self.request = request
         self.loop = loop
+        // Weak, as the content is held by the request.
+        request.content?.whenReadable { [weak self] in self?.contentWoken() }
     }
 
     // MARK: The task
@@ -127,6 +139,23 @@ final class Transfer: Sendable {
     }
 
     // MARK: The thread
+
+    /// From any thread; tells the loop once for each time that it waits.
+    private func contentWoken() {
+        if readiness.exchange(.woken, ordering: .acquiringAndReleasing) == .waiting { loop.resume(self) }
+    }
+
+    func willReadContent() { _ = readiness.exchange(.reading, ordering: .acquiringAndReleasing) }
+
+    /// What came since `willReadContent` may not have been seen by the read, so it is made again.
+    func waitForContent() {
+        let (isWaiting, _) = readiness.compareExchange(
+            expected: .reading,
+            desired: .waiting,
+            ordering: .acquiringAndReleasing
+        )
+        if !isWaiting { loop.resume(self) }
+    }
 
     var isAbandoned: Bool { state.withLock { $0.abandoned != nil } }
 

@@ -2,18 +2,29 @@ internal import CCurl
 internal import Foundation
 internal import Glibc
 internal import Synchronization
+internal import Transport
 
 /// The thread on which all transfers of a client run, by libcurl's multi interface.
 ///
-/// Invariant for `@unchecked`: `hops`, `line` and the multi handle's transfers are touched only on the thread; what others
+/// Invariant for `@unchecked`: `sockets`, `hops`, `hopOf`, `answered`, `line` and the multi handle's transfers are touched only on the thread; what others
 /// touch is in `inbox`. The multi handle is made before the thread starts and freed by it, under the lock of `inbox`, after
 /// which nobody wakes it any more.
 final class TransferLoop: @unchecked Sendable {
     struct Settings: Sendable {
         var userAgent: String
         var maximumTransfers: Int
+        var keptConnections: Int
         var addresses: AddressPolicy
         var authorities: String?
+        var proxy: WebProxy?
+
+        /// What the socket can not tell, because a proxy looks names up.
+        func refusal(of target: WebAddress) -> HTTPClientError? {
+            guard proxy != nil, let address = target.address ?? target.loopback, !addresses.allows(address) else {
+                return nil
+            }
+            return .refusedAddress(address.description)
+        }
     }
 
     private enum Work {
@@ -32,8 +43,13 @@ final class TransferLoop: @unchecked Sendable {
     private let settings: Settings
     private let inbox: Mutex<Inbox>
     private let multi: UnsafeMutableRawPointer?
+    private let sockets = OpenSockets()
     /// What runs, by its easy handle.
     private var hops: [UnsafeMutableRawPointer: Hop] = [:]
+    /// The same, by its transfer: content wakes its transfer often.
+    private var hopOf: [ObjectIdentifier: Hop] = [:]
+    /// What has an answer to read before its content goes on, since the last turn.
+    private var answered: [Hop] = []
     /// What waits for others to end, in order.
     private var line: [Transfer] = []
 
@@ -47,8 +63,7 @@ final class TransferLoop: @unchecked Sendable {
         // Without memory for a multi handle, the client behaves as a closed one.
         inbox = Mutex(Inbox(isClosed: multi == nil, canWake: multi != nil))
         guard let multi else { return }
-        // Connections that are kept for later requests.
-        _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, min(settings.maximumTransfers, 32))
+        _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, settings.keptConnections)
         let thread = Thread { [self] in run() }
         thread.name = "sluice.http"
         thread.stackSize = 512 * 1024
@@ -74,7 +89,8 @@ final class TransferLoop: @unchecked Sendable {
         let isClosed = inbox.withLock { inbox in
             if inbox.isClosed { return true }
             inbox.work.append(work)
-            wake(inbox)
+            // The thread takes all work at once, so what is not the first was told of before.
+            if inbox.work.count == 1 { wake(inbox) }
             return false
         }
         if isClosed, case .start(let transfer) = work { transfer.ended(.failure(.stopped)) }
@@ -103,8 +119,9 @@ final class TransferLoop: @unchecked Sendable {
             if isClosed { break }
             var running: Int32 = 0
             curl_multi_perform(multi, &running)
-            // What follows on something that ended can be done at once.
-            if finishEnded(multi) { continue }
+            // What follows on something that ended, or was answered, can be done at once.
+            let goesOn = resumeAnswered()
+            if finishEnded(multi) || goesOn { continue }
             // At most: libcurl's own timers end the wait earlier.
             curl_multi_poll(multi, nil, 0, 60_000, nil)
         }
@@ -122,9 +139,9 @@ final class TransferLoop: @unchecked Sendable {
             }
         case .resume(let transfer):
             // May call back with the bytes that it had to hold.
-            hops.values.first { $0.transfer === transfer }?.resume()
+            hopOf[ObjectIdentifier(transfer)]?.resume()
         case .abandon(let transfer):
-            if let hop = hops.values.first(where: { $0.transfer === transfer }) {
+            if let hop = hopOf[ObjectIdentifier(transfer)] {
                 remove(hop, multi)
                 beginNext(multi)
             } else {
@@ -137,9 +154,14 @@ final class TransferLoop: @unchecked Sendable {
         _ transfer: Transfer,
         _ request: PreparedRequest,
         _ deadline: ContinuousClock.Instant?,
-        _ multi: UnsafeMutableRawPointer
+        _ multi: UnsafeMutableRawPointer,
+        onNewConnection: Bool = false
     ) {
-        guard let hop = Hop(transfer, request, deadline, settings) else {
+        if let refusal = settings.refusal(of: request.target) {
+            transfer.ended(.failure(refusal))
+            return
+        }
+        guard let hop = Hop(transfer, request, deadline, settings, sockets, onNewConnection: onNewConnection) else {
             transfer.ended(.failure(.badRequest("the request can not be sent")))
             return
         }
@@ -148,6 +170,18 @@ final class TransferLoop: @unchecked Sendable {
             return
         }
         hops[hop.handle] = hop
+        hopOf[ObjectIdentifier(transfer)] = hop
+        hop.hasAnswer = { [unowned self, unowned hop] in answered.append(hop) }
+    }
+
+    /// libcurl reads before it sends, and content that pauses would hold the end of a transfer that has its answer.
+    ///
+    /// - Returns: Whether there was any.
+    private func resumeAnswered() -> Bool {
+        guard !answered.isEmpty else { return false }
+        for hop in answered where hops[hop.handle] === hop { hop.resume() }
+        answered = []
+        return true
     }
 
     private func beginNext(_ multi: UnsafeMutableRawPointer) {
@@ -165,7 +199,9 @@ final class TransferLoop: @unchecked Sendable {
             hasEnded = true
             remove(hop, multi)
             do throws(HTTPClientError) {
-                if let following = try hop.followingRequest(result) {
+                if hop.mustBeSentAgain(result) {
+                    begin(hop.transfer, hop.request, hop.deadline, multi, onNewConnection: true)
+                } else if let following = try hop.followingRequest(result) {
                     begin(hop.transfer, following, hop.deadline, multi)
                 } else {
                     hop.transfer.ended(hop.outcome(result))
@@ -181,6 +217,7 @@ final class TransferLoop: @unchecked Sendable {
     private func remove(_ hop: Hop, _ multi: UnsafeMutableRawPointer) {
         curl_multi_remove_handle(multi, hop.handle)
         hops[hop.handle] = nil
+        hopOf[ObjectIdentifier(hop.transfer)] = nil
     }
 
     private func stop(_ multi: UnsafeMutableRawPointer) {

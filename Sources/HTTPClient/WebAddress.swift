@@ -16,6 +16,9 @@ package struct WebAddress: Sendable, Equatable {
     /// The host, if it is an address and no name, in whatever spelling.
     package let address: IPAddress?
 
+    /// What the host stands for if it is `localhost`, or a name within (RFC 6761 §6.3).
+    let loopback: IPAddress?
+
     /// The URL in `text`; `nil` unless it is absolute, http or https, and has a host.
     package init?(_ text: String) { self.init(text, relativeTo: nil) }
 
@@ -35,6 +38,9 @@ package struct WebAddress: Sendable, Equatable {
         origin = "\(scheme)://\(host):\(port)"
         self.path = path
         address = IPAddress(host.hasPrefix("[") ? host.dropFirst().dropLast() : host[...])
+        let name = host.hasSuffix(".") ? host.dropLast() : host[...]
+        let isLoopback = name == "localhost" || name.hasSuffix(".localhost")
+        loopback = isLoopback ? IPAddress("127.0.0.1") : nil
         // Not sent, and of no use to anybody else.
         curl_url_set(url, CURLUPART_FRAGMENT, nil, 0)
         guard let text = Self.part(CURLUPART_URL, of: url) else { return nil }
@@ -46,7 +52,7 @@ package struct WebAddress: Sendable, Equatable {
         self.shown = shown
     }
 
-    private static func part(_ part: CURLUPart, of url: OpaquePointer, flags: UInt32 = 0) -> String? {
+    static func part(_ part: CURLUPart, of url: OpaquePointer, flags: UInt32 = 0) -> String? {
         var text: UnsafeMutablePointer<CChar>?
         guard curl_url_get(url, part, &text, flags) == CURLUE_OK, let text else { return nil }
         defer { curl_free(text) }

@@ -1,11 +1,12 @@
 internal import CPostgres
+internal import UploadCore
 
 /// One connection to the database.
 ///
 /// Invariant: used by one thread at a time, which took it out of its `ConnectionPool` or has just made it.
 final class Connection: @unchecked Sendable {
     private let handle: OpaquePointer
-    private let target: Target
+    let target: Target
     /// Names of prepared statements by their text; there are as many texts as there are kinds of calls.
     private var prepared: [String: String] = [:]
     /// What is prepared is of no use any more, or the server is not the one that is wanted.
@@ -62,6 +63,25 @@ final class Connection: @unchecked Sendable {
             """
     }
 
+    /// The socket, to wait for notifications.
+    var socket: Int32 { PQsocket(handle) }
+
+    /// What was told on the channels that this connection listens on; reads what has come, and waits for nothing.
+    ///
+    /// - Throws: When the connection is lost.
+    func notifications() throws(DatabaseFailure) -> [(channel: String, payload: String)] {
+        guard PQconsumeInput(handle) == 1, PQstatus(handle) == CONNECTION_OK else {
+            let message = target.cleaned(String(cString: PQerrorMessage(handle)))
+            throw DatabaseFailure(state: nil, message: message, isConnectionLost: true)
+        }
+        var found: [(channel: String, payload: String)] = []
+        while let notification = PQnotifies(handle) {
+            defer { PQfreemem(notification) }
+            found.append((String(cString: notification.pointee.relname), String(cString: notification.pointee.extra)))
+        }
+        return found
+    }
+
     /// Whether another call may use it.
     var isUsable: Bool {
         !isStale && PQstatus(handle) == CONNECTION_OK && PQtransactionStatus(handle) == PQTRANS_IDLE
@@ -70,6 +90,27 @@ final class Connection: @unchecked Sendable {
     // MARK: Transactions
 
     func begin() throws(DatabaseFailure) { try execute("BEGIN") }
+
+    /// Begins a transaction, and keeps others from taking `lease` until it ends; one way to the server.
+    ///
+    /// - Returns: Whether the lease is held; always without one.
+    func begin(holding lease: HeldLease?) throws(DatabaseFailure) -> Bool {
+        guard let lease else {
+            try begin()
+            return true
+        }
+        // An id has letters and digits only.
+        let result = PQexec(
+            handle,
+            """
+            BEGIN; SELECT FROM upload_lease
+            WHERE upload_id = '\(lease.id.text)' AND node = \(lease.node) AND epoch = \(lease.epoch) FOR SHARE
+            """
+        )
+        defer { PQclear(result) }
+        try check(result)
+        return PQntuples(result) == 1
+    }
 
     /// - Throws: Also when the transaction may have been committed: when the connection is lost.
     func commit() throws(DatabaseFailure) {

@@ -34,18 +34,26 @@ extension [UInt8]: Parameter {
     var postgresText: String { "\\x" + Hexadecimal.encode(self) }
 }
 
-/// A value of type `text[]` (https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO).
+/// A value of type `text[]`, or of another array by its elements' texts
+/// (https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO).
 struct TextArray: Parameter {
-    let values: [String]
+    /// As PostgreSQL reads them; `nil` is null.
+    private let texts: [String?]
 
-    init(_ values: [String]) { self.values = values }
+    init(_ values: [String]) { texts = values.map(\.postgresText) }
+
+    init(texts: [String?]) { self.texts = texts }
 
     var postgresText: String {
         var text: [UInt8] = [UInt8(ascii: "{")]
-        for (index, value) in values.enumerated() {
+        for (index, value) in texts.enumerated() {
             if index > 0 { text.append(UInt8(ascii: ",")) }
+            guard let value else {
+                text += "NULL".utf8
+                continue
+            }
             text.append(UInt8(ascii: "\""))
-            for byte in value.postgresText.utf8 {
+            for byte in value.utf8 {
                 if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { text.append(UInt8(ascii: "\\")) }
                 text.append(byte)
             }
@@ -54,6 +62,15 @@ struct TextArray: Parameter {
         text.append(UInt8(ascii: "}"))
         return String(decoding: text, as: UTF8.self)
     }
+}
+
+/// A value of type `bigint[]`.
+struct IntegerArray: Parameter {
+    let values: [Int64]
+
+    init(_ values: [Int64]) { self.values = values }
+
+    var postgresText: String { "{" + values.map(\.description).joined(separator: ",") + "}" }
 }
 
 /// Text with NUL, which is the one character that PostgreSQL can not store, and clients may put into what they name.

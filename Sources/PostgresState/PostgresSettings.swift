@@ -37,6 +37,8 @@ package struct PostgresSettings: Sendable {
 /// A database to connect to; what it says about itself holds no secret.
 struct Target: Sendable {
     let settings: PostgresSettings
+    /// Names this node among the others; another one each time.
+    let node = Int64.random(in: 1 ... .max)
     /// Host, port and name.
     let location: String
     private let password: String?

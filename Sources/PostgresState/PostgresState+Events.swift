@@ -8,6 +8,13 @@ extension PostgresState {
         last_error
         """
 
+    /// Of an event that is named by its sequence.
+    ///
+    /// Written so that no index of pending events is for it. Usually they are few, and the planner would read all of them, and go
+    /// on with that when there are many, because an app is down.
+    private static let isPending = "delivery || '' = 'pending'"
+    private static let claimEnd = "coalesce(next_attempt_at, 0)"
+
     package func record(_ event: EventRecord) async throws(UploadError) {
         try await write { connection in
             guard event.kind == .progress else { return try connection.insert([event]) }
@@ -16,7 +23,9 @@ extension PostgresState {
                 """
                 UPDATE event SET content = $2, occurred_at = $3
                 WHERE sequence = (SELECT max(sequence) FROM event WHERE upload_id = $1)
-                    AND kind = 'progress' AND delivery = 'pending' AND attempts = 0
+                    AND kind = 'progress' AND \(Self.isPending) AND attempts = 0
+                    -- One that is on its way is told as it was.
+                    AND (next_attempt_at IS NULL OR next_attempt_at <= \(Connection.now))
                 """,
                 [event.upload.id.text, try JSONText(StoredEvent(event)), Milliseconds(event.occurredAt)]
             )
@@ -60,62 +69,88 @@ extension PostgresState {
         }
     }
 
-    package func dueDeliveries(at now: Date, limit: Int) async throws(UploadError) -> [EventRecord] {
-        try await read { connection in
+    package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
+        // Most looks find nothing, and need no transaction that the log is told of.
+        guard try await nextDelivery().map({ $0 <= 0 }) ?? false else { return [] }
+        return try await write { connection in
             try connection.rows(
                 """
-                SELECT \(Self.columns) FROM event WHERE next_attempt_at <= $1
-                ORDER BY next_attempt_at, sequence LIMIT $2
+                UPDATE event SET next_attempt_at = \(Connection.now) + $2::bigint
+                WHERE sequence = ANY (ARRAY(
+                    SELECT sequence FROM event WHERE next_attempt_at <= \(Connection.now)
+                    ORDER BY next_attempt_at, sequence LIMIT $1 FOR UPDATE SKIP LOCKED
+                ))
+                RETURNING \(Self.columns)
                 """,
-                [Milliseconds(now), limit]
-            ).map(EventRecord.init(row:))
+                [limit, Self.milliseconds(duration)]
+            ).map(EventRecord.init(row:)).sorted { $0.sequence < $1.sequence }
         }
     }
 
-    package func nextDelivery() async throws(UploadError) -> Date? {
+    package func nextDelivery() async throws(UploadError) -> TimeInterval? {
         try await read { connection in
             try connection.row(
-                "SELECT min(next_attempt_at) AS next FROM event WHERE next_attempt_at IS NOT NULL"
-            )?.optionalDate("next", of: "event")
+                """
+                SELECT next_attempt_at - \(Connection.now) AS wait FROM event
+                WHERE next_attempt_at IS NOT NULL ORDER BY next_attempt_at, sequence LIMIT 1
+                """
+            )?.integer("wait").map { Double($0) / 1000 }
         }
     }
 
-    package func settle(_ sequence: Int64, as outcome: DeliveryOutcome, at now: Date) async throws(UploadError) {
+    package func settle(_ event: EventRecord, as outcome: DeliveryOutcome) async throws(UploadError) {
+        let upload = event.upload.id.text
+        let claim = event.delivery?.nextAttemptAt.map(Milliseconds.init)
         try await write { connection in
-            let found = try connection.row("SELECT upload_id FROM event WHERE sequence = $1", [sequence])
-            guard let upload: String = try found?.value("upload_id", of: "event") else { return }
             try connection.lockEvents(of: [upload])
             switch outcome {
             case .delivered:
                 try connection.run(
                     """
                     UPDATE event SET delivery = 'delivered', attempts = attempts + 1, next_attempt_at = NULL,
-                        settled_at = $2, last_error = NULL
-                    WHERE sequence = $1 AND delivery = 'pending'
+                        settled_at = \(Connection.now), last_error = NULL
+                    WHERE sequence = $1 AND \(Self.isPending)
                     """,
-                    [sequence, Milliseconds(now)]
+                    [event.sequence]
                 )
-            case .retry(let date, let error):
+            case .retry(let seconds, let error):
                 try connection.run(
                     """
-                    UPDATE event SET attempts = attempts + 1, next_attempt_at = $2, last_error = $3
-                    WHERE sequence = $1 AND delivery = 'pending'
+                    UPDATE event SET attempts = attempts + 1, next_attempt_at = \(Connection.now) + $3::bigint,
+                        last_error = $4
+                    WHERE sequence = $1 AND \(Self.isPending) AND \(Self.claimEnd) = $2
                     """,
-                    [sequence, Milliseconds(date), error]
+                    [event.sequence, claim, Self.milliseconds(seconds), error]
                 )
             case .dead(let error):
                 try connection.run(
                     """
                     UPDATE event SET delivery = 'dead', attempts = attempts + 1, next_attempt_at = NULL,
-                        settled_at = $2, last_error = $3
-                    WHERE sequence = $1 AND delivery = 'pending'
+                        settled_at = \(Connection.now), last_error = $3
+                    WHERE sequence = $1 AND \(Self.isPending) AND \(Self.claimEnd) = $2
                     """,
-                    [sequence, Milliseconds(now), error]
+                    [event.sequence, claim, error]
                 )
             }
             if case .retry = outcome { return }
-            try connection.schedule(upload, at: now)
+            try connection.schedule(upload)
         }
+    }
+
+    package func release(_ event: EventRecord) async throws(UploadError) {
+        try await write { connection in
+            try connection.run(
+                """
+                UPDATE event SET next_attempt_at = \(Connection.now)
+                WHERE sequence = $1 AND \(Self.isPending) AND \(Self.claimEnd) = $2
+                """,
+                [event.sequence, event.delivery?.nextAttemptAt.map(Milliseconds.init)]
+            )
+        }
+    }
+
+    static func milliseconds(_ seconds: TimeInterval) -> Int64 {
+        Int64(max(0, min(seconds, 1e9)) * 1000)
     }
 
     package func deliveries(_ query: DeliveryQuery) async throws(UploadError) -> [EventRecord] {
@@ -123,7 +158,8 @@ extension PostgresState {
             try connection.rows(
                 """
                 SELECT \(Self.columns) FROM event
-                WHERE \(query.state.map { "delivery = '\($0.rawValue)'" } ?? "delivery IS NOT NULL") AND sequence < $1
+                WHERE \(query.state.map { "delivery || '' = '\($0.rawValue)'" } ?? "delivery IS NOT NULL")
+                    AND delivery IS NOT NULL AND sequence < $1
                 ORDER BY sequence DESC LIMIT $2
                 """,
                 [query.before ?? Int64.max, query.limit]
@@ -131,9 +167,11 @@ extension PostgresState {
         }
     }
 
-    package func redeliver(_ ids: [String]?, at now: Date) async throws(UploadError) -> Int {
+    package func redeliver(_ ids: [String]?) async throws(UploadError) -> Int {
         try await write { connection in
-            let filter = ids == nil ? "delivery = 'dead'" : "id = ANY ($1::text[]) AND delivery IS NOT NULL"
+            let filter =
+                ids == nil
+                ? "delivery || '' = 'dead' AND delivery IS NOT NULL" : "id = ANY ($1::text[]) AND delivery IS NOT NULL"
             let values: [(any Parameter)?] = ids.map { [TextArray($0)] } ?? []
             let wanted = try connection.rows("SELECT DISTINCT upload_id FROM event WHERE \(filter)", values)
             let uploads: [String] = try wanted.map { try $0.value("upload_id", of: "event") }
@@ -147,13 +185,16 @@ extension PostgresState {
                 """,
                 values + [TextArray(uploads)]
             )
-            for upload in uploads { try connection.schedule(upload, at: now) }
+            for upload in uploads { try connection.schedule(upload) }
             return count
         }
     }
 }
 
 extension Connection {
+    /// Unix milliseconds by the clock of the server, which is one for all nodes, when the transaction began.
+    static let now = "(extract(epoch FROM now()) * 1000)::bigint"
+
     /// Adds events; the last thing that a transaction does.
     ///
     /// Whoever adds events holds the counter until the transaction is committed, so events become visible in the order of
@@ -161,7 +202,14 @@ extension Connection {
     func insert(_ events: [EventRecord]) throws {
         if events.isEmpty { return }
         try lockEvents(of: events.map(\.upload.id.text))
-        let counter = try row("UPDATE event_counter SET last = last + $1 RETURNING last", [events.count])
+        // Of what is told alike in one transaction, the server tells the others once.
+        let counter = try row(
+            """
+            UPDATE event_counter SET last = last + $1
+            RETURNING last, pg_notify('sluice_events_' || md5(current_schema()), $2) IS NULL
+            """,
+            [events.count, "\(target.node)"]
+        )
         guard let last: Int64 = try counter?.value("last", of: "event_counter") else {
             throw UnreadableRecord(table: "event_counter", column: "last")
         }
@@ -198,16 +246,19 @@ extension Connection {
         Int64(bitPattern: upload.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 })
     }
 
-    /// Makes the first pending event of an upload due, at `date` if it was not before, and lets the others wait for it.
-    fileprivate func schedule(_ upload: String, at date: Date) throws {
+    /// Makes the first pending event of an upload due, if it was not before, and lets the others wait for it.
+    ///
+    /// It is due at `date`, or now: the clock of a node may be ahead.
+    fileprivate func schedule(_ upload: String, at date: Date? = nil) throws {
         try run(
             """
-            UPDATE event SET next_attempt_at = CASE WHEN sequence = earliest.first THEN $2::bigint END
+            UPDATE event SET next_attempt_at =
+                CASE WHEN sequence = earliest.first THEN least($2::bigint, \(Self.now)) END
             FROM (SELECT min(sequence) AS first FROM event WHERE upload_id = $1 AND delivery = 'pending') AS earliest
             WHERE upload_id = $1 AND delivery = 'pending'
                 AND (sequence = earliest.first) = (next_attempt_at IS NULL)
             """,
-            [upload, Milliseconds(date)]
+            [upload, date.map(Milliseconds.init)]
         )
     }
 }

@@ -1,10 +1,11 @@
+package import Foundation
 internal import StateRecords
 package import UploadCore
 
 extension PostgresState {
     private static let columns = """
-        upload_id, url, sealed, content_types, validator, total, attempts, failures, furthest, next_attempt_at, is_failed,
-        error_code, error_message
+        upload_id, url, sealed, content_types, validator, total, attempts, failures, furthest, is_failed, error_code,
+        error_message, next_attempt_at
         """
 
     package func insert(
@@ -17,12 +18,14 @@ extension PostgresState {
         try await insert(upload, consuming: grant, under: terms, recording: event) { connection in
             try connection.run(
                 """
-                INSERT INTO pull (\(Self.columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+                INSERT INTO pull (\(Self.columns))
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+                    CASE WHEN $13::bigint IS NOT NULL THEN least($13, \(Connection.now)) END)
                 """,
                 [
                     job.uploadID.text, job.url, job.sealed, try JSONText(job.contentTypes), job.validator, job.total,
-                    job.attempts, job.failures, job.furthest, job.nextAttemptAt.map(Milliseconds.init), job.isFailed,
-                    job.lastError?.code, job.lastError?.message,
+                    job.attempts, job.failures, job.furthest, job.isFailed, job.lastError?.code,
+                    job.lastError?.message, job.nextAttemptAt.map(Milliseconds.init),
                 ]
             )
         }
@@ -30,36 +33,88 @@ extension PostgresState {
 
     package func pull(_ id: UploadID) async throws(UploadError) -> PullJob? {
         try await read { connection in
-            try connection.row("SELECT \(Self.columns) FROM pull WHERE upload_id = $1", [id.text])
-                .map(PullJob.init(row:))
+            try connection.row("SELECT \(Self.columns), claim, is_claimed FROM pull WHERE upload_id = $1", [id.text])
+                .map(Self.job)
         }
     }
 
-    package func pendingPulls(limit: Int) async throws(UploadError) -> [PullJob] {
-        try await read { connection in
+    /// Of a job that is named by its upload; written so that it is not looked for among all that are open.
+    private static let isOpen = "coalesce(next_attempt_at, 0) > 0"
+
+    private static func job(_ row: Row) throws -> PullJob {
+        var job = try PullJob(row: row)
+        job.claim = try row.value("claim", of: "pull")
+        job.isClaimed = try row.value("is_claimed", of: "pull") && job.nextAttemptAt != nil
+        return job
+    }
+
+    package func claimPulls(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [PullJob] {
+        guard try await nextPull().map({ $0 <= 0 }) ?? false else { return [] }
+        return try await write { connection in
             try connection.rows(
                 """
-                SELECT \(Self.columns) FROM pull
-                WHERE next_attempt_at IS NOT NULL ORDER BY next_attempt_at, upload_id LIMIT $1
+                UPDATE pull SET claim = claim + 1, is_claimed = true,
+                    next_attempt_at = \(Connection.now) + $2::bigint
+                WHERE upload_id = ANY (ARRAY(
+                    SELECT upload_id FROM pull WHERE next_attempt_at <= \(Connection.now)
+                    ORDER BY next_attempt_at, upload_id LIMIT $1 FOR UPDATE SKIP LOCKED
+                ))
+                RETURNING \(Self.columns), claim, is_claimed
                 """,
-                [limit]
-            ).map(PullJob.init(row:))
+                [limit, Self.milliseconds(duration)]
+            ).map(Self.job).sorted { $0.uploadID.text < $1.uploadID.text }
         }
     }
 
-    package func update(_ job: PullJob) async throws(UploadError) -> Bool {
+    package func renewPulls(_ jobs: [PullJob], for duration: TimeInterval) async throws(UploadError) -> Set<UploadID> {
         try await write { connection in
-            try connection.run(
+            let held = try connection.rows(
                 """
-                UPDATE pull SET sealed = $2, validator = $3, total = $4, attempts = $5, failures = $6, furthest = $7,
-                    next_attempt_at = $8, is_failed = $9, error_code = $10, error_message = $11
-                WHERE upload_id = $1 AND next_attempt_at IS NOT NULL
+                UPDATE pull SET next_attempt_at = \(Connection.now) + $3::bigint
+                FROM unnest($1::text[], $2::bigint[]) AS mine (id, number)
+                WHERE upload_id = mine.id AND claim = mine.number AND is_claimed AND \(Self.isOpen)
+                RETURNING upload_id AS id
                 """,
                 [
-                    job.uploadID.text, job.sealed, job.validator, job.total, job.attempts, job.failures, job.furthest,
-                    job.nextAttemptAt.map(Milliseconds.init), job.isFailed, job.lastError?.code, job.lastError?.message,
+                    TextArray(jobs.map(\.uploadID.text)), IntegerArray(jobs.map(\.claim)),
+                    Self.milliseconds(duration),
                 ]
-            ) == 1
+            )
+            return Set(try held.map { try $0.uploadID("pull") })
         }
+    }
+
+    package func nextPull() async throws(UploadError) -> TimeInterval? {
+        try await read { connection in
+            try connection.row(
+                """
+                SELECT next_attempt_at - \(Connection.now) AS wait FROM pull
+                WHERE next_attempt_at IS NOT NULL ORDER BY next_attempt_at, upload_id LIMIT 1
+                """
+            )?.integer("wait").map { Double($0) / 1000 }
+        }
+    }
+
+    package func update(_ job: PullJob, _ next: PullJob.Next) async throws(UploadError) -> Bool {
+        let date: String
+        var wait: [(any Parameter)?] = []
+        switch next {
+        case .working: date = "next_attempt_at"
+        case .due(let seconds):
+            date = "\(Connection.now) + $12::bigint"
+            wait = [Self.milliseconds(seconds)]
+        case .never: date = "NULL"
+        }
+        let values: [(any Parameter)?] = [
+            job.uploadID.text, job.claim, job.sealed, job.validator, job.total, job.attempts, job.failures,
+            job.furthest, job.isFailed, job.lastError?.code, job.lastError?.message,
+        ]
+        let statement = """
+            UPDATE pull SET sealed = $3, validator = $4, total = $5, attempts = $6, failures = $7, furthest = $8,
+                is_failed = $9, error_code = $10, error_message = $11, is_claimed = \(next == .working),
+                next_attempt_at = \(date)
+            WHERE upload_id = $1 AND claim = $2 AND is_claimed AND \(Self.isOpen)
+            """
+        return try await write { [wait] connection in try connection.run(statement, values + wait) == 1 }
     }
 }

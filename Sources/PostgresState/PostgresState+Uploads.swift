@@ -123,6 +123,11 @@ extension PostgresState {
         }
         let states = query.states.count == Upload.State.allCases.count ? [] : query.states.map(\.rawValue).sorted()
         if states.isEmpty { return (page(conditions), values) }
+        if query.subject != nil {
+            // One user's uploads are few; the open ones of all users may be many, and are not to be read beside them.
+            let list = states.map { "'\($0)'" }.joined(separator: ", ")
+            return (page(conditions + ["state || '' IN (\(list))"]), values)
+        }
         let all = states.map { page(conditions + ["state = '\($0)'"]) }
         if all.count == 1 { return (all[0], values) }
         let pages = all.map { "(\($0))" }
@@ -154,12 +159,13 @@ extension PostgresState {
         under terms: QuotaTerms,
         recording events: [EventRecord]
     ) async throws(UploadError) -> Bool {
-        try await write { connection in
+        try await write(holding: upload.id) { connection in
             let id = upload.id
             // With its parts in one go, because all lock uploads in the order of their ids.
             let parts = upload.concatenation?.parts ?? []
             var known = try connection.lock([id] + parts)
             guard let before = known.removeValue(forKey: id), before.state == .open else { return false }
+            guard before.metadata == upload.metadata else { throw UploadError.metadataChanged }
             try connection.run(
                 """
                 UPDATE upload SET state = 'completed', length = $2, updated_at = $3, ended_at = $4, expires_at = $5,
@@ -197,7 +203,7 @@ extension PostgresState {
         received: Int64,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
-        try await write { connection in
+        try await write(holding: id) { connection in
             guard let before = try connection.lock(id), before.state == .open || before.state == .completed else {
                 return false
             }
@@ -224,7 +230,7 @@ extension PostgresState {
         updatedAt: Date,
         under terms: QuotaTerms
     ) async throws(UploadError) -> Bool {
-        try await write { connection in
+        try await write(holding: id) { connection in
             guard let before = try connection.lock(id), before.state == .open, before.length == nil else {
                 return false
             }
@@ -239,7 +245,7 @@ extension PostgresState {
     }
 
     package func reserve(_ bytes: Int64, for id: UploadID, under terms: QuotaTerms) async throws(UploadError) -> Bool {
-        try await write { connection in
+        try await write(holding: id) { connection in
             guard let before = try connection.lock(id), before.state == .open else { return false }
             try connection.run("UPDATE upload SET reserved_bytes = $2 WHERE id = $1", [id.text, bytes])
             let changes = Accounting.reserving(bytes, for: before)
@@ -250,20 +256,21 @@ extension PostgresState {
 
     package func setMetadata(
         of id: UploadID,
+        from before: UploadMetadata,
         to metadata: UploadMetadata,
         updatedAt: Date,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
         try await write { connection in
+            guard let upload = try connection.lock(id), upload.state == .open || upload.state == .completed else {
+                return false
+            }
+            guard upload.metadata == before else { throw UploadError.metadataChanged }
             let values = try JSONText(metadata.values)
-            let changed = try connection.run(
-                """
-                UPDATE upload SET metadata_raw = $2, metadata = $3, updated_at = $4
-                WHERE id = $1 AND state IN ('open', 'completed')
-                """,
+            try connection.run(
+                "UPDATE upload SET metadata_raw = $2, metadata = $3, updated_at = $4 WHERE id = $1",
                 [id.text, metadata.raw, values, Milliseconds(updatedAt)]
             )
-            guard changed == 1 else { return false }
             try connection.run(
                 "UPDATE media SET metadata = $2, content_type = $3, filename = $4 WHERE id = $1",
                 [id.text, values, metadata.contentType, metadata.filename]
@@ -274,7 +281,7 @@ extension PostgresState {
     }
 
     package func setExpiry(of id: UploadID, to date: Date?, updatedAt: Date) async throws(UploadError) {
-        try await write { connection in
+        try await write(holding: id) { connection in
             try connection.run(
                 "UPDATE upload SET expires_at = $2, updated_at = $3 WHERE id = $1 AND state = 'open'",
                 [id.text, date.map(Milliseconds.init), Milliseconds(updatedAt)]

@@ -5,6 +5,8 @@ package struct PostgresStateError: Error, Equatable, CustomStringConvertible {
     /// Host, port and name.
     package let location: String
     package let reason: String
+    /// It may be there later.
+    package var isUnreachable = false
 
     package var description: String { "The database \(location) can not be opened: \(reason)" }
 }
@@ -27,6 +29,11 @@ struct DatabaseFailure: Error, CustomStringConvertible {
 }
 
 extension UploadError {
+    static let leaseLost = UploadError(
+        .interrupted,
+        "Another server took over this upload; ask for the offset before sending more."
+    )
+
     /// What a failure of the database means; the details go into the log only.
     init(database error: any Error) {
         if let error = error as? UploadError {

@@ -39,15 +39,7 @@ enum Schema {
 
     /// The last migration that was applied; 0 for none.
     private static func applied(_ connection: Connection) throws(DatabaseFailure) -> Int64 {
-        // Not `to_regclass`: it may look into a cache of before the lock, in which another node made the table.
-        let exists = try connection.row(
-            """
-            SELECT EXISTS (
-                SELECT FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'sluice_migration'
-            ) AS there
-            """
-        )
-        guard exists?.flag("there") == true else { return 0 }
+        guard try connection.hasTable("sluice_migration") else { return 0 }
         return try connection.row("SELECT max(number) AS last FROM sluice_migration")?.integer("last") ?? 0
     }
 
@@ -196,9 +188,99 @@ enum Schema {
                 );
                 INSERT INTO event_counter (last) VALUES (0);
                 """
-        )
+        ),
+        Migration(
+            number: 2,
+            statements: """
+                -- By the clock of the database. A node also holds the advisory lock of its id, shared, as long as it is connected.
+                CREATE TABLE node (
+                    id bigint PRIMARY KEY,
+                    heartbeat_at timestamptz NOT NULL
+                );
+
+                CREATE SEQUENCE lease_epoch;
+
+                -- Only while somebody uses the upload, or waits for it.
+                CREATE TABLE upload_lease (
+                    upload_id text COLLATE "C" PRIMARY KEY,
+                    node bigint NOT NULL,
+                    epoch bigint NOT NULL,
+                    -- Nodes in the order in which they get it.
+                    waiters bigint[] NOT NULL
+                );
+                """
+        ),
+        Migration(
+            number: 3,
+            statements: """
+                -- What an object store holds of an upload. It is there before the upload and outlives it, until it is removed.
+                CREATE TABLE blob (
+                    id text COLLATE "C" PRIMARY KEY,
+                    -- One more with each change.
+                    version bigint NOT NULL,
+                    state text COLLATE "C" NOT NULL CHECK (state IN ('open', 'completing', 'complete')),
+                    bucket text NOT NULL,
+                    object_key text NOT NULL,
+                    content_type text,
+                    part_size bigint NOT NULL CHECK (part_size >= 0),
+                    multipart text,
+                    is_beginning boolean NOT NULL,
+                    part_count bigint NOT NULL CHECK (part_count >= 0),
+                    part_bytes bigint NOT NULL CHECK (part_bytes >= 0),
+                    -- A list of objects of key, length and MD5.
+                    sides text NOT NULL,
+                    crc32c bigint CHECK (crc32c BETWEEN 0 AND 4294967295),
+                    entity_tag text,
+                    created_at bigint NOT NULL
+                );
+                CREATE INDEX blob_completing ON blob (id) WHERE state = 'completing';
+
+                CREATE TABLE blob_part (
+                    blob_id text COLLATE "C" NOT NULL REFERENCES blob (id) ON DELETE CASCADE,
+                    number bigint NOT NULL CHECK (number >= 1),
+                    size bigint NOT NULL CHECK (size >= 0),
+                    entity_tag text NOT NULL,
+                    PRIMARY KEY (blob_id, number)
+                );
+                """
+        ),
+        Migration(
+            number: 4,
+            statements: """
+                -- How often the job was taken: who has an older number has lost it. While somebody has it, next_attempt_at is when
+                -- it is free again.
+                ALTER TABLE pull ADD COLUMN claim bigint NOT NULL DEFAULT 0;
+                ALTER TABLE pull ADD COLUMN is_claimed boolean NOT NULL DEFAULT false;
+
+                -- For lists of deliveries only: which event of an upload is pending is not to be looked for among all that are.
+                DROP INDEX event_by_delivery;
+                CREATE INDEX event_by_delivery ON event ((delivery || ''), sequence) WHERE delivery IS NOT NULL;
+
+                -- When one of the nodes began with what one of them does now and then.
+                CREATE TABLE duty (
+                    name text COLLATE "C" PRIMARY KEY,
+                    done_at bigint NOT NULL
+                );
+                """
+        ),
     ]
 }
 
 /// The tables were made by a newer version.
 struct NewerSchema: Error {}
+
+extension Connection {
+    /// Whether the schema has this table.
+    func hasTable(_ name: String) throws(DatabaseFailure) -> Bool {
+        // Not `to_regclass`: it may look into a cache of before a lock, while another node made the table.
+        let row = try row(
+            """
+            SELECT EXISTS (
+                SELECT FROM pg_tables WHERE schemaname = current_schema() AND tablename = $1
+            ) AS there
+            """,
+            [name]
+        )
+        return row?.flag("there") == true
+    }
+}

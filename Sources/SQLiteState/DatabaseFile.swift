@@ -232,6 +232,41 @@ enum DatabaseFile {
         migrator.registerMigration("0006 lists of uploads by dialect") { database in
             try database.execute(sql: "CREATE INDEX upload_by_dialect ON upload (dialect, id)")
         }
+        migrator.registerMigration("0007 blobs in an object store") { database in
+            try database.execute(
+                sql: """
+                    -- What an object store holds of an upload. It is there before the upload and outlives it, until it is removed.
+                    CREATE TABLE blob (
+                        id TEXT NOT NULL PRIMARY KEY,
+                        -- One more with each change.
+                        version INTEGER NOT NULL,
+                        state TEXT NOT NULL CHECK (state IN ('open', 'completing', 'complete')),
+                        bucket TEXT NOT NULL,
+                        object_key TEXT NOT NULL,
+                        content_type TEXT,
+                        part_size INTEGER NOT NULL CHECK (part_size >= 0),
+                        multipart TEXT,
+                        is_beginning INTEGER NOT NULL CHECK (is_beginning IN (0, 1)),
+                        part_count INTEGER NOT NULL CHECK (part_count >= 0),
+                        part_bytes INTEGER NOT NULL CHECK (part_bytes >= 0),
+                        -- A list of objects of key, length and MD5.
+                        sides TEXT NOT NULL,
+                        crc32c INTEGER CHECK (crc32c BETWEEN 0 AND 4294967295),
+                        entity_tag TEXT,
+                        created_at INTEGER NOT NULL
+                    ) STRICT, WITHOUT ROWID;
+                    CREATE INDEX blob_completing ON blob (id) WHERE state = 'completing';
+
+                    CREATE TABLE blob_part (
+                        blob_id TEXT NOT NULL REFERENCES blob (id) ON DELETE CASCADE,
+                        number INTEGER NOT NULL CHECK (number >= 1),
+                        size INTEGER NOT NULL CHECK (size >= 0),
+                        entity_tag TEXT NOT NULL,
+                        PRIMARY KEY (blob_id, number)
+                    ) STRICT, WITHOUT ROWID;
+                    """
+            )
+        }
         return migrator
     }
 }

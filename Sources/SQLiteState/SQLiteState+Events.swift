@@ -1,19 +1,28 @@
 package import Foundation
 internal import GRDB
 internal import StateRecords
+internal import Synchronization
 package import UploadCore
 
 extension SQLiteState {
     package func record(_ event: EventRecord) async throws(UploadError) {
-        try await write { database in
+        try await write { [self] database in
             guard event.kind == .progress else { return try database.insert(event) }
+            let upload = event.upload.id.text
+            let last: Int64? = try database.row(
+                "SELECT max(sequence) AS last FROM event WHERE upload_id = ?",
+                [upload]
+            )?.optional("last", of: "event")
+            // One that is on its way is told as it was.
+            guard let last, deliveryClaims.withLock({ $0.end(of: last, at: clock.now) }) == nil else {
+                return try database.insert(event)
+            }
             try database.run(
                 """
                 UPDATE event SET content = ?, occurred_at = ?
-                WHERE sequence = (SELECT max(sequence) FROM event WHERE upload_id = ?)
-                    AND kind = 'progress' AND delivery = 'pending' AND attempts = 0
+                WHERE sequence = ? AND kind = 'progress' AND delivery = 'pending' AND attempts = 0
                 """,
-                [try JSONText(StoredEvent(event)), Milliseconds(event.occurredAt), event.upload.id.text]
+                [try JSONText(StoredEvent(event)), Milliseconds(event.occurredAt), last]
             )
             if database.changesCount == 0 { try database.insert(event) }
         }
@@ -58,25 +67,50 @@ extension SQLiteState {
         }
     }
 
-    package func dueDeliveries(at now: Date, limit: Int) async throws(UploadError) -> [EventRecord] {
-        try await read { database in
-            try database.rows(
+    package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
+        // Nothing is written; but what is settled at the same time is settled before or after.
+        try await write { [self] database in
+            let now = clock.now
+            let due = try database.rows(
                 "SELECT * FROM event INDEXED BY event_due WHERE next_attempt_at <= ? ORDER BY next_attempt_at, sequence LIMIT ?",
-                [Milliseconds(now), limit]
+                [Milliseconds(now), limit + deliveryClaims.withLock { $0.count }]
             ).map(EventRecord.init(row:))
+            let end = now.addingTimeInterval(duration)
+            return deliveryClaims.withLock { claims in
+                due.filter { claims.end(of: $0.sequence, at: now) == nil }.prefix(limit).map { event in
+                    var event = event
+                    _ = claims.take(event.sequence, until: end)
+                    event.delivery?.nextAttemptAt = end
+                    return event
+                }
+            }
         }
     }
 
-    package func nextDelivery() async throws(UploadError) -> Date? {
-        try await read { database in
-            try database.row(
-                "SELECT min(next_attempt_at) AS next FROM event INDEXED BY event_due WHERE next_attempt_at IS NOT NULL"
-            )?.optionalDate("next", of: "event")
+    package func nextDelivery() async throws(UploadError) -> TimeInterval? {
+        try await read { [self] database in
+            let now = clock.now
+            let first = try database.rows(
+                """
+                SELECT sequence, next_attempt_at FROM event INDEXED BY event_due
+                WHERE next_attempt_at IS NOT NULL ORDER BY next_attempt_at LIMIT ?
+                """,
+                [1 + deliveryClaims.withLock { $0.count }]
+            )
+            return try first.map { row in
+                let due = try row.date("next_attempt_at", of: "event")
+                let sequence: Int64 = try row.value("sequence", of: "event")
+                return max(due, deliveryClaims.withLock { $0.end(of: sequence, at: now) } ?? due)
+            }.min()?.timeIntervalSince(now)
         }
     }
 
-    package func settle(_ sequence: Int64, as outcome: DeliveryOutcome, at now: Date) async throws(UploadError) {
-        try await write { database in
+    package func settle(_ event: EventRecord, as outcome: DeliveryOutcome) async throws(UploadError) {
+        let sequence = event.sequence
+        try await write { [self] database in
+            let isHeld = deliveryClaims.withLock { $0.holds(sequence, until: event.delivery?.nextAttemptAt) }
+            guard isHeld || outcome == .delivered else { return }
+            let now = clock.now
             switch outcome {
             case .delivered:
                 try database.run(
@@ -87,7 +121,8 @@ extension SQLiteState {
                     """,
                     [Milliseconds(now), sequence]
                 )
-            case .retry(let date, let error):
+            case .retry(let seconds, let error):
+                let date = now.addingTimeInterval(seconds)
                 try database.run(
                     """
                     UPDATE event SET attempts = attempts + 1, next_attempt_at = ?, last_error = ?
@@ -106,8 +141,18 @@ extension SQLiteState {
                 )
             }
             if case .retry = outcome { return }
-            let upload = try database.row("SELECT upload_id FROM event WHERE sequence = ?", [sequence])
-            if let upload { try database.schedule(upload.value("upload_id", of: "event"), at: now) }
+            try database.schedule(event.upload.id.text, at: now)
+        }
+        // Not before it is recorded, or what can not be recorded would be told again at once.
+        deliveryClaims.withLock { claims in
+            let isHeld = claims.holds(sequence, until: event.delivery?.nextAttemptAt)
+            if isHeld || outcome == .delivered { claims.drop(sequence) }
+        }
+    }
+
+    package func release(_ event: EventRecord) async throws(UploadError) {
+        deliveryClaims.withLock { claims in
+            if claims.holds(event.sequence, until: event.delivery?.nextAttemptAt) { claims.drop(event.sequence) }
         }
     }
 
@@ -131,8 +176,9 @@ extension SQLiteState {
         }
     }
 
-    package func redeliver(_ ids: [String]?, at now: Date) async throws(UploadError) -> Int {
-        try await write { database in
+    package func redeliver(_ ids: [String]?) async throws(UploadError) -> Int {
+        try await write { [self] database in
+            let now = clock.now
             let wanted =
                 try ids.map { ids in
                     try ids.compactMap {
@@ -154,6 +200,7 @@ extension SQLiteState {
                     [sequence]
                 )
                 uploads.insert(try row.value("upload_id", of: "event"))
+                deliveryClaims.withLock { $0.drop(sequence) }
             }
             for upload in uploads { try database.schedule(upload, at: now) }
             return wanted.count

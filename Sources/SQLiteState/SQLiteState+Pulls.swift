@@ -1,5 +1,7 @@
+package import Foundation
 internal import GRDB
 internal import StateRecords
+internal import Synchronization
 package import UploadCore
 
 extension SQLiteState {
@@ -27,25 +29,88 @@ extension SQLiteState {
     }
 
     package func pull(_ id: UploadID) async throws(UploadError) -> PullJob? {
-        try await read { database in
-            try database.row("SELECT * FROM pull WHERE upload_id = ?", [id.text]).map(PullJob.init(row:))
+        try await read { [self] database in
+            guard
+                var job = try database.row("SELECT * FROM pull WHERE upload_id = ?", [id.text])
+                    .map(PullJob.init(row:))
+            else { return nil }
+            pullClaims.withLock { claims in
+                job.claim = claims.number(of: id) ?? 0
+                job.isClaimed = claims.end(of: id, at: clock.now) != nil
+            }
+            return job
         }
     }
 
-    package func pendingPulls(limit: Int) async throws(UploadError) -> [PullJob] {
-        try await read { database in
-            try database.rows(
+    package func claimPulls(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [PullJob] {
+        try await write { [self] database in
+            let now = clock.now
+            let due = try database.rows(
                 """
                 SELECT * FROM pull INDEXED BY pull_pending
-                WHERE next_attempt_at IS NOT NULL ORDER BY next_attempt_at, upload_id LIMIT ?
+                WHERE next_attempt_at <= ? ORDER BY next_attempt_at, upload_id LIMIT ?
                 """,
-                [limit]
+                [Milliseconds(now), limit + pullClaims.withLock { $0.count }]
             ).map(PullJob.init(row:))
+            return pullClaims.withLock { claims in
+                due.filter { claims.end(of: $0.uploadID, at: now) == nil }.prefix(limit).map { job in
+                    var job = job
+                    job.claim = claims.take(job.uploadID, until: now.addingTimeInterval(duration))
+                    job.isClaimed = true
+                    return job
+                }
+            }
         }
     }
 
-    package func update(_ job: PullJob) async throws(UploadError) -> Bool {
-        try await write { database in
+    package func renewPulls(_ jobs: [PullJob], for duration: TimeInterval) async throws(UploadError) -> Set<UploadID> {
+        try await read { [self] database in
+            let open = try jobs.filter { job in
+                try database.row(
+                    "SELECT 1 FROM pull WHERE upload_id = ? AND next_attempt_at IS NOT NULL",
+                    [job.uploadID.text]
+                ) != nil
+            }
+            let end = clock.now.addingTimeInterval(duration)
+            return pullClaims.withLock { claims in
+                let held = open.filter { claims.holds($0.uploadID, $0.claim) }
+                for job in held { claims.renew(job.uploadID, until: end) }
+                return Set(held.map(\.uploadID))
+            }
+        }
+    }
+
+    package func nextPull() async throws(UploadError) -> TimeInterval? {
+        try await read { [self] database in
+            let now = clock.now
+            let first = try database.rows(
+                """
+                SELECT * FROM pull INDEXED BY pull_pending
+                WHERE next_attempt_at IS NOT NULL ORDER BY next_attempt_at LIMIT ?
+                """,
+                [1 + pullClaims.withLock { $0.count }]
+            ).map(PullJob.init(row:))
+            return first.compactMap { job in
+                job.nextAttemptAt.map { due in
+                    max(due, pullClaims.withLock { $0.end(of: job.uploadID, at: now) } ?? due)
+                }
+            }.min()?.timeIntervalSince(now)
+        }
+    }
+
+    package func update(_ job: PullJob, _ next: PullJob.Next) async throws(UploadError) -> Bool {
+        let id = job.uploadID
+        let isKnown = try await write { [self] database in
+            guard pullClaims.withLock({ $0.holds(id, job.claim) }) else { return false }
+            let before: Milliseconds? =
+                try database.row("SELECT next_attempt_at FROM pull WHERE upload_id = ?", [id.text])?
+                .optional("next_attempt_at", of: "pull")
+            let date: Milliseconds? =
+                switch next {
+                case .working: before
+                case .due(let seconds): Milliseconds(clock.now.addingTimeInterval(seconds))
+                case .never: nil
+                }
             try database.run(
                 """
                 UPDATE pull SET sealed = ?, validator = ?, total = ?, attempts = ?, failures = ?, furthest = ?,
@@ -54,11 +119,16 @@ extension SQLiteState {
                 """,
                 [
                     job.sealed, job.validator, job.total, job.attempts, job.failures, job.furthest,
-                    job.nextAttemptAt.map(Milliseconds.init), job.isFailed, job.lastError?.code, job.lastError?.message,
-                    job.uploadID.text,
+                    date, job.isFailed, job.lastError?.code, job.lastError?.message, id.text,
                 ]
             )
             return database.changesCount == 1
         }
+        if !isKnown || next != .working {
+            pullClaims.withLock { claims in
+                if claims.holds(id, job.claim) { claims.drop(id) }
+            }
+        }
+        return isKnown
     }
 }

@@ -170,6 +170,7 @@ extension SQLiteState {
         try await write { database in
             let id = upload.id
             guard let before = try database.upload(id), before.state == .open else { return false }
+            guard before.metadata == upload.metadata else { throw UploadError.metadataChanged }
             try database.run(
                 """
                 UPDATE upload SET state = 'completed', length = ?, updated_at = ?, ended_at = ?, expires_at = ?,
@@ -266,20 +267,21 @@ extension SQLiteState {
 
     package func setMetadata(
         of id: UploadID,
+        from before: UploadMetadata,
         to metadata: UploadMetadata,
         updatedAt: Date,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
         try await write { database in
+            guard let upload = try database.upload(id), upload.state == .open || upload.state == .completed else {
+                return false
+            }
+            guard upload.metadata == before else { throw UploadError.metadataChanged }
             let values = try JSONText(metadata.values)
             try database.run(
-                """
-                UPDATE upload SET metadata_raw = ?, metadata = ?, updated_at = ?
-                WHERE id = ? AND state IN ('open', 'completed')
-                """,
+                "UPDATE upload SET metadata_raw = ?, metadata = ?, updated_at = ? WHERE id = ?",
                 [metadata.raw, values, Milliseconds(updatedAt), id.text]
             )
-            guard database.changesCount == 1 else { return false }
             try database.run(
                 "UPDATE media SET metadata = ?, content_type = ?, filename = ? WHERE id = ?",
                 [values, metadata.contentType, metadata.filename, id.text]

@@ -1,16 +1,24 @@
-internal import Foundation
+package import Foundation
 internal import GRDB
+internal import Synchronization
 package import Transport
 package import UploadCore
 
 /// State in one SQLite file, in WAL mode: what a call recorded survives the end of the process, and a power cut unless
 /// that is not asked for.
 ///
-/// Other processes may use the same file at the same time (`sluice keys`). All calls run on the blocking pool, and are not
+/// Other processes may use the same file at the same time (`sluice keys`), but only one works on deliveries and pulls. All calls run on the blocking pool, and are not
 /// cancelled with the task that makes them: what was begun is recorded.
 package final class SQLiteState: StateStore {
     private let database: DatabasePool
     private let pool: BlockingPool
+    /// Tells what is due.
+    let clock: any WallClock
+    /// Of deliveries by their sequence; taken and dropped in write transactions, so that none is given away after it was settled.
+    let deliveryClaims = Mutex(ProcessClaims<Int64>())
+    /// As above.
+    let pullClaims = Mutex(ProcessClaims<UploadID>())
+    private let turns = Mutex<[Duty: Date]>([:])
 
     /// Opens the file, makes it if it is missing, and brings its schema up to date.
     ///
@@ -20,12 +28,14 @@ package final class SQLiteState: StateStore {
     ///     last ones, in their order, and harms nothing else (https://www.sqlite.org/pragma.html#pragma_synchronous).
     ///   - pool: Where calls run; more than a handful of threads bring nothing, because writes are one at a time.
     ///   - busyTimeout: How long a call waits while another process writes; longer is `.unavailable`.
+    ///   - clock: Tells what is due.
     /// - Throws: When the file can not be opened, is no database, or was made by a newer version.
     package init(
         path: String,
         isSynchronous: Bool = true,
         pool: BlockingPool,
-        busyTimeout: Duration = .seconds(5)
+        busyTimeout: Duration = .seconds(5),
+        clock: any WallClock = SystemClock()
     ) throws(SQLiteStateError) {
         do {
             try DatabaseFile.secure(path)
@@ -36,6 +46,7 @@ package final class SQLiteState: StateStore {
             throw SQLiteStateError(path: path, reason: "\(error)")
         }
         self.pool = pool
+        self.clock = clock
     }
 
     /// Moves everything into the main file and closes it; later calls fail.
@@ -45,6 +56,16 @@ package final class SQLiteState: StateStore {
 
     package func check() async throws(UploadError) {
         _ = try await read { database in try Int.fetchOne(database, sql: "SELECT count(*) FROM api_key") }
+    }
+
+    /// Turns are forgotten with the process: the next one does everything anew.
+    package func takeTurn(at duty: Duty, every interval: TimeInterval) async throws(UploadError) -> Bool {
+        let now = clock.now
+        return turns.withLock { turns in
+            if let last = turns[duty], now.timeIntervalSince(last) < interval { return false }
+            turns[duty] = now
+            return true
+        }
     }
 
     // MARK: Running

@@ -4,11 +4,12 @@ package import UploadCore
 /// A state store that fails where a test wants it to, and else does what `base` does.
 package final class FaultyState: StateStore {
     package enum Operation: Hashable, Sendable {
-        case insertPull, pull, pendingPulls, updatePull
+        case insertPull, pull, claimPulls, renewPulls, nextPull, updatePull
         case insertUpload, upload, uploads, uploadsByID, openFinals, complete, end, setLength, setExpiry,
             expiredUploads, forgetEnded, needed, media, uploadByAlias, reserve, setMetadata, setDigests
-        case accounts, setPolicy, record, events, lastEvent, dueDeliveries, nextDelivery, settle, deliveries, redeliver
-        case insertKey, key, keys, revokeKey, check
+        case accounts, setPolicy, record, events, lastEvent, claimDeliveries, nextDelivery, settle, release, deliveries,
+            redeliver
+        case insertKey, key, keys, revokeKey, takeTurn, check
     }
 
     package let plan: FaultPlan<Operation>
@@ -92,12 +93,13 @@ package final class FaultyState: StateStore {
 
     package func setMetadata(
         of id: UploadID,
+        from before: UploadMetadata,
         to metadata: UploadMetadata,
         updatedAt: Date,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
         try plan.step(.setMetadata)
-        return try await base.setMetadata(of: id, to: metadata, updatedAt: updatedAt, recording: event)
+        return try await base.setMetadata(of: id, from: before, to: metadata, updatedAt: updatedAt, recording: event)
     }
 
     package func setExpiry(of id: UploadID, to date: Date?, updatedAt: Date) async throws(UploadError) {
@@ -141,14 +143,24 @@ package final class FaultyState: StateStore {
         return try await base.pull(id)
     }
 
-    package func pendingPulls(limit: Int) async throws(UploadError) -> [PullJob] {
-        try plan.step(.pendingPulls)
-        return try await base.pendingPulls(limit: limit)
+    package func claimPulls(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [PullJob] {
+        try plan.step(.claimPulls)
+        return try await base.claimPulls(limit: limit, for: duration)
     }
 
-    package func update(_ job: PullJob) async throws(UploadError) -> Bool {
+    package func renewPulls(_ jobs: [PullJob], for duration: TimeInterval) async throws(UploadError) -> Set<UploadID> {
+        try plan.step(.renewPulls)
+        return try await base.renewPulls(jobs, for: duration)
+    }
+
+    package func nextPull() async throws(UploadError) -> TimeInterval? {
+        try plan.step(.nextPull)
+        return try await base.nextPull()
+    }
+
+    package func update(_ job: PullJob, _ next: PullJob.Next) async throws(UploadError) -> Bool {
         try plan.step(.updatePull)
-        return try await base.update(job)
+        return try await base.update(job, next)
     }
 
     package func media(_ id: UploadID) async throws(UploadError) -> Media? {
@@ -181,19 +193,24 @@ package final class FaultyState: StateStore {
         return try await base.lastEvent()
     }
 
-    package func dueDeliveries(at now: Date, limit: Int) async throws(UploadError) -> [EventRecord] {
-        try plan.step(.dueDeliveries)
-        return try await base.dueDeliveries(at: now, limit: limit)
+    package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
+        try plan.step(.claimDeliveries)
+        return try await base.claimDeliveries(limit: limit, for: duration)
     }
 
-    package func nextDelivery() async throws(UploadError) -> Date? {
+    package func nextDelivery() async throws(UploadError) -> TimeInterval? {
         try plan.step(.nextDelivery)
         return try await base.nextDelivery()
     }
 
-    package func settle(_ sequence: Int64, as outcome: DeliveryOutcome, at now: Date) async throws(UploadError) {
+    package func settle(_ event: EventRecord, as outcome: DeliveryOutcome) async throws(UploadError) {
         try plan.step(.settle)
-        try await base.settle(sequence, as: outcome, at: now)
+        try await base.settle(event, as: outcome)
+    }
+
+    package func release(_ event: EventRecord) async throws(UploadError) {
+        try plan.step(.release)
+        try await base.release(event)
     }
 
     package func deliveries(_ query: DeliveryQuery) async throws(UploadError) -> [EventRecord] {
@@ -201,9 +218,9 @@ package final class FaultyState: StateStore {
         return try await base.deliveries(query)
     }
 
-    package func redeliver(_ ids: [String]?, at now: Date) async throws(UploadError) -> Int {
+    package func redeliver(_ ids: [String]?) async throws(UploadError) -> Int {
         try plan.step(.redeliver)
-        return try await base.redeliver(ids, at: now)
+        return try await base.redeliver(ids)
     }
 
     package func insert(_ key: APIKey) async throws(UploadError) {
@@ -224,6 +241,11 @@ package final class FaultyState: StateStore {
     package func revokeKey(_ id: String, at now: Date) async throws(UploadError) -> Bool {
         try plan.step(.revokeKey)
         return try await base.revokeKey(id, at: now)
+    }
+
+    package func takeTurn(at duty: Duty, every interval: TimeInterval) async throws(UploadError) -> Bool {
+        try plan.step(.takeTurn)
+        return try await base.takeTurn(at: duty, every: interval)
     }
 
     package func check() async throws(UploadError) {

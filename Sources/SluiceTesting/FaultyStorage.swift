@@ -1,5 +1,6 @@
 package import Bytes
 package import Digests
+package import Foundation
 internal import Synchronization
 package import UploadCore
 
@@ -7,7 +8,7 @@ package import UploadCore
 package final class FaultyStorage: BlobStorage {
     package enum Operation: Hashable, Sendable {
         case create, durableLength, currentLength, append, copy, empty, digests, synchronize, head, open, remove, list
-        case check
+        case removeLeftovers, check
     }
 
     package let plan: FaultPlan<Operation>
@@ -24,9 +25,11 @@ package final class FaultyStorage: BlobStorage {
         appendFault.withLock { $0 = (bytes, error) }
     }
 
-    package func create(_ id: UploadID) async throws(UploadError) {
+    package var isDurableAtEndOnly: Bool { base.isDurableAtEndOnly }
+
+    package func create(_ blob: NewBlob) async throws(UploadError) {
         try plan.step(.create)
-        try await base.create(id)
+        try await base.create(blob)
     }
 
     package func durableLength(of id: UploadID) async throws(UploadError) -> Int64 {
@@ -44,7 +47,9 @@ package final class FaultyStorage: BlobStorage {
         at offset: Int64,
         from source: any ByteSource,
         limit: Int64,
-        expecting digest: DigestExpectation?
+        of total: Int64?,
+        expecting digest: DigestExpectation?,
+        confirming: ((Int64) async -> Void)?
     ) async -> AppendReport {
         do throws(UploadError) {
             try plan.step(.append)
@@ -56,9 +61,25 @@ package final class FaultyStorage: BlobStorage {
             return fault
         }
         guard let fault, fault.bytes < limit else {
-            return await base.append(to: id, at: offset, from: source, limit: limit, expecting: digest)
+            return await base.append(
+                to: id,
+                at: offset,
+                from: source,
+                limit: limit,
+                of: total,
+                expecting: digest,
+                confirming: confirming
+            )
         }
-        let report = await base.append(to: id, at: offset, from: source, limit: fault.bytes, expecting: digest)
+        let report = await base.append(
+            to: id,
+            at: offset,
+            from: source,
+            limit: fault.bytes,
+            of: nil,
+            expecting: digest,
+            confirming: nil
+        )
         guard case .limitReached = report.end else { return report }
         return AppendReport(stored: report.stored, end: .failed(fault.error))
     }
@@ -99,6 +120,15 @@ package final class FaultyStorage: BlobStorage {
     package func open(_ id: UploadID) async throws(UploadError) -> StoredBlob {
         try plan.step(.open)
         return try await base.open(id)
+    }
+
+    package func recordedDigests(of id: UploadID) async throws(UploadError) -> DigestValues {
+        try await base.recordedDigests(of: id)
+    }
+
+    package func removeLeftovers(from date: Date) async throws(UploadError) -> Int {
+        try plan.step(.removeLeftovers)
+        return try await base.removeLeftovers(from: date)
     }
 
     package func remove(_ id: UploadID) async throws(UploadError) {

@@ -11,9 +11,13 @@ package final class InMemoryState: StateStore {
         var usedGrants: [String: Date] = [:]
         var keys: [String: APIKey] = [:]
         var pulls: [UploadID: PullJob] = [:]
+        var turns: [Duty: Date] = [:]
+        var pullClaims = ProcessClaims<UploadID>()
         var accounts: [Account: AccountRecord] = [:]
         var events: [EventRecord] = []
         var lastEvent: Int64 = 0
+        /// By sequence.
+        var deliveryClaims = ProcessClaims<Int64>()
 
         mutating func charge(
             _ changes: Accounting.Changes,
@@ -56,7 +60,10 @@ package final class InMemoryState: StateStore {
 
     private let tables = Mutex(Tables())
 
-    package init() {}
+    private let clock: any WallClock
+
+    /// - Parameter clock: Tells what is due.
+    package init(clock: any WallClock = SystemClock()) { self.clock = clock }
 
     package func insert(
         _ upload: Upload,
@@ -139,6 +146,7 @@ package final class InMemoryState: StateStore {
     ) async throws(UploadError) -> Bool {
         try transaction { tables throws(UploadError) in
             guard var upload = tables.uploads[completed.id], upload.state == .open else { return false }
+            guard upload.metadata == completed.metadata else { throw UploadError.metadataChanged }
             let parts = Set(upload.concatenation?.parts ?? []).compactMap { tables.uploads[$0] }
             let changes = Accounting.completing(upload, size: completed.length ?? 0, parts: parts)
             try tables.charge(changes, createdAt: upload.createdAt, under: terms)
@@ -213,13 +221,15 @@ package final class InMemoryState: StateStore {
 
     package func setMetadata(
         of id: UploadID,
+        from before: UploadMetadata,
         to metadata: UploadMetadata,
         updatedAt: Date,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
-        tables.withLock { tables in
+        try transaction { tables throws(UploadError) in
             guard let upload = tables.uploads[id], upload.state == .open || upload.state == .completed
             else { return false }
+            guard upload.metadata == before else { throw UploadError.metadataChanged }
             tables.uploads[id]?.metadata = metadata
             tables.uploads[id]?.updatedAt = updatedAt
             tables.media[id]?.metadata = metadata.values
@@ -284,20 +294,71 @@ package final class InMemoryState: StateStore {
     }
 
     package func pull(_ id: UploadID) async throws(UploadError) -> PullJob? {
-        tables.withLock { $0.pulls[id] }
-    }
-
-    package func pendingPulls(limit: Int) async throws(UploadError) -> [PullJob] {
-        let pending = tables.withLock { tables in
-            tables.pulls.values.compactMap { job in job.nextAttemptAt.map { (job, $0) } }
+        let now = clock.now
+        return tables.withLock { tables in
+            guard var job = tables.pulls[id] else { return nil }
+            job.claim = tables.pullClaims.number(of: id) ?? 0
+            job.isClaimed = tables.pullClaims.end(of: id, at: now) != nil
+            return job
         }
-        return pending.sorted { ($0.1, $0.0.uploadID.text) < ($1.1, $1.0.uploadID.text) }.prefix(limit).map(\.0)
     }
 
-    package func update(_ job: PullJob) async throws(UploadError) -> Bool {
-        tables.withLock { tables in
-            guard tables.pulls[job.uploadID]?.nextAttemptAt != nil else { return false }
-            tables.pulls[job.uploadID] = job
+    package func claimPulls(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [PullJob] {
+        let now = clock.now
+        return tables.withLock { tables in
+            let due = tables.pulls.values.filter { job in
+                job.nextAttemptAt.map { $0 <= now } ?? false && tables.pullClaims.end(of: job.uploadID, at: now) == nil
+            }
+            let first = due.sorted { left, right in
+                (left.nextAttemptAt ?? now, left.uploadID.text) < (right.nextAttemptAt ?? now, right.uploadID.text)
+            }
+            return first.prefix(limit).map { job in
+                var job = job
+                job.claim = tables.pullClaims.take(job.uploadID, until: now.addingTimeInterval(duration))
+                job.isClaimed = true
+                return job
+            }
+        }
+    }
+
+    package func renewPulls(_ jobs: [PullJob], for duration: TimeInterval) async throws(UploadError) -> Set<UploadID> {
+        let end = clock.now.addingTimeInterval(duration)
+        return tables.withLock { tables in
+            let held = jobs.filter { job in
+                tables.pullClaims.holds(job.uploadID, job.claim) && tables.pulls[job.uploadID]?.nextAttemptAt != nil
+            }
+            for job in held { tables.pullClaims.renew(job.uploadID, until: end) }
+            return Set(held.map(\.uploadID))
+        }
+    }
+
+    package func nextPull() async throws(UploadError) -> TimeInterval? {
+        let now = clock.now
+        return tables.withLock { tables in
+            tables.pulls.values.compactMap { job in
+                job.nextAttemptAt.map { max($0, tables.pullClaims.end(of: job.uploadID, at: now) ?? $0) }
+            }.min()?.timeIntervalSince(now)
+        }
+    }
+
+    package func update(_ job: PullJob, _ next: PullJob.Next) async throws(UploadError) -> Bool {
+        let now = clock.now
+        return tables.withLock { tables in
+            let id = job.uploadID
+            guard tables.pullClaims.holds(id, job.claim) else { return false }
+            guard let before = tables.pulls[id]?.nextAttemptAt else {
+                tables.pullClaims.drop(id)
+                return false
+            }
+            var job = job
+            (job.claim, job.isClaimed) = (0, false)
+            switch next {
+            case .working: job.nextAttemptAt = before
+            case .due(let seconds): job.nextAttemptAt = now.addingTimeInterval(seconds)
+            case .never: job.nextAttemptAt = nil
+            }
+            tables.pulls[id] = job
+            if next != .working { tables.pullClaims.drop(id) }
             return true
         }
     }
@@ -319,11 +380,13 @@ package final class InMemoryState: StateStore {
     }
 
     package func record(_ event: EventRecord) async throws(UploadError) {
+        let now = clock.now
         tables.withLock { tables in
             if event.kind == .progress,
                 let index = tables.events.lastIndex(where: { $0.upload.id == event.upload.id }),
                 tables.events[index].kind == .progress, tables.events[index].delivery?.state == .pending,
-                tables.events[index].delivery?.attempts == 0
+                tables.events[index].delivery?.attempts == 0,
+                tables.deliveryClaims.end(of: tables.events[index].sequence, at: now) == nil
             {
                 tables.events[index].upload = event.upload
                 tables.events[index].request = event.request
@@ -348,25 +411,45 @@ package final class InMemoryState: StateStore {
 
     package func lastEvent() async throws(UploadError) -> Int64 { tables.withLock { $0.lastEvent } }
 
-    package func dueDeliveries(at now: Date, limit: Int) async throws(UploadError) -> [EventRecord] {
-        tables.withLock { tables in
-            let due = tables.events.filter { $0.delivery?.nextAttemptAt.map { $0 <= now } ?? false }
-            return Array(
-                due.sorted { left, right in
-                    (left.delivery?.nextAttemptAt ?? now, left.sequence)
-                        < (right.delivery?.nextAttemptAt ?? now, right.sequence)
-                }.prefix(limit)
-            )
+    package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
+        let now = clock.now
+        return tables.withLock { tables in
+            let due = tables.events.filter { event in
+                event.delivery?.nextAttemptAt.map { $0 <= now } ?? false
+                    && tables.deliveryClaims.end(of: event.sequence, at: now) == nil
+            }
+            let first = due.sorted { left, right in
+                (left.delivery?.nextAttemptAt ?? now, left.sequence)
+                    < (right.delivery?.nextAttemptAt ?? now, right.sequence)
+            }
+            let end = now.addingTimeInterval(duration)
+            return first.prefix(limit).map { event in
+                var event = event
+                _ = tables.deliveryClaims.take(event.sequence, until: end)
+                event.delivery?.nextAttemptAt = end
+                return event
+            }
         }
     }
 
-    package func nextDelivery() async throws(UploadError) -> Date? {
-        tables.withLock { $0.events.compactMap(\.delivery?.nextAttemptAt).min() }
+    package func nextDelivery() async throws(UploadError) -> TimeInterval? {
+        let now = clock.now
+        return tables.withLock { tables in
+            tables.events.compactMap { event in
+                event.delivery?.nextAttemptAt.map {
+                    max($0, tables.deliveryClaims.end(of: event.sequence, at: now) ?? $0)
+                }
+            }.min()?.timeIntervalSince(now)
+        }
     }
 
-    package func settle(_ sequence: Int64, as outcome: DeliveryOutcome, at now: Date) async throws(UploadError) {
+    package func settle(_ event: EventRecord, as outcome: DeliveryOutcome) async throws(UploadError) {
+        let now = clock.now
         tables.withLock { tables in
-            guard let index = tables.events.firstIndex(where: { $0.sequence == sequence }),
+            let isHeld = tables.deliveryClaims.holds(event.sequence, until: event.delivery?.nextAttemptAt)
+            guard isHeld || outcome == .delivered else { return }
+            tables.deliveryClaims.drop(event.sequence)
+            guard let index = tables.events.firstIndex(where: { $0.sequence == event.sequence }),
                 var delivery = tables.events[index].delivery, delivery.state == .pending
             else { return }
             delivery.attempts += 1
@@ -376,8 +459,8 @@ package final class InMemoryState: StateStore {
             case .delivered:
                 delivery.state = .delivered
                 delivery.settledAt = now
-            case .retry(let date, let error):
-                delivery.nextAttemptAt = date
+            case .retry(let seconds, let error):
+                delivery.nextAttemptAt = now.addingTimeInterval(seconds)
                 delivery.lastError = error
             case .dead(let error):
                 delivery.state = .dead
@@ -386,6 +469,13 @@ package final class InMemoryState: StateStore {
             }
             tables.events[index].delivery = delivery
             if delivery.state != .pending { tables.schedule(tables.events[index].upload.id, at: now) }
+        }
+    }
+
+    package func release(_ event: EventRecord) async throws(UploadError) {
+        tables.withLock { tables in
+            guard tables.deliveryClaims.holds(event.sequence, until: event.delivery?.nextAttemptAt) else { return }
+            tables.deliveryClaims.drop(event.sequence)
         }
     }
 
@@ -400,14 +490,16 @@ package final class InMemoryState: StateStore {
         }
     }
 
-    package func redeliver(_ ids: [String]?, at now: Date) async throws(UploadError) -> Int {
-        tables.withLock { tables in
+    package func redeliver(_ ids: [String]?) async throws(UploadError) -> Int {
+        let now = clock.now
+        return tables.withLock { tables in
             var count = 0
             for index in tables.events.indices {
                 guard let delivery = tables.events[index].delivery,
                     ids?.contains(tables.events[index].id) ?? (delivery.state == .dead)
                 else { continue }
                 tables.events[index].delivery = EventRecord.Delivery(nextAttemptAt: nil)
+                tables.deliveryClaims.drop(tables.events[index].sequence)
                 count += 1
             }
             for id in Set(tables.events.map(\.upload.id)) { tables.schedule(id, at: now) }
@@ -436,6 +528,15 @@ package final class InMemoryState: StateStore {
         tables.withLock { tables in
             guard let key = tables.keys[id], key.revokedAt == nil else { return false }
             tables.keys[id]?.revokedAt = now
+            return true
+        }
+    }
+
+    package func takeTurn(at duty: Duty, every interval: TimeInterval) async throws(UploadError) -> Bool {
+        let now = clock.now
+        return tables.withLock { tables in
+            if let last = tables.turns[duty], now.timeIntervalSince(last) < interval { return false }
+            tables.turns[duty] = now
             return true
         }
     }

@@ -1,6 +1,6 @@
 package import Bytes
 package import Digests
-internal import Foundation
+package import Foundation
 internal import Synchronization
 package import UploadCore
 
@@ -14,7 +14,10 @@ package final class InMemoryStorage: BlobStorage {
 
     package init() {}
 
-    package func create(_ id: UploadID) async throws(UploadError) {
+    package var isDurableAtEndOnly: Bool { true }
+
+    package func create(_ blob: NewBlob) async throws(UploadError) {
+        let id = blob.id
         let isNew = blobs.withLock { blobs in
             defer { blobs[id] = blobs[id] ?? [] }
             return blobs[id] == nil
@@ -31,7 +34,9 @@ package final class InMemoryStorage: BlobStorage {
         at offset: Int64,
         from source: any ByteSource,
         limit: Int64,
-        expecting digest: DigestExpectation?
+        of total: Int64?,
+        expecting digest: DigestExpectation?,
+        confirming: ((Int64) async -> Void)?
     ) async -> AppendReport {
         do throws(UploadError) {
             let length = Int64(try blob(id).count)
@@ -129,8 +134,12 @@ package final class InMemoryStorage: BlobStorage {
         guard bytes.isEmpty || pwrite(file.descriptor, bytes, bytes.count, 0) == bytes.count else {
             throw UploadError(.storageFailure, "No temporary file for the blob.")
         }
-        return StoredBlob(file: file, size: Int64(bytes.count))
+        return StoredBlob(content: .file(file), size: Int64(bytes.count))
     }
+
+    package func recordedDigests(of id: UploadID) async throws(UploadError) -> DigestValues { [:] }
+
+    package func removeLeftovers(from date: Date) async throws(UploadError) -> Int { 0 }
 
     package func remove(_ id: UploadID) async throws(UploadError) {
         blobs.withLock { $0[id] = nil }

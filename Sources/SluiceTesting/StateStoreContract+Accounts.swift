@@ -212,22 +212,37 @@ extension StateStoreContract {
             let upload = upload()
             try await store.insert(upload, consuming: nil)
             let metadata = UploadMetadata(describing: ["filename": "b.mp4", "filetype": "video/mp4", "x": "1"])
-            func set() async throws(UploadError) -> Bool {
+            func set(from before: UploadMetadata) async throws(UploadError) -> Bool {
                 try await store.setMetadata(
                     of: upload.id,
+                    from: before,
                     to: metadata,
                     updatedAt: start.addingTimeInterval(3),
                     recording: .sample(.updated, of: upload)
                 )
             }
-            try demand(await set(), is: true)
+            try demand(await set(from: upload.metadata), is: true)
             try demand(await store.upload(upload.id)?.metadata, is: metadata)
-            _ = try await store.complete(completed(upload), as: media(of: upload))
-            try demand(await set(), is: true)
+            // Somebody else has changed them since they were read.
+            try demand(
+                await code { () async throws(UploadError) in try await set(from: upload.metadata) },
+                is: .busy
+            )
+            try demand(
+                await code { () async throws(UploadError) in
+                    try await store.complete(completed(upload), as: media(of: upload))
+                },
+                is: .busy
+            )
+            try demand(await store.upload(upload.id)?.state, is: .open)
+            var changed = completed(upload)
+            changed.metadata = metadata
+            _ = try await store.complete(changed, as: media(of: changed))
+            try demand(await set(from: metadata), is: true)
             try demand(await store.media(upload.id)?.metadata, is: metadata.values)
             try demand(await store.media(upload.id)?.filename, is: "b.mp4")
             _ = try await store.end(upload.id, as: .terminated, at: start)
-            try demand(await set(), is: false)
+            try demand(await set(from: metadata), is: false)
         },
     ]
 }

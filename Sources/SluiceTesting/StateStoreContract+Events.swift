@@ -3,6 +3,20 @@ internal import UploadCore
 
 /// Events and their delivery.
 extension StateStoreContract {
+    /// Seconds that no test lasts.
+    private static let long: TimeInterval = 3600
+
+    /// Claims an event that is due, and records an outcome.
+    private static func tell(
+        _ sequence: Int64,
+        as outcome: DeliveryOutcome,
+        by store: any StateStore
+    ) async throws {
+        let claimed = try await store.claimDeliveries(limit: 9, for: long)
+        try demand(claimed.map(\.sequence), is: [sequence])
+        try await store.settle(claimed[0], as: outcome)
+    }
+
     static let events: [Contract<any StateStore>] = [
         Contract("events are recorded with what happened, in order, and read back as they were") { store in
             var request = EventRecord.sample(.created, of: upload())
@@ -50,7 +64,7 @@ extension StateStoreContract {
                 try await store.record(.sample(.progress, of: upload))
             }
             try demand(await store.events(EventQuery(after: 0)).map(\.upload.offset), is: [3])
-            try await store.settle(1, as: .retry(at: start, error: "no"), at: start)
+            try await tell(1, as: .retry(after: 0, error: "no"), by: store)
             upload.offset = 4
             try await store.record(.sample(.progress, of: upload))
             try demand(await store.events(EventQuery(after: 0)).map(\.upload.offset), is: [3, 4])
@@ -58,35 +72,70 @@ extension StateStoreContract {
             try await store.record(.sample(.progress, of: upload))
             try demand(await store.events(EventQuery(after: 0)).count, is: 4)
         },
-        Contract("deliveries are due in the order of their upload, and settled once") { store in
+        Contract("deliveries are due in the order of their upload, one of each, and settled once") { store in
             let first = upload()
             let second = upload(1)
             for upload in [first, second] {
                 try await store.record(.sample(.created, of: upload))
                 try await store.record(.sample(.completed, of: upload))
             }
-            let later = start.addingTimeInterval(100)
-            func due(_ now: Date) async throws(UploadError) -> [Int64] {
-                try await store.dueDeliveries(at: now, limit: 10).map(\.sequence)
-            }
-            try demand(await due(later), is: [1, 3])
-            try demand(await store.dueDeliveries(at: later, limit: 1).map(\.sequence), is: [1])
-            try await store.settle(1, as: .retry(at: later.addingTimeInterval(50), error: "503"), at: later)
-            try demand(await due(later), is: [3])
-            try await store.settle(3, as: .delivered, at: later)
-            try demand(await due(later), is: [4])
-            try await store.settle(4, as: .delivered, at: later)
-            try demand(await store.nextDelivery(), is: later.addingTimeInterval(50))
-            try await store.settle(1, as: .dead(error: "gone"), at: later)
+            try demand(await store.nextDelivery().map { $0 <= 0 }, is: true)
+            try demand(await store.claimDeliveries(limit: 1, for: 0).map(\.sequence), is: [1])
+            let claimed = try await store.claimDeliveries(limit: 10, for: long)
+            try demand(claimed.map(\.sequence), is: [1, 3])
+            try await store.settle(claimed[1], as: .delivered)
+            let fourth = try await store.claimDeliveries(limit: 10, for: long)
+            try demand(fourth.map(\.sequence), is: [4])
+            try await store.settle(fourth[0], as: .delivered)
+            try await store.settle(claimed[0], as: .retry(after: 50, error: "503"))
+            try demand(await store.claimDeliveries(limit: 10, for: long).map(\.sequence), is: [])
+            try demand(await store.nextDelivery().map { $0 > 0 && $0 <= 50 }, is: true)
+            try demand(await store.redeliver([claimed[0].id]), is: 1)
+            try await tell(1, as: .retry(after: 0, error: "503"), by: store)
+            try await tell(1, as: .dead(error: "gone"), by: store)
             // Given up: what came after it is not held back for ever.
-            try demand(await due(later), is: [2])
-            try await store.settle(1, as: .delivered, at: later)
+            try demand(await store.claimDeliveries(limit: 10, for: long).map(\.sequence), is: [2])
+            try await store.settle(claimed[0], as: .delivered)
             let dead = try await store.deliveries(DeliveryQuery(state: .dead))
             try demand(dead.map(\.sequence), is: [1])
             try demand(dead.first?.delivery?.attempts, is: 2)
             try demand(dead.first?.delivery?.lastError, is: "gone")
             try demand(await store.deliveries(DeliveryQuery(limit: 2)).map(\.sequence), is: [4, 3])
             try demand(await store.deliveries(DeliveryQuery(before: 3, limit: 9)).map(\.sequence), is: [2, 1])
+        },
+        Contract("a delivery is one process's until it is settled, given back, or its claim is over") { store in
+            let upload = upload()
+            try await store.record(.sample(.created, of: upload))
+            let over = try await store.claimDeliveries(limit: 9, for: 0)
+            let held = try await store.claimDeliveries(limit: 9, for: long)
+            try demand(over.map(\.sequence), is: [1])
+            try demand(held.map(\.sequence), is: [1])
+            try demand(await store.claimDeliveries(limit: 9, for: long), is: [])
+            try demand(await store.nextDelivery().map { $0 > 0 && $0 <= long }, is: true)
+            // Who has lost it says nothing about it any more,
+            try await store.settle(over[0], as: .dead(error: "late"))
+            try await store.settle(over[0], as: .retry(after: 0, error: "late"))
+            try await store.release(over[0])
+            try demand(await store.claimDeliveries(limit: 9, for: long), is: [])
+            try await store.release(held[0])
+            let again = try await store.claimDeliveries(limit: 9, for: long)
+            try demand(again.map(\.sequence), is: [1])
+            try demand(again.first?.delivery?.attempts, is: 0)
+            // but that it was told.
+            try await store.settle(over[0], as: .delivered)
+            try demand(await store.deliveries(DeliveryQuery()).map(\.delivery?.state), is: [.delivered])
+            try demand(await store.nextDelivery(), is: nil)
+        },
+        Contract("progress that is on its way is told as it was") { store in
+            var upload = upload()
+            upload.offset = 1
+            try await store.record(.sample(.progress, of: upload))
+            let held = try await store.claimDeliveries(limit: 9, for: long)
+            upload.offset = 2
+            try await store.record(.sample(.progress, of: upload))
+            try demand(await store.events(EventQuery(after: 0)).map(\.upload.offset), is: [1, 2])
+            try await store.settle(held[0], as: .delivered)
+            try demand(await store.claimDeliveries(limit: 9, for: long).map(\.sequence), is: [2])
         },
         Contract("deliveries are made again, some or all that are dead") { store in
             let upload = upload()
@@ -95,14 +144,14 @@ extension StateStoreContract {
                 let event = EventRecord.sample(.updated, of: upload)
                 ids.append(event.id)
                 try await store.record(event)
-                try await store.settle(sequence, as: sequence == 3 ? .delivered : .dead(error: "x"), at: start)
+                try await tell(sequence, as: sequence == 3 ? .delivered : .dead(error: "x"), by: store)
             }
             try demand(await store.nextDelivery(), is: nil)
-            try demand(await store.redeliver([ids[2], "msg_unknown"], at: start), is: 1)
-            try demand(await store.dueDeliveries(at: start, limit: 9).map(\.sequence), is: [3])
-            try demand(await store.redeliver(nil, at: start), is: 2)
+            try demand(await store.redeliver([ids[2], "msg_unknown"]), is: 1)
+            try demand(await store.claimDeliveries(limit: 9, for: long).map(\.sequence), is: [3])
+            try demand(await store.redeliver(nil), is: 2)
             // The first of them goes before the one that was due.
-            try demand(await store.dueDeliveries(at: start, limit: 9).map(\.sequence), is: [1])
+            try demand(await store.claimDeliveries(limit: 9, for: long).map(\.sequence), is: [1])
             try demand(await store.deliveries(DeliveryQuery(state: .pending)).map(\.sequence), is: [3, 2, 1])
             try demand(await store.deliveries(DeliveryQuery()).map(\.delivery?.attempts), is: [0, 0, 0])
         },
@@ -113,8 +162,8 @@ extension StateStoreContract {
                 if sequence == 1 { event.delivery = nil }
                 try await store.record(event)
             }
-            try await store.settle(2, as: .delivered, at: start)
-            try await store.settle(3, as: .dead(error: "x"), at: start)
+            try await tell(2, as: .delivered, by: store)
+            try await tell(3, as: .dead(error: "x"), by: store)
             try await store.forgetEnded(before: start)
             try demand(await store.events(EventQuery(after: 0)).count, is: 4)
             try await store.forgetEnded(before: start.addingTimeInterval(1))

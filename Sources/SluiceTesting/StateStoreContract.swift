@@ -5,7 +5,7 @@ package import UploadCore
 /// What every `StateStore` has to do.
 package enum StateStoreContract {
     package static let all: [Contract<any StateStore>] =
-        uploads + concatenations + lists + ends + grants + accounts + events + keys + pulls
+        uploads + concatenations + lists + ends + grants + accounts + events + keys + pulls + duties
 
     static let start = Date(timeIntervalSince1970: 1_750_000_000.123)
 
@@ -438,34 +438,85 @@ package enum StateStoreContract {
         )
     }
 
+    static let duties: [Contract<any StateStore>] = [
+        Contract("of a time of a duty one turn is taken") { store in
+            try demand(await store.takeTurn(at: .thoroughSweep, every: 3600), is: true)
+            try demand(await store.takeTurn(at: .thoroughSweep, every: 3600), is: false)
+            try demand(await store.takeTurn(at: .thoroughSweep, every: 0), is: true)
+        }
+    ]
+
+    /// Takes the one job that is due.
+    private static func claim(
+        _ id: UploadID,
+        for duration: TimeInterval = 3600,
+        in store: any StateStore
+    ) async throws -> PullJob {
+        let claimed = try await store.claimPulls(limit: 9, for: duration)
+        try demand(claimed.map(\.uploadID), is: [id])
+        return claimed[0]
+    }
+
     static let pulls: [Contract<any StateStore>] = [
-        Contract("a pull is recorded with its upload, changed, and closed once") { store in
+        Contract("a pull is recorded with its upload, changed by whoever has claimed it, and closed once") { store in
             let upload = upload(length: nil)
-            var job = pull(upload)
+            let new = pull(upload)
             try demand(await store.pull(upload.id), is: nil)
-            try demand(await store.update(job), is: false)
-            try await store.insert(upload, consuming: nil, pulling: job)
+            try demand(await store.update(new, .working), is: false)
+            try await store.insert(upload, consuming: nil, pulling: new)
             try demand(await store.upload(upload.id), is: upload)
-            try demand(await store.pull(upload.id), is: job)
+            try demand(await store.pull(upload.id), is: new)
+            try demand(await store.update(new, .working), is: false)
+            var job = try await claim(upload.id, in: store)
+            try demand(job.isClaimed, is: true)
             job.validator = "\"tag\""
             job.total = 12
             job.attempts = 3
             job.failures = 2
             job.furthest = 7
-            job.nextAttemptAt = start.addingTimeInterval(9)
             job.lastError = PullJob.Reason(code: "disconnected", message: "the connection ended")
-            try demand(await store.update(job), is: true)
-            try demand(await store.pull(upload.id), is: job)
+            try demand(await store.update(job, .working), is: true)
+            var recorded = try await store.pull(upload.id)
+            try demand(recorded?.isClaimed, is: true)
+            try demand(recorded?.claim, is: job.claim)
+            try demand(await store.claimPulls(limit: 10, for: 3600), is: [])
+            recorded?.nextAttemptAt = job.nextAttemptAt
+            try demand(recorded, is: job)
+            try demand(await store.update(job, .due(after: 9)), is: true)
+            try demand(await store.pull(upload.id)?.isClaimed, is: false)
+            try demand(await store.nextPull().map { $0 > 0 && $0 <= 9 }, is: true)
+            try demand(await store.claimPulls(limit: 10, for: 3600), is: [])
+        },
+        Contract("a pull is one process's until it is let go, or its claim is over; then its records count no more") {
+            store in
+            let upload = upload(length: nil)
+            try await store.insert(upload, consuming: nil, pulling: pull(upload))
+            var lost = try await claim(upload.id, for: 0, in: store)
+            var job = try await claim(upload.id, in: store)
+            try demand(await store.nextPull().map { $0 > 0 && $0 <= 3600 }, is: true)
+            lost.validator = "other"
+            for next in [.working, .due(after: 0), .never] as [PullJob.Next] {
+                try demand(await store.update(lost, next), is: false)
+            }
+            try demand(await store.renewPulls([lost], for: 3600), is: [])
+            try demand(await store.pull(upload.id)?.validator, is: nil)
+            try demand(await store.renewPulls([job, lost], for: 0), is: [upload.id])
+            // What is over and nobody else took is still its own.
+            try demand(await store.renewPulls([job], for: 3600), is: [upload.id])
+            try demand(await store.claimPulls(limit: 10, for: 3600), is: [])
+            try demand(await store.update(job, .due(after: 0)), is: true)
+            job = try await claim(upload.id, in: store)
             job.sealed = ""
-            job.nextAttemptAt = nil
             job.isFailed = true
-            try demand(await store.update(job), is: true)
-            try demand(await store.pull(upload.id), is: job)
-            try demand(await store.pendingPulls(limit: 10), is: [])
-            var late = job
-            late.nextAttemptAt = start
-            try demand(await store.update(late), is: false)
-            try demand(await store.pull(upload.id), is: job)
+            try demand(await store.update(job, .never), is: true)
+            let closed = try await store.pull(upload.id)
+            try demand(closed?.nextAttemptAt, is: nil)
+            try demand(closed?.isFailed, is: true)
+            try demand(closed?.isClaimed, is: false)
+            try demand(await store.update(job, .due(after: 0)), is: false)
+            try demand(await store.renewPulls([job], for: 3600), is: [])
+            try demand(await store.claimPulls(limit: 10, for: 3600), is: [])
+            try demand(await store.nextPull(), is: nil)
         },
         Contract("a pull under a grant that was used leaves nothing") { store in
             try await store.insert(upload(), consuming: grant("g"))
@@ -479,17 +530,16 @@ package enum StateStoreContract {
             try demand(await store.upload(second.id), is: nil)
             try demand(await store.pull(second.id), is: nil)
         },
-        Contract("pulls that are not over come by the time of their next attempt") { store in
+        Contract("pulls that are due are taken by the time of their next attempt, each once") { store in
             let uploads = (0..<4).map { upload(Double($0), length: nil) }
             let times: [TimeInterval?] = [30, nil, 10, 20]
             for (upload, seconds) in zip(uploads, times) {
                 try await store.insert(upload, consuming: nil, pulling: pull(upload, at: seconds))
             }
-            try demand(
-                await store.pendingPulls(limit: 10).map(\.uploadID),
-                is: [uploads[2].id, uploads[3].id, uploads[0].id]
-            )
-            try demand(await store.pendingPulls(limit: 2).map(\.uploadID), is: [uploads[2].id, uploads[3].id])
+            let first = try await store.claimPulls(limit: 2, for: 3600)
+            try demand(Set(first.map(\.uploadID)), is: [uploads[2].id, uploads[3].id])
+            try demand(await store.claimPulls(limit: 2, for: 3600).map(\.uploadID), is: [uploads[0].id])
+            try demand(await store.claimPulls(limit: 2, for: 3600), is: [])
         },
         Contract("a pull is closed and forgotten with its upload") { store in
             let upload = upload()
@@ -501,7 +551,7 @@ package enum StateStoreContract {
             try demand(await store.pull(upload.id), is: job)
             try await store.forgetEnded(before: start.addingTimeInterval(1))
             try demand(await store.pull(upload.id), is: nil)
-            try demand(await store.pendingPulls(limit: 10), is: [])
+            try demand(await store.claimPulls(limit: 10, for: 3600), is: [])
         },
     ]
 }

@@ -1,8 +1,11 @@
-internal import Foundation
+package import Foundation
 internal import Synchronization
 package import UploadCore
 
 /// Tells the app what happened: every recorded event at least once, those of one upload in their order.
+///
+/// An event is claimed before it is told, so that of several processes with one state one tells it. The claim is longer than an
+/// attempt may take; when it ends without an outcome, its process has died, and any other tells the event.
 package final class HookDispatcher: Sendable {
     /// What became of one attempt, for metrics and logs.
     package struct Attempt: Sendable {
@@ -16,14 +19,18 @@ package final class HookDispatcher: Sendable {
     private let clock: any WallClock
     private let onAttempt: @Sendable (Attempt) -> Void
     private let onFailure: @Sendable (UploadError) -> Void
-    private let inFlight = Mutex<Set<UploadID>>([])
+    /// Seconds for which an event is claimed.
+    private let claim: TimeInterval
+    /// How many events are on their way.
+    private let inFlight = Mutex(0)
     private let bell = EventBell()
 
     /// - Parameters:
     ///   - caller: Sends hooks.
     ///   - state: Has the events.
     ///   - service: Rings when there are new ones, and stops uploads if the app says so.
-    ///   - clock: Decides what is due.
+    ///   - clock: For timestamps of hooks.
+    ///   - margin: Seconds of a claim beyond the time that a call may take: to stop an upload, and to record the outcome.
     ///   - onAttempt: Told of every attempt.
     ///   - onFailure: Told when the state store fails.
     package init(
@@ -31,6 +38,7 @@ package final class HookDispatcher: Sendable {
         state: any StateStore,
         service: UploadService,
         clock: any WallClock,
+        margin: TimeInterval = 60,
         onAttempt: @escaping @Sendable (Attempt) -> Void,
         onFailure: @escaping @Sendable (UploadError) -> Void
     ) {
@@ -40,9 +48,10 @@ package final class HookDispatcher: Sendable {
         self.clock = clock
         self.onAttempt = onAttempt
         self.onFailure = onFailure
+        claim = caller.settings.timeout / .seconds(1) + margin
     }
 
-    /// Delivers until the task is cancelled; what is on its way then is told again by the next process.
+    /// Delivers until the task is cancelled; what is on its way then is given back, and told again.
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.passOn() }
@@ -50,14 +59,18 @@ package final class HookDispatcher: Sendable {
                 let count = bell.count
                 var pause = Self.longestPause
                 do throws(UploadError) {
-                    let due = try await state.dueDeliveries(at: clock.now, limit: caller.settings.concurrency * 4)
-                    for event in due where begin(event) {
-                        group.addTask { await self.deliver(event) }
-                    }
-                    if let next = try await state.nextDelivery() {
-                        let seconds = next.timeIntervalSince(clock.now)
-                        // What is due already is on its way, or waits for a place: its end rings.
-                        if seconds > 0 { pause = min(pause, .seconds(seconds)) }
+                    let room = caller.settings.concurrency - inFlight.withLock { $0 }
+                    // Without room the end of one that is on its way rings.
+                    if room > 0 {
+                        let claimEnd = ContinuousClock.now + .seconds(claim)
+                        let due = try await state.claimDeliveries(limit: room, for: claim)
+                        inFlight.withLock { $0 += due.count }
+                        for event in due {
+                            group.addTask { await self.deliver(event, until: claimEnd) }
+                        }
+                        if due.count < room, let next = try await state.nextDelivery() {
+                            pause = min(pause, max(Self.shortestPause, .seconds(next)))
+                        }
                     }
                 } catch {
                     onFailure(error)
@@ -80,26 +93,38 @@ package final class HookDispatcher: Sendable {
         }
     }
 
-    private func begin(_ event: EventRecord) -> Bool {
-        inFlight.withLock { inFlight in
-            inFlight.count < caller.settings.concurrency && inFlight.insert(event.upload.id).inserted
+    private func deliver(_ event: EventRecord, until claimEnd: ContinuousClock.Instant) async {
+        // A process that was frozen has lost it.
+        if .now < claimEnd {
+            let outcome = await attempt(event)
+            await record(outcome, of: event, until: claimEnd)
         }
+        inFlight.withLock { $0 -= 1 }
+        bell.ring()
     }
 
-    private func deliver(_ event: EventRecord) async {
-        let outcome = await attempt(event)
-        if let outcome {
+    /// Records an outcome, as often as it takes while the event is ours: what is not recorded is told again.
+    private func record(
+        _ outcome: DeliveryOutcome?,
+        of event: EventRecord,
+        until claimEnd: ContinuousClock.Instant
+    ) async {
+        while true {
             do throws(UploadError) {
-                try await state.settle(event.sequence, as: outcome, at: clock.now)
-                onAttempt(Attempt(event: event, outcome: outcome))
+                if let outcome {
+                    try await state.settle(event, as: outcome)
+                    onAttempt(Attempt(event: event, outcome: outcome))
+                } else {
+                    try await state.release(event)
+                }
+                return
             } catch {
-                // It stays due, and is told again.
                 onFailure(error)
-                try? await Task.sleep(for: Self.pauseAfterFailure)
+                let next = ContinuousClock.now + Self.pauseAfterFailure
+                if next >= claimEnd { return }
+                if (try? await Task.sleep(until: next)) == nil { return }
             }
         }
-        inFlight.withLock { _ = $0.remove(event.upload.id) }
-        bell.ring()
     }
 
     /// - Returns: `nil` if the process is stopping.
@@ -116,7 +141,7 @@ package final class HookDispatcher: Sendable {
             if Task.isCancelled { return nil }
             if attempts >= caller.settings.maximumAttempts { return .dead(error: error.description) }
             let pause = max(Self.pause(after: attempts), min(error.retryAfter ?? 0, Self.longestRetry))
-            return .retry(at: clock.now.addingTimeInterval(pause), error: error.description)
+            return .retry(after: pause, error: error.description)
         }
     }
 
@@ -139,5 +164,7 @@ package final class HookDispatcher: Sendable {
 
     private static let longestRetry: Double = 3600
     private static let longestPause = Duration.seconds(60)
+    /// What is due was taken by somebody else just now.
+    private static let shortestPause = Duration.milliseconds(10)
     private static let pauseAfterFailure = Duration.seconds(1)
 }

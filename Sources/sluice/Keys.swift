@@ -85,7 +85,7 @@ extension SettingsOptions {
     fileprivate func withRegister(_ body: (KeyRegister) async throws -> Void) async throws {
         let loaded = try load()
         do {
-            let register = try KeyRegister(directory: loaded.values.dataDirectory)
+            let register = try await KeyRegister(loaded.values)
             defer { register.close() }
             try await body(register)
         } catch let failure as StartFailure {

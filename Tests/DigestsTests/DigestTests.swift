@@ -1,4 +1,5 @@
 import Bytes
+import CSystem
 import Testing
 
 @testable import Digests
@@ -139,5 +140,24 @@ struct DigestTests {
         #expect(SecureRandom.bytes(0).isEmpty)
         #expect(SecureRandom.bytes(33).count == 33)
         #expect(Set((0..<100).map { _ in SecureRandom.bytes(16) }).count == 100)
+    }
+
+    @Test("CRC-32C by the processor's instruction is that of the tables, and goes on from any byte")
+    func castagnoliByTables() {
+        let bytes = (0..<4099).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 3) }
+        for count in [0, 1, 7, 8, 9, 63, 64, 65, 1000, 4099] {
+            for start in 0..<min(9, count + 1) {
+                let piece = Array(bytes[start..<count])
+                let byTables = ~piece.withUnsafeBytes { csys_crc32c_by_tables(0xFFFF_FFFF, $0.baseAddress, $0.count) }
+                var whole = CRC32C()
+                whole.update(piece)
+                #expect(whole.value == byTables)
+                var first = CRC32C()
+                first.update(Array(piece.prefix(piece.count / 3)))
+                var rest = CRC32C(resuming: first.value)
+                rest.update(Array(piece.dropFirst(piece.count / 3)))
+                #expect(rest.value == byTables)
+            }
+        }
     }
 }

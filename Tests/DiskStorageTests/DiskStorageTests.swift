@@ -50,6 +50,24 @@ struct DiskStorageTests {
         #expect(try await bench.storage.durableLength(of: id) == 12)
     }
 
+    @Test("bytes of a blob can be pulled, any range of them, and a file that is shorter is a failure")
+    func pulled() async throws {
+        let bench = try DiskBench()
+        let id = try await bench.blob(Array(0..<100))
+        let source = try await bench.storage.bytes(of: id, 10..<60)
+        #expect(source.remaining == 50)
+        #expect(try await source.next(maximum: 7) == Array(10..<17))
+        #expect(source.remaining == 43)
+        #expect(try await source.collect(limit: 100) == Array(17..<60))
+        #expect(try await source.next(maximum: 1) == nil)
+        let short = try await bench.storage.bytes(of: id, 90..<101)
+        await #expect(throws: SourceFailure.self) { _ = try await short.collect(limit: 100) }
+        let error = await #expect(throws: UploadError.self) {
+            _ = try await bench.storage.bytes(of: UploadID.generate(at: .now), 0..<1)
+        }
+        #expect(error?.code == .notFound)
+    }
+
     /// Moves some bytes and then tells that the disk is full.
     private final class Liar: ByteSource {
         let writes: Int

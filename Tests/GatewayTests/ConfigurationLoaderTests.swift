@@ -86,13 +86,25 @@ struct ConfigurationLoaderTests {
         "dataDir": "/var/lib/sluice", "gateway.listen": "[::1]:0", "gateway.loops": "2",
         "publicURL": "https://up.example/x", "trustedProxies": "10.0.0.0/8", "adminKey": "0123456789abcdef",
         "masterSecret": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "durability": "none",
+        "storage": "s3", "s3.endpoint": "https://s3.example:9000", "s3.bucket": "abc", "s3.otherBuckets": "def, ghi",
+        "s3.region": "eu-1",
+        "s3.pathStyle": "true", "s3.createBucket": "true", "s3.accessKeyId": "id", "s3.secretAccessKey": "secret",
+        "s3.key": "u/{subject}/{yyyy}/{mm}/{id}{ext}", "s3.sidePrefix": "side/", "s3.storageClass": "STANDARD_IA",
+        "s3.encryption": "kms", "s3.encryptionKey": "k", "s3.partSize": "16MiB", "s3.maximumParts": "1000",
+        "s3.equalParts": "true", "s3.checkTags": "false", "s3.parallelParts": "8", "s3.memory": "1GiB", "s3.spool": "0",
+        "s3.spoolDir": "/spool", "s3.retryTime": "5s", "s3.stallTimeout": "4s",
+        "s3.completionWait": "3s", "s3.redirectFor": "5m",
+        "s3.proxy": "http://proxy:3128", "s3.authorities": "/ca.pem",
+        "database.url": "postgres://u:p@db/sluice", "database.connections": "3", "database.connectTimeout": "3s",
+        "database.lockTimeout": "1s", "database.statementTimeout": "1m",
         "tls.certificate": "c.pem", "tls.key": "k.pem", "tencent.mode": "direct", "tencent.secretId": "AKID1",
         "tencent.secretKey": "key", "limits.requestLine": "4KiB", "limits.headerBytes": "128KiB",
         "limits.headerCount": "50", "limits.bodyBytes": "2MiB", "limits.bodyRate": "1KiB", "limits.uploadBytes": "10MB",
         "limits.connections": "10", "limits.blockingThreads": "4", "timeouts.head": "1s", "timeouts.idle": "1m",
         "timeouts.bodyProgress": "500ms", "timeouts.write": "2s", "timeouts.request": "1h",
         "timeouts.shutdownGrace": "0", "uploads.expireAfter": "7d", "uploads.sweepEvery": "5s",
-        "uploads.takeOverTimeout": "1s", "pull.enabled": "false", "pull.concurrency": "2",
+        "uploads.takeOverTimeout": "1s", "uploads.interimResponses": "never", "pull.enabled": "false",
+        "pull.concurrency": "2",
         "pull.allow": "10.0.0.0/8, fd00::/8", "pull.maximumRedirects": "0", "pull.connectTimeout": "2s",
         "pull.timeout": "3s", "pull.attempts": "2", "pull.retryDelay": "10ms", "pull.authorities": "/ca.pem",
         "cors.enabled": "false", "cors.origins": "https://a.example",
@@ -112,11 +124,15 @@ struct ConfigurationLoaderTests {
     /// What a setting demands besides itself.
     private static func companions(of key: String) -> [String: String] {
         switch key {
+        case "database.url": ["SLUICE_MASTER_SECRET": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
         case "tls.certificate": ["SLUICE_TLS_KEY": "k.pem"]
         case "tls.key": ["SLUICE_TLS_CERTIFICATE": "c.pem"]
         case "tencent.secretId": ["SLUICE_TENCENT_SECRET_KEY": "key"]
         case "tencent.secretKey": ["SLUICE_TENCENT_SECRET_ID": "AKID1"]
         case "tencent.mode": ["SLUICE_TENCENT_SECRET_ID": "AKID1", "SLUICE_TENCENT_SECRET_KEY": "key"]
+        case "storage": ["SLUICE_S3_BUCKET": "abc"]
+        case "s3.accessKeyId": ["SLUICE_S3_SECRET_ACCESS_KEY": "secret"]
+        case "s3.secretAccessKey": ["SLUICE_S3_ACCESS_KEY_ID": "id"]
         default: [:]
         }
     }
@@ -127,6 +143,7 @@ struct ConfigurationLoaderTests {
         #expect(names["dataDir"] == "SLUICE_DATA_DIR")
         #expect(names["gateway.listen"] == "SLUICE_GATEWAY_LISTEN")
         #expect(names["publicURL"] == "SLUICE_PUBLIC_URL")
+        #expect(names["database.url"] == "SLUICE_DATABASE_URL")
         #expect(names["adminKey"] == "SLUICE_ADMIN_KEY")
         #expect(names["tencent.secretId"] == "SLUICE_TENCENT_SECRET_ID")
         #expect(names["tencent.secretKey"] == "SLUICE_TENCENT_SECRET_KEY")

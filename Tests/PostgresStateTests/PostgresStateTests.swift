@@ -11,33 +11,6 @@ import UploadCore
 struct PostgresStateTests {
     private let start = Date(timeIntervalSince1970: 1_750_000_000)
 
-    /// A schema, and how to open states in it.
-    private struct Database {
-        let server: PostgresServer
-        let schema: String
-
-        init(_ server: PostgresServer? = nil) throws {
-            self.server = try server ?? PostgresServer.shared.get()
-            schema = try self.server.makeSchema()
-        }
-
-        func settings(connections: Int = 3, options: [String] = [], name: String = "tests") -> PostgresSettings {
-            PostgresSettings(url: server.url(schema: schema, options: options, name: name), connections: connections)
-        }
-
-        func open(connections: Int = 3, options: [String] = []) async throws -> PostgresState {
-            try await PostgresState.open(settings(connections: connections, options: options))
-        }
-
-        /// How many connections with the name of the schema wait for a lock.
-        func waiting(_ connection: Connection) throws -> Int64? {
-            try connection.row(
-                "SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = $1",
-                [schema]
-            )?.integer("n")
-        }
-    }
-
     private func upload(_ seconds: TimeInterval = 0, subject: String = "alice", issuer: String? = nil) -> Upload {
         let created = start.addingTimeInterval(seconds)
         var upload = Upload(
@@ -98,6 +71,13 @@ struct PostgresStateTests {
 
     @Test("it meets the contract of state stores", arguments: StateStoreContract.all)
     func contract(_ contract: Contract<any StateStore>) async throws {
+        let state = try await Database().open()
+        defer { state.close() }
+        try await contract.check(state)
+    }
+
+    @Test("it meets the contract of records of blobs", arguments: BlobRecordsContract.all)
+    func blobs(_ contract: Contract<any BlobRecords>) async throws {
         let state = try await Database().open()
         defer { state.close() }
         try await contract.check(state)
@@ -192,16 +172,23 @@ struct PostgresStateTests {
     func failedMigration() async throws {
         let database = try Database()
         let connection = try Connection(to: Target(database.settings()))
-        let bad = Schema.Migration(number: 2, statements: "CREATE TABLE extra (); SELECT nonsense")
+        let next = (Schema.migrations.last?.number ?? 0) + 1
+        let bad = Schema.Migration(number: next, statements: "CREATE TABLE extra (); SELECT nonsense")
         try Schema.migrate(connection)
         #expect(throws: DatabaseFailure.self) { try Schema.migrate(connection, Schema.migrations + [bad]) }
         #expect(try connection.row("SELECT to_regclass('extra') IS NULL AS gone")?.flag("gone") == true)
-        let good = Schema.Migration(number: 2, statements: "CREATE TABLE extra ()")
+        let good = Schema.Migration(number: next, statements: "CREATE TABLE extra ()")
         try Schema.migrate(connection, Schema.migrations + [good])
-        #expect(try connection.row("SELECT max(number) AS last FROM sluice_migration")?.integer("last") == 2)
+        #expect(try connection.row("SELECT max(number) AS last FROM sluice_migration")?.integer("last") == next)
         // And now it is the database of a newer version.
         let error = await #expect(throws: PostgresStateError.self) { try await database.open() }
         #expect(error?.reason.contains("newer version") == true)
+    }
+
+    @Test("no migration has a number that an earlier one could hide")
+    func migrationNumbers() {
+        let numbers = Schema.migrations.map(\.number)
+        #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 })
     }
 
     @Test("a node that runs goes on while a newer one changes the tables")
@@ -589,6 +576,103 @@ struct PostgresStateTests {
         try await insert(second, into: other, terms())
     }
 
+    // MARK: Blobs
+
+    @Test("texts of a blob are read back as they were, whatever is in them")
+    func blobTexts() async throws {
+        let state = try await Database().open()
+        defer { state.close() }
+        let text = "a\0b\u{FFFF}0{\"\\\",NULL}'; --\n"
+        var record = BlobRecordsContract.record()
+        record.key = text
+        record.entityTag = text
+        record.multipart = text
+        record.sides = [SideObject(key: text, length: 1, md5: [])]
+        try await state.insert(record)
+        #expect(try await state.blob(record.id) == record)
+        let part = BlobPart(number: 1, size: 1, entityTag: text)
+        _ = try await state.update(record, adding: [part], droppingFrom: nil)
+        #expect(try await state.parts(of: record.id) == [part])
+    }
+
+    @Test("a blob that can not be read is an error, not a crash")
+    func unreadableBlob() async throws {
+        let state = try await Database().open()
+        defer { state.close() }
+        let record = BlobRecordsContract.record()
+        try await state.insert(record)
+        try await state.write { try $0.run("UPDATE blob SET sides = 'no json'") }
+        #expect(await code { () async throws(UploadError) in try await state.blob(record.id) } == .storageFailure)
+    }
+
+    @Test("who changes a blob while another node does waits for that, and has then come too late")
+    func blobChangedMeanwhile() async throws {
+        let database = try Database()
+        let state = try await database.open()
+        defer { state.close() }
+        let record = BlobRecordsContract.record()
+        try await state.insert(record)
+        try await interleave(database) { connection in
+            try connection.run("UPDATE blob SET version = version + 1, part_count = 1")
+        } _: { other in
+            let code = await code { () async throws(UploadError) in
+                try await other.update(record, adding: BlobRecordsContract.parts([2]), droppingFrom: 1)
+            }
+            #expect(code == .interrupted)
+        }
+        #expect(try await state.blob(record.id)?.partCount == 1)
+        #expect(try await state.parts(of: record.id) == [])
+    }
+
+    @Test("to a blob that is forgotten meanwhile no part is added")
+    func blobForgottenMeanwhile() async throws {
+        let database = try Database()
+        let state = try await database.open()
+        defer { state.close() }
+        let record = BlobRecordsContract.record()
+        try await state.insert(record)
+        try await interleave(database) { connection in
+            try connection.run("DELETE FROM blob")
+        } _: { other in
+            let code = await code { () async throws(UploadError) in
+                try await other.update(record, adding: BlobRecordsContract.parts([1]), droppingFrom: nil)
+            }
+            #expect(code == .interrupted)
+        }
+        #expect(try await state.parts(of: record.id) == [])
+    }
+
+    @Test("what a change of a blob costs does not depend on how many parts it has")
+    func blobCost() async throws {
+        let database = try Database()
+        let state = try await database.open(connections: 1)
+        defer { state.close() }
+        var record = BlobRecordsContract.record()
+        try await state.insert(record)
+        /// Rows of parts that were read, added, changed or removed by one change, as the server counts them.
+        func touched(adding number: Int) async throws -> Int64? {
+            let current = record
+            let counts = try await state.write { connection -> Int64? in
+                let count = """
+                    SELECT pg_stat_get_xact_tuples_inserted(oid) + pg_stat_get_xact_tuples_updated(oid)
+                        + pg_stat_get_xact_tuples_deleted(oid) + pg_stat_get_xact_tuples_returned(oid)
+                        + pg_stat_get_xact_tuples_fetched(oid) AS n
+                    FROM pg_class WHERE oid = 'blob_part'::regclass
+                    """
+                let before = try connection.row(count)?.integer("n") ?? 0
+                _ = try connection.update(current, adding: BlobRecordsContract.parts([number]), droppingFrom: number)
+                return try connection.row(count)?.integer("n").map { $0 - before }
+            }
+            record.version += 1
+            return counts
+        }
+        let few = try await touched(adding: 1)
+        record.version = try await state.update(record, adding: BlobRecordsContract.parts(2...9_000), droppingFrom: nil)
+        let many = try await touched(adding: 9_001)
+        #expect(few == many)
+        #expect(try #require(many) > 0)
+    }
+
     // MARK: Events
 
     @Test("a reader that goes on from the last event that it saw misses none, however many nodes write")
@@ -678,12 +762,13 @@ struct PostgresStateTests {
         defer { state.close() }
         let upload = upload()
         try await state.record(.sample(.created, of: upload))
+        let claimed = try #require(try await state.claimDeliveries(limit: 5, for: 60).first)
         try await interleave(database) { connection in
             try connection.insert([.sample(.completed, of: upload)])
         } _: { other in
-            try await other.settle(1, as: .delivered, at: upload.createdAt)
+            try await other.settle(claimed, as: .delivered)
         }
-        #expect(try await state.dueDeliveries(at: start, limit: 5).map(\.sequence) == [2])
+        #expect(try await state.claimDeliveries(limit: 5, for: 60).map(\.sequence) == [2])
     }
 
     @Test("nodes that forget at the same time do not disturb each other")

@@ -36,6 +36,7 @@ struct TusErrorTests {
         case .disconnected: (400, "ERR_BODY_INCOMPLETE", true)
         case .storageFull: (507, "ERR_STORAGE_FULL", false)
         case .storageFailure: (500, "ERR_STORAGE_FAILURE", false)
+        case .finishing: (503, "ERR_FINISHING", false)
         case .unavailable: (503, "ERR_UNAVAILABLE", true)
         }
     }
@@ -57,7 +58,7 @@ struct TusErrorTests {
         .contentTypeRefused,
         .checksumMismatch, .digestMismatch, .unsupportedChecksum(offered: ["sha1"]), .notOpen, .grantUsed, .interrupted,
         .busy, .quotaExceeded(refusal(resetsAt: nil)), .quotaExceeded(refusal(resetsAt: .distantFuture)), .rejected,
-        .timedOut, .disconnected, .storageFull, .storageFailure, .unavailable,
+        .timedOut, .disconnected, .storageFull, .storageFailure, .finishing, .unavailable,
     ]
 
     private static let refusals: [TusRefusal] = [

@@ -13,4 +13,9 @@ struct InMemoryContractTests {
     func storage(_ contract: Contract<any BlobStorage>) async throws {
         try await contract.check(InMemoryStorage())
     }
+
+    @Test("in-memory records of blobs", arguments: BlobRecordsContract.all)
+    func blobs(_ contract: Contract<any BlobRecords>) async throws {
+        try await contract.check(InMemoryBlobRecords())
+    }
 }

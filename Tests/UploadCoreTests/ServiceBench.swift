@@ -17,7 +17,7 @@ struct ServiceBench {
 
     init(limits: UploadLimits = UploadLimits(maximumBytes: 1000, lifetime: 3600)) {
         self.limits = limits
-        state = FaultyState(InMemoryState(), fuse: fuse)
+        state = FaultyState(InMemoryState(clock: clock), fuse: fuse)
         storage = FaultyStorage(InMemoryStorage(), fuse: fuse)
         service = UploadService(state: state, storage: storage, clock: clock, limits: limits, observer: observer)
     }

@@ -8,6 +8,8 @@ import threading
 import time
 from pathlib import Path
 
+from harness import postgres
+
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("SLUICE_BINARY", ROOT / ".build/release/sluice")).resolve()
 ADMIN_KEY = "slk_acceptance_admin_key_0123456789abcdefghijklmnop"
@@ -33,6 +35,8 @@ class Server:
     def _environment(self, extra):
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
         environment |= {"SLUICE_DATA_DIR": str(self.data), "SLUICE_GATEWAY_LISTEN": "127.0.0.1:0"}
+        if postgres.IS_WANTED and not any(name.startswith("SLUICE_DATABASE_URL") for name in extra):
+            environment |= postgres.shared().environment(self.data)
         if self.admin_key:
             environment["SLUICE_ADMIN_KEY"] = self.admin_key
         return environment | extra

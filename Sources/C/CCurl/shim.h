@@ -34,6 +34,18 @@ static inline CURLcode ccurl_set_take_bytes(CURL *handle, CURLoption option, ccu
 static inline CURLcode ccurl_set_open_socket(CURL *handle, curl_opensocket_callback value) {
     return curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, value);
 }
+static inline CURLcode ccurl_set_seek(CURL *handle, curl_seek_callback value) {
+    return curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, value);
+}
+static inline CURLcode ccurl_set_close_socket(CURL *handle, curl_closesocket_callback value) {
+    return curl_easy_setopt(handle, CURLOPT_CLOSESOCKETFUNCTION, value);
+}
+static inline CURLcode ccurl_set_before_request(CURL *handle, curl_prereq_callback value) {
+    return curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, value);
+}
+static inline CURLcode ccurl_info_long(CURL *handle, CURLINFO info, long *value) {
+    return curl_easy_getinfo(handle, info, value);
+}
 /// A transfer that is given up does not wait for a name look-up that goes on; older versions of libcurl lack it.
 static inline void ccurl_set_quick_exit(CURL *handle) {
 #if LIBCURL_VERSION_NUM >= 0x075700
@@ -72,7 +84,25 @@ static inline curl_socket_t ccurl_open_socket(const struct curl_sockaddr *addres
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
+/// The port at either end of a connection; returns 0, or -1 with `errno`.
+static inline int ccurl_socket_ports(curl_socket_t socket, int32_t *local, int32_t *remote) {
+    // RFC 3493 §3.3: where the port is, in network order, is the same in sockaddr_in and sockaddr_in6.
+    struct sockaddr_storage ends[2];
+    socklen_t sizes[2] = {sizeof ends[0], sizeof ends[1]};
+    if (getsockname(socket, (struct sockaddr *)&ends[0], &sizes[0])) return -1;
+    if (getpeername(socket, (struct sockaddr *)&ends[1], &sizes[1])) return -1;
+    const uint8_t *raw[2] = {(const uint8_t *)&ends[0], (const uint8_t *)&ends[1]};
+    *local = raw[0][2] << 8 | raw[0][3];
+    *remote = raw[1][2] << 8 | raw[1][3];
+    return 0;
+}
+
 static const size_t ccurl_pause = CURL_WRITEFUNC_PAUSE;
+static const size_t ccurl_read_pause = CURL_READFUNC_PAUSE;
+static const size_t ccurl_read_abort = CURL_READFUNC_ABORT;
+static const int ccurl_request_goes = CURL_PREREQFUNC_OK;
+static const int ccurl_seek_done = CURL_SEEKFUNC_OK;
+static const int ccurl_seek_failed = CURL_SEEKFUNC_FAIL;
 static const curl_socket_t ccurl_bad_socket = CURL_SOCKET_BAD;
 
 #endif

@@ -129,3 +129,5 @@ int csys_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
 int csys_limit_heaps(int count) { return mallopt(M_ARENA_MAX, count); }
 
 void csys_trim_heaps(void) { malloc_trim(1 << 20); }
+
+int csys_open_unnamed(const char *directory) { return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); }

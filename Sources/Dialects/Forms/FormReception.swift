@@ -194,7 +194,7 @@ struct FormReception {
                 expecting: nil,
                 from: file
             )
-            return Media(of: complete)
+            return Media(of: try await handler.service.finished(complete))
         } catch {
             await handler.service.discard(upload.id)
             throw error
@@ -229,7 +229,7 @@ extension UploadError.Code {
         case .contentTypeRefused, .tooLarge, .lengthExceeded, .grantUsed, .quotaExceeded, .rejected: true
         case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
             .checksumMismatch, .digestMismatch, .unsupportedChecksum, .notOpen, .interrupted, .busy, .timedOut,
-            .disconnected, .storageFull, .storageFailure, .unavailable:
+            .disconnected, .storageFull, .storageFailure, .finishing, .unavailable:
             false
         }
     }

@@ -92,7 +92,9 @@ package enum DigestFields {
         let value: [UInt8]? =
             switch response.content {
             case .bytes(let bytes): Digest.hash(bytes, algorithm)
-            case .file where response.status == 200: await digest(algorithm)
+            // Of the media, since only their length is known before they are sent.
+            case .file where response.status == 200, .stream(.some, _) where response.status == 200:
+                await digest(algorithm)
             case .file, .stream, .empty: nil
             }
         if let value { response.fields["Content-Digest"] = text(algorithm, value) }

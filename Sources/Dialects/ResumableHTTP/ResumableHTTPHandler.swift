@@ -13,6 +13,7 @@ package struct ResumableHTTPHandler: Sendable {
     let grants: @Sendable (RequestHead) async throws(UploadError) -> Grant
     let metadata: @Sendable (RequestHead) throws(UploadError) -> UploadMetadata
     let uploadsURL: @Sendable (Request) -> String
+    let canInform: @Sendable (Request) -> Bool
     let target: @Sendable (Upload, Request) -> Response
 
     /// - Parameters:
@@ -21,6 +22,7 @@ package struct ResumableHTTPHandler: Sendable {
     ///   - grants: Authorises a creation by the head of its request.
     ///   - metadata: What fields of a request say about the file, beyond its media type.
     ///   - uploadsURL: The absolute URL below which upload resources are, as the client of this request reaches it.
+    ///   - canInform: Whether interim answers reach the client of a request.
     ///   - target: The answer of the target: 201 with the media of a complete upload, or with the upload as it is.
     package init(
         service: UploadService,
@@ -28,6 +30,7 @@ package struct ResumableHTTPHandler: Sendable {
         grants: @escaping @Sendable (RequestHead) async throws(UploadError) -> Grant,
         metadata: @escaping @Sendable (RequestHead) throws(UploadError) -> UploadMetadata,
         uploadsURL: @escaping @Sendable (Request) -> String,
+        canInform: @escaping @Sendable (Request) -> Bool,
         target: @escaping @Sendable (Upload, Request) -> Response
     ) {
         self.service = service
@@ -35,6 +38,7 @@ package struct ResumableHTTPHandler: Sendable {
         self.grants = grants
         self.metadata = metadata
         self.uploadsURL = uploadsURL
+        self.canInform = canInform
         self.target = target
     }
 
@@ -157,7 +161,7 @@ package struct ResumableHTTPHandler: Sendable {
         }
         let location = uploadsURL(request) + "/" + locator.token(for: upload)
         // Who can not learn the URL before the end can not go on either.
-        let isResumable = told != nil && version.hasInterim
+        let isResumable = told != nil && version.hasInterim && canInform(request)
         if isResumable { await inform(request, upload, version, ["Location": location]) }
         // Hashed while it comes instead of read again, where nothing would be kept of what breaks off anyway.
         let digest =
@@ -171,6 +175,12 @@ package struct ResumableHTTPHandler: Sendable {
                 let isUsable = error.code.leavesUploadUsable || error.code == .checksumMismatch
                 if !isResumable || !isUsable { await service.discard(upload.id) }
                 throw UploadProblem(error)
+            }
+        }
+        if isLast, !isResumable {
+            let taken = upload
+            upload = try await UploadProblem.wrapping { () async throws(UploadError) in
+                try await service.finished(taken)
             }
         }
         if upload.state == .completed { return await completed(upload, request, version, location) }
@@ -244,7 +254,7 @@ package struct ResumableHTTPHandler: Sendable {
         _ version: InteropVersion
     ) async throws(UploadError) -> Upload {
         var progress: ((Upload) async -> Void)?
-        if version.hasProgress {
+        if version.hasProgress, canInform(request) {
             progress = { current in
                 let fields: HTTPFields = ["Upload-Offset": "\(current.offset)"]
                 await inform(request, current, version, fields)
@@ -347,7 +357,7 @@ extension UploadError.Code {
     fileprivate var leavesOffset: Bool {
         switch self {
         case .offsetMismatch, .lengthConflict, .lengthExceeded, .tooLarge, .checksumMismatch, .notOpen, .timedOut,
-            .quotaExceeded, .storageFull, .storageFailure, .invalidRequest:
+            .quotaExceeded, .storageFull, .storageFailure, .finishing, .invalidRequest:
             true
         // Whoever interrupted is writing now.
         case .interrupted, .busy, .notFound, .gone, .unavailable, .disconnected, .unauthenticated, .forbidden,

@@ -73,7 +73,7 @@ struct UploadProblem: Error {
         case .interrupted:
             self.init(409, error.code.name, text)
             closesConnection = true
-        case .busy, .unavailable:
+        case .busy, .finishing, .unavailable:
             self.init(503, error.code.name, text)
             fields["Retry-After"] = "1"
             closesConnection = error.code == .unavailable

@@ -94,6 +94,7 @@ enum TusErrors {
         case .disconnected: return answer(400, "ERR_BODY_INCOMPLETE", text, closes: true)
         case .storageFull: return answer(transient(507, method), "ERR_STORAGE_FULL", text + " Try again later.")
         case .storageFailure: return answer(500, "ERR_STORAGE_FAILURE", text)
+        case .finishing: return answer(transient(503, method), "ERR_FINISHING", text, retryAfter)
         case .unavailable: return answer(transient(503, method), "ERR_UNAVAILABLE", text, retryAfter, closes: true)
         }
     }

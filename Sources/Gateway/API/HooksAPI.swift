@@ -9,7 +9,6 @@ struct HooksAPI: Sendable {
     let state: any StateStore
     let access: Access
     let bodyLimit: Int
-    let clock: any WallClock
     /// Called when deliveries are due again.
     let wake: @Sendable () -> Void
 
@@ -108,7 +107,7 @@ struct HooksAPI: Sendable {
         }
         try fields.finish()
         let count = try await access.core { () throws(UploadError) in
-            try await self.state.redeliver(state == nil ? ids : nil, at: clock.now)
+            try await self.state.redeliver(state == nil ? ids : nil)
         }
         wake()
         return JSONAnswer.response(202, ["count": count])

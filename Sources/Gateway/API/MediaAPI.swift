@@ -144,8 +144,8 @@ struct MediaAPI: Sendable {
         }
         let id = try await mediaID(text)
         let (media, blob) = try await access.core { () throws(UploadError) in try await service.open(id) }
-        var response = try answer(head, media, blob, isInline: isInline)
-        if case .file = response.content {
+        var response = try await answer(head, media, blob, isInline: isInline)
+        if response.status == 200 || response.status == 206 {
             await DigestFields.add(to: &response, wantedBy: head) { algorithm in
                 if let known = media.digests[algorithm] { return known }
                 return try? await service.digest(of: id, by: algorithm)
@@ -155,9 +155,12 @@ struct MediaAPI: Sendable {
         return response
     }
 
-    private func answer(_ head: RequestHead, _ media: Media, _ blob: StoredBlob, isInline: Bool) throws(Problem)
-        -> Response
-    {
+    private func answer(
+        _ head: RequestHead,
+        _ media: Media,
+        _ blob: StoredBlob,
+        isInline: Bool
+    ) async throws(Problem) -> Response {
         let tag = EntityTag(media.entityTag)
         let modified = Int64(media.createdAt.timeIntervalSince1970)
         var response = Response(
@@ -186,11 +189,21 @@ struct MediaAPI: Sendable {
         let type = media.contentType.flatMap { MediaType($0) }
         let isSafe = isInline && (type.map(Self.isSafeInline) ?? false)
         let filename = media.filename ?? media.id.text
-        response.fields["Content-Type"] = type?.description ?? "application/octet-stream"
-        response.fields["Content-Disposition"] =
+        let contentType = type?.description ?? "application/octet-stream"
+        let disposition =
             isSafe
             ? ContentDisposition.inline(fileName: filename)
             : ContentDisposition.attachment(fileName: filename)
+        // A link is signed for GET alone.
+        if head.method == .get, case .remote(let remote) = blob.content {
+            let link = try await access.core { () async throws(UploadError) in
+                try await remote.link(contentType: contentType, disposition: disposition)
+            }
+            // Not kept by anybody: the target is valid for some minutes.
+            if let link { return Response(302, ["Location": link, "Cache-Control": "no-store"]) }
+        }
+        response.fields["Content-Type"] = contentType
+        response.fields["Content-Disposition"] = disposition
         // The bytes are somebody else's: no page of ours may be made of them.
         response.fields["X-Content-Type-Options"] = "nosniff"
         response.fields["Content-Security-Policy"] = "default-src 'none'; sandbox"
@@ -212,9 +225,21 @@ struct MediaAPI: Sendable {
             problem.fields["Content-Range"] = ByteRanges.unsatisfiedContentRange(size: blob.size)
             throw problem
         }
-        response.content = .file(
-            FileRegion(file: blob.file, offset: range.lowerBound, length: range.upperBound - range.lowerBound)
-        )
+        let length = range.upperBound - range.lowerBound
+        switch blob.content {
+        case .file(let file):
+            response.content = .file(FileRegion(file: file, offset: range.lowerBound, length: length))
+        case .remote(let remote):
+            if head.method == .head || length == 0 {
+                response.content = .stream(length: length) { _ in HTTPFields() }
+                break
+            }
+            // Before the head of the answer is sent, so that a store that is away becomes an error and no broken answer.
+            let source = try await access.core { () async throws(UploadError) in
+                RemoteContent(try await remote.bytes(range))
+            }
+            response.content = .stream(length: length) { try await source.send(to: $0) }
+        }
         return response
     }
 

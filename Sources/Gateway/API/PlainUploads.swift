@@ -19,6 +19,7 @@ struct PlainUploads: Sendable {
         locator: UploadLocator,
         authenticator: Authenticator,
         publicURL: PublicURL,
+        interim: InterimResponses,
         tus: TusSettings,
         cors: CORSPolicy
     ) {
@@ -42,6 +43,7 @@ struct PlainUploads: Sendable {
                 try Self.metadata(of: head, maximumBytes: tus.maximumMetadataBytes)
             },
             uploadsURL: { publicURL.base(for: $0) + "/files" },
+            canInform: { interim.reachClient(of: $0) },
             target: { upload, request in Self.answer(upload, publicURL.base(for: request)) }
         )
     }

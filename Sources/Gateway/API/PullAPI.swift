@@ -75,7 +75,7 @@ struct PullAPI: Sendable {
             return (upload, try await pulls.job(of: upload.id))
         }
         var view = UploadView(upload)
-        view.pull = job.map { PullView($0, isRunning: pulls.isRunning(upload.id)) }
+        view.pull = job.map(PullView.init)
         var response = JSONAnswer.response(202, view, ["Location": "/v1/uploads/\(upload.id)"])
         response.trace.uploadID = upload.id.text
         return response
@@ -129,7 +129,7 @@ struct PullView: Encodable {
     var lastError: Failure?
     var nextAttemptAt: String?
 
-    init(_ job: PullJob, isRunning: Bool) {
+    init(_ job: PullJob) {
         url = job.url
         attempts = job.attempts
         length = job.total
@@ -137,7 +137,7 @@ struct PullView: Encodable {
         switch job.nextAttemptAt {
         case nil: state = job.isFailed ? "failed" : "ended"
         case .some where job.isFailed: state = "failed"
-        case .some where isRunning: state = "running"
+        case .some where job.isClaimed: state = "running"
         case .some(let date):
             state = "waiting"
             nextAttemptAt = JSONAnswer.timestamp(date)

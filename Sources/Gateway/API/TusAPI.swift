@@ -14,6 +14,8 @@ struct TusAPI: Sendable {
     let publicURL: PublicURL
     let bodyLimit: Int
     let clock: any WallClock
+    /// Those that a grant may name.
+    let buckets: [String]
 
     /// Longest life of an upload token, in seconds.
     static let maximumLifetime: Int64 = 7 * 86_400
@@ -51,6 +53,7 @@ struct TusAPI: Sendable {
         )
         let lifetime = fields.integer("expiresIn", in: 1...Self.maximumLifetime) ?? Self.defaultLifetime
         let isOneTime = fields.bool("oneTime") ?? false
+        let bucket = bucket(in: &fields)
         let metadata = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 2048)
         try fields.finish()
         let expiresAt = clock.now.addingTimeInterval(Double(lifetime))
@@ -61,6 +64,7 @@ struct TusAPI: Sendable {
             dialect: "tus",
             maximumBytes: maximumBytes,
             contentTypes: contentTypes,
+            bucket: bucket,
             expiresAt: expiresAt,
             isOneTime: isOneTime,
             metadata: metadata
@@ -75,6 +79,17 @@ struct TusAPI: Sendable {
         return JSONAnswer.response(201, view)
     }
 
+    private func bucket(in fields: inout JSONFields) -> String? {
+        guard let bucket = fields.string("bucket", maximumLength: 63) else { return nil }
+        if !buckets.contains(bucket) {
+            fields.reject(
+                "bucket",
+                buckets.isEmpty ? "must not be there: this server has no buckets" : "must be a bucket of this server"
+            )
+        }
+        return bucket
+    }
+
     private func createUpload(_ request: Request) async throws(Problem) -> Response {
         let key = try await access.require(.upload, request)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
@@ -82,6 +97,7 @@ struct TusAPI: Sendable {
         let subject = fields.string("subject", maximumLength: 256)
         let filename = fields.string("filename", maximumLength: 1024)
         let contentType = fields.string("contentType", maximumLength: 256)
+        let bucket = bucket(in: &fields)
         var values = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 4096)
         if let contentType, MediaType(contentType) == nil {
             fields.reject("contentType", "must be a media type such as video/mp4")
@@ -89,7 +105,14 @@ struct TusAPI: Sendable {
         try fields.finish()
         if let filename { values["filename"] = filename }
         if let contentType { values["filetype"] = contentType }
-        let grant = Grant(id: key.id, issuer: key.id, subject: subject, dialect: "tus", expiresAt: .distantFuture)
+        let grant = Grant(
+            id: key.id,
+            issuer: key.id,
+            subject: subject,
+            dialect: "tus",
+            bucket: bucket,
+            expiresAt: .distantFuture
+        )
         let new = NewUpload(
             dialect: "tus",
             length: length,

@@ -83,7 +83,7 @@ struct UploadsAPI: Sendable {
             return (upload, upload.dialect == PullAPI.dialect ? try await pulls.job(of: id) : nil)
         }
         var view = UploadView(upload)
-        view.pull = job.map { PullView($0, isRunning: pulls.isRunning(id)) }
+        view.pull = job.map(PullView.init)
         return answer(id, view)
     }
 

@@ -1,5 +1,7 @@
 internal import Bytes
+internal import HTTPClient
 internal import HTTPWire
+internal import S3Storage
 internal import Signing
 internal import Webhooks
 internal import Transport
@@ -77,6 +79,50 @@ extension SettingFormat where Value == String {
     }
 }
 
+extension SettingFormat where Value == String {
+    /// `http(s)://host[:port]`.
+    static let origin = SettingFormat(
+        allowed: "an http or https URL without a path, such as https://s3.example.com:9000",
+        parse: { text in publicURL(in: text).flatMap { $0.split(separator: "/").count == 2 ? $0 : nil } },
+        render: { $0 }
+    )
+
+    static let proxy = SettingFormat(
+        allowed: "an http or https URL such as http://user:password@proxy.example.com:3128",
+        parse: { WebProxy($0) == nil ? nil : $0 },
+        render: { $0 }
+    )
+
+    static let bucket = SettingFormat(
+        allowed: "3 to 63 lower-case letters, digits, dots and hyphens",
+        parse: { text in
+            let isPlain = text.utf8.allSatisfy { byte in
+                (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x2D || byte == 0x2E
+            }
+            return isPlain && (3...63).contains(text.utf8.count) && text != "..." ? text : nil
+        },
+        render: { $0 }
+    )
+
+    static let keyPrefix = SettingFormat(
+        allowed: "visible ASCII characters and a slash at the end, not at the beginning",
+        parse: { text in
+            let segments = text.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+            let isClean = !segments.contains { $0.isEmpty || $0 == "." || $0 == ".." }
+            return text.hasSuffix("/") && isClean && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? text : nil
+        },
+        render: { $0 }
+    )
+}
+
+extension SettingFormat where Value == KeyTemplate {
+    static let keyTemplate = SettingFormat(
+        allowed: "text with {id} in it, and not /, . or .. as a segment",
+        parse: { try? KeyTemplate($0) },
+        render: { $0.text }
+    )
+}
+
 extension SettingFormat where Value == Int {
     static func count(_ range: ClosedRange<Int>, meaning: String = "") -> SettingFormat {
         SettingFormat(
@@ -122,6 +168,15 @@ extension SettingFormat where Value == Set<HookName> {
 }
 
 extension SettingFormat where Value == String {
+    static let databaseURL = SettingFormat(
+        allowed:
+            "a PostgreSQL URL as libpq reads it, such as postgres://user:password@host:5432/database?sslmode=verify-full",
+        parse: { text in
+            ["postgres://", "postgresql://"].contains(where: text.hasPrefix) && !text.utf8.contains(0) ? text : nil
+        },
+        render: { $0 }
+    )
+
     static let hookURL = SettingFormat(
         allowed: "an absolute http or https URL such as https://app.example.com/hooks",
         parse: { text in

@@ -1,3 +1,4 @@
+package import S3Storage
 package import Transport
 package import UploadCore
 package import Webhooks
@@ -20,7 +21,10 @@ package struct Settings: Sendable, Equatable {
     /// At least 32 bytes; `nil` takes the one in the data directory.
     package var masterSecret: Secret<[UInt8]>?
     package var tencent = Tencent()
+    package var storage = Storage.disk
     package var durability = Durability.acknowledged
+    package var s3 = S3()
+    package var database = Database()
     package var tls = TLS()
     package var limits = Limits()
     package var timeouts = Timeouts()
@@ -51,9 +55,77 @@ package struct Settings: Sendable, Equatable {
         case direct
     }
 
+    /// Where the bytes of uploads are kept.
+    package enum Storage: String, Sendable, CaseIterable {
+        /// The data directory.
+        case disk
+        /// An S3-compatible store.
+        case s3
+    }
+
+    /// The store; see `S3Settings`.
+    package struct S3: Sendable, Equatable {
+        /// `http(s)://host[:port]`; `nil` is AWS's in the region.
+        package var endpoint: String?
+        package var bucket: String?
+        /// Further ones, for tokens that name one.
+        package var otherBuckets: [String] = []
+        package var region = "us-east-1"
+        package var isPathStyle = false
+        package var createsBucket = false
+        package var accessKeyID: String?
+        /// Without a pair, credentials are looked for as AWS's own tools do.
+        package var secretAccessKey: Secret<String>?
+        package var key = KeyTemplate.default
+        package var sidePrefix = ".sluice/"
+        package var storageClass: String?
+        package var encryption = Encryption.none
+        package var encryptionKey: String?
+        /// Bytes.
+        package var partSize: Int64 = 8 << 20
+        package var maximumParts = 10_000
+        package var needsEqualParts = false
+        package var checksTags = true
+        package var parallelParts = 4
+        /// Bytes in memory, of all uploads together.
+        package var memory: Int64 = 128 << 20
+        /// Bytes in files, of all uploads together.
+        package var spool: Int64 = 1 << 30
+        /// `nil` is `spool` in the data directory.
+        package var spoolDirectory: String?
+        package var retryTime = Duration.seconds(30)
+        package var stallTimeout = Duration.seconds(20)
+        package var completionWait = Duration.seconds(20)
+        /// How long the store's URL is valid to which downloads are redirected; `nil` passes the bytes through.
+        package var redirectFor: Duration?
+        package var proxy: Secret<String>?
+        /// PEM file; `nil` takes those of the system.
+        package var authorities: String?
+
+        package enum Encryption: String, Sendable, CaseIterable {
+            case none
+            /// With keys of the store (SSE-S3).
+            case aes256
+            /// With a key of AWS KMS.
+            case kms
+        }
+    }
+
     /// When stored bytes are forced to stable storage; the names are those of the storage.
     package enum Durability: String, Sendable, CaseIterable {
         case acknowledged, completed, none
+    }
+
+    /// PostgreSQL for the state, instead of a file in the data directory.
+    package struct Database: Sendable, Equatable {
+        /// As libpq reads it; `nil` for the file.
+        package var url: Secret<String>?
+        package var connections = 8
+        /// For each host of the URL; whole seconds.
+        package var connectTimeout = Duration.seconds(5)
+        /// For rows that others hold.
+        package var lockTimeout = Duration.seconds(5)
+        package var statementTimeout = Duration.seconds(30)
     }
 
     /// Paths of PEM files; both or none.
@@ -98,6 +170,14 @@ package struct Settings: Sendable, Equatable {
         package var expireAfter: Duration? = .seconds(24 * 3600)
         package var sweepEvery = Duration.seconds(60)
         package var takeOverTimeout = Duration.seconds(10)
+        package var interimResponses = InterimResponses.direct
+
+        package enum InterimResponses: String, Sendable, CaseIterable {
+            /// To clients that no proxy stands before, as far as that can be told.
+            case direct
+            case always
+            case never
+        }
     }
 
     /// What holds for accounts without a policy of their own.

@@ -60,6 +60,10 @@ enum SettingsRules {
                 "tencent.secretId", settings.tencent.secretID != nil, "tencent.secretKey",
                 settings.tencent.secretKey != nil
             ),
+            (
+                "s3.accessKeyId", settings.s3.accessKeyID != nil, "s3.secretAccessKey",
+                settings.s3.secretAccessKey != nil
+            ),
         ]
         for (first, hasFirst, second, hasSecond) in pairs {
             demand(hasFirst || !hasSecond, first, because: second, "must be set too, because \(second) is")
@@ -70,6 +74,25 @@ enum SettingsRules {
                 demand(false, key, because: "tencent.mode", "must be set, because tencent.mode is direct")
             }
         }
+        demand(
+            settings.storage != .s3 || settings.s3.bucket != nil,
+            "s3.bucket",
+            because: "storage",
+            "must be set, because storage is s3"
+        )
+        // Two whole parts at least: one that is sent, and one that comes.
+        demand(
+            settings.s3.memory >= 2 * settings.s3.partSize,
+            "s3.memory",
+            because: "s3.memory",
+            "must be at least twice s3.partSize (\(ByteCountText.format(settings.s3.partSize)))"
+        )
+        demand(
+            settings.masterSecret != nil || settings.database.url == nil,
+            "masterSecret",
+            because: "database.url",
+            "must be set, and the same for all nodes, because database.url is"
+        )
         demand(
             settings.limits.headerBytes >= settings.limits.requestLine,
             "limits.headerBytes",

@@ -3,7 +3,8 @@ internal import UploadCore
 
 /// Every setting there is, in the order of the documentation.
 package enum SettingsTable {
-    package static let all: [Setting] = general + tencent + limits + timeouts + uploads + quotas + hooks + pull + web
+    package static let all: [Setting] =
+        general + database + s3 + tencent + limits + timeouts + uploads + quotas + hooks + pull + web
 
     private static let general: [Setting] = [
         Setting("dataDir", \.dataDirectory, .path, "Directory for uploads, state and secrets; made if missing."),
@@ -38,9 +39,178 @@ package enum SettingsTable {
             secret: .masterSecret,
             "Secret from which all others are derived, instead of one that is kept in the data directory."
         ),
+        Setting("storage", \.storage, .choice, "Where the bytes of uploads are kept."),
         Setting("durability", \.durability, .choice, "When bytes are forced to stable storage."),
         Setting("tls.certificate", \.tls.certificate, optional: .path, "PEM file with the certificate and its chain."),
         Setting("tls.key", \.tls.key, optional: .path, "PEM file with the private key of the certificate."),
+    ]
+
+    private static let s3: [Setting] = [
+        Setting(
+            "s3.endpoint",
+            \.s3.endpoint,
+            optional: .origin,
+            "The store; without it, that of AWS in the region."
+        ),
+        Setting("s3.bucket", \.s3.bucket, optional: .bucket, "Where objects are kept."),
+        Setting(
+            "s3.otherBuckets",
+            \.s3.otherBuckets,
+            .texts("names of buckets separated by commas") { SettingFormat<String>.bucket.parse($0) != nil },
+            "Further buckets, in which uploads are kept whose token or creation names one of them."
+        ),
+        Setting("s3.region", \.s3.region, .visible(minimum: 1), "Region of the store, as it stands in signatures."),
+        Setting(
+            "s3.pathStyle",
+            \.s3.isPathStyle,
+            .flag,
+            "Names the bucket in the path instead of the host name, as most stores want that are not clouds."
+        ),
+        Setting("s3.createBucket", \.s3.createsBucket, .flag, "Makes the bucket at the start if it is not there."),
+        Setting(
+            "s3.accessKeyId",
+            \.s3.accessKeyID,
+            optional: .visible(minimum: 1),
+            "Access key; without one, credentials come from the environment, files or the machine, as in AWS's tools."
+        ),
+        Setting("s3.secretAccessKey", \.s3.secretAccessKey, secret: .visible(minimum: 1), "Its secret."),
+        Setting(
+            "s3.key",
+            \.s3.key,
+            .keyTemplate,
+            "How objects are named: {id}, and also {subject}, {yyyy}, {mm}, {dd}, {name} and {ext}."
+        ),
+        Setting(
+            "s3.sidePrefix",
+            \.s3.sidePrefix,
+            .keyPrefix,
+            "Before the names of objects that hold bytes of unfinished uploads; nothing else may be there."
+        ),
+        Setting("s3.storageClass", \.s3.storageClass, optional: .visible(minimum: 1), "Storage class of objects."),
+        Setting("s3.encryption", \.s3.encryption, .choice, "How the store is told to encrypt objects."),
+        Setting(
+            "s3.encryptionKey",
+            \.s3.encryptionKey,
+            optional: .visible(minimum: 1),
+            "Id of the key with which it does (kms); without it, that of the bucket."
+        ),
+        Setting(
+            "s3.partSize",
+            \.s3.partSize,
+            .bytes((5 << 20)...(1 << 30)),
+            "Size of parts; larger where an upload would have too many of them."
+        ),
+        Setting(
+            "s3.maximumParts",
+            \.s3.maximumParts,
+            .count(100...10_000),
+            "Most parts of an object that the store takes."
+        ),
+        Setting(
+            "s3.equalParts",
+            \.s3.needsEqualParts,
+            .flag,
+            "All parts but the last have the same size, as Cloudflare R2 wants."
+        ),
+        Setting(
+            "s3.checkTags",
+            \.s3.checksTags,
+            .flag,
+            "Compares the entity tags of parts with the MD5 of what was sent; not for a store whose tags are something else."
+        ),
+        Setting(
+            "s3.parallelParts",
+            \.s3.parallelParts,
+            .count(1...64),
+            "Parts of one upload that are sent at the same time."
+        ),
+        Setting(
+            "s3.memory",
+            \.s3.memory,
+            .bytes((16 << 20)...(1 << 40)),
+            "Memory for bytes that the store has not confirmed, of all uploads together."
+        ),
+        Setting(
+            "s3.spool",
+            \.s3.spool,
+            .bytes(0...(1 << 50)),
+            "Room on disk for bytes that have none in memory; 0 lets clients wait instead."
+        ),
+        Setting(
+            "s3.spoolDir",
+            \.s3.spoolDirectory,
+            optional: .path,
+            "Where they are; without it, spool in the data directory."
+        ),
+        Setting(
+            "s3.retryTime",
+            \.s3.retryTime,
+            .duration(.seconds(1) ... .seconds(3600)),
+            "How long a failed request to the store is tried again before the client is told."
+        ),
+        Setting(
+            "s3.stallTimeout",
+            \.s3.stallTimeout,
+            .duration(.seconds(1) ... .seconds(3600)),
+            "Without a byte to or from the store in a request, which is then tried again; in whole seconds."
+        ),
+        Setting(
+            "s3.completionWait",
+            \.s3.completionWait,
+            .duration(.milliseconds(100) ... .seconds(3600)),
+            "How long a client waits while the store puts parts together, before it is answered that all its bytes are there."
+        ),
+        Setting(
+            "s3.redirectFor",
+            \.s3.redirectFor,
+            .duration(.seconds(1) ... .seconds(604_800), zero: "no redirect: the bytes pass through"),
+            "Downloads are redirected to a URL of the store that is valid so long."
+        ),
+        Setting(
+            "s3.proxy",
+            \.s3.proxy,
+            secret: .proxy,
+            "http or https proxy through which the store is reached."
+        ),
+        Setting(
+            "s3.authorities",
+            \.s3.authorities,
+            optional: .path,
+            "PEM file of the certificate authorities that are trusted, instead of those of the system."
+        ),
+    ]
+
+    private static let database: [Setting] = [
+        Setting(
+            "database.url",
+            \.database.url,
+            secret: .databaseURL,
+            "PostgreSQL that keeps the state, for one node or many, instead of a file in the data directory; needs masterSecret."
+        ),
+        Setting(
+            "database.connections",
+            \.database.connections,
+            .count(1...1000),
+            "Connections for calls, of each node; it has one more for messages between nodes."
+        ),
+        Setting(
+            "database.connectTimeout",
+            \.database.connectTimeout,
+            .duration(.seconds(2) ... .seconds(600)),
+            "For a connection to each host of the URL, unless the URL has connect_timeout; in whole seconds."
+        ),
+        Setting(
+            "database.lockTimeout",
+            \.database.lockTimeout,
+            .duration(interval),
+            "For rows that other calls hold; then the answer is 503."
+        ),
+        Setting(
+            "database.statementTimeout",
+            \.database.statementTimeout,
+            .duration(interval),
+            "For one statement; then the answer is 503."
+        ),
     ]
 
     private static let tencent: [Setting] = [
@@ -152,6 +322,12 @@ package enum SettingsTable {
             \.uploads.takeOverTimeout,
             .duration(.milliseconds(100) ... .seconds(600)),
             "How long a request waits for an older one to the same upload to stop."
+        ),
+        Setting(
+            "uploads.interimResponses",
+            \.uploads.interimResponses,
+            .choice,
+            "Who is sent answers of status 104, which not every proxy passes on: direct clients, all, or none."
         ),
     ]
 

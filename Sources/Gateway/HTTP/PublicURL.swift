@@ -14,11 +14,14 @@ struct PublicURL: Sendable {
         if let configured { return configured }
         var scheme = request.isEncrypted ? "https" : "http"
         var host = request.head.target.authority ?? request.head.fields["Host"] ?? "localhost"
-        if trustedProxies.contains(where: { $0.contains(request.peerAddress) }) {
+        if trusts(request.peerAddress) {
             let forwarded = ForwardedHeaders(request.head.fields)
             scheme = forwarded.scheme ?? scheme
             host = forwarded.host ?? host
         }
         return scheme + "://" + host
     }
+
+    /// Whether a peer is a proxy that is trusted.
+    func trusts(_ address: String) -> Bool { trustedProxies.contains { $0.contains(address) } }
 }

@@ -50,6 +50,10 @@ enum RESTErrors {
         case .disconnected: return make(400, closes: true)
         case .storageFull: return make(507)
         case .storageFailure: return make(500)
+        case .finishing:
+            var problem = make(503)
+            problem.fields["Retry-After"] = "2"
+            return problem
         case .unavailable:
             var problem = make(503, closes: true)
             problem.fields["Retry-After"] = "5"

@@ -6,7 +6,7 @@ internal import HTTPClient
 internal import HTTPServer
 package import HTTPWire
 internal import Logging
-internal import SQLiteState
+internal import S3Storage
 internal import ServiceLifecycle
 internal import Signing
 internal import TencentVOD
@@ -21,11 +21,15 @@ package struct GatewayServer: Sendable {
     private let settings: Settings
     private let logger: Logger
     private let sink: LogSink
-    private let state: SQLiteState
+    /// Locked as long as the gateway lives, also where its bytes are elsewhere.
+    private let directory: DataDirectory
+    private let state: GatewayState
     private let service: UploadService
     private let dispatcher: HookDispatcher?
     private let pulls: PullService
     private let client: HTTPClient
+    /// The store, if there is one, and what sends requests to it.
+    private let store: (storage: S3Storage, client: HTTPClient)?
     private let server: HTTPServer
     private let loops: EventLoopGroup
     /// The key to begin with, and how it came to be.
@@ -43,24 +47,30 @@ package struct GatewayServer: Sendable {
         sink = logging.sink
         Self.prepareProcess()
         let pool = BlockingPool(threads: settings.limits.blockingThreads, label: "sluice.block")
-        let clock = SystemClock()
         let metrics = Metrics()
         let observation = Observation(metrics: metrics, logger: logger)
 
         let directory = try Self.starting { () throws(DataDirectoryError) in
             try DataDirectory(at: settings.dataDirectory)
         }
-        let statePool = BlockingPool(threads: Self.stateThreads, label: "sluice.state")
-        let state = try Self.starting { () throws(SQLiteStateError) in
-            try SQLiteState(
-                path: directory.statePath,
-                isSynchronous: settings.storageDurability != .none,
-                pool: statePool
-            )
-        }
-        self.state = state
+        self.directory = directory
         let master = try settings.master()
-        let storage = DiskStorage(directory: directory, durability: settings.storageDurability, pool: pool)
+        let opened = try await GatewayState.open(settings, path: directory.statePath, logger)
+        self.state = opened
+        let state = opened.store
+        let clock = opened.clock
+        let storage: any BlobStorage
+        switch settings.storage {
+        case .disk:
+            storage = DiskStorage(directory: directory, durability: settings.storageDurability, pool: pool)
+            store = nil
+        case .s3:
+            let client = settings.s3Client
+            let s3 = try await settings.s3Storage(records: opened.blobs, client: client, pool: pool, clock: clock)
+            storage = s3
+            store = (s3, client)
+            metrics.watch { s3.usage }
+        }
         let caller = settings.hookCaller(master)
         let hooks: (any UploadHooks)? = caller.map { caller in
             HTTPHooks(caller, clock: clock) { observation.hookFailed($0.rawValue, $1, $2) }
@@ -71,8 +81,10 @@ package struct GatewayServer: Sendable {
             clock: clock,
             limits: settings.uploadLimits,
             observer: observation,
-            hooks: hooks ?? NoHooks()
+            hooks: hooks ?? NoHooks(),
+            among: opened.leases
         )
+        opened.connect(service.bell)
         self.service = service
         let dispatcher = caller.map { caller in
             HookDispatcher(
@@ -125,6 +137,7 @@ package struct GatewayServer: Sendable {
             locator: locator,
             authenticator: authenticator,
             publicURL: publicURL,
+            interim: InterimResponses(policy: settings.uploads.interimResponses, publicURL: publicURL),
             tus: tusSettings,
             cors: cors
         )
@@ -144,7 +157,8 @@ package struct GatewayServer: Sendable {
                 metrics: metrics,
                 publicURL: publicURL,
                 bodyLimit: bodyLimit,
-                clock: clock
+                clock: clock,
+                buckets: settings.buckets
             ).routes
             + UploadsAPI(service: service, names: names, access: access, bodyLimit: bodyLimit, pulls: pulls).routes
             + EventsAPI(service: service, feed: EventFeed(service: service), names: names, access: access).routes
@@ -170,7 +184,6 @@ package struct GatewayServer: Sendable {
                 state: state,
                 access: access,
                 bodyLimit: bodyLimit,
-                clock: clock,
                 wake: { dispatcher?.wake() }
             ).routes
             + OperationsAPI(
@@ -265,6 +278,10 @@ package struct GatewayServer: Sendable {
             throw error
         }
         client.close()
+        if let store {
+            await store.storage.finish(within: .seconds(5))
+            store.client.close()
+        }
         state.close()
         await loops.close()
         logger.info("stopped")
@@ -278,9 +295,6 @@ package struct GatewayServer: Sendable {
             .init(service: ProgressService(service: service, interval: settings.hooks.progressEvery)),
         ]
     }
-
-    /// Threads that wait for the state store: one writes, others read.
-    private static let stateThreads = 4
 
     private static func starting<Success, Failure: Error>(
         _ body: () throws(Failure) -> Success
@@ -302,7 +316,7 @@ package struct GatewayServer: Sendable {
     }
 
     /// A write to a closed connection is an error, not a signal; few heaps; and as many connections as the system allows.
-    private static func prepareProcess() {
+    static func prepareProcess() {
         signal(SIGPIPE, SIG_IGN)
         OpenSSL.keepUntilTheEnd()
         // By default a heap for each of the threads that wait for disk and state, each with its own unused rest.

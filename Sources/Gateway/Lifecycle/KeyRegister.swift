@@ -1,31 +1,19 @@
-internal import DiskStorage
 package import Foundation
-internal import SQLiteState
-internal import Transport
 package import UploadCore
 
-/// The API keys of a data directory, for commands beside a running gateway or without one.
+/// The API keys of a gateway, for commands beside it or without one that runs.
 package struct KeyRegister: Sendable {
-    private let state: SQLiteState
+    private let opened: GatewayState
+    private var state: any StateStore { opened.store }
 
-    /// Opens the state in `directory`, which a gateway may be using at the same time.
+    /// Opens the state of these settings, which gateways may be using at the same time.
     ///
     /// - Throws: `StartFailure`.
-    package init(directory: String) throws(StartFailure) {
-        let path = DataDirectory.statePath(in: directory)
-        guard FileManager.default.fileExists(atPath: path) else {
-            throw StartFailure(
-                "there is no state in \(directory): start the gateway once, or name its directory by --data-dir"
-            )
-        }
-        do throws(SQLiteStateError) {
-            state = try SQLiteState(path: path, pool: BlockingPool(threads: 1, label: "sluice.state"))
-        } catch {
-            throw StartFailure("\(error)")
-        }
+    package init(_ settings: Settings) async throws(StartFailure) {
+        opened = try await GatewayState.open(settings)
     }
 
-    package func close() { state.close() }
+    package func close() { opened.close() }
 
     /// Makes a key.
     ///

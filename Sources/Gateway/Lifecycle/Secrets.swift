@@ -18,7 +18,7 @@ enum MasterSecretFile {
     /// The file holds 32 random bytes as base64 and is readable by its owner only. Whoever loses it invalidates all
     /// upload URLs, tokens and links; so it is made durable before anything is derived from it.
     static func loadOrCreate(in directory: String) throws(StartFailure) -> MasterSecret {
-        let path = directory + "/master.secret"
+        let path = path(in: directory)
         if let secret = try load(path) { return secret }
         let temporary = path + ".new"
         unlink(temporary)
@@ -39,6 +39,11 @@ enum MasterSecretFile {
         guard let secret = try load(path) else { throw failure("can not be read", path) }
         return secret
     }
+
+    static func path(in directory: String) -> String { directory + "/master.secret" }
+
+    /// The secret in `<data directory>/master.secret`; `nil` if there is no such file.
+    static func existing(in directory: String) throws(StartFailure) -> MasterSecret? { try load(path(in: directory)) }
 
     private static func load(_ path: String) throws(StartFailure) -> MasterSecret? {
         guard let data = FileManager.default.contents(atPath: path) else {
@@ -68,7 +73,7 @@ package enum FirstKey: Sendable, Equatable {
     /// There are keys already.
     case existing
 
-    /// Makes sure that there is a key to begin with.
+    /// Makes sure that there is a key to begin with; of several nodes that start at the same time one makes it.
     ///
     /// - Parameters:
     ///   - state: Where keys are kept.
@@ -81,13 +86,33 @@ package enum FirstKey: Sendable, Equatable {
         preset: String?,
         at now: Date
     ) async throws(UploadError) -> FirstKey {
+        do throws(UploadError) {
+            return try await attempt(in: state, preset: preset, at: now)
+        } catch  where error.code == .invalidRequest {
+            // Another node has made it meanwhile, and is seen now.
+            return try await attempt(in: state, preset: preset, at: now)
+        }
+    }
+
+    private static func attempt(
+        in state: any StateStore,
+        preset: String?,
+        at now: Date
+    ) async throws(UploadError) -> FirstKey {
         let keys = try await state.keys()
         guard let preset else {
             for key in keys where key.isPreset && key.revokedAt == nil {
                 _ = try await state.revokeKey(key.id, at: now)
             }
             if keys.contains(where: { !$0.isPreset }) { return .existing }
-            let (secret, key) = APIKeySecret.generate(name: "first", scopes: [.admin], expiresAt: nil, at: now)
+            // Always this id, so that it can be made only once.
+            let (secret, key) = APIKeySecret.generate(
+                id: "key_first",
+                name: "first",
+                scopes: [.admin],
+                expiresAt: nil,
+                at: now
+            )
             try await state.insert(key)
             return .created(secret: secret)
         }

@@ -61,8 +61,9 @@ extension Settings {
             maximumBytes: limits.uploadBytes,
             lifetime: uploads.expireAfter.map { Double($0.components.seconds) },
             takeOverTimeout: uploads.takeOverTimeout,
-            // State and blobs of the data directory are this process's own.
-            orphanAge: 0,
+            // State and blobs of the data directory are this process's own. In a database another node may be about to make the
+            // record of a blob, and a store's is made long before its bytes are there.
+            orphanAge: database.url == nil && storage == .disk ? 0 : 3600,
             policies: [.subject: quota.subject, .key: quota.key],
             quotaPeriod: Double(quota.period.components.seconds)
         )

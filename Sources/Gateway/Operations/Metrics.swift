@@ -2,6 +2,7 @@ internal import Bytes
 internal import Foundation
 internal import HTTPServer
 internal import HTTPWire
+internal import S3Storage
 internal import Synchronization
 internal import UploadCore
 
@@ -64,6 +65,12 @@ final class Metrics: Sendable {
     private let openConnections = Atomic<Int>(0)
     private let acceptedConnections = Atomic<UInt64>(0)
     private let startedAt = Date()
+    private let store = Mutex<(@Sendable () -> S3Usage)?>(nil)
+
+    /// Has what is used of an object store told as well.
+    func watch(_ usage: @escaping @Sendable () -> S3Usage) {
+        store.withLock { $0 = usage }
+    }
 
     func connectionOpened() {
         openConnections.wrappingAdd(1, ordering: .relaxed)
@@ -239,8 +246,26 @@ final class Metrics: Sendable {
             page.sample("sluice_hook_calls_total", [("hook", key.hook), ("outcome", key.outcome)], Double(count))
         }
         page.single("sluice_upload_bytes_total", "counter", "Bytes that were stored.", Double(uploads.bytesStored))
+        if let usage = store.withLock({ $0 })?() { Self.describe(usage, in: &page) }
         process(into: &page)
         return page.text
+    }
+
+    private static func describe(_ usage: S3Usage, in page: inout Page) {
+        page.family("sluice_store_requests_total", "Requests to the object store.", "outcome", usage.attempts)
+        page.single(
+            "sluice_store_memory_bytes",
+            "gauge",
+            "Bytes in memory that the object store has not confirmed.",
+            Double(usage.memory)
+        )
+        page.single("sluice_store_memory_limit_bytes", "gauge", "Most such bytes.", Double(usage.memoryLimit))
+        page.single(
+            "sluice_store_spool_files_total",
+            "counter",
+            "Files for bytes that had no room in memory.",
+            Double(usage.spoolFiles)
+        )
     }
 
     private func process(into page: inout Page) {

@@ -10,7 +10,16 @@ package enum APIKeySecret {
     package static let prefix = "slk_"
 
     /// A new key, and the secret that opens it: `slk_` and 43 characters of base64url.
+    ///
+    /// - Parameters:
+    ///   - id: `nil` for a random one.
+    ///   - name: What it is for.
+    ///   - scopes: What it may be used for.
+    ///   - expiresAt: `nil` for never.
+    ///   - now: When it is made.
+    /// - Returns: The secret, which is kept nowhere, and the key.
     package static func generate(
+        id: String? = nil,
         name: String,
         scopes: Set<Scope>,
         expiresAt: Date?,
@@ -18,7 +27,7 @@ package enum APIKeySecret {
     ) -> (secret: String, key: APIKey) {
         let secret = prefix + Base64.encodeURLSafe(SecureRandom.bytes(32))
         let key = APIKey(
-            id: "key_\(identifier())",
+            id: id ?? "key_\(identifier())",
             name: name,
             scopes: scopes,
             createdAt: now,

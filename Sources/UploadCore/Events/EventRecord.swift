@@ -24,7 +24,7 @@ package struct EventRecord: Sendable, Equatable {
         package var state: State
         /// Attempts so far.
         package var attempts: Int
-        /// `nil` unless it is pending and no earlier one of its upload is.
+        /// `nil` unless it is pending and no earlier one of its upload is; while somebody tells it, when that is given up.
         package var nextAttemptAt: Date?
         package var settledAt: Date?
         /// Why the last attempt failed.
@@ -80,7 +80,8 @@ package struct EventRecord: Sendable, Equatable {
 /// What became of one attempt to tell an event.
 package enum DeliveryOutcome: Sendable, Equatable {
     case delivered
-    case retry(at: Date, error: String)
+    /// Seconds from now.
+    case retry(after: TimeInterval, error: String)
     case dead(error: String)
 }
 

@@ -15,6 +15,8 @@ package struct Grant: Sendable, Equatable, Codable {
     /// Allowed media types of the declared content, `type/subtype` or `type/*`; empty for any.
     package var contentTypes: [String]
     package var expiresAt: Date
+    /// Where the object is to be kept, if the storage has several places; `nil` for the usual one.
+    package var bucket: String?
     /// Admits one upload only.
     package var isOneTime: Bool
     /// The app's own data; copied to the upload, and the client can not override it.
@@ -27,6 +29,7 @@ package struct Grant: Sendable, Equatable, Codable {
         dialect: String? = nil,
         maximumBytes: Int64? = nil,
         contentTypes: [String] = [],
+        bucket: String? = nil,
         expiresAt: Date,
         isOneTime: Bool = false,
         metadata: [String: String] = [:]
@@ -37,6 +40,7 @@ package struct Grant: Sendable, Equatable, Codable {
         self.dialect = dialect
         self.maximumBytes = maximumBytes
         self.contentTypes = contentTypes
+        self.bucket = bucket
         self.expiresAt = expiresAt
         self.isOneTime = isOneTime
         self.metadata = metadata

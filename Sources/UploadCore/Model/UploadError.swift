@@ -47,6 +47,8 @@ package struct UploadError: Error, Sendable {
         case storageFull
         /// The storage failed.
         case storageFailure
+        /// All bytes are there, but making them a whole takes long and goes on.
+        case finishing
         /// The server is stopping, or something that it needs is away; to be tried again.
         case unavailable
     }
@@ -72,11 +74,21 @@ extension UploadError {
     )
 }
 
+extension UploadError {
+    /// See `StateStore.setMetadata`.
+    package static let metadataChanged = UploadError(
+        .busy,
+        "The metadata of the upload were changed at the same time; try again."
+    )
+}
+
 extension UploadError.Code {
     /// Whether an append that failed so leaves an upload that can be continued.
     package var leavesUploadUsable: Bool {
         switch self {
-        case .interrupted, .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .unavailable: true
+        case .interrupted, .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .finishing,
+            .unavailable:
+            true
         case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
             .lengthExceeded, .tooLarge, .contentTypeRefused, .checksumMismatch, .digestMismatch, .unsupportedChecksum,
             .notOpen, .grantUsed, .quotaExceeded, .rejected:
@@ -110,6 +122,7 @@ extension UploadError.Code {
         case .disconnected: "disconnected"
         case .storageFull: "storage_full"
         case .storageFailure: "storage_failure"
+        case .finishing: "finishing"
         case .unavailable: "unavailable"
         }
     }

@@ -1,5 +1,6 @@
 package import Bytes
 package import Digests
+package import Foundation
 
 /// Where bytes are kept: one blob an upload, under the upload's id.
 ///
@@ -8,8 +9,8 @@ package import Digests
 package protocol BlobStorage: Sendable {
     /// Makes an empty blob that survives a crash.
     ///
-    /// - Throws: `.storageFull`, `.storageFailure`.
-    func create(_ id: UploadID) async throws(UploadError)
+    /// - Throws: `.tooLarge` for one that the storage can not hold, `.storageFull`, `.storageFailure`.
+    func create(_ blob: NewBlob) async throws(UploadError)
 
     /// Bytes of the blob that survive a crash; bytes that were never verified are taken back first.
     ///
@@ -26,47 +27,65 @@ package protocol BlobStorage: Sendable {
     ///   - offset: The blob's length; fewer or more is `.offsetMismatch`.
     ///   - source: Pulled until its end, its failure or the limit.
     ///   - limit: Most bytes to take; what the source has beyond that is left in it.
+    ///   - total: Bytes that the blob will have in the end, if that is known.
     ///   - digest: What all appended bytes must hash to; on a mismatch, or if the source fails or does not tell it, nothing
     ///     is appended.
+    ///   - confirming: Called now and then with the length that is durable, if an append makes it so before its end: see
+    ///     `isDurableAtEndOnly`.
     /// - Returns: How far it came. It throws nothing, because bytes may be stored although something failed.
     func append(
         to id: UploadID,
         at offset: Int64,
         from source: any ByteSource,
         limit: Int64,
-        expecting digest: DigestExpectation?
+        of total: Int64?,
+        expecting digest: DigestExpectation?,
+        confirming: ((Int64) async -> Void)?
     ) async -> AppendReport
+
+    /// Whether an append makes its bytes durable at its end only, so that who wants to tell of them meanwhile must make
+    /// several of it.
+    var isDurableAtEndOnly: Bool { get }
 
     /// Appends bytes of another blob, without moving them through the process where that can be.
     ///
     /// - Parameters:
     ///   - range: Bytes of the other blob, all of which it has.
-    ///   - source: The other blob, which does not change meanwhile.
+    ///   - source: The other blob, which was synchronised.
     ///   - id: The blob.
     ///   - offset: The blob's length; fewer or more is `.offsetMismatch`.
     /// - Throws: `.notFound`, `.offsetMismatch`, `.storageFull`, `.storageFailure`; some of the bytes may have been appended.
     func copy(_ range: Range<Int64>, of source: UploadID, to id: UploadID, at offset: Int64) async throws(UploadError)
 
-    /// Hashes all bytes of a blob, which does not change meanwhile; takes as long as reading it.
+    /// Hashes all bytes of a blob that was synchronised; takes as long as reading it.
     ///
     /// - Returns: The digest by each of `algorithms`.
     /// - Throws: `.notFound`, `.storageFailure`.
     func digests(of id: UploadID, by algorithms: Set<DigestAlgorithm>) async throws(UploadError) -> DigestValues
+
+    /// Digests of all bytes of a blob that are known without reading it.
+    func recordedDigests(of id: UploadID) async throws(UploadError) -> DigestValues
 
     /// Takes all bytes of a blob back, so that it is as after `create`; a crash leaves all of them or none.
     ///
     /// - Throws: `.notFound`, `.storageFailure`.
     func empty(_ id: UploadID) async throws(UploadError)
 
-    /// Makes all bytes of a blob durable, unless the settings say `none`; called before a completion is recorded.
+    /// Makes all bytes of a blob durable, unless the settings say `none`, and readable; called before a completion is
+    /// recorded, and no bytes are appended after it.
+    ///
+    /// - Throws: `.notFound`; `.finishing` when it takes longer than a client should wait, and goes on; `.unavailable` when
+    ///   bytes turn out to be lost, and the blob is shorter then; `.storageFull`, `.storageFailure`.
     func synchronize(_ id: UploadID) async throws(UploadError)
 
-    /// The first bytes of a blob; fewer than `length` if it has no more.
+    /// The first bytes of a blob that was synchronised; fewer than `length` if it has no more.
     ///
     /// - Throws: `.notFound`, `.storageFailure`.
     func head(of id: UploadID, length: Int) async throws(UploadError) -> [UInt8]
 
-    /// Opens a blob for reading.
+    /// Opens a blob for reading that was synchronised.
+    ///
+    /// - Throws: `.notFound`, `.storageFailure`.
     func open(_ id: UploadID) async throws(UploadError) -> StoredBlob
 
     /// Removes a blob for good; one that is not there is no error.
@@ -84,8 +103,44 @@ package protocol BlobStorage: Sendable {
     /// - Throws: `.storageFailure`.
     func list(after: UploadID?, limit: Int) async throws(UploadError) -> [UploadID]
 
+    /// Removes what failed or broken off requests have left and no blob owns.
+    ///
+    /// - Parameter date: What is younger may be of a request that runs.
+    /// - Returns: How much it was.
+    /// - Throws: `.storageFailure`.
+    func removeLeftovers(from date: Date) async throws(UploadError) -> Int
+
     /// Whether writing works now; for readiness.
     func check() async throws(UploadError)
+}
+
+/// What a storage is told of a blob that is to be made.
+package struct NewBlob: Sendable, Equatable {
+    package let id: UploadID
+    /// See `Grant.bucket`.
+    package var bucket: String?
+    /// See `Upload.key`.
+    package var key: String?
+    package var subject: String?
+    package var contentType: String?
+    package var filename: String?
+    /// Bytes, if that is known.
+    package var length: Int64?
+    package var createdAt: Date
+
+    package init(_ id: UploadID, createdAt: Date) {
+        self.id = id
+        self.createdAt = createdAt
+    }
+
+    package init(of upload: Upload) {
+        self.init(upload.id, createdAt: upload.createdAt)
+        key = upload.key
+        subject = upload.subject
+        contentType = upload.metadata.contentType
+        filename = upload.metadata.filename
+        length = upload.length
+    }
 }
 
 /// What `BlobStorage.append` did.
@@ -111,14 +166,36 @@ package struct AppendReport: Sendable {
 
 /// A blob that is open for reading.
 package struct StoredBlob: Sendable {
-    package let file: OpenFile
+    package enum Content: Sendable {
+        case file(OpenFile)
+        case remote(any RemoteBlob)
+    }
+
+    package let content: Content
     /// Bytes.
     package let size: Int64
 
-    package init(file: OpenFile, size: Int64) {
-        self.file = file
+    package init(content: Content, size: Int64) {
+        self.content = content
         self.size = size
     }
+}
+
+/// A blob whose bytes are not on this machine.
+package protocol RemoteBlob: Sendable {
+    /// Bytes of the blob as they come.
+    ///
+    /// - Throws: `.notFound`, `.unavailable`, `.storageFailure`.
+    func bytes(_ range: Range<Int64>) async throws(UploadError) -> any ByteSource
+
+    /// A URL at which whoever has it may read the blob for some minutes; `nil` if that is not wanted.
+    ///
+    /// - Parameters:
+    ///   - contentType: What the answer shall say of the type.
+    ///   - disposition: What the answer shall say of name and use (RFC 6266).
+    /// - Returns: The URL.
+    /// - Throws: `.unavailable`, `.storageFailure`.
+    func link(contentType: String, disposition: String) async throws(UploadError) -> String?
 }
 
 /// A digest that a client announced for the bytes it sends.

@@ -3,7 +3,11 @@ package import Foundation
 /// Where the records of uploads, media, keys and used grants are kept.
 ///
 /// Each call is one transaction that is durable when it returns. May be called from any loop. Calls that change an upload
-/// also change what its accounts use (`Accounting`) and record what happened, in the same transaction.
+/// also change what its accounts use (`Accounting`) and record what happened, in the same transaction. Where several nodes share
+/// it, what is called with a lease (see `LeaseAuthority`) is `.interrupted` when another node has that meanwhile.
+///
+/// Deliveries and pulls are claimed before somebody works on them, because many processes may share one store. What is due,
+/// and when a claim is over, is told by the store's own clock: those of the processes may differ.
 package protocol StateStore: Sendable {
     // MARK: Uploads
 
@@ -40,7 +44,8 @@ package protocol StateStore: Sendable {
     ///   - terms: What a final upload is checked against, whose bytes may not all have been reserved.
     ///   - events: What happened.
     /// - Returns: `false`, with nothing changed, if the upload is not open any more.
-    /// - Throws: `.quotaExceeded`, `.storageFull`, `.storageFailure`.
+    /// - Throws: `.busy` if the metadata that are recorded are not those of `upload`; `.quotaExceeded`, `.storageFull`,
+    ///   `.storageFailure`.
     func complete(
         _ upload: Upload,
         as media: Media?,
@@ -85,9 +90,17 @@ package protocol StateStore: Sendable {
 
     /// Replaces the metadata of an open or completed upload and of its media.
     ///
+    /// - Parameters:
+    ///   - id: The upload.
+    ///   - before: What they were when they were read.
+    ///   - metadata: What they become.
+    ///   - updatedAt: When.
+    ///   - event: What happened.
     /// - Returns: `false`, with nothing changed, if it is neither.
+    /// - Throws: `.busy` if they are not `before` any more; `.storageFull`, `.storageFailure`.
     func setMetadata(
         of id: UploadID,
+        from before: UploadMetadata,
         to metadata: UploadMetadata,
         updatedAt: Date,
         recording event: EventRecord
@@ -118,15 +131,29 @@ package protocol StateStore: Sendable {
 
     func pull(_ id: UploadID) async throws(UploadError) -> PullJob?
 
-    /// The jobs that are not over, those first whose next attempt comes first.
-    func pendingPulls(limit: Int) async throws(UploadError) -> [PullJob]
+    /// Takes jobs to work on: those that are due and that nobody else has taken, the first ones first.
+    ///
+    /// - Parameters:
+    ///   - limit: At most so many.
+    ///   - duration: Seconds for which nobody else gets them; who works longer renews.
+    /// - Returns: The jobs, each with a claim of its own.
+    /// - Throws: `.storageFull`, `.storageFailure`.
+    func claimPulls(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [PullJob]
 
-    /// Records a job as it is now.
+    /// Keeps claims for `duration` seconds from now on.
+    ///
+    /// - Returns: Those that are still held; the other jobs are over, or somebody else has taken them.
+    func renewPulls(_ jobs: [PullJob], for duration: TimeInterval) async throws(UploadError) -> Set<UploadID>
+
+    /// Seconds until there is a job to take: one that is due, or one that is let go by then; `nil` if none is left.
+    func nextPull() async throws(UploadError) -> TimeInterval?
+
+    /// Records a job as it is now, and what comes next; its own `nextAttemptAt` does not count.
     ///
     /// With its upload a pull is closed: it has no next attempt and no request (`sealed`) any more.
     ///
-    /// - Returns: `false`, with nothing changed, if it is over or forgotten.
-    func update(_ job: PullJob) async throws(UploadError) -> Bool
+    /// - Returns: `false`, with nothing changed, if it is over or forgotten, or somebody else has taken it since.
+    func update(_ job: PullJob, _ next: PullJob.Next) async throws(UploadError) -> Bool
 
     // MARK: Media
 
@@ -154,26 +181,39 @@ package protocol StateStore: Sendable {
     /// The sequence of the newest event; 0 if there is none.
     func lastEvent() async throws(UploadError) -> Int64
 
-    /// Events to tell now: of each upload the first that is pending, if its next attempt is not after `now`.
-    func dueDeliveries(at now: Date, limit: Int) async throws(UploadError) -> [EventRecord]
+    /// Takes events to tell now: of each upload the first that is pending, if it is due and nobody else has taken it.
+    ///
+    /// - Parameters:
+    ///   - limit: At most so many.
+    ///   - duration: Seconds for which nobody else gets them; those that are not settled or released by then are due again.
+    /// - Returns: The events; their `nextAttemptAt` is the end of the claim.
+    /// - Throws: `.storageFull`, `.storageFailure`.
+    func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord]
 
-    /// When the next delivery is due; `nil` if none is pending.
-    func nextDelivery() async throws(UploadError) -> Date?
+    /// Seconds until there is a delivery to take: one that is due, or whose claim is over by then; `nil` if none is pending.
+    func nextDelivery() async throws(UploadError) -> TimeInterval?
 
-    /// Records an attempt.
-    func settle(_ sequence: Int64, as outcome: DeliveryOutcome, at now: Date) async throws(UploadError)
+    /// Records an attempt to tell an event.
+    ///
+    /// - Parameters:
+    ///   - event: As `claimDeliveries` gave it.
+    ///   - outcome: An event that was told counts as told, whoever has taken it since; another outcome counts only while the
+    ///     claim is still the caller's.
+    /// - Throws: `.storageFull`, `.storageFailure`.
+    func settle(_ event: EventRecord, as outcome: DeliveryOutcome) async throws(UploadError)
+
+    /// Gives an event back that was not told, as `claimDeliveries` gave it: it is due again, and nothing is counted.
+    func release(_ event: EventRecord) async throws(UploadError)
 
     /// Events that were to be told, newest first.
     func deliveries(_ query: DeliveryQuery) async throws(UploadError) -> [EventRecord]
 
-    /// Makes deliveries pending again, whatever became of them, with all their attempts.
+    /// Makes deliveries pending again, due at once, whatever became of them, with all their attempts.
     ///
-    /// - Parameters:
-    ///   - ids: Ids of events; `nil` for all that are dead.
-    ///   - now: When they are due.
+    /// - Parameter ids: Ids of events; `nil` for all that are dead.
     /// - Returns: How many there were.
     /// - Throws: `.storageFull`, `.storageFailure`.
-    func redeliver(_ ids: [String]?, at now: Date) async throws(UploadError) -> Int
+    func redeliver(_ ids: [String]?) async throws(UploadError) -> Int
 
     // MARK: Keys
 
@@ -186,9 +226,21 @@ package protocol StateStore: Sendable {
     /// - Returns: `false` if there is no such key, or it was revoked before.
     func revokeKey(_ id: String, at now: Date) async throws(UploadError) -> Bool
 
+    // MARK: Duties
+
+    /// Takes a turn at a duty that one of all processes does now and then.
+    ///
+    /// - Returns: Whether nobody took one in the last `interval` seconds.
+    func takeTurn(at duty: Duty, every interval: TimeInterval) async throws(UploadError) -> Bool
+
     // MARK: Health
 
     func check() async throws(UploadError)
+}
+
+/// What one of all processes with the same state does now and then.
+package enum Duty: String, Sendable, CaseIterable {
+    case thoroughSweep = "thorough sweep"
 }
 
 /// Which uploads to list.

@@ -22,11 +22,25 @@ package struct PullJob: Sendable, Equatable {
     package var failures: Int
     /// The most bytes that were stored at any time.
     package var furthest: Int64
-    /// When there is something to do; `nil` once the job is over.
+    /// When there is something to do, or a claim ends; `nil` once the job is over.
     package var nextAttemptAt: Date?
     /// Given up: the upload is terminated, or about to be.
     package var isFailed: Bool
     package var lastError: Reason?
+    /// How often the job was taken; who has an older number has lost it.
+    package var claim: Int64 = 0
+    /// Somebody works on it, or has died at it.
+    package var isClaimed = false
+
+    /// What is to be done with a job once it is recorded; only who has claimed it decides that.
+    package enum Next: Sendable, Equatable {
+        /// The work on it goes on, and so does the claim.
+        case working
+        /// It is let go, and due in so many seconds.
+        case due(after: TimeInterval)
+        /// It is over.
+        case never
+    }
 
     /// What went wrong, for the app.
     package struct Reason: Sendable, Equatable {

@@ -12,17 +12,21 @@ package struct PullLimits: Sendable, Equatable {
     package var retryDelay: TimeInterval
     /// Seconds that a delay has at most, what the origin asks for included.
     package var longestDelay: TimeInterval
+    /// Seconds after which another process goes on with the pulls of one that died.
+    package var claim: TimeInterval
 
     package init(
         concurrency: Int = 4,
         attempts: Int = 10,
         retryDelay: TimeInterval = 1,
-        longestDelay: TimeInterval = 600
+        longestDelay: TimeInterval = 600,
+        claim: TimeInterval = 30
     ) {
         self.concurrency = concurrency
         self.attempts = attempts
         self.retryDelay = retryDelay
         self.longestDelay = longestDelay
+        self.claim = claim
     }
 }
 
@@ -48,14 +52,23 @@ package enum PullEvent: Sendable {
 /// | given up, upload not ended | a job that has failed | the upload is terminated |
 ///
 /// The end of an upload closes its job in the same transaction.
+///
+/// Who works on a job has claimed it, and renews the claim while the work goes on, so that of several processes with one state
+/// each works on other jobs. Who has lost a claim, because they were frozen or cut off from the state, can record nothing more.
 package final class PullService: Sendable {
     private let service: UploadService
     private let origin: any PullOrigin
     private let sealer: PullSealer
     private let limits: PullLimits
     private let observe: @Sendable (PullEvent) -> Void
-    /// What runs, and how it is ended.
-    private let running = Mutex<[UploadID: Task<Void, Never>]>([:])
+    private struct Attempt {
+        let job: PullJob
+        let task: Task<Void, Never>
+        /// When the claim ends, unless it is renewed.
+        var claimEnd: ContinuousClock.Instant
+    }
+
+    private let running = Mutex<[UploadID: Attempt]>([:])
     private let wakeUps: AsyncStream<Void>
     private let wakeUp: AsyncStream<Void>.Continuation
 
@@ -91,7 +104,7 @@ package final class PullService: Sendable {
 
     /// Stops fetching, because the upload was ended.
     package func cancel(_ id: UploadID) {
-        running.withLock { $0[id] }?.cancel()
+        running.withLock { $0[id]?.task }?.cancel()
         wakeUp.yield()
     }
 
@@ -100,6 +113,7 @@ package final class PullService: Sendable {
     /// Works until the task is cancelled, then lets what runs save what it has.
     package func run() async {
         await withDiscardingTaskGroup { group in
+            group.addTask { await self.keepClaims() }
             while !Task.isCancelled {
                 let delay = await startDue(&group)
                 let timer = Task { [wakeUp] in
@@ -117,40 +131,71 @@ package final class PullService: Sendable {
     ///
     /// - Returns: Seconds until something else is due.
     private func startDue(_ group: inout DiscardingTaskGroup) async -> TimeInterval {
-        let running = self.running.withLock { Set($0.keys) }
-        let room = max(0, limits.concurrency - running.count)
-        let waiting: [PullJob]
+        let room = limits.concurrency - running.withLock { $0.count }
+        // An end makes room, and is heard.
+        if room <= 0 { return Self.longestWait }
         do throws(UploadError) {
-            // Those that run are the first ones, or nearly.
-            let jobs = try await service.state.pendingPulls(limit: limits.concurrency * 2 + 1)
-            waiting = jobs.filter { !running.contains($0.uploadID) }
+            let claimEnd = ContinuousClock.now + .seconds(limits.claim)
+            let jobs = try await service.state.claimPulls(limit: room, for: limits.claim)
+            for job in jobs { start(job, until: claimEnd, &group) }
+            if jobs.count == room { return Self.longestWait }
+            let next = try await service.state.nextPull() ?? Self.longestWait
+            return min(Self.longestWait, max(Self.shortestWait, next))
         } catch {
             service.report(error, of: nil)
             return Self.longestWait
         }
-        let now = service.now
-        for job in waiting.prefix(room) where job.nextAttemptAt.map({ $0 <= now }) ?? false {
-            start(job, &group)
+    }
+
+    /// Renews the claims of what runs, and ends what is not ours any more.
+    private func keepClaims() async {
+        while (try? await Task.sleep(for: .seconds(limits.claim / 3))) != nil {
+            let jobs = running.withLock { $0.values.map(\.job) }
+            if jobs.isEmpty { continue }
+            let claimEnd = ContinuousClock.now + .seconds(limits.claim)
+            var held: Set<UploadID>?
+            do throws(UploadError) {
+                held = try await service.state.renewPulls(jobs, for: limits.claim)
+            } catch {
+                service.report(error, of: nil)
+            }
+            let lost = running.withLock { running in
+                var lost: [Task<Void, Never>] = []
+                for job in jobs {
+                    guard let attempt = running[job.uploadID], attempt.job.claim == job.claim else { continue }
+                    if held?.contains(job.uploadID) ?? (attempt.claimEnd > .now) {
+                        if held != nil { running[job.uploadID]?.claimEnd = claimEnd }
+                    } else {
+                        lost.append(attempt.task)
+                    }
+                }
+                return lost
+            }
+            for task in lost { task.cancel() }
         }
-        let next = waiting.compactMap(\.nextAttemptAt).first { $0 > now }
-        return min(Self.longestWait, max(0.001, next?.timeIntervalSince(now) ?? Self.longestWait))
     }
 
     /// Seconds between two looks at the state, where nothing says that there is something new.
     private static let longestWait: TimeInterval = 30
+    /// What is due was taken by somebody else just now.
+    private static let shortestWait: TimeInterval = 0.01
 
-    private func start(_ job: PullJob, _ group: inout DiscardingTaskGroup) {
+    private func start(_ job: PullJob, until claimEnd: ContinuousClock.Instant, _ group: inout DiscardingTaskGroup) {
         let id = job.uploadID
         // A task of its own, so that it can be ended by itself; the group's task waits for it and hands cancellation on.
         let work = Task { await attempt(job) }
-        running.withLock { $0[id] = work }
+        let former = running.withLock { $0.updateValue(Attempt(job: job, task: work, claimEnd: claimEnd), forKey: id) }
+        // The claim was lost while this process was frozen, and has come back to it.
+        former?.task.cancel()
         group.addTask { [self] in
             await withTaskCancellationHandler {
                 await work.value
             } onCancel: {
                 work.cancel()
             }
-            running.withLock { $0[id] = nil }
+            running.withLock { running in
+                if running[id]?.job.claim == job.claim { running[id] = nil }
+            }
             wakeUp.yield()
         }
     }
@@ -327,7 +372,7 @@ package final class PullService: Sendable {
     }
 
     private func record(_ job: PullJob) async throws(End) {
-        let known = try await core { () throws(UploadError) in try await service.state.update(job) }
+        let known = try await core { () throws(UploadError) in try await service.state.update(job, .working) }
         if !known { throw .over }
     }
 
@@ -389,11 +434,12 @@ package final class PullService: Sendable {
             case .none:
                 guard try await service.state.upload(job.uploadID)?.state == .open else { return try await close(&job) }
                 // Looked at again soon, or when the process runs again.
-                try await wait(&job, limits.retryDelay)
+                _ = try await wait(&job, limits.retryDelay)
             case .wait:
                 job.lastError = failure.reason
-                try await wait(&job, min(limits.retryDelay * 16, limits.longestDelay))
-                observe(.interrupted(job, failure.reason))
+                if try await wait(&job, min(limits.retryDelay * 16, limits.longestDelay)) {
+                    observe(.interrupted(job, failure.reason))
+                }
             case .retry(let delay): try await retry(&job, failure.reason, after: delay)
             case .final: try await giveUp(&job, failure.reason)
             }
@@ -410,21 +456,20 @@ package final class PullService: Sendable {
         // Spread, so that what failed together does not come back together.
         let delay = min(doubled, limits.longestDelay) * Double.random(in: 0.75...1)
         let wanted = max(delay, min(asked ?? 0, max(limits.longestDelay, 3600)))
-        try await wait(&job, wanted)
-        observe(.interrupted(job, reason))
+        if try await wait(&job, wanted) { observe(.interrupted(job, reason)) }
     }
 
-    private func wait(_ job: inout PullJob, _ seconds: TimeInterval) async throws(UploadError) {
+    /// - Returns: `false` if the job is not ours any more.
+    private func wait(_ job: inout PullJob, _ seconds: TimeInterval) async throws(UploadError) -> Bool {
         job.nextAttemptAt = service.now.addingTimeInterval(seconds).wholeMilliseconds
-        _ = try await service.state.update(job)
+        return try await service.state.update(job, .due(after: seconds))
     }
 
     /// First it is recorded why, then the upload is ended, and at last the job: a crash in between loses neither.
     private func giveUp(_ job: inout PullJob, _ reason: PullJob.Reason) async throws(UploadError) {
         job.isFailed = true
         job.lastError = reason
-        job.nextAttemptAt = service.now
-        _ = try await service.state.update(job)
+        guard try await service.state.update(job, .working) else { return }
         try await terminate(job.uploadID)
         try await close(&job)
         observe(.failed(job, reason))
@@ -442,6 +487,6 @@ package final class PullService: Sendable {
     private func close(_ job: inout PullJob) async throws(UploadError) {
         job.nextAttemptAt = nil
         job.sealed = ""
-        _ = try await service.state.update(job)
+        _ = try await service.state.update(job, .never)
     }
 }

@@ -1,13 +1,13 @@
 package import Bytes
 internal import Synchronization
 
-/// One user of an upload at a time, on this node.
+/// One user of an upload at a time: on this node, and with a `LeaseAuthority` on all of them.
 ///
 /// A newcomer asks the holder at once to stop (by its `SourceInterrupter`) and waits until it has saved what it has and
 /// let go. Who waits is served in order of arrival, with one exception: a writer that still waits when somebody newer
 /// arrives is turned away with `.interrupted`. It would be interrupted before its first byte anyway, and a newer request
 /// for the same upload says that the client has given up the older one. Users without an interrupter (offset queries,
-/// terminations) are short and keep their place.
+/// terminations) are short and keep their place. A newcomer of another node is one like those of this node.
 package final class LeaseTable: Sendable {
     private typealias Verdict = Result<Void, UploadError>
 
@@ -15,6 +15,15 @@ package final class LeaseTable: Sendable {
         let ticket: UInt64
         /// Ends the body that this user writes; `nil` for a user that is done soon by itself.
         let interrupter: SourceInterrupter?
+        /// The wait for another node; `nil` where there are none.
+        let claim: LeaseClaim?
+
+        /// Ends the body, or the wait for another node that comes before it.
+        func end(as failure: SourceFailure, _ error: UploadError) {
+            guard let interrupter else { return }
+            claim?.signal(.withdrawn(error))
+            interrupter.interrupt(as: failure)
+        }
     }
 
     private struct Waiter {
@@ -26,6 +35,17 @@ package final class LeaseTable: Sendable {
         var holder: User
         var holderWasInterrupted = false
         var waiters: [Waiter] = []
+
+        /// For a newcomer.
+        ///
+        /// - Returns: The holder, the first time, and the waiting writers, which are in the line no more.
+        mutating func makeWay() -> (holder: User?, superseded: [Waiter]) {
+            let isFirst = !holderWasInterrupted
+            holderWasInterrupted = true
+            let superseded = waiters.filter { $0.user.interrupter != nil }
+            waiters.removeAll { $0.user.interrupter != nil }
+            return (isFirst ? holder : nil, superseded)
+        }
     }
 
     private struct Contents {
@@ -36,14 +56,22 @@ package final class LeaseTable: Sendable {
 
     private let contents = Mutex(Contents())
     private let timeout: Duration
+    private let authority: (any LeaseAuthority)?
     private let onTakeOver: @Sendable (UploadID) -> Void
 
     /// - Parameters:
     ///   - timeout: How long a newcomer waits for its turn.
+    ///   - authority: Decides among nodes; `nil` if there is one.
     ///   - onTakeOver: Called when a holder was asked to stop; on any thread.
-    package init(timeout: Duration, onTakeOver: @escaping @Sendable (UploadID) -> Void = { _ in }) {
+    package init(
+        timeout: Duration,
+        among authority: (any LeaseAuthority)? = nil,
+        onTakeOver: @escaping @Sendable (UploadID) -> Void = { _ in }
+    ) {
         self.timeout = timeout
+        self.authority = authority
         self.onTakeOver = onTakeOver
+        authority?.attach { [weak self] in self?.makeWay($0) }
     }
 
     /// Runs `body` while no other user of the upload runs.
@@ -54,16 +82,20 @@ package final class LeaseTable: Sendable {
     ///   - body: Its lease ends when it returns or throws.
     /// - Returns: What `body` returns.
     /// - Throws: What `body` throws; `.busy` when the turn did not come in time; `.interrupted` when a newer request came
-    ///   first; `.unavailable` for a writer after `interruptAll`, and when the task is cancelled while it waits.
+    ///   first; `.unavailable` for a writer after `interruptAll`, and when the task is cancelled while it waits; with an
+    ///   authority what it throws.
     package func withLease<Success>(
         on id: UploadID,
         interrupter: SourceInterrupter?,
         _ body: () async throws(UploadError) -> Success
     ) async throws(UploadError) -> Success {
-        let user = User(ticket: nextTicket(), interrupter: interrupter)
+        let user = newUser(interrupter)
+        let deadline = authority == nil ? nil : ContinuousClock.now + timeout
         if try !takeIfFree(id, user) { try await wait(for: id, user) }
         defer { release(id, user) }
-        return try await body()
+        guard let authority, let claim = user.claim, let deadline else { return try await body() }
+        try await authority.acquire(id, claim, until: deadline)
+        return try await running(id, authority, body)
     }
 
     /// Runs `body` if nobody uses the upload or waits for it; disturbs nobody.
@@ -73,21 +105,38 @@ package final class LeaseTable: Sendable {
         on id: UploadID,
         _ body: () async throws(UploadError) -> Success
     ) async throws(UploadError) -> Success? {
-        let user = User(ticket: nextTicket(), interrupter: nil)
+        let user = newUser(nil)
         guard try takeIfFree(id, user) else { return nil }
         defer { release(id, user) }
-        return try await body()
+        guard let authority else { return try await body() }
+        guard try await authority.acquireIfFree(id) else { return nil }
+        return try await running(id, authority, body)
+    }
+
+    private func running<Success>(
+        _ id: UploadID,
+        _ authority: any LeaseAuthority,
+        _ body: () async throws(UploadError) -> Success
+    ) async throws(UploadError) -> Success {
+        let result: Result<Success, UploadError>
+        do throws(UploadError) {
+            result = .success(try await body())
+        } catch {
+            result = .failure(error)
+        }
+        await authority.release(id)
+        return try result.get()
     }
 
     /// Ends every writer with `.shuttingDown`; writers that wait or come later are turned away with `.unavailable`.
     package func interruptAll() {
         let (holders, waiters) = contents.withLock { contents in
             contents.isShuttingDown = true
-            var holders: [SourceInterrupter] = []
+            var holders: [User] = []
             var waiters: [Waiter] = []
             for (id, var queue) in contents.queues {
                 queue.holderWasInterrupted = true
-                if let interrupter = queue.holder.interrupter { holders.append(interrupter) }
+                holders.append(queue.holder)
                 waiters += queue.waiters.filter { $0.user.interrupter != nil }
                 queue.waiters.removeAll { $0.user.interrupter != nil }
                 contents.queues[id] = queue
@@ -95,7 +144,20 @@ package final class LeaseTable: Sendable {
             return (holders, waiters)
         }
         for waiter in waiters { waiter.continuation.resume(returning: .failure(Self.shuttingDown)) }
-        for holder in holders { holder.interrupt(as: .shuttingDown) }
+        for holder in holders { holder.end(as: .shuttingDown, Self.shuttingDown) }
+    }
+
+    /// For a newcomer on another node.
+    private func makeWay(_ id: UploadID) {
+        let (holder, superseded) = contents.withLock { $0.queues[id]?.makeWay() ?? (nil, []) }
+        end(holder, superseded, of: id)
+    }
+
+    private func end(_ holder: User?, _ superseded: [Waiter], of id: UploadID) {
+        for waiter in superseded { waiter.continuation.resume(returning: .failure(Self.superseded)) }
+        guard let holder, holder.interrupter != nil else { return }
+        holder.end(as: .interrupted, Self.superseded)
+        onTakeOver(id)
     }
 
     /// How many uploads are in use.
@@ -106,11 +168,12 @@ package final class LeaseTable: Sendable {
 
     // MARK: Steps
 
-    private func nextTicket() -> UInt64 {
-        contents.withLock { contents in
+    private func newUser(_ interrupter: SourceInterrupter?) -> User {
+        let ticket = contents.withLock { contents in
             contents.lastTicket += 1
             return contents.lastTicket
         }
+        return User(ticket: ticket, interrupter: interrupter, claim: authority == nil ? nil : LeaseClaim())
     }
 
     private func takeIfFree(_ id: UploadID, _ user: User) throws(UploadError) -> Bool {
@@ -141,7 +204,7 @@ package final class LeaseTable: Sendable {
     /// Puts the newcomer into the line and tells those that it supersedes.
     private func enqueue(_ id: UploadID, _ newcomer: Waiter) {
         var verdict: Verdict?
-        var holder: SourceInterrupter?
+        var holder: User?
         var superseded: [Waiter] = []
         contents.withLock { contents in
             if contents.isShuttingDown, newcomer.user.interrupter != nil {
@@ -158,21 +221,12 @@ package final class LeaseTable: Sendable {
                 verdict = .failure(Self.cancelled)
                 return
             }
-            if !queue.holderWasInterrupted {
-                queue.holderWasInterrupted = true
-                holder = queue.holder.interrupter
-            }
-            superseded = queue.waiters.filter { $0.user.interrupter != nil }
-            queue.waiters.removeAll { $0.user.interrupter != nil }
+            (holder, superseded) = queue.makeWay()
             queue.waiters.append(newcomer)
             contents.queues[id] = queue
         }
-        for waiter in superseded { waiter.continuation.resume(returning: .failure(Self.superseded)) }
         if let verdict { newcomer.continuation.resume(returning: verdict) }
-        if let holder {
-            holder.interrupt()
-            onTakeOver(id)
-        }
+        end(holder, superseded, of: id)
     }
 
     private func turnAway(_ id: UploadID, _ user: User, _ error: UploadError) {

@@ -85,10 +85,31 @@ extension UploadService {
         expecting digest: DigestExpectation?,
         _ progress: ((Upload) async -> Void)?
     ) async -> AppendReport {
-        if let progress, digest == nil {
+        if let progress, digest == nil, storage.isDurableAtEndOnly {
             return await appendInSegments(to: upload, limit: limit, from: source, progress)
         }
-        return await storage.append(to: upload.id, at: upload.offset, from: source, limit: limit, expecting: digest)
+        return await storage.append(
+            to: upload.id,
+            at: upload.offset,
+            from: source,
+            limit: limit,
+            of: upload.length,
+            expecting: digest,
+            confirming: confirming(progress, upload)
+        )
+    }
+
+    /// Tells `progress` of what the storage confirms.
+    private func confirming(_ progress: ((Upload) async -> Void)?, _ upload: Upload) -> ((Int64) async -> Void)? {
+        guard let progress else { return nil }
+        var current = upload
+        var last = ContinuousClock.now
+        return { length in
+            guard ContinuousClock.now - last >= .seconds(Self.progressInterval), length > current.offset else { return }
+            last = .now
+            current.offset = length
+            await progress(current)
+        }
     }
 
     /// Appends what comes to an upload without length, content without length, reserving before it reads.
@@ -153,7 +174,9 @@ extension UploadService {
                 at: current.offset,
                 from: segment,
                 limit: limit - stored,
-                expecting: nil
+                of: upload.length,
+                expecting: nil,
+                confirming: nil
             )
             stored += report.stored
             guard case .endOfSource = report.end, !segment.hasSourceEnded else {
@@ -257,9 +280,8 @@ extension UploadService {
         if case .sourceFailed(let failure) = report.end {
             observer.observe(.brokenOff(upload.id, failure, bytes: report.stored))
         }
-        if finish == .whenFull, upload.offset == upload.length {
-            upload = try await complete(upload, knowing: digest)
-        }
+        let isFull = finish == .whenFull && upload.offset == upload.length
+        if isFull { upload = try await complete(upload, knowing: digest) }
         if upload.state == .open, report.stored > 0 { upload.expiresAt = await renewedExpiry(of: upload) }
         switch report.end {
         case .endOfSource: break
@@ -271,7 +293,9 @@ extension UploadService {
         case .sourceFailed(let failure): throw UploadError(failure)
         case .failed(let error): throw error
         }
-        if upload.state == .open, upload.completesWhenFull, upload.offset == upload.length {
+        // Open still though it was full: the storage takes its time.
+        if isFull { return upload }
+        if upload.completesWhenFull, upload.offset == upload.length {
             return try await complete(upload, knowing: digest)
         }
         guard finish == .told(isLast: true), upload.state == .open else { return upload }

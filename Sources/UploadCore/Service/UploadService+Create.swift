@@ -43,6 +43,7 @@ extension UploadService {
             if let metadata = changes.metadata { upload.metadata = UploadMetadata(describing: metadata) }
             try await record(
                 upload,
+                in: grant.bucket,
                 consuming: grant.isOneTime ? grant : nil,
                 under: terms,
                 pulling: new.pull?.job(for: upload)
@@ -66,13 +67,16 @@ extension UploadService {
     /// The blob first: a record without a blob must never be seen.
     private func record(
         _ upload: Upload,
+        in bucket: String?,
         consuming grant: Grant?,
         under terms: QuotaTerms,
         pulling job: PullJob?
     ) async throws(UploadError) {
         unrecorded.withLock { _ = $0.insert(upload.id) }
         defer { unrecorded.withLock { _ = $0.remove(upload.id) } }
-        try await storage.create(upload.id)
+        var blob = NewBlob(of: upload)
+        blob.bucket = bucket
+        try await storage.create(blob)
         do throws(UploadError) {
             let event = event(.created, of: upload)
             if let job {

@@ -13,7 +13,9 @@ extension UploadService {
     /// - Returns: Digests that are known now.
     /// - Throws: `.digestMismatch`, and then the upload is ended: bytes that are wrong can not be made right by further ones.
     func verifiedDigests(of upload: Upload, knowing known: ExpectedDigest?) async throws(UploadError) -> DigestValues {
-        var digests: DigestValues = [:]
+        var digests = try await bytesOf(upload.id) { id throws(UploadError) in
+            try await storage.recordedDigests(of: id)
+        }
         if let known { digests[known.algorithm] = known.value }
         let unknown = Set(upload.expectedDigests.keys).subtracting(digests.keys)
         if !unknown.isEmpty {

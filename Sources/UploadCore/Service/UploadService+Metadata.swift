@@ -25,25 +25,34 @@ extension UploadService {
     ) async throws(UploadError) -> Upload {
         try await reporting(id) { () async throws(UploadError) -> Upload in
             try await edits.withLease(on: id, interrupter: nil) { () async throws(UploadError) -> Upload in
-                guard var upload = try await state.upload(id) else { throw Self.notFound }
-                guard upload.state == .open || upload.state == .completed, !isOver(upload) else { throw Self.gone }
-                if upload.state == .open { upload.offset = (try? await storage.currentLength(of: id)) ?? 0 }
-                let metadata = change(upload.metadata)
-                guard metadata != upload.metadata else { return upload }
-                try await check(metadata, of: upload)
-                upload.metadata = metadata
-                upload.updatedAt = now
-                let recorded = try await state.setMetadata(
-                    of: id,
-                    to: metadata,
-                    updatedAt: upload.updatedAt,
-                    recording: event(.updated, of: upload)
-                )
-                guard recorded else { throw Self.gone }
-                bell.ring()
-                return upload
+                try await repeating { () async throws(UploadError) -> Upload in try await edited(id, change) }
             }
         }
+    }
+
+    private func edited(
+        _ id: UploadID,
+        _ change: (UploadMetadata) -> UploadMetadata
+    ) async throws(UploadError) -> Upload {
+        guard var upload = try await state.upload(id) else { throw Self.notFound }
+        guard upload.state == .open || upload.state == .completed, !isOver(upload) else { throw Self.gone }
+        if upload.state == .open { upload.offset = (try? await storage.currentLength(of: id)) ?? 0 }
+        let before = upload.metadata
+        let metadata = change(before)
+        guard metadata != before else { return upload }
+        try await check(metadata, of: upload)
+        upload.metadata = metadata
+        upload.updatedAt = now
+        let recorded = try await state.setMetadata(
+            of: id,
+            from: before,
+            to: metadata,
+            updatedAt: upload.updatedAt,
+            recording: event(.updated, of: upload)
+        )
+        guard recorded else { throw Self.gone }
+        bell.ring()
+        return upload
     }
 
     private func check(_ metadata: UploadMetadata, of upload: Upload) async throws(UploadError) {

@@ -5,19 +5,29 @@ extension UploadService {
     /// Ends what is over, forgets what ended long ago, and finishes what a crash left unfinished.
     ///
     /// Disturbs no request: what is in use is left for the next sweep. The parts that look at every open upload and every
-    /// blob run in the first sweep and then once an hour.
+    /// blob run in the first sweep of a process and then once an hour; of several processes with one state, in one of them.
     package func sweep() async -> SweepReport {
         var report = SweepReport()
         let now = self.now
-        let isThorough = lastThoroughSweep.withLock { last in
-            if let last, now.timeIntervalSince(last) < Self.thoroughInterval { return false }
-            last = now
-            return true
+        let isFirst = isFirstSweep.exchange(false, ordering: .relaxed)
+        var isThorough = isFirst
+        await attempt(nil, &report) { () async throws(UploadError) in
+            let isOurTurn = try await state.takeTurn(at: .thoroughSweep, every: Self.thoroughInterval)
+            if isOurTurn { isThorough = true }
         }
         // First: an upload that has all its bytes must not expire for want of a record.
         if isThorough { await completeUnrecorded(&report) }
         await expire(&report)
-        if isThorough { await removeOrphans(olderThan: now.addingTimeInterval(-limits.orphanAge), &report) }
+        await removeAgain(&report)
+        if isThorough {
+            let date = now.addingTimeInterval(-limits.orphanAge)
+            await removeOrphans(olderThan: date, &report)
+            var leftovers = 0
+            await attempt(nil, &report) { () async throws(UploadError) in
+                leftovers = try await storage.removeLeftovers(from: date)
+            }
+            report.orphansRemoved += leftovers
+        }
         await attempt(nil, &report) { () async throws(UploadError) in
             try await state.forgetEnded(before: now.addingTimeInterval(-limits.recordRetention))
         }
@@ -74,6 +84,22 @@ extension UploadService {
             guard page.count == Self.pageSize, let last = page.last else { return }
             query.before = last.id
         }
+    }
+
+    /// Removes what could not be removed before; another process finds it among the orphans.
+    private func removeAgain(_ report: inout SweepReport) async {
+        var removed = 0
+        for id in unremoved.withLock({ $0 }) {
+            await attempt(id, &report) { () async throws(UploadError) in
+                let isRemoved: Void? = try await leases.withLeaseIfFree(on: id) { () async throws(UploadError) in
+                    try await storage.remove(id)
+                }
+                guard isRemoved != nil else { return }
+                unremoved.withLock { _ = $0.remove(id) }
+                removed += 1
+            }
+        }
+        report.orphansRemoved += removed
     }
 
     private func removeOrphans(olderThan date: Date, _ report: inout SweepReport) async {

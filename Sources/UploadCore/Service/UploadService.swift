@@ -20,7 +20,7 @@ package final class UploadService: Sendable {
     let storage: any BlobStorage
     let observer: any UploadObserver
     let leases: LeaseTable
-    /// Changes of metadata, which do not disturb whoever has the lease.
+    /// Changes of metadata on this node, which do not disturb whoever has the lease; those of others the state store notices.
     let edits: LeaseTable
     let hooks: any UploadHooks
     let policies: PolicyBook
@@ -29,18 +29,31 @@ package final class UploadService: Sendable {
     let unrecorded = Mutex<Set<UploadID>>([])
     /// Rings after each event that is recorded here.
     package let bell = EventBell()
-    /// Of media whose digest is being computed.
+    /// Of media whose digest is being computed on this node.
     let hashing: LeaseTable
-    let lastThoroughSweep = Mutex<Date?>(nil)
+    /// Uploads that the storage is finishing, and somebody waits for that.
+    let finishing = Mutex<Set<UploadID>>([])
+    /// Ended uploads whose bytes could not be removed.
+    let unremoved = Mutex<Set<UploadID>>([])
+    let isFirstSweep = Atomic(true)
     private let clock: any WallClock
 
+    /// - Parameters:
+    ///   - state: Where records are.
+    ///   - storage: Where bytes are.
+    ///   - clock: Tells the time of day.
+    ///   - limits: What is allowed.
+    ///   - observer: Told what happens.
+    ///   - hooks: The app.
+    ///   - authority: Decides which node uses an upload; `nil` if there is one.
     package init(
         state: any StateStore,
         storage: any BlobStorage,
         clock: any WallClock,
         limits: UploadLimits,
         observer: any UploadObserver,
-        hooks: any UploadHooks = NoHooks()
+        hooks: any UploadHooks = NoHooks(),
+        among authority: (any LeaseAuthority)? = nil
     ) {
         self.state = state
         self.storage = storage
@@ -49,7 +62,7 @@ package final class UploadService: Sendable {
         self.observer = observer
         self.hooks = hooks
         self.policies = PolicyBook(state: state, defaults: limits.policies)
-        self.leases = LeaseTable(timeout: limits.takeOverTimeout) { observer.observe(.takenOver($0)) }
+        self.leases = LeaseTable(timeout: limits.takeOverTimeout, among: authority) { observer.observe(.takenOver($0)) }
         hashing = LeaseTable(timeout: limits.takeOverTimeout)
         self.edits = LeaseTable(timeout: limits.takeOverTimeout)
     }
@@ -130,6 +143,12 @@ package final class UploadService: Sendable {
         do throws(UploadError) {
             return try await ask(id)
         } catch  where error.code == .notFound {
+            // Another node may have ended it since the record was read.
+            switch try await state.upload(id)?.state {
+            case .open, .completed: break
+            case .terminated, .expired: throw Self.gone
+            case nil: throw Self.notFound
+            }
             throw UploadError(.storageFailure, "The bytes of this upload are missing.", cause: error)
         }
     }
@@ -145,12 +164,17 @@ package final class UploadService: Sendable {
     /// - Parameters:
     ///   - upload: Open, with its durable offset.
     ///   - digest: Of all its bytes, if one was checked while they came.
-    /// - Returns: The upload as it is recorded.
+    /// - Returns: The upload as it is recorded; open, with its length, while the storage takes longer to finish it than a
+    ///   client should wait.
     /// - Throws: `.gone` if it has ended meanwhile; `.digestMismatch` and `.contentTypeRefused` (and it has ended then);
     ///   `.quotaExceeded`; `.unavailable` if a hook can not be asked; `.storageFull`, `.storageFailure`.
     func complete(_ upload: Upload, knowing digest: ExpectedDigest? = nil) async throws(UploadError) -> Upload {
-        try await storage.synchronize(upload.id)
         let terms = try await terms(for: upload.accounts)
+        do throws(UploadError) {
+            try await storage.synchronize(upload.id)
+        } catch  where error.code == .finishing {
+            return try await finishLater(upload, under: terms)
+        }
         try await checkContent(of: upload, under: terms)
         let digests = try await verifiedDigests(of: upload, knowing: digest)
         try await hooks.willFinish(upload)
@@ -164,16 +188,18 @@ package final class UploadService: Sendable {
         completed.reservedBytes = isPartial ? upload.offset : 0
         let (isFirst, media) = try await edits.withLease(on: upload.id, interrupter: nil) {
             () async throws(UploadError) -> (Bool, Media) in
-            // They may have been changed while the bytes came.
-            if let recorded = try await state.upload(upload.id) { completed.metadata = recorded.metadata }
-            let media = Media(of: completed, digests: digests)
-            let isFirst = try await state.complete(
-                completed,
-                as: isPartial ? nil : media,
-                under: terms,
-                recording: [event(.completed, of: completed)]
-            )
-            return (isFirst, media)
+            try await repeating { () async throws(UploadError) -> (Bool, Media) in
+                // They may have been changed while the bytes came.
+                if let recorded = try await state.upload(upload.id) { completed.metadata = recorded.metadata }
+                let media = Media(of: completed, digests: digests)
+                let isFirst = try await state.complete(
+                    completed,
+                    as: isPartial ? nil : media,
+                    under: terms,
+                    recording: [event(.completed, of: completed)]
+                )
+                return (isFirst, media)
+            }
         }
         guard isFirst else {
             guard let recorded = try await state.upload(upload.id), recorded.state == .completed else {
@@ -184,6 +210,22 @@ package final class UploadService: Sendable {
         bell.ring()
         observer.observe(.completed(completed, isPartial ? nil : media))
         return completed
+    }
+
+    /// Runs `body` again while it fails because another node has changed the metadata since they were read; each time one of them
+    /// gets on.
+    func repeating<Success>(
+        _ body: () async throws(UploadError) -> Success
+    ) async throws(UploadError) -> Success {
+        let deadline = ContinuousClock.now + limits.takeOverTimeout
+        while true {
+            do throws(UploadError) {
+                return try await body()
+            } catch  where error.code == .busy && ContinuousClock.now < deadline && !Task.isCancelled {
+                // Apart from each other.
+                try? await Task.sleep(for: .milliseconds(Int.random(in: 1...20)))
+            }
+        }
     }
 
     /// Ends an upload: the record first, then the bytes, which `sweep` removes if that fails here.
@@ -217,6 +259,7 @@ package final class UploadService: Sendable {
         do throws(UploadError) {
             try await storage.remove(id)
         } catch {
+            unremoved.withLock { _ = $0.insert(id) }
             report(error, of: id)
         }
     }

@@ -50,6 +50,8 @@ int64_t csys_copy_range(int from, int64_t from_offset, int to, int64_t to_offset
 int csys_start_writeback(int file, int64_t offset, int64_t count);
 /// Sets blocks of the disk aside for the range; the size of the file stays as it is.
 int csys_preallocate(int file, int64_t offset, int64_t count);
+/// A new file without a name in this directory, for reading and writing, closed on exec.
+int csys_open_unnamed(const char *directory);
 /// Opens with O_CLOEXEC.
 int csys_open(const char *path, int flags, uint32_t mode);
 /// Takes an exclusive advisory lock on the open file, without waiting.
@@ -59,5 +61,10 @@ int csys_limit_heaps(int count);
 
 /// Gives unused pages of malloc's heaps back to the system; takes milliseconds.
 void csys_trim_heaps(void);
+
+/// Moves the register of CRC-32C (RFC 3720 §12.1) on over some bytes, by the processor's instruction if it has one.
+uint32_t csys_crc32c(uint32_t state, const void *bytes, size_t count);
+/// The same by tables only, for tests.
+uint32_t csys_crc32c_by_tables(uint32_t state, const void *bytes, size_t count);
 
 #endif

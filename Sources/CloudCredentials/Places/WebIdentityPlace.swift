@@ -1,0 +1,105 @@
+internal import Foundation
+internal import HTTPClient
+internal import Signing
+internal import XMLText
+
+/// A role that is taken with a token from a file, as Kubernetes writes it: AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN and
+/// AWS_ROLE_SESSION_NAME; AssumeRoleWithWebIdentity ("AWS Security Token Service API Reference").
+struct WebIdentityPlace: CredentialsPlace {
+    private let environment: CredentialsEnvironment
+    private let region: String
+    private let files: SmallFiles
+    private let service: CredentialsService
+
+    /// - Parameters:
+    ///   - environment: Of the process.
+    ///   - region: Where the environment has neither AWS_REGION nor AWS_DEFAULT_REGION.
+    ///   - client: Asks the token service.
+    ///   - files: Reads the token.
+    ///   - timeout: Of each request.
+    init(
+        environment: CredentialsEnvironment,
+        region: String,
+        client: HTTPClient,
+        files: SmallFiles,
+        timeout: Duration = .seconds(5)
+    ) {
+        self.environment = environment
+        self.region = environment["AWS_REGION"] ?? environment["AWS_DEFAULT_REGION"] ?? region
+        self.files = files
+        service = CredentialsService(client: client, timeout: timeout)
+    }
+
+    var name: String { "the web identity" }
+
+    func look() async throws(CredentialsError) -> Finding {
+        guard let path = environment["AWS_WEB_IDENTITY_TOKEN_FILE"] else {
+            return .nothing("AWS_WEB_IDENTITY_TOKEN_FILE is not set")
+        }
+        guard let role = environment["AWS_ROLE_ARN"] else {
+            throw CredentialsError("AWS_WEB_IDENTITY_TOKEN_FILE is set, but AWS_ROLE_ARN is not")
+        }
+        let endpoint = try endpoint()
+        // It is replaced before it expires, so it is read each time.
+        let token = try await files.token(at: path)
+        let session = environment["AWS_ROLE_SESSION_NAME"] ?? "sluice-\(Int64(Date().timeIntervalSince1970))"
+        let form = SigV4Request.query(of: [
+            SigV4Field("Action", "AssumeRoleWithWebIdentity"), SigV4Field("Version", "2011-06-15"),
+            SigV4Field("RoleArn", role), SigV4Field("RoleSessionName", session), SigV4Field("WebIdentityToken", token),
+        ])
+        let answer: HTTPClientResponse
+        do throws(HTTPClientError) {
+            answer = try await service.send(
+                "POST",
+                endpoint.text,
+                headers: [("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")],
+                body: form
+            )
+        } catch {
+            throw CredentialsError("\(endpoint.shown) gave no answer: \(error.message)")
+        }
+        return .found(try Self.credentials(in: answer, from: endpoint.shown))
+    }
+
+    /// AWS_ENDPOINT_URL_STS, or AWS's own in the region.
+    private func endpoint() throws(CredentialsError) -> WebAddress {
+        if let text = environment["AWS_ENDPOINT_URL_STS"] {
+            guard let url = WebAddress(text) else {
+                throw CredentialsError("AWS_ENDPOINT_URL_STS is no absolute http or https URL")
+            }
+            return url
+        }
+        let isName = region.utf8.allSatisfy { byte in
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || byte == UInt8(ascii: "-")
+        }
+        let domain = region.hasPrefix("cn-") ? "amazonaws.com.cn" : "amazonaws.com"
+        guard isName, !region.isEmpty, let url = WebAddress("https://sts.\(region).\(domain)/") else {
+            throw CredentialsError("the region is no name of a region of AWS; set AWS_REGION or AWS_ENDPOINT_URL_STS")
+        }
+        return url
+    }
+
+    private static func credentials(
+        in answer: HTTPClientResponse,
+        from url: String
+    ) throws(CredentialsError) -> FetchedCredentials {
+        let document = XMLNode.parse(answer.body)
+        guard answer.status == 200, let document else {
+            // Its message may repeat what was sent; its code, a word, does not.
+            let code = document?.all("Error").first?["Code"] ?? ""
+            let isWord = !code.isEmpty && code.utf8.count <= 64 && code.allSatisfy { $0.isASCII && $0.isLetter }
+            throw CredentialsError("\(url) answered \(answer.status)" + (isWord ? " \(code)" : ""))
+        }
+        let node = document.all("AssumeRoleWithWebIdentityResult").first?.all("Credentials").first
+        guard let end = node?["Expiration"].flatMap(FetchedCredentials.date),
+            let fetched = FetchedCredentials(
+                id: node?["AccessKeyId"],
+                secret: node?["SecretAccessKey"],
+                token: node?["SessionToken"],
+                .until(end)
+            )
+        else { throw CredentialsError("the answer of \(url) has no credentials in it") }
+        return fetched
+    }
+}

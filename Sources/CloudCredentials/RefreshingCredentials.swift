@@ -1,0 +1,151 @@
+internal import Foundation
+package import Signing
+internal import Synchronization
+package import UploadCore
+
+/// Keeps what a chain has fetched, and fetches again before it expires.
+///
+/// Only who asks sets off a fetch, so an idle gateway asks nobody. One runs at a time. From five minutes before the end of
+/// their validity it runs in the background, while the old ones are given out; from half a minute before it is waited for. Should
+/// it fail, the old ones are given out as long as they are valid.
+package final class RefreshingCredentials: AWSCredentialsProvider {
+    private typealias Outcome = Result<AWSCredentials, CredentialsError>
+
+    private struct Held {
+        var value: AWSCredentials
+        /// When a fetch in the background is due; `nil` is never.
+        var refreshAt: Date?
+        var expiresAt: Date?
+
+        func isDue(at now: Date) -> Bool { refreshAt.map { $0 <= now } ?? false }
+
+        func isValid(at now: Date) -> Bool { expiresAt.map { now < $0 } ?? true }
+
+        /// Whether a request could arrive too late with them.
+        func isEnding(at now: Date) -> Bool { !isValid(at: now.addingTimeInterval(RefreshingCredentials.lastMoments)) }
+    }
+
+    private struct State {
+        var held: Held?
+        var isRefused = false
+        var running: Task<Outcome, Never>?
+        /// Since when the last fetch has been running.
+        var startedAt: Date?
+        /// Of the last fetch.
+        var failure: CredentialsError?
+    }
+
+    private enum Step {
+        case give(AWSCredentials)
+        case wait(Task<Outcome, Never>, AWSCredentials?)
+        case fail(CredentialsError)
+    }
+
+    /// Seconds before the end in which new ones are fetched.
+    private static let margin: TimeInterval = 300
+    /// Seconds before the end in which the old ones are given out only if there are no others.
+    private static let lastMoments: TimeInterval = 30
+    /// Seconds after which a file is read again.
+    private static let fileInterval: TimeInterval = 5
+    /// Seconds after which something is fetched again that came expired.
+    private static let expiredInterval: TimeInterval = 60
+    /// Seconds between fetches, at least.
+    private static let pause: TimeInterval = 1
+    /// The same after a failure, while there are old ones to go on with.
+    private static let pauseAfterFailure: TimeInterval = 10
+
+    private let chain: CredentialsChain
+    private let clock: any WallClock
+    private let state = Mutex(State())
+
+    package init(_ chain: CredentialsChain, clock: any WallClock) {
+        self.chain = chain
+        self.clock = clock
+    }
+
+    package func credentials() async throws(CredentialsError) -> AWSCredentials {
+        switch state.withLock({ step(&$0, at: clock.now) }) {
+        case .give(let value): return value
+        case .fail(let error): throw error
+        case .wait(let fetch, let old):
+            switch await fetch.value {
+            case .success(let value): return value
+            case .failure(let error):
+                guard let old else { throw error }
+                return old
+            }
+        }
+    }
+
+    /// The next call fetches, unless the last fetch is less than a second ago; then the first one after that second.
+    package func invalidate() async {
+        state.withLock { $0.isRefused = true }
+    }
+
+    private func step(_ state: inout State, at now: Date) -> Step {
+        let held = state.held
+        let valid = held.flatMap { $0.isValid(at: now) ? $0.value : nil }
+        let isUrgent = held.map { state.isRefused || $0.isEnding(at: now) } ?? true
+        if let held, !isUrgent, !held.isDue(at: now) { return .give(held.value) }
+        if state.running == nil, mayStart(state, hasValid: valid != nil, at: now) {
+            state.startedAt = now
+            state.isRefused = false
+            state.running = Task { await self.fetch() }
+        }
+        if let fetch = state.running, isUrgent { return .wait(fetch, valid) }
+        if let valid { return .give(valid) }
+        return .fail(state.failure ?? CredentialsError("they have expired"))
+    }
+
+    private func mayStart(_ state: State, hasValid: Bool, at now: Date) -> Bool {
+        guard let last = state.startedAt else { return true }
+        let isSparing = state.failure != nil && hasValid && !state.isRefused
+        // The clock may be set back.
+        return abs(now.timeIntervalSince(last)) >= (isSparing ? Self.pauseAfterFailure : Self.pause)
+    }
+
+    private func fetch() async -> Outcome {
+        let outcome: Result<FetchedCredentials, CredentialsError>
+        do throws(CredentialsError) {
+            outcome = .success(try await chain.fetch())
+        } catch {
+            outcome = .failure(error)
+        }
+        let now = clock.now
+        return state.withLock { state in
+            state.running = nil
+            switch outcome {
+            case .success(let fetched):
+                state.held = Self.held(fetched, at: now)
+                state.failure = nil
+                return .success(fetched.value)
+            case .failure(let error):
+                state.failure = error
+                return .failure(error)
+            }
+        }
+    }
+
+    private static func held(_ fetched: FetchedCredentials, at now: Date) -> Held {
+        var held = Held(value: fetched.value)
+        switch fetched.validity {
+        case .constant: break
+        case .untilReplaced: held.refreshAt = now.addingTimeInterval(fileInterval)
+        case .until(let end):
+            let lifetime = end.timeIntervalSince(now)
+            // Many nodes that began together shall not ask together.
+            let jitter = Double.random(in: 0..<1)
+            if lifetime <= lastMoments {
+                // Our clock may be wrong, and a metadata service in trouble hands out old ones: the store is to judge.
+                held.refreshAt = now.addingTimeInterval(expiredInterval)
+            } else {
+                held.expiresAt = end
+                held.refreshAt =
+                    lifetime > 4 * margin
+                    ? end.addingTimeInterval(-margin * (1 + jitter / 5))
+                    : now.addingTimeInterval(lifetime * (0.5 + jitter / 4))
+            }
+        }
+        return held
+    }
+}

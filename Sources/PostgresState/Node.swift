@@ -1,0 +1,245 @@
+internal import Bytes
+internal import Foundation
+internal import Synchronization
+internal import UploadCore
+
+#if canImport(Glibc)
+internal import Glibc
+#endif
+
+/// A lease that this node was given.
+struct HeldLease: Sendable {
+    let id: UploadID
+    let node: Int64
+    let epoch: Int64
+}
+
+/// This node among the others: what it has and wants, and the connection by which the others reach it.
+///
+/// The connection holds an advisory lock, which the server takes away at once when the process dies, and says every two seconds
+/// that the node lives. It has a thread of its own, which waits for notifications.
+final class Node: Sendable {
+    private struct Contents {
+        var held: [UploadID: Int64] = [:]
+        /// Of leases that are asked for at this moment.
+        var claims: [UploadID: LeaseClaim] = [:]
+        var isWanted: (@Sendable (UploadID) -> Void)?
+        var ring: (@Sendable () -> Void)?
+        var isJoined = false
+        var isClosed = false
+    }
+
+    let id: Int64
+    private let target: Target
+    private let contents = Mutex(Contents())
+    /// What is written here wakes the thread.
+    private let wake: (read: OpenFile, write: OpenFile)?
+
+    init(_ target: Target) {
+        id = target.node
+        self.target = target
+        var ends: [Int32] = [-1, -1]
+        wake = pipe(&ends) == 0 ? (OpenFile(owning: ends[0]), OpenFile(owning: ends[1])) : nil
+    }
+
+    // MARK: Leases
+
+    func lease(of upload: UploadID) -> HeldLease? {
+        contents.withLock { contents in
+            contents.held[upload].map { HeldLease(id: upload, node: id, epoch: $0) }
+        }
+    }
+
+    func beginAsking(for upload: UploadID, _ claim: LeaseClaim) {
+        contents.withLock { $0.claims[upload] = claim }
+    }
+
+    /// - Parameters:
+    ///   - upload: What was asked for.
+    ///   - epoch: `nil` if it was not given.
+    func endAsking(for upload: UploadID, _ epoch: Int64?) {
+        contents.withLock { contents in
+            contents.claims[upload] = nil
+            contents.held[upload] = epoch
+        }
+    }
+
+    func forget(_ upload: UploadID) {
+        contents.withLock { $0.held[upload] = nil }
+    }
+
+    func onWanted(_ isWanted: @escaping @Sendable (UploadID) -> Void) {
+        contents.withLock { $0.isWanted = isWanted }
+    }
+
+    func onEvents(_ ring: @escaping @Sendable () -> Void) {
+        contents.withLock { $0.ring = ring }
+    }
+
+    /// Has whoever uses an upload here stop, or whoever waits to write it give up.
+    func makeWay(_ upload: UploadID) {
+        contents.withLock { $0.isWanted }?(upload)
+    }
+
+    // MARK: Life
+
+    /// Joins the others, and again whenever the connection is lost; blocks while it connects for the first time.
+    func start() {
+        let connection = try? join()
+        let thread = Thread { [self] in listen(connection) }
+        thread.name = "sluice.node"
+        thread.stackSize = 512 * 1024
+        thread.start()
+    }
+
+    func close() {
+        contents.withLock { $0.isClosed = true }
+        if let wake { _ = Glibc.write(wake.write.descriptor, [UInt8(0)], 1) }
+    }
+
+    /// Whether the others can reach this node now.
+    var isJoined: Bool { contents.withLock { $0.isJoined } }
+
+    private var isClosed: Bool { contents.withLock { $0.isClosed } }
+
+    private func listen(_ first: Connection?) {
+        var connection: Connection? = first
+        var failures = 0
+        while !isClosed {
+            do throws(DatabaseFailure) {
+                let current: Connection
+                if let connection {
+                    current = connection
+                } else {
+                    current = try join()
+                    try settle(current)
+                }
+                connection = nil
+                failures = 0
+                try serve(current)
+            } catch {
+                // It is tried again until it goes well; readiness tells.
+                contents.withLock { $0.isJoined = false }
+                failures += 1
+                wait(on: nil, for: .milliseconds(min(2000, 50 << min(failures, 6))) * Double.random(in: 0.5...1))
+            }
+        }
+    }
+
+    private func join() throws(DatabaseFailure) -> Connection {
+        let connection = try Connection(to: target)
+        // Nothing here is worth a wait for the disk: what a crash takes back is noticed by its epoch, or said again.
+        try connection.execute("SET synchronous_commit = off")
+        _ = try connection.row("SELECT pg_advisory_lock_shared($1) IS NULL", [id])
+        let row = try connection.row("SELECT md5(current_schema()) AS schema")
+        try connection.execute("LISTEN sluice_node_\(id); LISTEN sluice_events_\(row?.text("schema") ?? "")")
+        try beat(connection)
+        contents.withLock { $0.isJoined = true }
+        return connection
+    }
+
+    /// - Returns: Whether the others knew this node.
+    @discardableResult
+    private func beat(_ connection: Connection) throws(DatabaseFailure) -> Bool {
+        let known = try connection.run("UPDATE node SET heartbeat_at = clock_timestamp() WHERE id = $1", [id])
+        if known == 1 { return true }
+        try connection.run("INSERT INTO node (id, heartbeat_at) VALUES ($1, clock_timestamp())", [id])
+        return false
+    }
+
+    /// Until it is closed.
+    private func serve(_ connection: Connection) throws(DatabaseFailure) {
+        var lastBeat = ContinuousClock.now
+        var lastCleaning = ContinuousClock.now
+        while !isClosed {
+            for notification in try connection.notifications() { try heed(notification, connection) }
+            let now = ContinuousClock.now
+            if now - lastBeat >= Self.beatInterval {
+                let isKnown = try beat(connection)
+                // The process was stopped, or the network away: others may have taken what it has.
+                if !isKnown || now - lastBeat > Self.beatInterval * 2 { try settle(connection) }
+                lastBeat = now
+                if now - lastCleaning >= Self.cleaningInterval {
+                    try clean(connection)
+                    lastCleaning = now
+                }
+                continue
+            }
+            wait(on: connection.socket, for: Self.beatInterval - (now - lastBeat))
+        }
+        try connection.run("DELETE FROM node WHERE id = $1", [id])
+    }
+
+    /// Waits until something comes, or somebody closes this.
+    private func wait(on socket: Int32?, for duration: Duration) {
+        var descriptors = [socket, wake?.read.descriptor].compactMap(\.self).map {
+            pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+        }
+        _ = poll(&descriptors, nfds_t(descriptors.count), Int32(clamping: duration.milliseconds))
+    }
+
+    // MARK: The others
+
+    private func heed(
+        _ notification: (channel: String, payload: String),
+        _ connection: Connection
+    ) throws(DatabaseFailure) {
+        if notification.channel.hasPrefix("sluice_events_") {
+            if notification.payload != "\(id)" { contents.withLock { $0.ring }?() }
+            return
+        }
+        let words = notification.payload.split(separator: " ")
+        guard words.count == 3, let upload = UploadID(String(words[1])), let epoch = Int64(words[2]) else { return }
+        let (held, claim) = contents.withLock { ($0.held[upload], $0.claims[upload]) }
+        switch words[0] {
+        case "want":
+            if let held, held != epoch { return }
+            if held != nil || claim != nil { return makeWay(upload) }
+        case "yours":
+            if held == epoch { return }
+            if let claim { return claim.signal(.granted(epoch: epoch)) }
+        default: return
+        }
+        // Nobody here knows of it: its release, or the end of a wait, got lost.
+        try connection.release(upload, of: id, epoch)
+    }
+
+    /// Compares what this node has with what the database says that it has.
+    private func settle(_ connection: Connection) throws(DatabaseFailure) {
+        let before = contents.withLock { $0.held }
+        var recorded: [UploadID: Int64] = [:]
+        for row in try connection.rows("SELECT upload_id, epoch FROM upload_lease WHERE node = $1", [id]) {
+            guard let upload = row.text("upload_id").flatMap({ UploadID($0) }) else { continue }
+            recorded[upload] = row.integer("epoch")
+        }
+        let (now, claims, ring) = contents.withLock { ($0.held, $0.claims, $0.ring) }
+        for (upload, epoch) in before where recorded[upload] != epoch && now[upload] == epoch { makeWay(upload) }
+        for (upload, epoch) in recorded where now[upload] != epoch && claims[upload] == nil {
+            try connection.release(upload, of: id, epoch)
+        }
+        for claim in claims.values { claim.signal(.look) }
+        ring?()
+    }
+
+    /// Forgets nodes that died without a word, and their leases.
+    private func clean(_ connection: Connection) throws(DatabaseFailure) {
+        try connection.run(
+            """
+            DELETE FROM node WHERE id = ANY (ARRAY(
+                SELECT id FROM node WHERE heartbeat_at < clock_timestamp() - interval '60 seconds' FOR UPDATE SKIP LOCKED
+            ))
+            """
+        )
+        try connection.run(
+            """
+            DELETE FROM upload_lease WHERE upload_id = ANY (ARRAY(
+                SELECT upload_id FROM upload_lease WHERE NOT EXISTS (SELECT FROM node WHERE node.id = upload_lease.node)
+                FOR UPDATE SKIP LOCKED
+            ))
+            """
+        )
+    }
+
+    private static let beatInterval = Duration.seconds(2)
+    private static let cleaningInterval = Duration.seconds(60)
+}

@@ -1,0 +1,199 @@
+package import StateRecords
+package import UploadCore
+
+/// How far a copy of another database into this one has come.
+package struct ImportProgress: Sendable, Equatable, Codable {
+    /// What is there of one table.
+    package struct Table: Sendable, Equatable, Codable {
+        /// How many rows.
+        package fileprivate(set) var count: Int
+        /// The key of the last one, in the order of the source.
+        package fileprivate(set) var last: [StoredField]
+    }
+
+    fileprivate var tables: [String: Table] = [:]
+
+    package func table(_ table: StoredTable) -> Table? { tables[table.name] }
+}
+
+/// Whether a database can take a copy of another one.
+package enum ImportStart: Sendable {
+    /// It is empty, or has a part of the copy.
+    case open(ImportProgress)
+    /// It has all of it.
+    case finished
+    /// It has a part of a copy of another source.
+    case otherSource
+    /// It has something else, in this table.
+    case inUse(table: String)
+}
+
+/// Filling an empty database with the rows of another one.
+///
+/// Progress is recorded in the transaction that adds the rows it tells of, so it is true whenever the process dies. Until the
+/// copy is finished no gateway opens the database: it would take bytes for orphans whose rows are still to come.
+extension PostgresState {
+    /// Opens a database that may be in the middle of a copy; to be closed.
+    ///
+    /// - Throws: When the database can not be reached or changed, or was made by a newer version.
+    package static func openForImport(_ settings: PostgresSettings) async throws(PostgresStateError) -> PostgresState {
+        try await open(settings, asNode: false, amidImport: true)
+    }
+
+    /// Begins a copy, or goes on with one.
+    ///
+    /// - Parameters:
+    ///   - source: Names the source among others.
+    ///   - isNew: Forget what an unfinished copy of this source has brought, and begin with nothing.
+    /// - Returns: Whether it can be, and how far it has come.
+    /// - Throws: `.unavailable`, `.storageFull`, `.storageFailure`.
+    package func beginImport(from source: String, anew isNew: Bool) async throws(UploadError) -> ImportStart {
+        try await write { connection in
+            let empty = try JSONText(ImportProgress())
+            if try connection.hasTable("state_import") {
+                try connection.execute("LOCK TABLE state_import IN EXCLUSIVE MODE")
+                let found = try connection.row(
+                    "SELECT source, progress, finished_at IS NOT NULL AS is_finished FROM state_import"
+                )
+                guard let found, found.text("source") == source else { return .otherSource }
+                if found.flag("is_finished") == true { return .finished }
+                if !isNew { return .open(try found.json("progress", of: "state_import")) }
+                try connection.execute("TRUNCATE \(Self.allTables)")
+                try connection.run("UPDATE state_import SET progress = $1", [empty])
+                return .open(ImportProgress())
+            }
+            for table in StoredTable.all {
+                let row = try connection.row("SELECT EXISTS (SELECT FROM \(table.name)) AS has_rows")
+                if row?.flag("has_rows") != false { return .inUse(table: table.name) }
+            }
+            try connection.execute(
+                """
+                CREATE TABLE state_import (
+                    is_single boolean PRIMARY KEY DEFAULT true CHECK (is_single),
+                    source text NOT NULL,
+                    -- JSON.
+                    progress text NOT NULL,
+                    finished_at timestamptz
+                )
+                """
+            )
+            try connection.run("INSERT INTO state_import (source, progress) VALUES ($1, $2)", [source, empty])
+            return .open(ImportProgress())
+        }
+    }
+
+    /// Adds the next rows of a table.
+    ///
+    /// - Parameters:
+    ///   - rows: The values of each in the order of the columns; at least one row.
+    ///   - table: Where to.
+    ///   - progress: Before.
+    /// - Returns: The progress with them.
+    /// - Throws: `.busy`, with nothing changed, when somebody else has gone on with the copy; `.unavailable`,
+    ///   `.storageFull`, `.storageFailure`.
+    package func importRows(
+        _ rows: [[StoredField]],
+        into table: StoredTable,
+        after progress: ImportProgress
+    ) async throws(UploadError) -> ImportProgress {
+        guard let last = rows.last else { return progress }
+        var next = progress
+        let count = (progress.table(table)?.count ?? 0) + rows.count
+        next.tables[table.name] = ImportProgress.Table(count: count, last: table.key(of: last))
+        let after = next
+        try await write { connection in
+            let changed = try connection.run(
+                "UPDATE state_import SET progress = $1 WHERE progress = $2 AND finished_at IS NULL",
+                [try JSONText(after), try JSONText(progress)]
+            )
+            guard changed == 1 else {
+                throw UploadError(.busy, "Another process has gone on with this migration; only one can.")
+            }
+            let columns = table.columns.map(\.name).joined(separator: ", ")
+            let arrays = table.columns.enumerated().map { "$\($0 + 1)::\($1.kind.postgresType)[]" }
+            try connection.run(
+                "INSERT INTO \(table.name) (\(columns)) SELECT * FROM unnest(\(arrays.joined(separator: ", ")))",
+                table.columns.indices.map { column in TextArray(texts: rows.map { $0[column].parameter?.postgresText })
+                }
+            )
+        }
+        return after
+    }
+
+    /// A page of all rows of a table, in the order of their keys.
+    ///
+    /// - Parameters:
+    ///   - table: Which.
+    ///   - key: Of the last row of the page before; `nil` for the first page.
+    ///   - limit: Most rows; at least 1.
+    /// - Returns: The values of each row in the order of the columns; none at the end.
+    /// - Throws: `.unavailable`, `.storageFailure`.
+    package func rows(
+        of table: StoredTable,
+        after key: [StoredField]?,
+        limit: Int
+    ) async throws(UploadError) -> [[StoredField]] {
+        let columns = table.columns.map(\.name).joined(separator: ", ")
+        let keys = table.keyColumns.map(\.name).joined(separator: ", ")
+        let places = table.keyColumns.enumerated().map { "$\($0 + 2)::\($1.kind.postgresType)" }
+        let condition = key == nil ? "" : "WHERE (\(keys)) > (\(places.joined(separator: ", ")))"
+        return try await read { connection in
+            try connection.rows(
+                "SELECT \(columns) FROM \(table.name) \(condition) ORDER BY \(keys) LIMIT $1",
+                [limit] + (key ?? []).map(\.parameter)
+            ).map { try table.fields(of: $0) }
+        }
+    }
+
+    /// Ends a copy that is whole: from now on gateways open the database.
+    ///
+    /// - Parameter lastEvent: The sequence of the newest event that the source has ever had.
+    /// - Throws: `.unavailable`, `.storageFull`, `.storageFailure`.
+    package func finishImport(lastEvent: Int64) async throws(UploadError) {
+        try await write { connection in
+            try connection.run("UPDATE event_counter SET last = greatest(last, $1)", [lastEvent])
+            try connection.run("UPDATE state_import SET finished_at = now()")
+        }
+        // Else the first calls are planned as if the tables were empty; autovacuum does it later, if this fails.
+        _ = try? await write { connection in
+            try connection.execute("SET LOCAL statement_timeout = 0; ANALYZE \(Self.allTables)")
+        }
+    }
+
+    private static let allTables = StoredTable.all.map(\.name).joined(separator: ", ")
+}
+
+extension Connection {
+    /// Whether a copy into the database has begun and is not finished.
+    func isAmidImport() throws(DatabaseFailure) -> Bool {
+        guard try hasTable("state_import") else { return false }
+        let row = try row("SELECT EXISTS (SELECT FROM state_import WHERE finished_at IS NULL) AS is_open")
+        return row?.flag("is_open") == true
+    }
+}
+
+/// A copy into the database is not finished.
+struct UnfinishedImport: Error {}
+
+extension StoredTable.Kind {
+    fileprivate var postgresType: String {
+        switch self {
+        case .text: "text"
+        case .integer: "bigint"
+        case .flag: "boolean"
+        case .bytes: "bytea"
+        }
+    }
+}
+
+extension StoredField {
+    fileprivate var parameter: (any Parameter)? {
+        switch self {
+        case .null: nil
+        case .text(let value): value
+        case .integer(let value): value
+        case .flag(let value): value
+        case .bytes(let value): value
+        }
+    }
+}

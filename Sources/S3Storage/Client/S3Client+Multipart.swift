@@ -1,0 +1,151 @@
+internal import Foundation
+internal import HTTPClient
+internal import HTTPWire
+internal import Signing
+internal import UploadCore
+internal import XMLText
+
+/// Multipart uploads ("Amazon S3 API Reference").
+extension S3Client {
+    /// CreateMultipartUpload.
+    ///
+    /// - Parameters:
+    ///   - key: Of the object.
+    ///   - bucket: Where it will be.
+    ///   - headers: Of the object.
+    ///   - isCertain: Becomes `false` if there may be further ones, because answers were lost.
+    /// - Returns: The store's id.
+    /// - Throws: Why not.
+    func createMultipart(
+        _ key: String,
+        in bucket: String,
+        headers: [SigV4Field],
+        isCertain: inout Bool
+    ) async throws(S3Failure) -> String {
+        var request = S3Request(method: "POST", bucket: bucket, key: key, headers: headers)
+        request.query = [SigV4Field("uploads", "")]
+        request.needsNewConnection = true
+        guard let id = try await ask(request, for: "InitiateMultipartUploadResult", isFirst: &isCertain)["UploadId"],
+            !id.isEmpty
+        else {
+            throw S3Failure(.refused, "the store gave a multipart upload no id")
+        }
+        return id
+    }
+
+    /// UploadPart.
+    ///
+    /// - Returns: The entity tag, with its quotes.
+    func putPart(
+        _ number: Int,
+        of blob: BlobRecord,
+        content: any HTTPRequestContent,
+        whenReady ready: @Sendable () async -> Bool
+    ) async throws(S3Failure) -> String {
+        var request = S3Request(method: "PUT", bucket: blob.bucket, key: blob.key)
+        request.query = Self.part(number, of: blob)
+        request.content = content
+        request.timeout = .zero
+        return try await send(request, whenReady: ready).headers["ETag"] ?? ""
+    }
+
+    /// UploadPartCopy.
+    ///
+    /// - Parameters:
+    ///   - number: Of the part.
+    ///   - blob: That gets it.
+    ///   - source: Key of an object.
+    ///   - bucket: Where that is.
+    ///   - range: Of its bytes.
+    /// - Returns: The entity tag, with its quotes.
+    /// - Throws: Why not.
+    func copyPart(
+        _ number: Int,
+        of blob: BlobRecord,
+        from source: String,
+        in bucket: String,
+        _ range: Range<Int64>
+    ) async throws(S3Failure) -> String {
+        var request = S3Request(method: "PUT", bucket: blob.bucket, key: blob.key)
+        request.query = Self.part(number, of: blob)
+        request.headers = [
+            SigV4Field("x-amz-copy-source", Self.copySource(source, in: bucket)),
+            SigV4Field("x-amz-copy-source-range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"),
+        ]
+        // The store may send nothing for as long as it copies.
+        request.timeout = .seconds(600)
+        request.stallTimeout = .zero
+        let tag = try await ask(request, for: "CopyPartResult")["ETag"] ?? ""
+        return tag.hasPrefix("\"") ? tag : "\"\(tag)\""
+    }
+
+    private static func part(_ number: Int, of blob: BlobRecord) -> [SigV4Field] {
+        [SigV4Field("partNumber", String(number)), SigV4Field("uploadId", blob.multipart ?? "")]
+    }
+
+    /// CompleteMultipartUpload; the answer may take minutes, and may be an error although its status is 200.
+    func complete(_ blob: BlobRecord, _ parts: [BlobPart]) async throws(S3Failure) {
+        var request = S3Request(method: "POST", bucket: blob.bucket, key: blob.key)
+        request.query = [SigV4Field("uploadId", blob.multipart ?? "")]
+        request.headers = [SigV4Field("content-type", "application/xml")]
+        var body = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
+        for part in parts {
+            body += "<Part><PartNumber>\(part.number)</PartNumber><ETag>\(xmlEscaped(part.entityTag))</ETag></Part>"
+        }
+        request.body = Array((body + "</CompleteMultipartUpload>").utf8)
+        request.timeout = .seconds(900)
+        request.stallTimeout = .zero
+        _ = try await ask(request, for: "CompleteMultipartUploadResult")
+    }
+
+    /// AbortMultipartUpload; one that is not there is no error.
+    func abort(_ multipart: String, of key: String, in bucket: String) async throws(S3Failure) {
+        var request = S3Request(method: "DELETE", bucket: bucket, key: key)
+        request.query = [SigV4Field("uploadId", multipart)]
+        do throws(S3Failure) {
+            _ = try await send(request)
+        } catch  where error.kind == .missing {
+            return
+        }
+    }
+
+    /// ListParts, all pages.
+    func parts(of blob: BlobRecord) async throws(S3Failure) -> [BlobPart] {
+        var parts: [BlobPart] = []
+        var marker: String?
+        repeat {
+            var request = S3Request(method: "GET", bucket: blob.bucket, key: blob.key)
+            request.query = [SigV4Field("uploadId", blob.multipart ?? "")]
+            if let marker { request.query.append(SigV4Field("part-number-marker", marker)) }
+            let document = try await ask(request, for: "ListPartsResult")
+            parts += document.all("Part").compactMap { node in
+                guard let number = node["PartNumber"].flatMap({ Int($0) }),
+                    let size = node["Size"].flatMap({ Int64($0) })
+                else { return nil }
+                return BlobPart(number: number, size: size, entityTag: node["ETag"] ?? "")
+            }
+            marker = document["IsTruncated"] == "true" ? document["NextPartNumberMarker"] : nil
+        } while marker != nil
+        return parts
+    }
+
+    /// ListMultipartUploads of one key: the ids.
+    func multiparts(of key: String, in bucket: String) async throws(S3Failure) -> [String] {
+        var ids: [String] = []
+        var markers: [SigV4Field] = []
+        repeat {
+            var request = S3Request(method: "GET", bucket: bucket)
+            request.query = [SigV4Field("uploads", ""), SigV4Field("prefix", key)] + markers
+            let document = try await ask(request, for: "ListMultipartUploadsResult")
+            ids += document.all("Upload").filter { $0["Key"] == key }.compactMap { $0["UploadId"] }
+            markers = []
+            if document["IsTruncated"] == "true", let next = document["NextKeyMarker"], next.hasPrefix(key) {
+                markers = [
+                    SigV4Field("key-marker", next),
+                    SigV4Field("upload-id-marker", document["NextUploadIdMarker"] ?? ""),
+                ]
+            }
+        } while !markers.isEmpty
+        return ids
+    }
+}

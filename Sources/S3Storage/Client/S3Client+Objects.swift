@@ -1,0 +1,186 @@
+internal import Bytes
+internal import Digests
+internal import Foundation
+internal import HTTPClient
+internal import HTTPWire
+internal import Signing
+internal import XMLText
+
+/// What the store says of an object.
+struct S3ObjectHead: Sendable {
+    var size: Int64
+    var entityTag: String
+    /// The upload that made it (`x-amz-meta-sluice-upload`).
+    var upload: String?
+}
+
+/// Objects and buckets ("Amazon S3 API Reference").
+extension S3Client {
+    static let ownerHeader = "x-amz-meta-sluice-upload"
+
+    /// PutObject.
+    ///
+    /// - Parameters:
+    ///   - key: Of the object.
+    ///   - bucket: Where it is.
+    ///   - content: Sent as it is made; `bytes` is ignored then.
+    ///   - bytes: The whole content.
+    ///   - headers: Further ones.
+    ///   - ready: See `send`.
+    /// - Returns: The entity tag, with its quotes.
+    /// - Throws: Why not.
+    func put(
+        _ key: String,
+        in bucket: String,
+        content: (any HTTPRequestContent)? = nil,
+        bytes: [UInt8] = [],
+        headers: [SigV4Field] = [],
+        whenReady ready: @Sendable () async -> Bool = { true }
+    ) async throws(S3Failure) -> String {
+        var request = S3Request(method: "PUT", bucket: bucket, key: key, headers: headers)
+        if let content {
+            request.content = content
+            request.timeout = .zero
+        } else {
+            request.body = bytes
+            request.headers.append(SigV4Field("content-md5", Base64.encode(Digest.hash(bytes, .md5))))
+        }
+        return try await send(request, whenReady: ready).headers["ETag"] ?? ""
+    }
+
+    /// GetObject, of some bytes or all.
+    ///
+    /// - Parameters:
+    ///   - key: Of the object.
+    ///   - bucket: Where it is.
+    ///   - range: Of its bytes; `nil` for all.
+    ///   - tag: What its entity tag must be; else it is another object under the same key.
+    /// - Returns: The bytes as they come.
+    /// - Throws: Why not.
+    func get(
+        _ key: String,
+        in bucket: String,
+        _ range: Range<Int64>? = nil,
+        matching tag: String? = nil
+    ) async throws(S3Failure) -> HTTPDownload {
+        var request = S3Request(method: "GET", bucket: bucket, key: key)
+        request.timeout = .zero
+        if let tag, !tag.isEmpty {
+            request.headers.append(SigV4Field("if-match", tag.hasPrefix("\"") ? tag : "\"\(tag)\""))
+        }
+        if let range, !range.isEmpty {
+            request.headers.append(SigV4Field("range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"))
+        }
+        let download = try await open(request)
+        if let range, !range.isEmpty, download.head.status != 206 {
+            // Else all of the object would be taken for a piece of it.
+            throw S3Failure(.refused, "the store sent another range", status: download.head.status)
+        }
+        return download
+    }
+
+    /// HeadObject; `nil` if there is none.
+    func head(_ key: String, in bucket: String) async throws(S3Failure) -> S3ObjectHead? {
+        do throws(S3Failure) {
+            let answer = try await send(S3Request(method: "HEAD", bucket: bucket, key: key))
+            guard let size = answer.headers["Content-Length"].flatMap({ Int64($0) }) else {
+                throw S3Failure(.refused, "the store does not tell the size of an object", status: answer.status)
+            }
+            return S3ObjectHead(
+                size: size,
+                entityTag: answer.headers["ETag"] ?? "",
+                upload: FieldName(Self.ownerHeader).flatMap { answer.headers[$0] }
+            )
+        } catch  where error.kind == .missing {
+            return nil
+        }
+    }
+
+    /// DeleteObject; one that is not there is no error.
+    func delete(_ key: String, in bucket: String) async throws(S3Failure) {
+        do throws(S3Failure) {
+            _ = try await send(S3Request(method: "DELETE", bucket: bucket, key: key))
+        } catch  where error.kind == .missing {
+            return
+        }
+    }
+
+    /// CopyObject within a bucket.
+    ///
+    /// - Returns: The entity tag.
+    func copy(
+        _ source: String,
+        to key: String,
+        in bucket: String,
+        headers: [SigV4Field]
+    ) async throws(S3Failure) -> String {
+        var request = S3Request(method: "PUT", bucket: bucket, key: key, headers: headers)
+        request.headers.append(SigV4Field("x-amz-copy-source", Self.copySource(source, in: bucket)))
+        request.headers.append(SigV4Field("x-amz-metadata-directive", "REPLACE"))
+        // The store may send nothing for as long as it copies.
+        request.timeout = .seconds(600)
+        request.stallTimeout = .zero
+        return try await ask(request, for: "CopyObjectResult")["ETag"] ?? ""
+    }
+
+    static func copySource(_ key: String, in bucket: String) -> String {
+        "/" + SigV4Request.path(of: bucket) + "/" + SigV4Request.path(of: key)
+    }
+
+    /// The document of a good answer; an error in it is a failure.
+    static func document(_ name: String, of answer: HTTPClientResponse) throws(S3Failure) -> XMLNode {
+        guard let document = XMLNode.parse(answer.body) else {
+            // Cut off, or not of a store.
+            throw S3Failure(.away, "the store answered with something that is no XML", status: answer.status)
+        }
+        guard document.name == name else {
+            if document.name == "Error" { throw S3Failure(status: answer.status, body: answer.body) }
+            throw S3Failure(.refused, "the store answered with \(document.name.prefix(40))", status: answer.status)
+        }
+        return document
+    }
+
+    /// A page of ListObjectsV2: keys with their time, and where the next one begins.
+    func list(
+        _ prefix: String,
+        in bucket: String,
+        after token: String?
+    ) async throws(S3Failure) -> (objects: [(key: String, date: Date?)], next: String?) {
+        var request = S3Request(method: "GET", bucket: bucket)
+        request.query = [SigV4Field("list-type", "2"), SigV4Field("prefix", prefix)]
+        if let token { request.query.append(SigV4Field("continuation-token", token)) }
+        let document = try await ask(request, for: "ListBucketResult")
+        let objects = document.all("Contents").compactMap { node in
+            node["Key"].map { (key: $0, date: node["LastModified"].flatMap(Self.date)) }
+        }
+        return (objects, document["IsTruncated"] == "true" ? document["NextContinuationToken"] : nil)
+    }
+
+    /// The time in `2026-01-02T03:04:05.678Z`.
+    static func date(_ text: String) -> Date? {
+        try? Date(text, strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: text.contains(".")))
+    }
+
+    // MARK: Buckets
+
+    /// HeadBucket.
+    func checkBucket(_ bucket: String) async throws(S3Failure) {
+        _ = try await send(S3Request(method: "HEAD", bucket: bucket))
+    }
+
+    /// CreateBucket; one that is ours already is no error.
+    func createBucket(_ bucket: String) async throws(S3Failure) {
+        var request = S3Request(method: "PUT", bucket: bucket)
+        if settings.region != "us-east-1", !settings.region.isEmpty {
+            request.body = Array(
+                "<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><LocationConstraint>\(xmlEscaped(settings.region))</LocationConstraint></CreateBucketConfiguration>"
+                    .utf8
+            )
+        }
+        do throws(S3Failure) {
+            _ = try await send(request)
+        } catch  where error.code == "BucketAlreadyOwnedByYou" {
+            return
+        }
+    }
+}

@@ -1,0 +1,295 @@
+internal import Bytes
+internal import CloudCredentials
+internal import Foundation
+internal import HTTPClient
+internal import HTTPWire
+internal import Signing
+internal import Synchronization
+internal import UploadCore
+internal import XMLText
+
+/// What is asked of the store.
+struct S3Request: Sendable {
+    var method: String
+    var bucket: String
+    /// `nil` for the bucket itself.
+    var key: String?
+    /// Decoded.
+    var query: [SigV4Field] = []
+    /// In lower case.
+    var headers: [SigV4Field] = []
+    var body: [UInt8] = []
+    /// Instead of `body`.
+    var content: (any HTTPRequestContent)?
+    /// Bytes of the answer that are taken.
+    var maximumResponseBytes = 4 << 20
+    /// Of one attempt, to the end of the answer; zero for no limit other than that of stalls.
+    var timeout = Duration.seconds(60)
+    /// An attempt must not be made twice without anybody's knowledge.
+    var needsNewConnection = false
+    /// Not an answer for so long is a stall.
+    var stallTimeout: Duration?
+}
+
+/// Sends requests to the store: signed, and again when that may help.
+final class S3Client: Sendable {
+    let settings: S3Settings
+    private let http: HTTPClient
+    private let credentials: any AWSCredentialsProvider
+    private let clock: any WallClock
+    private let keys = SigV4Keys(capacity: 8)
+    /// `scheme://`, and host with port.
+    private let scheme: String
+    private let authority: String
+    /// Attempts by their outcome.
+    private let outcomes = Mutex<[String: UInt64]>([:])
+    /// Seconds that the clock of the store is ahead of ours.
+    private let skew = Mutex<TimeInterval>(0)
+
+    init(
+        _ settings: S3Settings,
+        http: HTTPClient,
+        credentials: any AWSCredentialsProvider,
+        clock: any WallClock
+    ) {
+        self.settings = settings
+        self.http = http
+        self.credentials = credentials
+        self.clock = clock
+        let parts = settings.endpoint.split(separator: "://", maxSplits: 1)
+        scheme = parts.count == 2 ? String(parts[0]) : "https"
+        authority = parts.last.map(String.init) ?? ""
+    }
+
+    /// How many attempts to ask the store succeeded (`ok`), and how many failed, by the kind of failure.
+    var attempts: [String: UInt64] { outcomes.withLock { $0 } }
+
+    private func count(_ outcome: String) {
+        outcomes.withLock { $0[outcome, default: 0] += 1 }
+    }
+
+    // MARK: One request
+
+    /// Sends a request, and again after failures that may pass, until it succeeded or that took too long.
+    ///
+    /// - Parameters:
+    ///   - request: Its content is sent anew with each attempt.
+    ///   - ready: Asked before each attempt but the first; `false` gives up.
+    /// - Returns: An answer with a status of 200 to 299.
+    /// - Throws: The last failure.
+    func send(
+        _ request: S3Request,
+        whenReady ready: @Sendable () async -> Bool = { true }
+    ) async throws(S3Failure) -> HTTPClientResponse {
+        var attempts = Attempts(settings.retryTime)
+        while true {
+            do throws(S3Failure) {
+                return try await sendOnce(request)
+            } catch {
+                try await attempts.wait(after: error, skew: skew, credentials)
+                guard await ready() else { throw S3Failure(.contentFailed, "the content broke off") }
+            }
+        }
+    }
+
+    /// As `send`, for an answer that is a document; an error in one that began as a success is a failure like others.
+    ///
+    /// - Parameters:
+    ///   - request: As in `send`.
+    ///   - name: Of the root of the document.
+    /// - Returns: The root.
+    /// - Throws: The last failure.
+    func ask(_ request: S3Request, for name: String) async throws(S3Failure) -> XMLNode {
+        var isFirst = true
+        return try await ask(request, for: name, isFirst: &isFirst)
+    }
+
+    /// The same, and tells whether the first attempt succeeded.
+    func ask(_ request: S3Request, for name: String, isFirst: inout Bool) async throws(S3Failure) -> XMLNode {
+        var attempts = Attempts(settings.retryTime)
+        while true {
+            do throws(S3Failure) {
+                return try Self.document(name, of: try await sendOnce(request))
+            } catch {
+                isFirst = false
+                try await attempts.wait(after: error, skew: skew, credentials)
+            }
+        }
+    }
+
+    /// As `send`, and returns with the head of the answer; its content comes as it is pulled.
+    func open(_ request: S3Request) async throws(S3Failure) -> HTTPDownload {
+        var attempts = Attempts(settings.retryTime)
+        while true {
+            do throws(S3Failure) {
+                let prepared = try await prepared(request)
+                let download: HTTPDownload
+                do throws(HTTPClientError) { download = try await http.open(prepared) } catch { throw counted(error) }
+                if (200..<300).contains(download.head.status) {
+                    count("ok")
+                    return download
+                }
+                let body = (try? await download.collect(limit: 1 << 20)) ?? []
+                throw failure(download.head.status, download.head.headers, body)
+            } catch {
+                try await attempts.wait(after: error, skew: skew, credentials)
+            }
+        }
+    }
+
+    private func sendOnce(_ request: S3Request) async throws(S3Failure) -> HTTPClientResponse {
+        let prepared = try await prepared(request)
+        let response: HTTPClientResponse
+        do throws(HTTPClientError) { response = try await http.send(prepared) } catch { throw counted(error) }
+        guard (200..<300).contains(response.status) else {
+            throw failure(response.status, response.headers, response.body)
+        }
+        count("ok")
+        return response
+    }
+
+    private func counted(_ error: HTTPClientError) -> S3Failure {
+        let failure = S3Failure(error)
+        count(failure.kind.rawValue)
+        return failure
+    }
+
+    private func failure(_ status: Int, _ fields: HTTPFields, _ body: [UInt8]) -> S3Failure {
+        let failure = S3Failure(status: status, body: body)
+        count(failure.kind.rawValue)
+        if failure.code == "RequestTimeTooSkewed", let text = fields["Date"], let date = HTTPDate.parse(text) {
+            skew.withLock { $0 = Double(date) - clock.now.timeIntervalSince1970 }
+        }
+        return failure
+    }
+
+    private var now: Int64 { Int64(clock.now.timeIntervalSince1970 + skew.withLock { $0 }) }
+
+    private func prepared(_ request: S3Request) async throws(S3Failure) -> HTTPClientRequest {
+        let (host, path) = address(request)
+        var headers = request.headers
+        if let encryption = settings.encryption, request.takesEncryption { headers += encryption.headers }
+        let payload = SigV4Payload.unsigned
+        let signer = SigV4Signer(credentials: try await currentCredentials(), region: settings.region, keys: keys)
+        let signed = signer.sign(
+            SigV4Request(
+                method: request.method,
+                host: host,
+                path: path,
+                query: request.query,
+                headers: headers,
+                payload: request.content == nil ? SigV4Payload(content: request.body) : payload
+            ),
+            at: now
+        )
+        let query = request.query.isEmpty ? "" : "?" + SigV4Request.query(of: request.query)
+        var prepared = HTTPClientRequest(
+            method: request.method,
+            url: scheme + "://" + host + path + query,
+            headers: [("host", host)] + (headers + signed.fields).map { ($0.name, $0.value) },
+            body: request.body,
+            timeout: request.timeout,
+            maximumResponseBytes: request.maximumResponseBytes
+        )
+        // Of a PUT the length of nothing has to be told as well.
+        prepared.content = request.content ?? (request.isEmptyPut ? PartBuffer(whole: []) : nil)
+        prepared.needsNewConnection = request.needsNewConnection
+        prepared.stallTimeout = request.stallTimeout ?? settings.stallTimeout
+        return prepared
+    }
+
+    /// A URL that lets whoever has it do this for some time.
+    func presigned(_ request: S3Request, lifetime: Int64) async throws(S3Failure) -> String {
+        let (host, path) = address(request)
+        let signer = SigV4Signer(credentials: try await currentCredentials(), region: settings.region, keys: keys)
+        let query = signer.presign(
+            SigV4Request(
+                method: request.method,
+                host: host,
+                path: path,
+                query: request.query,
+                headers: request.headers,
+                payload: .unsigned
+            ),
+            at: now,
+            lifetime: lifetime
+        )
+        return scheme + "://" + host + path + "?" + SigV4Request.query(of: query)
+    }
+
+    private func currentCredentials() async throws(S3Failure) -> AWSCredentials {
+        do throws(CredentialsError) {
+            return try await credentials.credentials()
+        } catch {
+            throw S3Failure(.away, "there are no credentials for the store: \(error)")
+        }
+    }
+
+    private func address(_ request: S3Request) -> (host: String, path: String) {
+        let key = request.key.map { "/" + SigV4Request.path(of: $0) }
+        if settings.isPathStyle { return (authority, "/" + SigV4Request.path(of: request.bucket) + (key ?? "")) }
+        return (request.bucket + "." + authority, key ?? "/")
+    }
+}
+
+/// When a request is tried again.
+private struct Attempts {
+    private let limit: Duration
+    private var failures = 0
+    private var credentialFailures = 0
+    private var deadline: ContinuousClock.Instant?
+
+    init(_ limit: Duration) { self.limit = limit }
+
+    /// Waits before the next attempt.
+    ///
+    /// - Throws: `failure`, when there is to be none.
+    mutating func wait(
+        after failure: S3Failure,
+        skew: borrowing Mutex<TimeInterval>,
+        _ credentials: any AWSCredentialsProvider
+    ) async throws(S3Failure) {
+        failures += 1
+        let now = ContinuousClock.now
+        let end = deadline ?? now + limit
+        deadline = end
+        if failure.isAboutCredentials {
+            credentialFailures += 1
+            guard credentialFailures <= 2 else { throw failure }
+            await credentials.invalidate()
+        } else if !failure.isTransient {
+            throw failure
+        }
+        var delay = Duration.milliseconds(min(5000, 100 << min(failures - 1, 6))) * Double.random(in: 0.5...1)
+        // Credentials are fetched anew once a second at most.
+        if credentialFailures == 2, failure.isAboutCredentials { delay = .milliseconds(1200) }
+        guard now + delay < end else { throw failure }
+        do {
+            try await Task.sleep(for: delay)
+        } catch {
+            throw S3Failure(.cancelled, "the request was given up")
+        }
+    }
+}
+
+extension S3Request {
+    fileprivate var isEmptyPut: Bool { method == "PUT" && body.isEmpty && content == nil }
+
+    /// Requests that make an object say how it is to be encrypted; its parts need not.
+    fileprivate var takesEncryption: Bool {
+        let isPart = query.contains { $0.name == "partNumber" }
+        let makesObject = method == "PUT" || method == "POST" && query.contains { $0.name == "uploads" }
+        return key != nil && makesObject && !isPart
+    }
+}
+
+extension S3Settings.Encryption {
+    fileprivate var headers: [SigV4Field] {
+        switch self {
+        case .store: [SigV4Field("x-amz-server-side-encryption", "AES256")]
+        case .kms(let keyID):
+            [SigV4Field("x-amz-server-side-encryption", "aws:kms")]
+                + (keyID.map { [SigV4Field("x-amz-server-side-encryption-aws-kms-key-id", $0)] } ?? [])
+        }
+    }
+}

@@ -1,0 +1,127 @@
+internal import Bytes
+internal import Digests
+package import Foundation
+internal import Signing
+internal import Synchronization
+package import UploadCore
+
+/// Side objects: bytes that make no part yet.
+extension S3Storage {
+    /// Runs `body` with memory for the bytes of side objects.
+    ///
+    /// - Throws: What `body` throws; `.unavailable` if there is none in time.
+    func withMemory<Success>(
+        for sides: [SideObject],
+        _ body: () async throws(UploadError) -> Success
+    ) async throws(UploadError) -> Success {
+        let bytes = min(memory.capacity, Int(clamping: sides.reduce(0) { $0 + $1.length }))
+        guard await memory.take(bytes, within: settings.retryTime) else { throw Reception.tooSlow }
+        defer { memory.giveBack(bytes) }
+        return try await body()
+    }
+
+    /// The bytes of side objects, checked.
+    func bytes(of sides: [SideObject], in record: BlobRecord) async throws(UploadError) -> [UInt8] {
+        var all: [UInt8] = []
+        for side in sides {
+            let bytes: [UInt8] = try await asking { () async throws(S3Failure) in
+                let download = try await client.get(side.key, in: record.bucket)
+                do throws(SourceFailure) {
+                    return try await download.collect(limit: Int(side.length))
+                } catch {
+                    throw S3Failure(.away, "the store broke off")
+                }
+            }
+            guard Int64(bytes.count) == side.length, Digest.hash(bytes, .md5) == side.md5 else {
+                throw UploadError(.storageFailure, "The store returns other bytes than it was given.")
+            }
+            if all.isEmpty { all = bytes } else { all += bytes }
+        }
+        return all
+    }
+
+    /// Writes a new side object, which is not recorded yet.
+    ///
+    /// - Parameters:
+    ///   - content: Whole.
+    ///   - record: Whose it is.
+    /// - Returns: What is to be recorded.
+    func putSide(_ content: PartBuffer, of record: BlobRecord) async -> Result<SideObject, UploadError> {
+        pristine.withLock { _ = $0.remove(record.id) }
+        let name = Hexadecimal.encode(SecureRandom.bytes(8))
+        let side = SideObject(
+            key: sidePrefix(of: record.id) + name,
+            length: content.length,
+            md5: content.md5 ?? []
+        )
+        let headers = [SigV4Field("content-md5", Base64.encode(side.md5))]
+        do throws(S3Failure) {
+            let tag = try await client.put(side.key, in: record.bucket, content: content, headers: headers)
+            guard !settings.tagsAreDigests || EntityTagText.matches(tag, side.md5) else {
+                return .failure(
+                    UploadError(.storageFailure, "The store confirms other bytes than those that were sent.")
+                )
+            }
+            return .success(side)
+        } catch {
+            return .failure(error.uploadError)
+        }
+    }
+
+    func sidePrefix(of id: UploadID) -> String { settings.sidePrefix + id.text + "/" }
+
+    /// Removes side objects that no record names any more, in the background; what remains is removed by the sweep.
+    func forget(_ sides: [SideObject], of record: BlobRecord) {
+        guard !sides.isEmpty else { return }
+        tidy { [client] in
+            for side in sides { try? await client.delete(side.key, in: record.bucket) }
+        }
+    }
+
+    /// Removes side objects of blobs that are gone, or have got others since.
+    package func removeLeftovers(from date: Date) async throws(UploadError) -> Int {
+        var removed = 0
+        for bucket in [settings.bucket] + settings.otherBuckets {
+            removed += try await removeSides(withPrefix: settings.sidePrefix, in: bucket, from: date)
+        }
+        return removed
+    }
+
+    /// Removes side objects that no record names.
+    ///
+    /// - Parameters:
+    ///   - prefix: Of their keys.
+    ///   - bucket: Where they are.
+    ///   - date: Younger ones may belong to a request that runs.
+    /// - Returns: How many there were.
+    /// - Throws: `.unavailable`, `.storageFailure`.
+    func removeSides(
+        withPrefix prefix: String,
+        in bucket: String,
+        from date: Date
+    ) async throws(UploadError) -> Int {
+        var removed = 0
+        var token: String?
+        repeat {
+            let next = token
+            let page = try await asking { () async throws(S3Failure) in
+                try await client.list(prefix, in: bucket, after: next)
+            }
+            var owned: [UploadID: Set<String>] = [:]
+            for object in page.objects {
+                guard let written = object.date, written < date, let id = owner(of: object.key) else { continue }
+                if owned[id] == nil { owned[id] = Set(try await records.blob(id)?.sides.map(\.key) ?? []) }
+                if owned[id]?.contains(object.key) == true { continue }
+                try await asking { () async throws(S3Failure) in try await client.delete(object.key, in: bucket) }
+                removed += 1
+            }
+            token = page.next
+        } while token != nil
+        return removed
+    }
+
+    private func owner(of key: String) -> UploadID? {
+        guard key.hasPrefix(settings.sidePrefix) else { return nil }
+        return key.dropFirst(settings.sidePrefix.count).split(separator: "/").first.flatMap { UploadID($0) }
+    }
+}

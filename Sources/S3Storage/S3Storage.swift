@@ -1,0 +1,292 @@
+internal import Bytes
+package import CloudCredentials
+package import Digests
+internal import Foundation
+package import HTTPClient
+internal import Signing
+internal import Synchronization
+package import UploadCore
+
+/// Blobs as objects of an S3-compatible store.
+///
+/// What a blob has is in its record (`BlobRecords`), which is changed only after the store has confirmed the bytes, so that
+/// nobody has to ask the store for it:
+///
+/// - parts of a multipart upload, one after another from the first byte on, and behind them
+/// - side objects, with bytes that make no part yet. They never change: a new one is written and recorded before an old one
+///   is removed, and who writes one late, because another node took over, writes one that nobody knows.
+///
+/// When it is whole, the store makes one object of the parts (`synchronize`); a blob that fits into one part is one object
+/// from the start.
+///
+/// | died after | what is found | what happens |
+/// |---|---|---|
+/// | part sent, not recorded | a part that nobody knows | the same number is sent again with the same bytes |
+/// | multipart upload begun, not recorded | a record that says so | `synchronize` and `remove` find and end it |
+/// | side object sent, not recorded | an object that nobody knows | `removeLeftovers` removes it |
+/// | completion begun | a record that says so | whoever comes next completes it, or finds that it is |
+package final class S3Storage: BlobStorage {
+    let client: S3Client
+    let records: any BlobRecords
+    let memory: MemoryPool
+    let spool: Spool
+    let clock: any WallClock
+    var settings: S3Settings { client.settings }
+
+    /// Of blobs that get bytes now: how many they have with those that are not confirmed.
+    let active = Mutex<[UploadID: Int64]>([:])
+    /// What is tidied up after an answer was given.
+    let tidying = Mutex<(last: UInt64, tasks: [UInt64: Task<Void, Never>])>((0, [:]))
+    /// Blobs that were made by this process and never had a side object.
+    let pristine = Mutex<Set<UploadID>>([])
+    /// Completions that run in this process.
+    let completions = Mutex<[UploadID: Completion]>([:])
+
+    /// - Parameters:
+    ///   - settings: Which store, and how it is used.
+    ///   - records: Where the records of blobs are kept.
+    ///   - http: Sends the requests; not closed by the storage.
+    ///   - credentials: What they are signed with.
+    ///   - memory: Bytes that may wait in memory for the store, of all uploads together.
+    ///   - spool: Where they wait for which there is no memory.
+    ///   - clock: The time in signatures.
+    package init(
+        settings: S3Settings,
+        records: any BlobRecords,
+        http: HTTPClient,
+        credentials: any AWSCredentialsProvider,
+        memory: Int,
+        spool: Spool,
+        clock: any WallClock
+    ) {
+        client = S3Client(settings, http: http, credentials: credentials, clock: clock)
+        self.records = records
+        self.memory = MemoryPool(capacity: memory)
+        self.spool = spool
+        self.clock = clock
+    }
+
+    package var usage: S3Usage {
+        S3Usage(
+            memory: memory.used,
+            memoryLimit: memory.capacity,
+            spoolFiles: spool.filesMade,
+            attempts: client.attempts
+        )
+    }
+
+    /// Confirmed parts are recorded while an append goes on.
+    package var isDurableAtEndOnly: Bool { false }
+
+    /// Looks for the buckets, and makes them if the settings want that; to be called once, before anything else.
+    ///
+    /// - Throws: `.unavailable`, `.storageFailure`; the cause tells what the store said.
+    package func prepare() async throws(UploadError) {
+        for bucket in [settings.bucket] + settings.otherBuckets {
+            try await asking { () async throws(S3Failure) in
+                do throws(S3Failure) {
+                    try await client.checkBucket(bucket)
+                } catch  where error.kind == .missing && settings.createsBucket {
+                    try await client.createBucket(bucket)
+                }
+            }
+        }
+    }
+
+    package func create(_ blob: NewBlob) async throws(UploadError) {
+        guard let partSize = settings.partSize(for: blob.length) else {
+            let limit = Int64(settings.maximumParts) * S3Settings.largestPart
+            throw UploadError(.tooLarge(limit: limit), "The store takes no objects of so many bytes.")
+        }
+        let bucket = blob.bucket ?? settings.bucket
+        guard bucket == settings.bucket || settings.otherBuckets.contains(bucket) else {
+            throw UploadError(.invalidRequest, "This server keeps nothing in the bucket of this credential.")
+        }
+        let record = BlobRecord(
+            id: blob.id,
+            bucket: bucket,
+            key: try key(for: blob),
+            contentType: blob.contentType,
+            partSize: partSize,
+            createdAt: blob.createdAt
+        )
+        try await records.insert(record)
+        pristine.withLock { pristine in
+            // Of those that are never completed nobody says so; of what is forgotten it is only asked once too often.
+            if pristine.count >= Self.mostPristine { pristine = [] }
+            pristine.insert(blob.id)
+        }
+    }
+
+    private static let mostPristine = 10_000
+
+    /// The key that the app wants, if it can be one; else one by the template.
+    private func key(for blob: NewBlob) throws(UploadError) -> String {
+        guard let key = blob.key else { return settings.keys.key(for: blob) }
+        let segments = key.split(separator: "/", omittingEmptySubsequences: false)
+        let isClean = !segments.contains { $0.isEmpty || $0 == "." || $0 == ".." }
+        guard isClean, key.utf8.count <= 1024, !key.hasPrefix(settings.sidePrefix),
+            !key.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F })
+        else {
+            throw UploadError(.rejected, "The key that the app gave this upload can not be the key of an object.")
+        }
+        return key
+    }
+
+    package func durableLength(of id: UploadID) async throws(UploadError) -> Int64 { try await record(of: id).length }
+
+    package func currentLength(of id: UploadID) async throws(UploadError) -> Int64 {
+        let length = try await record(of: id).length
+        return max(length, active.withLock { $0[id] } ?? 0)
+    }
+
+    package func recordedDigests(of id: UploadID) async throws(UploadError) -> DigestValues {
+        guard let crc = try await record(of: id).crc32c else { return [:] }
+        return [.crc32c: CRC32C.bytes(of: crc)]
+    }
+
+    package func check() async throws(UploadError) {
+        try await asking { () async throws(S3Failure) in try await client.checkBucket(settings.bucket) }
+    }
+
+    package func list(after: UploadID?, limit: Int) async throws(UploadError) -> [UploadID] {
+        try await records.blobs(after: after, limit: limit)
+    }
+
+    // MARK: Tidying up
+
+    /// Runs `work` beside everything else; what fails in it is found by the sweep.
+    func tidy(_ work: @escaping @Sendable () async -> Void) {
+        tidying.withLock { tidying in
+            tidying.last += 1
+            let number = tidying.last
+            tidying.tasks[number] = Task {
+                await work()
+                self.tidying.withLock { _ = $0.tasks.removeValue(forKey: number) }
+            }
+        }
+    }
+
+    /// Waits for what is being tidied up, at the end of the process.
+    ///
+    /// - Parameter limit: How long at most.
+    package func finish(within limit: Duration) async {
+        let running = tidying.withLock { Array($0.tasks.values) }
+        let timer = Task {
+            try? await Task.sleep(for: limit)
+            if !Task.isCancelled { for task in running { task.cancel() } }
+        }
+        for task in running { await task.value }
+        timer.cancel()
+    }
+
+    // MARK: Reading
+
+    package func digests(
+        of id: UploadID,
+        by algorithms: Set<DigestAlgorithm>
+    ) async throws(UploadError) -> DigestValues {
+        let record = try await wholeRecord(of: id)
+        let running = algorithms.map { RunningDigest($0) }
+        let source = try await S3Blob(record, self).bytes(0..<record.length)
+        do throws(SourceFailure) {
+            while let piece = try await source.next(maximum: 256 << 10) {
+                for digest in running { digest.update(piece) }
+            }
+        } catch {
+            throw UploadError(.unavailable, "The store broke off; try again.", cause: error)
+        }
+        return Dictionary(uniqueKeysWithValues: running.map { ($0.algorithm, $0.finish()) })
+    }
+
+    package func head(of id: UploadID, length: Int) async throws(UploadError) -> [UInt8] {
+        let record = try await wholeRecord(of: id)
+        let count = min(Int64(length), record.length)
+        let source = try await S3Blob(record, self).bytes(0..<count)
+        do throws(SourceFailure) {
+            return try await source.collect(limit: length)
+        } catch {
+            throw UploadError(.unavailable, "The store broke off; try again.", cause: error)
+        }
+    }
+
+    package func open(_ id: UploadID) async throws(UploadError) -> StoredBlob {
+        let record = try await wholeRecord(of: id)
+        return StoredBlob(content: .remote(S3Blob(record, self)), size: record.length)
+    }
+
+    // MARK: Steps
+
+    func record(of id: UploadID) async throws(UploadError) -> BlobRecord {
+        guard let record = try await records.blob(id) else {
+            throw UploadError(.notFound, "There is no such blob.")
+        }
+        return record
+    }
+
+    private func wholeRecord(of id: UploadID) async throws(UploadError) -> BlobRecord {
+        let record = try await record(of: id)
+        guard record.state == .complete else {
+            throw UploadError(.storageFailure, "The blob is not complete.")
+        }
+        return record
+    }
+
+    func asking<Success>(_ body: () async throws(S3Failure) -> Success) async throws(UploadError) -> Success {
+        do throws(S3Failure) { return try await body() } catch { throw error.uploadError }
+    }
+
+    /// Fields of the object that a blob becomes.
+    func objectHeaders(_ record: BlobRecord) -> [SigV4Field] {
+        var headers = [SigV4Field(S3Client.ownerHeader, record.id.text)]
+        if let type = record.contentType, type.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) {
+            headers.append(SigV4Field("content-type", type))
+        }
+        if let storageClass = settings.storageClass { headers.append(SigV4Field("x-amz-storage-class", storageClass)) }
+        return headers
+    }
+}
+
+/// The object that a blob has become.
+struct S3Blob: RemoteBlob {
+    private let record: BlobRecord
+    private let storage: S3Storage
+
+    init(_ record: BlobRecord, _ storage: S3Storage) {
+        self.record = record
+        self.storage = storage
+    }
+
+    func bytes(_ range: Range<Int64>) async throws(UploadError) -> any ByteSource {
+        if range.isEmpty { return ArraySource([]) }
+        do throws(S3Failure) {
+            return try await storage.client.get(record.key, in: record.bucket, range, matching: record.entityTag)
+        } catch {
+            throw error.uploadError
+        }
+    }
+
+    func link(contentType: String, disposition: String) async throws(UploadError) -> String? {
+        guard let lifetime = storage.settings.redirectLifetime else { return nil }
+        var request = S3Request(method: "GET", bucket: record.bucket, key: record.key)
+        request.query = [
+            SigV4Field("response-content-disposition", disposition), SigV4Field("response-content-type", contentType),
+        ]
+        let presigned = request
+        return try await storage.asking { () async throws(S3Failure) in
+            try await storage.client.presigned(presigned, lifetime: lifetime)
+        }
+    }
+}
+
+/// What a storage uses, for whoever watches it.
+package struct S3Usage: Sendable {
+    /// Bytes in memory that the store has not confirmed.
+    package var memory: Int
+    package var memoryLimit: Int
+    /// Files that were made since the start for bytes that had no room in memory.
+    package var spoolFiles: Int
+    /// Requests to the store, each attempt by itself, by outcome: `ok`, `away`, `missing`, `denied`, `full`, `refused`,
+    /// `content_failed`, `cancelled`.
+    package var attempts: [String: UInt64]
+}

@@ -1,0 +1,110 @@
+internal import Bytes
+internal import Digests
+internal import Signing
+internal import Synchronization
+internal import UploadCore
+
+/// A part, or a whole object, on its way to the store.
+final class Sending: Sendable {
+    let isObject: Bool
+    private let task: Task<Result<String, S3Failure>, Never>
+    private let ended: Flag
+
+    /// Sends a part of a multipart upload.
+    convenience init(part number: Int, _ buffer: PartBuffer, _ record: BlobRecord, _ storage: S3Storage) {
+        self.init(isObject: false, buffer, storage) { [client = storage.client] () async throws(S3Failure) in
+            try await client.putPart(number, of: record, content: buffer) { await buffer.whole() }
+        }
+    }
+
+    /// Sends a whole blob.
+    convenience init(object buffer: PartBuffer, _ record: BlobRecord, _ storage: S3Storage) {
+        let headers = storage.objectHeaders(record)
+        self.init(isObject: true, buffer, storage) { [client = storage.client] () async throws(S3Failure) in
+            try await client.put(record.key, in: record.bucket, content: buffer, headers: headers) {
+                await buffer.whole()
+            }
+        }
+    }
+
+    private init(
+        isObject: Bool,
+        _ buffer: PartBuffer,
+        _ storage: S3Storage,
+        _ send: @escaping @Sendable () async throws(S3Failure) -> String
+    ) {
+        self.isObject = isObject
+        let ended = Flag()
+        self.ended = ended
+        let checks = storage.settings.tagsAreDigests
+        task = Task {
+            defer { ended.raise() }
+            var failures = 0
+            while true {
+                do throws(S3Failure) {
+                    let tag = try await send()
+                    guard await buffer.whole(), let md5 = buffer.md5 else {
+                        return .failure(S3Failure(.contentFailed, "the content broke off"))
+                    }
+                    if !checks || EntityTagText.matches(tag, md5) { return .success(tag) }
+                    failures += 1
+                    guard failures < 3 else {
+                        return .failure(S3Failure(.refused, "the store confirms other bytes than those that were sent"))
+                    }
+                } catch {
+                    return .failure(error)
+                }
+            }
+        }
+    }
+
+    var hasEnded: Bool { ended.isRaised }
+
+    /// The store's confirmation.
+    func entityTag() async throws(UploadError) -> String {
+        switch await task.value {
+        case .success(let tag): return tag
+        case .failure(let failure): throw failure.uploadError
+        }
+    }
+
+    func wait() async { _ = await task.value }
+
+    func cancel() { task.cancel() }
+}
+
+/// Entity tags of S3.
+enum EntityTagText {
+    /// Whether a tag can be that of bytes with this MD5; one that is no MD5 says nothing.
+    static func matches(_ tag: String, _ md5: [UInt8]) -> Bool {
+        guard let value = digest(tag) else { return true }
+        return value == md5
+    }
+
+    /// The MD5 in a tag; `nil` if it is none.
+    static func digest(_ tag: String) -> [UInt8]? {
+        let text = tag.filter { $0 != "\"" }
+        guard text.utf8.count == 32 else { return nil }
+        return Hexadecimal.decode(text)
+    }
+
+    /// The tag of an object of several parts, without quotes: the MD5 of their MD5s, and their number; `nil` if it can not be
+    /// told.
+    static func ofMultipart(_ parts: [BlobPart]) -> String? {
+        var all: [UInt8] = []
+        for part in parts {
+            guard let md5 = digest(part.entityTag) else { return nil }
+            all += md5
+        }
+        return Hexadecimal.encode(Digest.hash(all, .md5)) + "-\(parts.count)"
+    }
+}
+
+/// Is raised once.
+final class Flag: Sendable {
+    private let value = Mutex(false)
+
+    var isRaised: Bool { value.withLock { $0 } }
+
+    func raise() { value.withLock { $0 = true } }
+}

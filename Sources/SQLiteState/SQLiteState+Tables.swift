@@ -1,0 +1,45 @@
+internal import Foundation
+internal import GRDB
+package import StateRecords
+package import UploadCore
+
+/// Reading everything, for whoever copies it.
+extension SQLiteState {
+    /// A page of all rows of a table, in the order of their keys.
+    ///
+    /// - Parameters:
+    ///   - table: Which.
+    ///   - key: Of the last row of the page before; `nil` for the first page.
+    ///   - limit: Most rows; at least 1.
+    /// - Returns: The values of each row in the order of the columns; none at the end.
+    /// - Throws: `.storageFailure`.
+    package func rows(
+        of table: StoredTable,
+        after key: [StoredField]?,
+        limit: Int
+    ) async throws(UploadError) -> [[StoredField]] {
+        let columns = table.columns.map(\.name).joined(separator: ", ")
+        let keys = table.keyColumns.map(\.name).joined(separator: ", ")
+        let places = table.keyColumns.map { _ in "?" }.joined(separator: ", ")
+        let condition = key == nil ? "" : "WHERE (\(keys)) > (\(places))"
+        return try await read { database in
+            let arguments = StatementArguments((key ?? []).map(\.databaseValue) + [limit.databaseValue])
+            return try database.rows(
+                "SELECT \(columns) FROM \(table.name) \(condition) ORDER BY \(keys) LIMIT ?",
+                arguments
+            ).map { try table.fields(of: $0) }
+        }
+    }
+}
+
+extension StoredField {
+    fileprivate var databaseValue: DatabaseValue {
+        switch self {
+        case .null: .null
+        case .text(let value): value.databaseValue
+        case .integer(let value): value.databaseValue
+        case .flag(let value): value.databaseValue
+        case .bytes(let value): Data(value).databaseValue
+        }
+    }
+}

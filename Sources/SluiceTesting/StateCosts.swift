@@ -1,0 +1,250 @@
+internal import Foundation
+package import UploadCore
+
+/// What calls of a state store cost beside many records, compared with few.
+///
+/// The rows that a call finds are the same in both, so its cost may grow only with the depth of indexes.
+package enum StateCosts {
+    /// SQL, for any database, that fills empty tables.
+    ///
+    /// The first hundred rows have a few of everything that calls look for; the others are as most are: completed, told, not over.
+    /// One in fifty of those is open or ended. Were it one in ten, a database would rather look at the newest hundred of all for
+    /// ten of them, which costs more rows, and no more with more uploads.
+    ///
+    /// - Parameters:
+    ///   - rows: Uploads; at least 100.
+    ///   - content: Of events, as they are stored.
+    /// - Returns: Statements, to be run in their order.
+    package static func filling(rows: Int, eventContent content: String) -> [String] {
+        let numbers = """
+            WITH RECURSIVE number (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM number WHERE i < \(rows))
+            """
+        // As `id(_:)`.
+        let id = "('0000000000000000' || (1000000000 + i))"
+        let now = Int64(Date().timeIntervalSince1970 * 1000)
+        let later = now + 1_000_000_000
+        let state = """
+            CASE WHEN i <= 10 OR i BETWEEN 21 AND 30 THEN 'open' WHEN i <= 20 THEN 'terminated'
+                WHEN i % 100 = 0 THEN 'open' WHEN i % 100 = 1 THEN 'terminated' ELSE 'completed' END
+            """
+        return [
+            """
+            INSERT INTO upload (id, dialect, subject, principal, issuer, length, reserved_bytes, completes_when_full, state,
+                metadata, created_at, updated_at, expires_at, ended_at)
+            \(numbers), made AS (SELECT i, \(state) AS state FROM number)
+            SELECT \(id), CASE WHEN i BETWEEN 31 AND 40 THEN 'tencent' ELSE 'tus' END, 'user' || (i / 20), 'key',
+                'key_' || (i / 50), 5, 0, (1 = 1), state, '{}', i, i,
+                CASE WHEN i <= 10 THEN 1000 WHEN state = 'open' THEN \(later) END,
+                CASE WHEN state = 'open' THEN NULL WHEN i <= 20 THEN 1000 ELSE \(now) END
+            FROM made
+            """,
+            """
+            INSERT INTO media (id, subject, size, metadata, created_at)
+            SELECT id, subject, length, '{}', created_at FROM upload WHERE state = 'completed'
+            """,
+            """
+            INSERT INTO pull (upload_id, url, sealed, content_types, attempts, failures, furthest, next_attempt_at, is_failed)
+            \(numbers)
+            SELECT \(id), 'u', '', '[]', 1, 0, 0, CASE WHEN i BETWEEN 21 AND 30 THEN i END, (1 = 0) FROM number
+            """,
+            """
+            INSERT INTO event (sequence, id, kind, upload_id, subject, occurred_at, content, delivery, attempts,
+                next_attempt_at, settled_at)
+            \(numbers)
+            SELECT 2 * i - 1, 'msg_a' || i, 'created', \(id), 'user' || (i / 20), \(now), '\(content)', 'delivered', 1,
+                NULL, \(now)
+            FROM number
+            """,
+            """
+            INSERT INTO event (sequence, id, kind, upload_id, subject, occurred_at, content, delivery, attempts,
+                next_attempt_at, settled_at)
+            \(numbers)
+            SELECT 2 * i, 'msg_b' || i, 'completed', \(id), 'user' || (i / 20),
+                CASE WHEN i BETWEEN 16 AND 20 THEN 1000 ELSE \(now) END, '\(content)',
+                CASE WHEN i <= 10 THEN 'pending' WHEN i <= 15 THEN 'dead' ELSE 'delivered' END, 0,
+                CASE WHEN i <= 10 THEN i END, CASE WHEN i > 10 THEN \(now) END
+            FROM number
+            """,
+            """
+            INSERT INTO used_grant (id, upload_id, expires_at)
+            \(numbers) SELECT 'grant' || i, \(id), CASE WHEN i <= 10 THEN 1000 ELSE \(later) END FROM number
+            """,
+            """
+            INSERT INTO account (kind, name, period_start)
+            \(numbers) SELECT 'subject', 'user' || (i / 20), 0 FROM number WHERE i % 20 = 0 OR i = 1
+            """,
+            """
+            INSERT INTO account (kind, name, period_start)
+            \(numbers) SELECT 'key', 'key_' || (i / 50), 0 FROM number WHERE i % 50 = 0 OR i = 1
+            """,
+            """
+            INSERT INTO blob (id, version, state, bucket, object_key, part_size, is_beginning, part_count, part_bytes, sides,
+                crc32c, created_at)
+            \(numbers)
+            SELECT \(id), 1, CASE WHEN i <= 5 THEN 'completing' ELSE 'complete' END, 'b', 'k', 5, (1 = 0), 1, 5, '[]', 0, i
+            FROM number
+            """,
+            """
+            INSERT INTO blob_part (blob_id, number, size, entity_tag) SELECT id, 1, 5, 'e' FROM blob
+            """,
+        ]
+    }
+
+    /// The id of the upload in a row, counted from 1.
+    static func id(_ row: Int) -> UploadID {
+        // Ten digits behind sixteen are an id: all of them are in its alphabet.
+        UploadID("0000000000000000\(1_000_000_000 + row)") ?? .generate(at: Date(timeIntervalSince1970: 0))
+    }
+
+    /// Runs each call once.
+    ///
+    /// - Parameters:
+    ///   - store: Filled with `filling`.
+    ///   - rows: As many.
+    ///   - measure: Runs a call and notes its cost under the name.
+    /// - Throws: `ContractViolation` when a call finds other rows than it should; what the store throws.
+    package static func run(
+        on store: any StateStore & BlobRecords,
+        rows: Int,
+        measure: (_ name: String, _ call: () async throws -> Void) async throws -> Void
+    ) async throws {
+        let now = Date()
+        let terms = QuotaTerms(policies: [:], period: QuotaPeriod(around: now, length: 86400))
+        func upload() -> Upload {
+            Upload(
+                id: .generate(at: now),
+                dialect: "tus",
+                subject: "user1",
+                principal: "key",
+                issuer: "key_0",
+                length: 5,
+                createdAt: now,
+                expiresAt: now.addingTimeInterval(86400)
+            )
+        }
+        let new = upload()
+        let grant = Grant(id: "new", subject: "user1", expiresAt: now.addingTimeInterval(600), isOneTime: true)
+        try await measure("create") {
+            try await store.insert(new, consuming: grant, under: terms, recording: .sample(.created, of: new))
+        }
+        let pulled = upload()
+        try await measure("create a pull") {
+            try await store.insert(
+                pulled,
+                consuming: nil,
+                pulling: PullJob(uploadID: pulled.id, url: "u", sealed: "s", nextAttemptAt: now.addingTimeInterval(600))
+            )
+        }
+        try await measure("HEAD") {
+            try demand(await store.upload(id(50))?.id, is: id(50))
+            try demand(await store.openFinals(of: id(50)), is: [])
+        }
+        try await measure("HEAD of a complete one") {
+            try demand(await store.upload(id(52))?.state, is: .completed)
+            try demand(await store.media(id(52))?.size, is: 5)
+        }
+        try await measure("accounts") {
+            try demand(await store.accounts([Account(.subject, "user1"), Account(.key, "key_0")]).count, is: 2)
+        }
+        try await measure("append") {
+            try demand(await store.reserve(4, for: new.id, under: terms), is: true)
+            try await store.setExpiry(of: new.id, to: now.addingTimeInterval(99999), updatedAt: now)
+        }
+        let changed = UploadMetadata(values: ["a": "b"])
+        try await measure("metadata") {
+            let event = EventRecord.sample(.updated, of: new)
+            let isSet = try await store.setMetadata(
+                of: new.id,
+                from: new.metadata,
+                to: changed,
+                updatedAt: now,
+                recording: event
+            )
+            try demand(isSet, is: true)
+        }
+        try await measure("complete") {
+            var completed = new
+            completed.state = .completed
+            completed.metadata = changed
+            completed.offset = 5
+            completed.endedAt = now
+            completed.expiresAt = nil
+            try demand(await store.complete(completed, as: Media(of: completed)), is: true)
+        }
+        let lists: [(String, UploadQuery, Int)] = [
+            ("all", UploadQuery(limit: 10), 10),
+            ("a later page", UploadQuery(before: id(90), limit: 10), 10),
+            ("by time", UploadQuery(createdAfter: now.addingTimeInterval(-3600), limit: 10), 2),
+            ("open", UploadQuery(states: [.open], limit: 10), 10),
+            ("ended", UploadQuery(states: [.terminated, .expired], limit: 10), 10),
+            ("completed", UploadQuery(states: [.completed], limit: 10), 10),
+            ("of a user", UploadQuery(subject: "user3", limit: 10), 10),
+            ("open of a user", UploadQuery(states: [.open], subject: "user1", limit: 10), 10),
+            ("of a key", UploadQuery(issuer: "key_1", limit: 10), 10),
+            ("of a protocol", UploadQuery(dialect: "tencent", limit: 10), 10),
+        ]
+        for (name, query, count) in lists {
+            try await measure("list " + name) { try demand(await store.uploads(query).count, is: count) }
+        }
+        try await measure("expired") {
+            try demand(await store.expiredUploads(at: now, limit: 500).count, is: 10)
+        }
+        try await measure("needed") {
+            try demand(await store.needed((31...90).map(id)).count, is: 60)
+        }
+        try await measure("end") {
+            try demand(await store.end(id(1), as: .expired, at: now), is: true)
+        }
+        try await measure("forget") {
+            try await store.forgetEnded(before: Date(timeIntervalSince1970: 2))
+            try demand(await store.upload(id(15)), is: nil)
+        }
+        try await deliveries(on: store, rows: rows, measure)
+        try await measure("take pulls") {
+            _ = try await store.nextPull()
+            let jobs = try await store.claimPulls(limit: 5, for: 60)
+            try demand(jobs.count, is: 5)
+            try demand(await store.renewPulls(jobs, for: 60).count, is: 5)
+            try demand(await store.update(jobs[0], .due(after: 60)), is: true)
+        }
+        try await measure("blobs") { try demand(await store.blobs(after: id(40), limit: 50).count, is: 50) }
+        try await measure("completing blobs") { try demand(await store.completingBlobs(limit: 500).count, is: 5) }
+        try await measure("change of a blob") {
+            var record = try await store.blob(id(60))
+            record?.partCount += 1
+            guard let record else { throw ContractViolation(description: "a blob is missing") }
+            try demand(await store.parts(of: record.id).count, is: 1)
+            let part = BlobPart(number: 2, size: 5, entityTag: "f")
+            try demand(await store.update(record, adding: [part], droppingFrom: nil), is: 2)
+            try await store.forgetBlob(record.id)
+        }
+    }
+
+    private static func deliveries(
+        on store: any StateStore,
+        rows: Int,
+        _ measure: (_ name: String, _ call: () async throws -> Void) async throws -> Void
+    ) async throws {
+        var events: [EventRecord] = []
+        try await measure("claim events") {
+            try demand(await store.nextDelivery().map { $0 <= 0 }, is: true)
+            events = try await store.claimDeliveries(limit: 10, for: 60)
+            try demand(events.count, is: 10)
+        }
+        try await measure("an event is told") { try await store.settle(events[0], as: .delivered) }
+        try await measure("an event is not told") {
+            try await store.settle(events[1], as: .retry(after: 60, error: "no"))
+        }
+        try await measure("an event is given back") { try await store.release(events[2]) }
+        try await measure("events") {
+            let last = try await store.lastEvent()
+            try demand(await store.events(EventQuery(after: last - 5)).count, is: 5)
+            try demand(await store.events(EventQuery(after: 0, upload: id(50))).count, is: 2)
+        }
+        try await measure("list deliveries") {
+            try demand(await store.deliveries(DeliveryQuery(limit: 10)).count, is: 10)
+            try demand(await store.deliveries(DeliveryQuery(state: .dead, limit: 10)).count, is: 5)
+        }
+        try await measure("redeliver") { try demand(await store.redeliver(nil), is: 5) }
+    }
+}

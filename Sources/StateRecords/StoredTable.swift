@@ -1,0 +1,185 @@
+internal import Digests
+
+/// A table that every database of the state has, for whoever copies all of it.
+///
+/// A database may have tables and columns besides, which are about its processes and not about uploads.
+package struct StoredTable: Sendable {
+    package enum Kind: Sendable {
+        case text, integer, flag, bytes
+    }
+
+    package struct Column: Sendable {
+        package let name: String
+        package let kind: Kind
+    }
+
+    package let name: String
+    package let columns: [Column]
+    /// The first ones, which are the primary key.
+    package let keyCount: Int
+
+    private init(_ name: String, key: [Column], _ columns: [Column]) {
+        self.name = name
+        self.columns = key + columns
+        keyCount = key.count
+    }
+
+    package var keyColumns: ArraySlice<Column> { columns.prefix(keyCount) }
+
+    /// The values of `row` in the order of the columns.
+    ///
+    /// - Throws: `UnreadableRecord` for a value of another kind.
+    package func fields(of row: some StoredRow) throws(UnreadableRecord) -> [StoredField] {
+        var fields: [StoredField] = []
+        fields.reserveCapacity(columns.count)
+        for column in columns {
+            guard let field = StoredField(column, of: row) else {
+                throw UnreadableRecord(table: name, column: column.name)
+            }
+            fields.append(field)
+        }
+        return fields
+    }
+
+    /// What tells a row from the others.
+    package func key(of row: [StoredField]) -> [StoredField] { Array(row.prefix(keyCount)) }
+}
+
+/// A value of a row, whatever database it comes from.
+package enum StoredField: Sendable, Equatable, Codable {
+    case null
+    case text(String)
+    case integer(Int64)
+    case flag(Bool)
+    case bytes([UInt8])
+
+    fileprivate init?(_ column: StoredTable.Column, of row: some StoredRow) {
+        if row.isNull(column.name) {
+            self = .null
+            return
+        }
+        let field: StoredField? =
+            switch column.kind {
+            case .text: row.text(column.name).map { .text($0) }
+            case .integer: row.integer(column.name).map { .integer($0) }
+            case .flag: row.flag(column.name).map { .flag($0) }
+            case .bytes: row.bytes(column.name).map { .bytes($0) }
+            }
+        guard let field else { return nil }
+        self = field
+    }
+
+    /// The value such that no other row of values has the same text.
+    fileprivate func write(to text: inout [UInt8]) {
+        switch self {
+        case .null: text += "n;".utf8
+        case .integer(let value): text += "i\(value);".utf8
+        case .flag(let value): text += (value ? "t;" : "f;").utf8
+        case .text(let value):
+            text += "s\(value.utf8.count):".utf8
+            text += value.utf8
+        case .bytes(let value):
+            text += "b\(value.count):".utf8
+            text += value
+        }
+    }
+}
+
+/// How many rows there are, and a checksum over them in which their order does not count: databases may sort differently.
+package struct RowsDigest: Sendable, Equatable {
+    package private(set) var count = 0
+    /// The SHA-256 of all rows added up, as four numbers that wrap around.
+    private var sums = [UInt64](repeating: 0, count: 4)
+
+    package init() {}
+
+    package mutating func add(_ row: [StoredField]) {
+        var text: [UInt8] = []
+        for field in row { field.write(to: &text) }
+        let hash = Digest.hash(text, .sha256)
+        for index in sums.indices {
+            sums[index] &+= hash[index * 8..<index * 8 + 8].reduce(0) { $0 << 8 | UInt64($1) }
+        }
+        count += 1
+    }
+}
+
+extension StoredTable {
+    /// All tables, those that others refer to before them.
+    package static let all = [
+        StoredTable(
+            "upload",
+            key: [text("id")],
+            [
+                text("alias"), text("object_key"), text("dialect"), text("subject"), text("principal"), text("issuer"),
+                integer("length"), integer("maximum_bytes"), integer("reserved_bytes"), flag("completes_when_full"),
+                text("state"), text("metadata_raw"), text("metadata"), text("concatenation_raw"),
+                text("concatenation_parts"), text("expected_digests"), integer("created_at"), integer("updated_at"),
+                integer("expires_at"), integer("ended_at"),
+            ]
+        ),
+        StoredTable("awaited_part", key: [text("part_id"), text("final_id")], []),
+        StoredTable(
+            "media",
+            key: [text("id")],
+            [
+                text("object_key"), text("subject"), integer("size"), text("content_type"), text("filename"),
+                text("metadata"), text("digests"), integer("created_at"),
+            ]
+        ),
+        StoredTable(
+            "pull",
+            key: [text("upload_id")],
+            [
+                text("url"), text("sealed"), text("content_types"), text("validator"), integer("total"),
+                integer("attempts"), integer("failures"), integer("furthest"), integer("next_attempt_at"),
+                flag("is_failed"), text("error_code"), text("error_message"),
+            ]
+        ),
+        StoredTable("used_grant", key: [text("id")], [text("upload_id"), integer("expires_at")]),
+        StoredTable(
+            "api_key",
+            key: [text("id")],
+            [
+                text("name"), text("scopes"), integer("created_at"), integer("expires_at"), integer("revoked_at"),
+                bytes("digest"), flag("is_preset"),
+            ]
+        ),
+        StoredTable(
+            "account",
+            key: [text("kind"), text("name")],
+            [
+                integer("stored_bytes"), integer("reserved_bytes"), integer("open_uploads"), integer("period_start"),
+                integer("period_bytes"), integer("period_uploads"), text("policy"),
+            ]
+        ),
+        StoredTable(
+            "event",
+            key: [integer("sequence")],
+            [
+                text("id"), text("kind"), text("upload_id"), text("subject"), integer("occurred_at"), text("content"),
+                text("delivery"), integer("attempts"), integer("next_attempt_at"), integer("settled_at"),
+                text("last_error"),
+            ]
+        ),
+        StoredTable(
+            "blob",
+            key: [text("id")],
+            [
+                integer("version"), text("state"), text("bucket"), text("object_key"), text("content_type"),
+                integer("part_size"), text("multipart"), flag("is_beginning"), integer("part_count"),
+                integer("part_bytes"), text("sides"), integer("crc32c"), text("entity_tag"), integer("created_at"),
+            ]
+        ),
+        StoredTable(
+            "blob_part",
+            key: [text("blob_id"), integer("number")],
+            [integer("size"), text("entity_tag")]
+        ),
+    ]
+
+    private static func text(_ name: String) -> Column { Column(name: name, kind: .text) }
+    private static func integer(_ name: String) -> Column { Column(name: name, kind: .integer) }
+    private static func flag(_ name: String) -> Column { Column(name: name, kind: .flag) }
+    private static func bytes(_ name: String) -> Column { Column(name: name, kind: .bytes) }
+}

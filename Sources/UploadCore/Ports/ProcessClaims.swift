@@ -1,0 +1,43 @@
+package import Foundation
+
+/// Claims of a store that one process works with: they end with the process, so that the next one need not wait for them.
+package struct ProcessClaims<Key: Hashable & Sendable>: Sendable {
+    private struct Claim {
+        let number: Int64
+        var end: Date
+    }
+
+    private var claims: [Key: Claim] = [:]
+    private var lastNumber: Int64 = 0
+
+    package init() {}
+
+    package var count: Int { claims.count }
+
+    /// When the claim of `key` ends; `nil` if nobody has one at `now`.
+    package func end(of key: Key, at now: Date) -> Date? {
+        claims[key].flatMap { $0.end > now ? $0.end : nil }
+    }
+
+    /// Takes `key`, which must be free.
+    ///
+    /// - Returns: The number of the claim, which no other one has.
+    package mutating func take(_ key: Key, until end: Date) -> Int64 {
+        lastNumber += 1
+        claims[key] = Claim(number: lastNumber, end: end)
+        return lastNumber
+    }
+
+    /// The number of the last claim of `key`; `nil` if there is none.
+    package func number(of key: Key) -> Int64? { claims[key]?.number }
+
+    /// Whether the last claim of `key` is this one.
+    package func holds(_ key: Key, _ number: Int64) -> Bool { claims[key]?.number == number }
+
+    /// Whether the last claim of `key` is the one with this end.
+    package func holds(_ key: Key, until end: Date?) -> Bool { claims[key].map { $0.end == end } ?? false }
+
+    package mutating func renew(_ key: Key, until end: Date) { claims[key]?.end = end }
+
+    package mutating func drop(_ key: Key) { claims[key] = nil }
+}

@@ -1,0 +1,151 @@
+import Foundation
+import SluiceTesting
+import StateRecords
+import Testing
+import UploadCore
+
+@testable import PostgresState
+
+@Suite("Import into PostgreSQL", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
+struct ImportTests {
+    /// Rows that are hard to write.
+    private func rows(of table: StoredTable, _ count: Int) -> [[StoredField]] {
+        (0..<count).map { number in
+            [.text("id \(number)"), .text(#"{"a\"b\\c,d}"# + "\u{0} \u{FFFF} ä NULL"), .integer(Int64(number))]
+        }
+    }
+
+    private func table(_ name: String) throws -> StoredTable {
+        try #require(StoredTable.all.first { $0.name == name })
+    }
+
+    private func begin(_ state: PostgresState, _ source: String = "one", anew: Bool = false) async throws
+        -> ImportProgress
+    {
+        guard case .open(let progress) = try await state.beginImport(from: source, anew: anew) else {
+            throw UnexpectedStart()
+        }
+        return progress
+    }
+
+    private struct UnexpectedStart: Error {}
+
+    @Test("the database has all columns that are copied, and fills the others by itself")
+    func columns() async throws {
+        let database = try Database()
+        try await database.open().close()
+        let connection = try database.connection()
+        for table in StoredTable.all {
+            let found = try connection.rows(
+                """
+                SELECT column_name AS name, data_type AS type, is_nullable = 'YES' OR column_default IS NOT NULL AS is_free
+                FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1
+                """,
+                [table.name]
+            )
+            let types = Dictionary(uniqueKeysWithValues: found.map { ($0.text("name") ?? "", $0.text("type")) })
+            for column in table.columns {
+                let type =
+                    switch column.kind {
+                    case .text: "text"
+                    case .integer: "bigint"
+                    case .flag: "boolean"
+                    case .bytes: "bytea"
+                    }
+                #expect(types[column.name] == type, "\(table.name).\(column.name)")
+            }
+            for row in found where !table.columns.contains(where: { $0.name == row.text("name") }) {
+                #expect(row.flag("is_free") == true, "\(table.name).\(row.text("name") ?? "")")
+            }
+        }
+    }
+
+    @Test("rows arrive as they were, and progress with them")
+    func arrive() async throws {
+        let database = try Database()
+        let state = try await PostgresState.openForImport(database.settings())
+        defer { state.close() }
+        let grants = try table("used_grant")
+        let keys = try table("api_key")
+        let all = rows(of: grants, 7)
+        let key: [StoredField] = [
+            .text("k"), .text("name"), .text("[]"), .integer(1), .null, .integer(3), .bytes([0, 255, 92]), .flag(true),
+        ]
+        var progress = try await begin(state)
+        #expect(progress.table(grants) == nil)
+        progress = try await state.importRows(Array(all.prefix(3)), into: grants, after: progress)
+        #expect(try await begin(state) == progress)
+        progress = try await state.importRows(Array(all.dropFirst(3)), into: grants, after: progress)
+        progress = try await state.importRows([key], into: keys, after: progress)
+        #expect(progress.table(grants)?.count == 7)
+        #expect(progress.table(grants)?.last == [.text("id 6")])
+        #expect(try await begin(state) == progress)
+        #expect(try await state.rows(of: grants, after: nil, limit: 100) == all)
+        #expect(try await state.rows(of: grants, after: [.text("id 2")], limit: 2) == Array(all[3..<5]))
+        #expect(try await state.rows(of: keys, after: nil, limit: 1) == [key])
+    }
+
+    @Test("of two that go on with one copy, the second changes nothing")
+    func two() async throws {
+        let database = try Database()
+        let state = try await PostgresState.openForImport(database.settings())
+        defer { state.close() }
+        let grants = try table("used_grant")
+        let all = rows(of: grants, 4)
+        let progress = try await begin(state)
+        _ = try await state.importRows(Array(all.prefix(2)), into: grants, after: progress)
+        let error = await #expect(throws: UploadError.self) {
+            _ = try await state.importRows(Array(all.suffix(2)), into: grants, after: progress)
+        }
+        #expect(error?.code == .busy)
+        #expect(try await state.rows(of: grants, after: nil, limit: 100) == Array(all.prefix(2)))
+    }
+
+    @Test("gateways open the database when the copy is finished, and numbers of events go on")
+    func finish() async throws {
+        let database = try Database()
+        let state = try await PostgresState.openForImport(database.settings())
+        defer { state.close() }
+        _ = try await begin(state)
+        let error = await #expect(throws: PostgresStateError.self) { _ = try await database.open() }
+        #expect(error?.description.contains("not finished") == true)
+        #expect(error?.isUnreachable == false)
+        try await state.finishImport(lastEvent: 41)
+        let node = try await database.open()
+        defer { node.close() }
+        #expect(try await node.lastEvent() == 41)
+        #expect(try await state.hasNodes())
+        guard case .finished = try await state.beginImport(from: "one", anew: true) else {
+            Issue.record("a finished copy was begun again")
+            return
+        }
+    }
+
+    @Test("another source, and a database that is in use, are told and left alone")
+    func refusals() async throws {
+        let database = try Database()
+        let state = try await PostgresState.openForImport(database.settings())
+        defer { state.close() }
+        let grants = try table("used_grant")
+        let progress = try await state.importRows(rows(of: grants, 1), into: grants, after: try await begin(state))
+        guard case .otherSource = try await state.beginImport(from: "two", anew: true) else {
+            Issue.record("it was taken for another's")
+            return
+        }
+        #expect(try await begin(state) == progress)
+        #expect(try await begin(state, anew: true) != progress)
+        #expect(try await state.rows(of: grants, after: nil, limit: 1) == [])
+
+        let used = try Database()
+        let node = try await used.open()
+        defer { node.close() }
+        let key = APIKey(id: "k", name: "k", scopes: [], createdAt: Date(timeIntervalSince1970: 1), digest: [1])
+        try await node.insert(key)
+        guard case .inUse(table: "api_key") = try await node.beginImport(from: "one", anew: true) else {
+            Issue.record("it was taken for empty")
+            return
+        }
+        #expect(try await node.keys().count == 1)
+        #expect(try used.connection().hasTable("state_import") == false)
+    }
+}

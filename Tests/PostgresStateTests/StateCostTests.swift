@@ -1,0 +1,130 @@
+import Foundation
+import SluiceTesting
+import StateRecords
+import Testing
+import Transport
+import UploadCore
+
+@testable import PostgresState
+
+@Suite("Costs of PostgreSQL state", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
+struct StateCostTests {
+    /// What the server counts; none of it depends on the machine or its load.
+    private struct Cost {
+        /// Rows and index entries that were read or changed: what a call looks at.
+        var rows: Int64
+        /// Pages of tables that were asked for.
+        var pages: Int64
+        /// Pages of indexes.
+        var indexPages: Int64
+        /// Ways down an index, but those of rows that are added.
+        var searches: Int64
+
+        static func - (left: Cost, right: Cost) -> Cost {
+            Cost(
+                rows: left.rows - right.rows,
+                pages: left.pages - right.pages,
+                indexPages: left.indexPages - right.indexPages,
+                searches: left.searches - right.searches
+            )
+        }
+    }
+
+    /// - Parameters:
+    ///   - server: Of this test alone: rows that were removed are looked at as long as somebody might still see them.
+    ///   - rows: Uploads.
+    ///   - options: Of the sessions.
+    /// - Returns: By call.
+    /// - Throws: What the state throws.
+    private func costs(on server: PostgresServer, rows: Int, options: [String] = []) async throws -> [(
+        name: String, cost: Cost
+    )] {
+        let schema = try server.makeSchema()
+        let url = server.url(schema: schema, options: options)
+        // One connection, whose counts are told to the others when it is asked for that.
+        let state = try await PostgresState.open(
+            PostgresSettings(url: url, connections: 1, statementTimeout: .seconds(600))
+        )
+        defer { state.close() }
+        let upload = Upload(
+            id: .generate(at: Date()),
+            dialect: "tus",
+            subject: nil,
+            principal: "key",
+            length: 5,
+            createdAt: Date()
+        )
+        let content = try JSONText(StoredEvent(.sample(.created, of: upload))).text
+        let admin = try Connection(to: Target(PostgresSettings(url: url, statementTimeout: .seconds(600))))
+        let threads = BlockingPool(threads: 1, label: "test")
+        try await threads.run {
+            Result {
+                // It would be counted.
+                let tables = try admin.rows("SELECT tablename FROM pg_tables WHERE schemaname = $1", [schema])
+                for table in tables.compactMap({ $0.text("tablename") }) {
+                    try admin.execute("ALTER TABLE \(table) SET (autovacuum_enabled = off)")
+                }
+                for statement in StateCosts.filling(rows: rows, eventContent: content) {
+                    try admin.execute(statement)
+                }
+                try admin.execute("UPDATE event_counter SET last = \(2 * rows)")
+                try admin.execute("VACUUM (ANALYZE)")
+            }
+        }.get()
+        // What filling them cost is counted now, not later.
+        _ = try admin.row("SELECT pg_stat_force_next_flush() IS NULL")
+        func count() async throws -> Cost {
+            _ = try await state.read { try $0.row("SELECT pg_stat_force_next_flush() IS NULL") }
+            let row = try admin.row(
+                """
+                SELECT (SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0) + n_tup_ins + n_tup_upd + n_tup_del)
+                        FROM pg_stat_user_tables WHERE schemaname = $1)::bigint
+                    + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE schemaname = $1)::bigint AS rows,
+                    (SELECT sum(heap_blks_read + heap_blks_hit) FROM pg_statio_user_tables
+                        WHERE schemaname = $1)::bigint AS pages,
+                    (SELECT sum(idx_blks_read + idx_blks_hit) FROM pg_statio_user_indexes
+                        WHERE schemaname = $1)::bigint AS index_pages,
+                    (SELECT sum(idx_scan) FROM pg_stat_user_indexes WHERE schemaname = $1)::bigint AS searches
+                """,
+                [schema]
+            )
+            return Cost(
+                rows: try #require(row?.integer("rows")),
+                pages: try #require(row?.integer("pages")),
+                indexPages: try #require(row?.integer("index_pages")),
+                searches: try #require(row?.integer("searches"))
+            )
+        }
+        var costs: [(String, Cost)] = []
+        try await StateCosts.run(on: state, rows: rows) { name, call in
+            let before = try await count()
+            try await call()
+            costs.append((name, try await count() - before))
+        }
+        try admin.execute("DROP SCHEMA \(schema) CASCADE")
+        return costs
+    }
+
+    @Test("what a call costs does not depend on how many uploads there are, but for the depth of indexes")
+    func costs() async throws {
+        let rows = ProcessInfo.processInfo.environment["SLUICE_STATE_ROWS"].flatMap { Int($0) } ?? 100_000
+        // Of a hundred the server would look at all.
+        let server = try PostgresServer()
+        let few = try await costs(on: server, rows: 100, options: ["enable_seqscan=off"])
+        let many = try await costs(on: server, rows: rows)
+        var lines = ["PostgreSQL, rows, pages of tables, pages of indexes, 100 and \(rows) uploads:"]
+        for ((name, few), (_, many)) in zip(few, many) {
+            let story =
+                "\(name): \(few.rows) \(many.rows), \(few.pages) \(many.pages), \(few.indexPages) \(many.indexPages)"
+            lines.append(story)
+            #expect(few.rows > 0)
+            #expect(Double(many.rows) <= 1.5 * Double(few.rows), "\(story)")
+            // Rows of which there are few are each on another page.
+            #expect(Double(many.pages) <= max(1.5 * Double(few.pages) + 1, Double(many.rows)), "\(story)")
+            // A tree of a hundred entries is one page, which many searches in a row look at once; one of a million has three or
+            // four levels.
+            #expect(many.indexPages <= 4 * max(few.indexPages, many.searches), "\(story)")
+        }
+        if rows != 100_000 { print(lines.joined(separator: "\n")) }
+    }
+}

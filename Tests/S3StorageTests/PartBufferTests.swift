@@ -1,0 +1,158 @@
+import Bytes
+import Digests
+import Foundation
+import HTTPClient
+import SluiceTesting
+import Testing
+import Transport
+
+@testable import S3Storage
+
+@Suite("Bytes on their way to the store")
+struct PartBufferTests {
+    private static func read(_ buffer: PartBuffer, at offset: Int64, _ count: Int) -> ([UInt8], HTTPContentRead) {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let result = bytes.withUnsafeMutableBytes { buffer.read(at: offset, into: $0) }
+        if case .bytes(let read) = result { return (Array(bytes.prefix(read)), result) }
+        return ([], result)
+    }
+
+    @Test("they are read in any pieces, again from any offset, and in front of them stands what was prepended")
+    func reading() {
+        let bytes = BlobStorageContract.pattern(300_000)
+        let buffer = PartBuffer()
+        for start in stride(from: 0, to: bytes.count, by: 7001) {
+            buffer.append(Array(bytes[start..<min(start + 7001, bytes.count)]))
+        }
+        let front = BlobStorageContract.pattern(1000, seed: 9)
+        buffer.prepend(front)
+        let all = front + bytes
+        #expect(buffer.count == Int64(all.count))
+        #expect(buffer.memory == all.count)
+        #expect(buffer.bytes() == all)
+        for step in [1 << 20, 65_536, 999, 64_000] {
+            var position = 0
+            while position < all.count {
+                let (piece, _) = Self.read(buffer, at: Int64(position), step)
+                #expect(!piece.isEmpty)
+                guard !piece.isEmpty else { return }
+                #expect(all[position..<position + piece.count].elementsEqual(piece))
+                position += piece.count
+            }
+        }
+        // Backwards, as a request that is sent again.
+        for position in [250_000, 100_000, 0] {
+            #expect(Self.read(buffer, at: Int64(position), 10).0 == Array(all[position..<position + 10]))
+        }
+    }
+
+    @Test("who reads what has not come is woken when it comes, once for each wait, and when it never will")
+    func waking() {
+        let buffer = PartBuffer()
+        let woken = Counter()
+        buffer.whenReadable { woken.add() }
+        buffer.append([1, 2])
+        #expect(woken.value == 0)
+        #expect(Self.read(buffer, at: 2, 5).1 == .later)
+        buffer.append([3])
+        buffer.append([4])
+        #expect(woken.value == 1)
+        #expect(Self.read(buffer, at: 2, 5).0 == [3, 4])
+        #expect(Self.read(buffer, at: 4, 5).1 == .later)
+        buffer.stopReaders()
+        #expect(woken.value == 2)
+        #expect(Self.read(buffer, at: 0, 5).1 == .failed)
+        // They are still there for whoever keeps them elsewhere.
+        #expect(buffer.bytes() == [1, 2, 3, 4])
+    }
+
+    @Test("it is whole when it is closed, and never when it was stopped")
+    func whole() async {
+        let buffer = PartBuffer()
+        buffer.settle(length: 3)
+        buffer.append([1, 2, 3])
+        async let waiting = buffer.whole()
+        try? await Task.sleep(for: .milliseconds(20))
+        buffer.close(md5: [9])
+        #expect(await waiting)
+        #expect(await buffer.whole())
+        #expect(buffer.md5 == [9])
+        let stopped = PartBuffer()
+        async let never = stopped.whole()
+        stopped.stopReaders()
+        #expect(await !never)
+    }
+
+    @Test("from some byte on they are in a file, whose room is free again after it")
+    func spooled() async throws {
+        let directory = try TemporaryDirectory()
+        let pool = BlockingPool(threads: 1, label: "test")
+        let spool = Spool(directory: directory.path, capacity: 10_000, pool: pool)
+        let bytes = BlobStorageContract.pattern(9000)
+        do {
+            let buffer = PartBuffer()
+            buffer.append(Array(bytes[..<1000]))
+            let file = try #require(await spool.makeFile())
+            buffer.spool(to: file)
+            for start in stride(from: 1000, to: 9000, by: 4000) {
+                let piece = Array(bytes[start..<start + 4000])
+                #expect(await file.append(piece))
+                buffer.appendSpooled(piece.count)
+            }
+            #expect(buffer.memory == 1000)
+            #expect(buffer.bytes() == bytes)
+            #expect(Self.read(buffer, at: 990, 100).0 == Array(bytes[990..<1000]))
+            #expect(Self.read(buffer, at: 1000, 100).0 == Array(bytes[1000..<1100]))
+            #expect(Self.read(buffer, at: 9000, 100).1 == .later)
+            // More than there is room for is refused, and what is there stays.
+            #expect(await !file.append([UInt8](repeating: 0, count: 3000)))
+            #expect(buffer.bytes() == bytes)
+        }
+        let next = try #require(await spool.makeFile())
+        #expect(await next.append([UInt8](repeating: 0, count: 10_000)))
+        #expect(spool.filesMade == 2)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+        #expect(await Spool(directory: directory.path, capacity: 0, pool: pool).makeFile() == nil)
+        #expect(await Spool(directory: "/nonexistent", capacity: 1, pool: pool).makeFile() == nil)
+    }
+
+    @Test("a full disk under the spool is an answer, not a loss", .enabled(if: SmallFileSystem.isAvailable))
+    func fullDisk() async throws {
+        let disk = try SmallFileSystem(bytes: 1 << 20)
+        let pool = BlockingPool(threads: 1, label: "test")
+        let spool = Spool(directory: disk.path, capacity: 1 << 30, pool: pool)
+        let buffer = PartBuffer()
+        let file = try #require(await spool.makeFile())
+        buffer.spool(to: file)
+        let piece = BlobStorageContract.pattern(400_000)
+        var kept: [UInt8] = []
+        while await file.append(piece) {
+            buffer.appendSpooled(piece.count)
+            kept += piece
+            #expect(kept.count < 2 << 20)
+        }
+        #expect(!kept.isEmpty)
+        #expect(buffer.bytes() == kept)
+    }
+
+    @Test("memory is taken in order of arrival, given back, and waited for only so long")
+    func memory() async {
+        let pool = MemoryPool(capacity: 100)
+        #expect(pool.take(60))
+        #expect(!pool.take(60))
+        #expect(await !pool.take(60, within: .milliseconds(10)))
+        async let first = pool.take(90, within: .seconds(60))
+        while pool.take(1) { pool.giveBack(1) }
+        // Smaller, but later.
+        #expect(!pool.take(10))
+        pool.giveBack(60)
+        #expect(await first)
+        #expect(pool.used == 90)
+        pool.giveBack(90)
+        // More than there is at all is all there is.
+        #expect(await pool.take(1000, within: .seconds(60)))
+        #expect(pool.used == 100)
+        pool.giveBack(1000)
+        #expect(pool.used == 0)
+    }
+}

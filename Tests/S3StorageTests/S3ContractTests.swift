@@ -1,0 +1,13 @@
+import SluiceTesting
+import Testing
+import UploadCore
+
+@testable import S3Storage
+
+@Suite("S3Storage keeps the contract of BlobStorage", .enabled(if: RealStore.isThere))
+struct S3ContractTests {
+    @Test(arguments: BlobStorageContract.all)
+    func contract(_ contract: Contract<any BlobStorage>) async throws {
+        try await contract.check(try await RealStore.storage())
+    }
+}

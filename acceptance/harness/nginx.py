@@ -1,0 +1,84 @@
+"""One nginx in front of several servers: in turns, nothing sticky, nothing buffered, nothing tried twice."""
+
+import os
+from pathlib import Path
+
+from harness.daemon import Daemon, free_port, program
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# `max_fails=0`: a server that does not answer stays in turn, so that clients meet it.
+CONFIGURATION = """
+{user} master_process off; daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log;
+worker_rlimit_nofile 8192; events {{ worker_connections 2048; }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+    upstream gateways {{
+{servers}
+    }}
+    server {{
+        listen 127.0.0.1:{port};
+        client_max_body_size 0;
+        client_body_timeout 300s;
+        location / {{
+            proxy_pass http://gateways;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header Host $http_host;
+{forwarding}
+            proxy_request_buffering off;
+            proxy_buffering off;
+            proxy_next_upstream off;
+            proxy_connect_timeout 5s;
+            proxy_send_timeout 300s;
+            proxy_read_timeout 300s;
+        }}
+    }}
+}}
+"""
+
+FORWARDING = """
+            proxy_set_header X-Forwarded-For $remote_addr;
+            proxy_set_header X-Forwarded-Proto $scheme;
+""".strip("\n")
+
+
+class Nginx:
+    """A context manager that starts and ends it.
+
+    `forwarding`: what it tells of itself to the servers. `port`: where it listens, by default a free one.
+    """
+
+    def __init__(self, folder, ports, *, forwarding=FORWARDING, port=None):
+        self.folder = Path(folder).resolve()
+        self.folder.mkdir(parents=True)
+        self.port = port or free_port()
+        configuration = self.folder / "nginx.conf"
+        configuration.write_text(
+            CONFIGURATION.format(
+                # As root it would become another user, who can not reach the folder.
+                user="user root;" if os.geteuid() == 0 else "",
+                folder=self.folder,
+                port=self.port,
+                forwarding=forwarding,
+                servers="\n".join(f"        server 127.0.0.1:{port} max_fails=0;" for port in ports),
+            )
+        )
+        # The last is where scripts/setup unpacks Debian's package.
+        command = program("nginx", folders=[ROOT / ".build/nginx/usr/sbin"])
+        self.daemon = Daemon(
+            "nginx", [command, "-e", self.folder / "error.log", "-c", configuration], log=self.folder / "output"
+        )
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self):
+        self.daemon.start().wait_for_port(self.port)
+        return self
+
+    def __exit__(self, *_):
+        self.daemon.stop()

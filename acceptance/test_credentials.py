@@ -1,0 +1,316 @@
+"""Credentials for the store: the gateway finds the same as botocore in the same environment.
+
+A server plays a bucket that only says yes, and the token service, the container's agent and the metadata of the
+instance, which can not be run here. Both the gateway and boto3 look for their credentials on their own; what they sign
+the request for the bucket with is compared.
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+from urllib.parse import parse_qs
+
+import pytest
+import requests
+
+from harness.server import BINARY, Server
+
+pytest.importorskip("boto3", reason="boto3 is not installed")
+from botocore.auth import S3SigV4Auth  # noqa: E402
+from botocore.awsrequest import AWSRequest  # noqa: E402
+from botocore.credentials import Credentials  # noqa: E402
+
+BOTO = """
+import boto3, os
+from botocore.config import Config
+config = Config(retries={"max_attempts": 1, "mode": "standard"}, s3={"addressing_style": "path"})
+boto3.client("s3", endpoint_url=os.environ["STORE"], region_name="us-east-1", config=config).head_bucket(Bucket="media")
+"""
+SECRETS = ("s-environment", "s-file", "s-other", "s-sts", "s-container", "s-instance", "Bearer agent", "web-token")
+
+
+def pair(name):
+    return {"AccessKeyId": f"AK{name.upper()}", "SecretAccessKey": f"s-{name}", "Token": f"t-{name}"}
+
+
+class Cloud:
+    """The bucket and, on the same port, all services that hand out credentials."""
+
+    def __init__(self):
+        self.signed = []
+        self.asked = []
+        self.expiration = time.time() + 3600
+        self.accepted = None
+        cloud = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self, status=200, body=b"", kind="application/json"):
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            def handle_any(self):
+                content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if "Authorization" in self.headers and self.headers["Authorization"].startswith("AWS4"):
+                    cloud.signed.append(self)
+                    key = cloud.key(self)
+                    return self.answer(200 if cloud.accepted in (None, key) else 403)
+                cloud.asked.append(f"{self.command} {self.path}")
+                end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(cloud.expiration))
+                found = {"Code": "Success", "Type": "AWS-HMAC", "LastUpdated": end, "Expiration": end}
+                if self.command == "POST":
+                    return self.sts(parse_qs(content.decode()), end)
+                if self.path == "/container":
+                    if self.headers.get("Authorization") != "Bearer agent":
+                        return self.answer(401)
+                    return self.answer(body=json.dumps(found | pair("container")).encode())
+                if self.path == "/latest/api/token":
+                    return self.answer(body=b"TOKEN", kind="text/plain")
+                if self.headers.get("X-aws-ec2-metadata-token") != "TOKEN":
+                    return self.answer(401)
+                if self.path.endswith("/security-credentials/"):
+                    return self.answer(body=b"the-role", kind="text/plain")
+                if self.path.endswith("/security-credentials/the-role"):
+                    return self.answer(body=json.dumps(found | pair("instance")).encode())
+                return self.answer(404)
+
+            def sts(self, form, end):
+                if form["WebIdentityToken"] != ["web-token"] or form["RoleArn"] != ["arn:aws:iam::123456789012:role/x"]:
+                    body = b"<ErrorResponse><Error><Code>AccessDenied</Code></Error></ErrorResponse>"
+                    return self.answer(403, body, "text/xml")
+                keys = pair("sts")
+                body = (
+                    '<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">'
+                    "<AssumeRoleWithWebIdentityResult><AssumedRoleUser><Arn>arn:aws:sts::123456789012:x</Arn>"
+                    "<AssumedRoleId>A:b</AssumedRoleId></AssumedRoleUser><Credentials>"
+                    f"<AccessKeyId>{keys['AccessKeyId']}</AccessKeyId><SecretAccessKey>{keys['SecretAccessKey']}"
+                    f"</SecretAccessKey><SessionToken>{keys['Token']}</SessionToken><Expiration>{end}</Expiration>"
+                    "</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>"
+                )
+                return self.answer(200, body.encode(), "text/xml")
+
+            do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = handle_any
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    @staticmethod
+    def key(request):
+        return re.search(r"Credential=([^/]+)/", request.headers["Authorization"])[1]
+
+    def proof(self, request):
+        """Key and token of a request, and whether the secret that belongs to the key has signed it."""
+        fields = request.headers
+        key = self.key(request)
+        secret = key.removeprefix("AK").lower()
+        names = re.search(r"SignedHeaders=([^,]+)", fields["Authorization"])[1].split(";")
+        signed = AWSRequest(
+            method=request.command,
+            url=self.url + request.path,
+            headers={name: fields[name] for name in names},
+        )
+        date = fields["X-Amz-Date"]
+        signed.context["timestamp"] = date
+        auth = S3SigV4Auth(Credentials(key, f"s-{secret}"), "s3", "us-east-1")
+        canonical = "\n".join(
+            [
+                request.command,
+                request.path.partition("?")[0],
+                request.path.partition("?")[2],
+                "".join(f"{name}:{fields[name].strip()}\n" for name in names),
+                ";".join(names),
+                fields["X-Amz-Content-SHA256"],
+            ]
+        )
+        signature = auth.signature(auth.string_to_sign(signed, canonical), signed)
+        assert fields["Authorization"].endswith(f"Signature={signature}"), f"{key} was used with another secret"
+        return key, fields.get("X-Amz-Security-Token")
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def cloud():
+    running = Cloud()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def world(cloud, tmp_path):
+    """All variables by place, with their files; and a home without any."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "web").write_text("web-token")
+    (tmp_path / "credentials").write_text(
+        "[default]\naws_access_key_id = AKFILE\naws_secret_access_key = s-file\naws_session_token = t-file\n\n"
+        "[other]\n  aws_access_key_id=AKOTHER\n  aws_secret_access_key=s-other\n"
+    )
+    return SimpleNamespace(
+        path=tmp_path,
+        cloud=cloud,
+        variables={
+            "environment": {
+                "AWS_ACCESS_KEY_ID": "AKENVIRONMENT",
+                "AWS_SECRET_ACCESS_KEY": "s-environment",
+                "AWS_SESSION_TOKEN": "t-environment",
+            },
+            "web": {
+                "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "web"),
+                "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/x",
+                "AWS_ROLE_SESSION_NAME": "here",
+                "AWS_ENDPOINT_URL_STS": cloud.url,
+            },
+            "file": {"AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials")},
+            "other": {"AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials"), "AWS_PROFILE": "other"},
+            "container": {
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI": cloud.url + "/container",
+                "AWS_CONTAINER_AUTHORIZATION_TOKEN": "Bearer agent",
+            },
+            "instance": {"AWS_EC2_METADATA_SERVICE_ENDPOINT": cloud.url},
+        },
+    )
+
+
+def environment(world, *places):
+    """Of a process that finds only these places."""
+    base = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "SLUICE_"))}
+    base |= {"HOME": str(world.path / "home"), "AWS_EC2_METADATA_DISABLED": "true"}
+    if "instance" in places:
+        base["AWS_EC2_METADATA_DISABLED"] = "false"
+    for place in places:
+        base |= world.variables[place]
+    return base
+
+
+def gateway(world, *places, **settings):
+    server = Server(world.path / "data")
+    server.environment = (
+        environment(world, *places)
+        | {name: value for name, value in server.environment.items() if name.startswith("SLUICE_")}
+        | {
+            "SLUICE_STORAGE": "s3",
+            "SLUICE_S3_ENDPOINT": world.cloud.url,
+            "SLUICE_S3_BUCKET": "media",
+            "SLUICE_S3_PATH_STYLE": "true",
+        }
+        | settings
+    )
+    return server
+
+
+ORDER = [
+    (("environment", "web", "file", "container", "instance"), "AKENVIRONMENT"),
+    (("web", "file", "container", "instance"), "AKSTS"),
+    (("file", "container", "instance"), "AKFILE"),
+    (("other", "container"), "AKOTHER"),
+    (("environment", "other"), "AKENVIRONMENT"),
+    (("container", "instance"), "AKCONTAINER"),
+    (("instance",), "AKINSTANCE"),
+]
+
+
+@pytest.mark.parametrize(("places", "expected"), ORDER, ids=["-".join(places) for places, _ in ORDER])
+def test_the_gateway_finds_what_botocore_finds(world, places, expected):
+    cloud = world.cloud
+    with gateway(world, *places) as server:
+        ours = cloud.proof(cloud.signed[0])
+    asked = list(cloud.asked)
+    cloud.signed.clear()
+    cloud.asked.clear()
+    subprocess.run(
+        [sys.executable, "-c", BOTO],
+        env=environment(world, *places) | {"STORE": cloud.url},
+        check=True,
+        timeout=120,
+    )
+    assert ours == cloud.proof(cloud.signed[0])
+    assert ours[0] == expected
+    # botocore asks twice for the role of an instance; what is asked is the same.
+    assert set(asked) == set(cloud.asked)
+    log = server.log.read_text()
+    assert not [secret for secret in SECRETS if secret in log]
+
+
+def test_the_pair_of_the_settings_comes_first(world):
+    settings = {"SLUICE_S3_ACCESS_KEY_ID": "AKSETTINGS", "SLUICE_S3_SECRET_ACCESS_KEY": "s-settings"}
+    with gateway(world, "environment", "file", "container", "instance", **settings):
+        assert world.cloud.proof(world.cloud.signed[0]) == ("AKSETTINGS", None)
+    assert world.cloud.asked == []
+
+
+def refusal(server, timeout=60):
+    """What it says when it does not start, and how long it took."""
+    began = time.monotonic()
+    done = subprocess.run([BINARY, "serve"], env=server.environment, capture_output=True, text=True, timeout=timeout)
+    assert done.returncode not in (0, -signal.SIGABRT, -signal.SIGILL)
+    return done.stdout + done.stderr, time.monotonic() - began
+
+
+def test_without_credentials_it_does_not_start_and_tells_where_it_looked(world, report):
+    server = gateway(world)
+    # It takes connections and says nothing.
+    silent = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    server.environment |= {"AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": url}
+    text, took = refusal(server)
+    for place in (
+        "AWS_ACCESS_KEY_ID",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        f"{world.path}/home/.aws/credentials",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        f"no answer from {url}/: the answer did not come in time",
+    ):
+        assert place in text
+    silent.close()
+    report(f"credentials: a start without any was refused after {took:.2f} s")
+    assert world.cloud.signed == []
+
+
+def test_a_place_that_is_wrong_is_told_without_its_secret(world):
+    (world.path / "web").write_text("other-token")
+    text, _ = refusal(gateway(world, "web", "file"))
+    assert "answered 403 AccessDenied" in text
+    assert "other-token" not in text
+    world.variables["container"]["AWS_CONTAINER_AUTHORIZATION_TOKEN"] = "Bearer stranger"
+    text, _ = refusal(gateway(world, "container", "instance"))
+    assert "the container: " in text and "answered 401" in text
+    assert "stranger" not in text
+    assert world.cloud.signed == []
+
+
+def test_a_rotated_key_is_taken_when_the_store_refuses_the_old_one(world):
+    """The bucket is looked for at the start, and again whenever somebody asks whether the gateway is ready."""
+    cloud = world.cloud
+    with gateway(world, "file") as server:
+        assert cloud.key(cloud.signed[-1]) == "AKFILE"
+        text = (world.path / "credentials").read_text()
+        new = world.path / "new"
+        new.write_text(text.replace("AKFILE", "AKROTATED").replace("s-file", "s-rotated"))
+        os.replace(new, world.path / "credentials")
+        cloud.accepted = "AKROTATED"
+        deadline = time.monotonic() + 60
+        while cloud.key(cloud.signed[-1]) != "AKROTATED":
+            assert time.monotonic() < deadline, "the new key was not taken"
+            requests.get(server.url + "/readyz", timeout=60)
+            time.sleep(0.2)
+        assert cloud.proof(cloud.signed[-1]) == ("AKROTATED", "t-file")

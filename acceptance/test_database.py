@@ -1,0 +1,126 @@
+"""State in PostgreSQL: how a gateway starts with it, and goes on when it was away."""
+
+import re
+import threading
+import time
+
+import pytest
+
+from harness.api import API, upload_id
+from harness.data import content, sha256
+from harness.postgres import Postgres, shared
+from harness.server import Server, run
+
+pytestmark = pytest.mark.usefixtures("postgres")
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    return shared()
+
+
+@pytest.fixture
+def own_postgres():
+    """One that a test may stop."""
+    with Postgres() as one:
+        yield one
+
+
+def nodes(tmp_path, environment, count, **options):
+    return [Server(tmp_path / f"node{index}", environment=environment, **options) for index in range(count)]
+
+
+def test_the_state_is_in_the_database(tmp_path, postgres):
+    with Server(tmp_path / "data", environment=postgres.environment(tmp_path)) as server:
+        identifier = API(server.url, server.admin_key).uploaded(b"abc")
+        server.stop()
+        assert not (server.data / "state.sqlite").exists() and not (server.data / "master.secret").exists()
+        server.start()
+        assert API(server.url, server.admin_key).get(f"/media/{identifier}").content == b"abc"
+
+
+def test_the_url_is_a_secret(tmp_path, postgres):
+    environment = postgres.environment(tmp_path)
+    done = run("check", environment=environment)
+    assert "SLUICE_DATABASE_URL" in done.stdout and "<redacted>" in done.stdout
+    assert postgres.password not in done.stdout and "%2F" not in done.stdout
+    path = tmp_path / "url"
+    path.write_text(environment.pop("SLUICE_DATABASE_URL") + "\n")
+    environment["SLUICE_DATABASE_URL_FILE"] = str(path)
+    with Server(tmp_path / "data", environment=environment) as server:
+        API(server.url, server.admin_key).uploaded(b"abc")
+    assert postgres.password not in server.log.read_text()
+
+
+def test_wrong_settings_are_named(tmp_path, postgres):
+    environment = postgres.environment(tmp_path)
+    del environment["SLUICE_MASTER_SECRET"]
+    done = run("check", environment=environment, check=False)
+    assert done.returncode != 0 and "masterSecret" in done.stderr and "database.url" in done.stderr
+    done = run("check", environment={"SLUICE_DATABASE_URL": "mysql://user:hidden@host/x"}, check=False)
+    assert done.returncode != 0 and "PostgreSQL" in done.stderr and "hidden" not in done.stderr
+    environment = postgres.environment(tmp_path) | {"SLUICE_DATABASE_URL": "postgres://u:hid den@host:x/y"}
+    done = run("serve", data=tmp_path / "data", environment=environment, check=False)
+    assert done.returncode != 0 and "URL" in done.stderr and "hid den" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_database_that_is_not_there_is_waited_for_and_then_named(tmp_path, postgres):
+    environment = postgres.environment(tmp_path) | {"SLUICE_DATABASE_URL": "postgres://u:hidden@127.0.0.1:9/gone"}
+    began = time.monotonic()
+    with pytest.raises(AssertionError, match="did not start") as failure:
+        Server(tmp_path / "data", environment=environment).start(timeout=60)
+    text = str(failure.value)
+    assert "127.0.0.1:9/gone" in text and "waiting for the database" in text and "hidden" not in text
+    assert time.monotonic() - began >= 30
+
+
+def test_a_database_that_starts_later_is_waited_for(tmp_path, own_postgres):
+    environment = own_postgres.environment(tmp_path)
+    own_postgres.stop()
+    timer = threading.Timer(3, own_postgres.start)
+    timer.start()
+    with Server(tmp_path / "data", environment=environment) as server:
+        timer.join()
+        API(server.url, server.admin_key).uploaded(b"abc")
+        assert "waiting for the database" in server.log.read_text()
+
+
+def test_of_nodes_that_start_together_one_makes_the_first_key(tmp_path, postgres):
+    started = nodes(tmp_path, postgres.environment(tmp_path), 4, admin_key=None)
+    threads = [threading.Thread(target=server.start) for server in started]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        keys = [found[1] for server in started if (found := re.search(r"API key: (slk_\S+)", server.output()))]
+        assert len(keys) == 1
+        for server in started:
+            assert API(server.url, keys[0]).get("/v1/uploads").status_code == 200
+        listed = run("keys", "list", environment=started[0].environment).stdout
+        assert listed.count("key_") == 1 and "key_first" in listed
+    finally:
+        for server in started:
+            server.stop()
+
+
+def test_uploads_go_on_after_a_restart_of_the_database(tmp_path, own_postgres):
+    body = content(300_000, 1)
+    with Server(tmp_path / "data", environment=own_postgres.environment(tmp_path)) as server:
+        api = API(server.url, server.admin_key)
+        url = api.created(len(body))
+        assert api.patch(url, 0, body[:100_000]).status_code == 204
+        own_postgres.stop()
+        assert api.patch(url, 100_000, body[100_000:200_000]).status_code == 503
+        assert api.get("/readyz", key=None).status_code == 503
+        own_postgres.start()
+        deadline = time.monotonic() + 30
+        while (answer := api.head(url)).status_code != 200:
+            # Or 423, while the end of a request that was cut off is still to be recorded.
+            assert answer.status_code in (423, 503) and time.monotonic() < deadline
+            time.sleep(0.1)
+        offset = int(answer.headers["Upload-Offset"])
+        assert offset >= 100_000
+        assert api.patch(url, offset, body[offset:]).status_code == 204
+        assert api.download_hash(upload_id(url)) == (sha256(body), len(body))
