@@ -18,8 +18,7 @@ final class RawServer: Sendable {
         let list = Mutex<[String]>([])
     }
 
-    let port: UInt16
-    private let listener: Int32
+    private let listener: ListeningSocket
     private let pool: BlockingPool
     private let heads: Heads
     private let running: Task<Void, Never>
@@ -28,37 +27,24 @@ final class RawServer: Sendable {
     /// - Throws: `SystemError` when there is no port.
     init(_ connections: [[Step]]) throws {
         let pool = BlockingPool(threads: 1, label: "raw-server")
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
-                bind(listener, raw, size) == 0 && listen(listener, 128) == 0 && getsockname(listener, raw, &size) == 0
-            }
-        }
-        guard bound else { throw SystemError("bind", errno: errno) }
+        let listener = try ListeningSocket()
         self.listener = listener
         self.pool = pool
-        port = UInt16(bigEndian: address.sin_port)
         let heads = Heads()
         self.heads = heads
         running = Task {
             await pool.run {
                 for steps in connections {
-                    let connection = accept(listener, nil, nil)
-                    if connection < 0 { return }
+                    guard let connection = listener.accept() else { return }
                     Self.serve(connection, steps) { head in heads.list.withLock { $0.append(head) } }
                 }
             }
         }
     }
 
-    deinit {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
-    }
+    deinit { listener.end() }
+
+    var port: UInt16 { listener.port }
 
     /// The heads of the requests so far.
     var requests: [String] { heads.list.withLock { $0 } }

@@ -1,40 +1,25 @@
 import Foundation
 import Glibc
 import Synchronization
-import Transport
 
 /// A TCP server on 127.0.0.1 whose every connection is served by a closure on a thread of its own.
 final class SocketServer: Sendable {
-    let port: UInt16
-    private let listener: Int32
-    private let accepted: Served
+    private let listener: ListeningSocket
+    private let accepted: Accepted
 
-    private final class Served: Sendable {
+    private final class Accepted: Sendable {
         let count = Mutex(0)
     }
 
     /// - Parameter serve: Called for each connection with its number, from 0; the connection closes when it returns.
     /// - Throws: `SystemError` when there is no port.
     init(_ serve: @escaping @Sendable (Peer, Int) -> Void) throws {
-        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let bound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
-                bind(listener, raw, size) == 0 && listen(listener, 128) == 0 && getsockname(listener, raw, &size) == 0
-            }
-        }
-        guard bound else { throw SystemError("bind", errno: errno) }
+        let listener = try ListeningSocket()
+        let accepted = Accepted()
         self.listener = listener
-        port = UInt16(bigEndian: address.sin_port)
-        let accepted = Served()
         self.accepted = accepted
         Thread.detachNewThread {
-            while true {
-                let connection = accept(listener, nil, nil)
-                if connection < 0 { return }
+            while let connection = listener.accept() {
                 let number = accepted.count.withLock { count in
                     count += 1
                     return count - 1
@@ -48,10 +33,9 @@ final class SocketServer: Sendable {
         }
     }
 
-    deinit {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
-    }
+    deinit { listener.end() }
+
+    var port: UInt16 { listener.port }
 
     /// Connections so far.
     var connections: Int { accepted.count.withLock { $0 } }
