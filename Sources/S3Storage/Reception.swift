@@ -15,7 +15,6 @@ final class Reception {
         /// Bytes that it has when it is whole; the last one of a blob may have fewer.
         let size: Int64
         let buffer = PartBuffer()
-        var md5 = RunningDigest(.md5)
         /// Bytes of side objects that come before those in the buffer.
         var missing: Int64
         /// Bytes that it got from the source.
@@ -116,7 +115,6 @@ final class Reception {
                 return .sourceFailed(error)
             }
             guard try await keep(piece, in: part) else { return .failed(Self.tooSlow) }
-            part.md5.update(piece)
             part.received += Int64(piece.count)
             crc?.update(piece)
             for digest in digests { digest.update(piece) }
@@ -173,9 +171,6 @@ final class Reception {
         guard part.missing > 0 else { return }
         let bytes = try await storage.bytes(of: record.sides, in: record)
         guard await storage.memory.take(bytes.count, within: settings.retryTime) else { throw Self.tooSlow }
-        part.md5 = RunningDigest(.md5)
-        part.md5.update(bytes)
-        if part.buffer.count > 0 { part.md5.update(part.buffer.bytes() ?? []) }
         part.buffer.prepend(bytes)
         part.missing = 0
     }
@@ -193,6 +188,7 @@ final class Reception {
                 part.buffer.append(piece)
                 return true
             }
+            storage.hashes.flush()
             if !parts.isEmpty {
                 // Its memory is free again soon: the client has to wait for the store.
                 try await recordFirst()
@@ -248,8 +244,8 @@ final class Reception {
     private func close(_ part: Part) async throws(UploadError) {
         try await loadSides(into: part)
         part.crc32c = crc?.value
-        part.buffer.settle(length: part.buffer.count)
-        part.buffer.close(md5: part.md5.finish())
+        part.buffer.close()
+        if settings.tagsAreDigests { storage.hashes.add(part.buffer) } else { part.buffer.tell(md5: []) }
         current = nil
         parts.append(part)
         if !mustVerifyFirst(part) { try await send(part) }
@@ -271,6 +267,7 @@ final class Reception {
         var confirmed: [BlobPart] = []
         repeat {
             let part = parts.removeFirst()
+            storage.hashes.hurry(part.buffer)
             defer { storage.memory.giveBack(part.buffer.discard()) }
             guard let sending = part.sending else { throw Self.tooSlow }
             confirmed.append(
@@ -340,7 +337,9 @@ final class Reception {
             part.buffer.stopReaders()
             await part.sending?.wait()
             isCombined = part.missing == 0
-            let (content, record) = (part.buffer.copy(md5: part.md5.finish()), record)
+            let (content, record) = (part.buffer.copy(), record)
+            storage.hashes.add(content)
+            storage.hashes.hurry(content)
             side = Task { [storage] in await storage.putSide(content, of: record) }
         }
         for part in parts where part.sending == nil { try await send(part) }

@@ -43,17 +43,16 @@ extension S3Storage {
     /// Writes a new side object, which is not recorded yet.
     ///
     /// - Parameters:
-    ///   - content: Whole.
+    ///   - content: Whole; its digest is known, or on its way.
     ///   - record: Whose it is.
     /// - Returns: What is to be recorded.
     func putSide(_ content: PartBuffer, of record: BlobRecord) async -> Result<SideObject, UploadError> {
         pristine.withLock { _ = $0.remove(record.id) }
         let name = Hexadecimal.encode(SecureRandom.bytes(8))
-        let side = SideObject(
-            key: sidePrefix(of: record.id) + name,
-            length: content.length,
-            md5: content.md5 ?? []
-        )
+        guard await content.whole(), let md5 = content.md5 else {
+            return .failure(UploadError(.storageFailure, "The last bytes can not be read any more."))
+        }
+        let side = SideObject(key: sidePrefix(of: record.id) + name, length: content.length, md5: md5)
         let headers = [SigV4Field("content-md5", Base64.encode(side.md5))]
         do throws(S3Failure) {
             let tag = try await client.put(side.key, in: record.bucket, content: content, headers: headers)

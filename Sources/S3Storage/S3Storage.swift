@@ -30,6 +30,7 @@ package final class S3Storage: BlobStorage {
     let records: any BlobRecords
     let memory: MemoryPool
     let spool: Spool
+    let hashes = PartHashes()
     let clock: any WallClock
     var settings: S3Settings { client.settings }
 

@@ -144,8 +144,9 @@ struct DigestTests {
 
     @Test("CRC-32C by the processor's instruction is that of the tables, and goes on from any byte")
     func castagnoliByTables() {
-        let bytes = (0..<4099).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 3) }
-        for count in [0, 1, 7, 8, 9, 63, 64, 65, 1000, 4099] {
+        let bytes = (0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 3) }
+        // From three times 2048 bytes on they are summed in lanes.
+        for count in [0, 1, 7, 8, 9, 63, 64, 65, 1000, 4099, 6143, 6144, 6152, 12_288, 20_000] {
             for start in 0..<min(9, count + 1) {
                 let piece = Array(bytes[start..<count])
                 let byTables = ~piece.withUnsafeBytes { csys_crc32c_by_tables(0xFFFF_FFFF, $0.baseAddress, $0.count) }
@@ -159,5 +160,58 @@ struct DigestTests {
                 #expect(rest.value == byTables)
             }
         }
+    }
+
+    @Test("MD5s of four messages beside each other are those of each, whatever their lengths")
+    func fourBesideEachOther() {
+        let bytes = (0..<1024).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 3) }
+        var md5 = ParallelMD5()
+        // Lanes are used again, by messages of other lengths.
+        for lengths in [[0, 1, 55, 56], [63, 64, 65, 119], [120, 128, 1000, 1024], [5, 640, 64, 0]] {
+            let messages = lengths.enumerated().map { Array(bytes.dropFirst($0.offset).prefix($0.element)) }
+            for start in stride(from: 0, to: 1024, by: 64) {
+                withPointers(messages) { pointers in
+                    let pieces = pointers.map { $0.count >= start + 64 ? $0.baseAddress.map { $0 + start } : nil }
+                    md5.update(pieces, count: 64)
+                }
+            }
+            for (lane, message) in messages.enumerated() {
+                let rest = Array(message[(message.count / 64 * 64)...])
+                let found = rest.withUnsafeBytes { md5.finish(lane, rest: $0) }
+                #expect(found == Digest.hash(message, .md5), "\(message.count) bytes in lane \(lane)")
+            }
+        }
+    }
+
+    private func withPointers(_ messages: [[UInt8]], _ body: ([UnsafeRawBufferPointer]) -> Void) {
+        messages[0].withUnsafeBytes { first in
+            messages[1].withUnsafeBytes { second in
+                messages[2].withUnsafeBytes { third in
+                    messages[3].withUnsafeBytes { fourth in body([first, second, third, fourth]) }
+                }
+            }
+        }
+    }
+
+    @Test("MD5 by the instructions of this processor is that by those that all have")
+    func portableMD5() {
+        let bytes = (0..<4 * 640).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ $0 >> 5) }
+        typealias Registers = (UInt32, UInt32, UInt32, UInt32)
+        let start: [UInt32] = (0..<16).map { 0x6745_2301 &* $0 &+ 77 }
+        func run(
+            _ advance: (UnsafeMutablePointer<Registers>?, [UnsafePointer<UInt8>?], Int) -> Void
+        ) -> [UInt32] {
+            var state = start
+            state.withUnsafeMutableBytes { raw in
+                bytes.withUnsafeBufferPointer { bytes in
+                    let messages = (0..<4).map { lane in bytes.baseAddress.map { $0 + 640 * lane } }
+                    advance(raw.baseAddress?.assumingMemoryBound(to: Registers.self), messages, 10)
+                }
+            }
+            return state
+        }
+        let found = run { csys_md5_four($0, $1, $2) }
+        #expect(found == run { csys_md5_four_portable($0, $1, $2) })
+        #expect(found != start)
     }
 }

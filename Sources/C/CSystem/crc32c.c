@@ -5,6 +5,15 @@
 // Eight tables of 256: entry n of table k is what byte n does to the register with k zero bytes after it.
 static uint32_t tables[8][256];
 
+// Bytes of a lane: three of them are summed beside each other, since the instruction takes three cycles, but one can begin
+// in each.
+#define LANE 2048
+
+// Entry n of table k is what LANE zero bytes make of a register that has n in its byte k.
+static uint32_t lane_tables[4][256];
+
+static uint32_t advance_by_tables(uint32_t crc, const uint8_t *bytes, size_t count);
+
 __attribute__((constructor)) static void make_tables(void) {
     for (uint32_t n = 0; n < 256; n++) {
         uint32_t crc = n;
@@ -13,6 +22,13 @@ __attribute__((constructor)) static void make_tables(void) {
     }
     for (int k = 1; k < 8; k++)
         for (int n = 0; n < 256; n++) tables[k][n] = tables[k - 1][n] >> 8 ^ tables[0][tables[k - 1][n] & 255];
+    static const uint8_t zeros[LANE];
+    for (int bit = 0; bit < 32; bit++) {
+        // Registers add up: it is enough to know what becomes of each bit.
+        uint32_t shifted = advance_by_tables(1u << bit, zeros, LANE);
+        for (int n = 0; n < 256; n++)
+            if (n >> bit % 8 & 1) lane_tables[bit / 8][n] ^= shifted;
+    }
 }
 
 static uint32_t advance_by_tables(uint32_t crc, const uint8_t *bytes, size_t count) {
@@ -28,9 +44,28 @@ static uint32_t advance_by_tables(uint32_t crc, const uint8_t *bytes, size_t cou
 }
 
 #if defined(__x86_64__)
+static uint32_t shift_by_lane(uint32_t crc) {
+    return lane_tables[0][crc & 255] ^ lane_tables[1][crc >> 8 & 255] ^ lane_tables[2][crc >> 16 & 255] ^
+           lane_tables[3][crc >> 24];
+}
+
 __attribute__((target("sse4.2"))) static uint32_t advance_by_instruction(uint32_t crc, const uint8_t *bytes,
                                                                            size_t count) {
     uint64_t wide = crc;
+    for (; count >= 3 * LANE; bytes += 3 * LANE, count -= 3 * LANE) {
+        uint64_t second = 0, third = 0;
+        for (size_t i = 0; i < LANE; i += 8) {
+            uint64_t words[3];
+            memcpy(&words[0], bytes + i, 8);
+            memcpy(&words[1], bytes + LANE + i, 8);
+            memcpy(&words[2], bytes + 2 * LANE + i, 8);
+            wide = __builtin_ia32_crc32di(wide, words[0]);
+            second = __builtin_ia32_crc32di(second, words[1]);
+            third = __builtin_ia32_crc32di(third, words[2]);
+        }
+        wide = shift_by_lane((uint32_t)wide) ^ second;
+        wide = shift_by_lane((uint32_t)wide) ^ third;
+    }
     for (; count >= 8; bytes += 8, count -= 8) {
         uint64_t word;
         memcpy(&word, bytes, 8);

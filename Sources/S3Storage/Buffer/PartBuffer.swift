@@ -17,7 +17,9 @@ final class PartBuffer: HTTPRequestContent, Sendable {
         var count: Int64 = 0
         /// Bytes in the end; `nil` while nobody knows.
         var length: Int64?
-        /// MD5 of all bytes, once they are all there.
+        /// They are all there.
+        var isWhole = false
+        /// MD5 of all bytes, once it is known.
         var md5: [UInt8]?
         /// Nobody is to read it any more.
         var isStopped = false
@@ -28,8 +30,8 @@ final class PartBuffer: HTTPRequestContent, Sendable {
 
     private let contents = Mutex(Contents())
 
-    /// The same bytes, all of them, for other readers.
-    func copy(md5: [UInt8]) -> PartBuffer {
+    /// The same bytes for other readers; there will be no more.
+    func copy() -> PartBuffer {
         let copy = PartBuffer()
         contents.withLock { contents in
             copy.contents.withLock { other in
@@ -38,7 +40,7 @@ final class PartBuffer: HTTPRequestContent, Sendable {
                 other.file = contents.file
                 other.count = contents.count
                 other.length = contents.count
-                other.md5 = md5
+                other.isWhole = true
             }
         }
         return copy
@@ -57,7 +59,7 @@ final class PartBuffer: HTTPRequestContent, Sendable {
 
     var isLengthKnown: Bool { contents.withLock { $0.length != nil } }
 
-    /// 16 bytes; `nil` before all are there.
+    /// 16 bytes; `nil` while nobody has said it.
     var md5: [UInt8]? { contents.withLock { $0.md5 } }
 
     init() {}
@@ -66,8 +68,8 @@ final class PartBuffer: HTTPRequestContent, Sendable {
     convenience init(whole bytes: [UInt8]) {
         self.init()
         append(bytes)
-        settle(length: Int64(bytes.count))
-        close(md5: Digest.hash(bytes, .md5))
+        close()
+        tell(md5: Digest.hash(bytes, .md5))
     }
 
     /// Adds bytes in memory; not after `spool`.
@@ -137,7 +139,15 @@ final class PartBuffer: HTTPRequestContent, Sendable {
     }
 
     /// Says that all bytes are there.
-    func close(md5: [UInt8]) {
+    func close() {
+        change { contents in
+            contents.length = contents.count
+            contents.isWhole = true
+        }
+    }
+
+    /// Says which digest they have, once they are all there.
+    func tell(md5: [UInt8]) {
         change { $0.md5 = md5 }
     }
 
@@ -175,6 +185,7 @@ final class PartBuffer: HTTPRequestContent, Sendable {
 
     private static func verdict(_ contents: borrowing Contents) -> Bool? {
         if contents.isStopped { return false }
+        guard contents.isWhole else { return nil }
         return contents.md5 == nil ? nil : true
     }
 
@@ -182,7 +193,7 @@ final class PartBuffer: HTTPRequestContent, Sendable {
 
     var length: Int64 { contents.withLock { $0.length ?? $0.count } }
 
-    /// Waits until all bytes are there.
+    /// Waits until all bytes are there, and their digest is known.
     ///
     /// - Returns: `false` when they will never be.
     func whole() async -> Bool {
@@ -236,6 +247,15 @@ final class PartBuffer: HTTPRequestContent, Sendable {
         }
         return .bytes(copied)
     }
+
+    /// What is there now, to be read without asking for each byte; `nil` when nobody is to read it any more.
+    var snapshot: BufferedBytes? {
+        contents.withLock { contents in
+            contents.isStopped ? nil : BufferedBytes(contents.slabs, contents.inMemory, contents.file, contents.count)
+        }
+    }
+
+    var isStopped: Bool { contents.withLock { $0.isStopped } }
 
     /// All its bytes, which have come; for what is small.
     func bytes() -> [UInt8]? {

@@ -67,4 +67,10 @@ uint32_t csys_crc32c(uint32_t state, const void *bytes, size_t count);
 /// The same by tables only, for tests.
 uint32_t csys_crc32c_by_tables(uint32_t state, const void *bytes, size_t count);
 
+/// Moves the registers of MD5 (RFC 1321 §3.4) of four messages on over so many blocks of 64 bytes of each; the four values
+/// of a register are beside each other.
+void csys_md5_four(uint32_t state[4][4], const uint8_t *const messages[4], size_t blocks);
+/// The same without instructions that not every processor has, for tests.
+void csys_md5_four_portable(uint32_t state[4][4], const uint8_t *const messages[4], size_t blocks);
+
 #endif

@@ -1,0 +1,43 @@
+/// The bytes of a `PartBuffer` at one time, held even if that is discarded.
+struct BufferedBytes: Sendable {
+    let count: Int64
+    private let slabs: [Slab]
+    private let inMemory: Int64
+    private let file: SpoolFile?
+
+    init(_ slabs: [Slab], _ inMemory: Int64, _ file: SpoolFile?, _ count: Int64) {
+        self.slabs = slabs
+        self.inMemory = inMemory
+        self.file = file
+        self.count = count
+    }
+
+    /// Bytes from `offset` on in one piece: up to the end of a slab, or as many as there is room for in `room`.
+    ///
+    /// - Parameters:
+    ///   - offset: Less than `count`.
+    ///   - least: So many bytes are returned at least, unless there are fewer; no more than `room` has.
+    ///   - room: Where bytes are put that are not in one piece.
+    /// - Returns: Valid while this and `room` are held; `nil` if the file can not be read.
+    func piece(at offset: Int64, least: Int, room: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer? {
+        var slab = UnsafeRawBufferPointer(start: nil, count: 0)
+        if offset < inMemory {
+            let start = Int(offset % Int64(Slab.size))
+            let count = min(Slab.size - start, Int(inMemory - offset))
+            slab = UnsafeRawBufferPointer(rebasing: slabs[Int(offset / Int64(Slab.size))].bytes[start..<start + count])
+            if count >= least || offset + Int64(count) == self.count { return slab }
+        }
+        // What is left of the memory, and what comes behind it.
+        let wanted = Int(min(Int64(room.count), count - offset))
+        guard let file, slab.count <= wanted else { return nil }
+        room.copyMemory(from: slab)
+        var read = slab.count
+        while read < wanted {
+            let into = UnsafeMutableRawBufferPointer(rebasing: room[read..<wanted])
+            let count = file.read(at: offset - inMemory + Int64(read), into: into)
+            guard count > 0 else { return nil }
+            read += count
+        }
+        return UnsafeRawBufferPointer(rebasing: room[..<wanted])
+    }
+}

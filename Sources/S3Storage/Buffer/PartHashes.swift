@@ -1,0 +1,131 @@
+internal import Digests
+internal import Synchronization
+
+/// Computes the MD5s of parts, those of several beside each other: see docs/decisions/0021-md5-of-several-parts.md.
+///
+/// A part waits a moment for others, of whatever upload, unless somebody waits for it.
+final class PartHashes: Sendable {
+    private struct Contents {
+        var waiting: [PartBuffer] = []
+        /// How often those that waited were taken.
+        var round: UInt64 = 0
+    }
+
+    private let contents = Mutex(Contents())
+    private let patience: Duration
+
+    init(patience: Duration = .milliseconds(250)) {
+        self.patience = patience
+    }
+
+    /// Has the digest of a part computed, which is whole; the part is told.
+    func add(_ part: PartBuffer) {
+        let (full, round) = contents.withLock { contents -> ([PartBuffer]?, UInt64?) in
+            contents.waiting.append(part)
+            if contents.waiting.count == ParallelMD5.lanes { return (Self.take(&contents), nil) }
+            return (nil, contents.waiting.count == 1 ? contents.round : nil)
+        }
+        if let full { start(full) }
+        guard let round else { return }
+        Task {
+            try? await Task.sleep(for: patience)
+            flush { $0.round == round }
+        }
+    }
+
+    /// Lets a part wait no longer.
+    func hurry(_ part: PartBuffer) {
+        flush { contents in contents.waiting.contains { $0 === part } }
+    }
+
+    /// Lets no part wait any longer: the memory is needed.
+    func flush() {
+        flush { _ in true }
+    }
+
+    private func flush(if condition: (borrowing Contents) -> Bool) {
+        let parts = contents.withLock { contents in condition(contents) ? Self.take(&contents) : [] }
+        if !parts.isEmpty { start(parts) }
+    }
+
+    private static func take(_ contents: inout Contents) -> [PartBuffer] {
+        let parts = contents.waiting
+        contents.waiting = []
+        contents.round += 1
+        return parts
+    }
+
+    private func start(_ parts: [PartBuffer]) {
+        Task { await Self.hash(parts) }
+    }
+
+    /// Bytes of each part after which others have their turn.
+    private static let stretch: Int64 = 1 << 20
+
+    private static func hash(_ parts: [PartBuffer]) async {
+        var lanes = parts.compactMap { part in part.snapshot.map { Lane(part, $0) } }
+        var md5 = ParallelMD5()
+        // Bytes of files, of which each lane has a quarter.
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: Slab.size * ParallelMD5.lanes, alignment: 64)
+        defer { room.deallocate() }
+        var next = stretch
+        while lanes.contains(where: { !$0.isDone }) {
+            step(&lanes, &md5, room)
+            if let offset = lanes.lazy.map(\.offset).max(), offset >= next {
+                next = offset + stretch
+                await Task.yield()
+                for index in lanes.indices where lanes[index].part.isStopped { lanes[index].end() }
+            }
+        }
+    }
+
+    private struct Lane {
+        let part: PartBuffer
+        /// `nil` when it is done: their memory is not kept for the other lanes.
+        private(set) var bytes: BufferedBytes?
+        var offset: Int64 = 0
+
+        init(_ part: PartBuffer, _ bytes: BufferedBytes) {
+            self.part = part
+            self.bytes = bytes
+        }
+
+        var isDone: Bool { bytes == nil }
+
+        mutating func end() { bytes = nil }
+    }
+
+    /// Takes all lanes to the end of the shortest piece that one of them has.
+    private static func step(_ lanes: inout [Lane], _ md5: inout ParallelMD5, _ room: UnsafeMutableRawBufferPointer) {
+        var pieces = [UnsafeRawPointer?](repeating: nil, count: ParallelMD5.lanes)
+        var common = Int.max
+        for index in lanes.indices {
+            let lane = lanes[index]
+            guard let bytes = lane.bytes else { continue }
+            var piece = UnsafeRawBufferPointer(start: nil, count: 0)
+            if lane.offset < bytes.count {
+                let own = UnsafeMutableRawBufferPointer(
+                    rebasing: room[index * Slab.size..<(index + 1) * Slab.size]
+                )
+                guard let found = bytes.piece(at: lane.offset, least: ParallelMD5.blockSize, room: own) else {
+                    // What can not be read can not be sent either.
+                    lane.part.stopReaders()
+                    lanes[index].end()
+                    continue
+                }
+                piece = found
+            }
+            let blocks = piece.count / ParallelMD5.blockSize * ParallelMD5.blockSize
+            if blocks > 0 {
+                pieces[index] = piece.baseAddress
+                common = min(common, blocks)
+            } else {
+                lane.part.tell(md5: md5.finish(index, rest: piece))
+                lanes[index].end()
+            }
+        }
+        guard common < Int.max else { return }
+        md5.update(pieces, count: common)
+        for index in lanes.indices where pieces[index] != nil { lanes[index].offset += Int64(common) }
+    }
+}

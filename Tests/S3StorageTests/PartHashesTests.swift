@@ -1,0 +1,89 @@
+import Digests
+import SluiceTesting
+import Testing
+import Transport
+
+@testable import S3Storage
+
+@Suite("MD5s of parts")
+struct PartHashesTests {
+    /// A part whose bytes from `inMemory` on are in a file.
+    private static func part(_ bytes: [UInt8], inMemory: Int, _ spool: Spool) async throws -> PartBuffer {
+        let part = PartBuffer()
+        part.append(Array(bytes.prefix(inMemory)))
+        if inMemory < bytes.count {
+            let file = try #require(await spool.makeFile())
+            part.spool(to: file)
+            #expect(await file.append(Array(bytes[inMemory...])))
+            part.appendSpooled(bytes.count - inMemory)
+        }
+        part.close()
+        return part
+    }
+
+    @Test("of any lengths together, in memory and in files, each is what it is alone")
+    func lengths() async throws {
+        let directory = try TemporaryDirectory()
+        let spool = Spool(directory: directory.path, capacity: 1 << 30, pool: BlockingPool(threads: 1, label: "test"))
+        // They wait for three others: the last one of each four starts them.
+        let hashes = PartHashes(patience: .seconds(600))
+        let sizes = [
+            (0, 0), (1, 1), (63, 63), (64, 64), (65, 65), (65_536, 65_536), (65_537, 65_537), (3_000_001, 3_000_001),
+            (200_000, 0), (200_000, 65_536), (200_000, 100_001), (66_000, 65_537), (70, 69), (128, 1), (0, 0), (5, 0),
+        ]
+        for four in stride(from: 0, to: sizes.count, by: 4) {
+            var parts: [(PartBuffer, [UInt8])] = []
+            for (index, (size, inMemory)) in sizes[four..<four + 4].enumerated() {
+                let bytes = BlobStorageContract.pattern(size, seed: UInt8(four + index))
+                parts.append((try await Self.part(bytes, inMemory: inMemory, spool), bytes))
+            }
+            for (part, _) in parts { hashes.add(part) }
+            for (part, bytes) in parts {
+                #expect(await part.whole())
+                #expect(part.md5 == Digest.hash(bytes, .md5), "\(bytes.count) bytes")
+            }
+        }
+    }
+
+    @Test("a part alone is hashed when somebody waits for it, when memory is short, or after a while")
+    func alone() async throws {
+        let bytes = BlobStorageContract.pattern(100_000)
+        let spool = Spool(directory: "/nonexistent", capacity: 0, pool: BlockingPool(threads: 1, label: "test"))
+        let patient = PartHashes(patience: .seconds(600))
+        let first = try await Self.part(bytes, inMemory: bytes.count, spool)
+        patient.add(first)
+        patient.hurry(PartBuffer())
+        try await Task.sleep(for: .milliseconds(20))
+        #expect(first.md5 == nil)
+        patient.hurry(first)
+        #expect(await first.whole())
+        let second = try await Self.part(bytes, inMemory: bytes.count, spool)
+        patient.add(second)
+        patient.flush()
+        #expect(await second.whole())
+        let third = try await Self.part(bytes, inMemory: bytes.count, spool)
+        PartHashes(patience: .milliseconds(1)).add(third)
+        #expect(await third.whole())
+        #expect([first, second, third].map(\.md5) == Array(repeating: Digest.hash(bytes, .md5), count: 3))
+    }
+
+    @Test("one that is given up does not keep the others from their digests; bytes that are lost end their part")
+    func givenUp() async throws {
+        let directory = try TemporaryDirectory()
+        let spool = Spool(directory: directory.path, capacity: 1 << 30, pool: BlockingPool(threads: 1, label: "test"))
+        let hashes = PartHashes(patience: .seconds(600))
+        let bytes = BlobStorageContract.pattern(100_000)
+        let good = try await Self.part(bytes, inMemory: 50_000, spool)
+        let stopped = try await Self.part(bytes, inMemory: bytes.count, spool)
+        // A byte more than the file has.
+        let short = try await Self.part(bytes, inMemory: 50_000, spool)
+        short.appendSpooled(1)
+        for part in [stopped, short, good] { hashes.add(part) }
+        #expect(stopped.discard() == bytes.count)
+        hashes.hurry(good)
+        #expect(await good.whole())
+        #expect(good.md5 == Digest.hash(bytes, .md5))
+        #expect(await !short.whole())
+        #expect(await !stopped.whole())
+    }
+}
