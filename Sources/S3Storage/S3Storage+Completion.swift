@@ -90,6 +90,7 @@ extension S3Storage {
             forget(obsolete, of: record)
         }
         record.entityTag = try await completeMultipart(record, parts)
+        record.isBeginning = false
         record.state = .complete
         try await recordCompletion(record)
     }

@@ -94,11 +94,10 @@ extension S3Storage {
         guard found.multipart == nil else { return found }
         var record = found
         // First, so that one is found and ended of which nobody learns the id.
-        if !record.isBeginning {
+        let wasBeginning = record.isBeginning
+        if !wasBeginning {
             record.isBeginning = true
             record.version = try await records.update(record, adding: [], droppingFrom: nil)
-        } else {
-            try await abortStrays(of: record)
         }
         let (key, bucket, headers) = (record.key, record.bucket, objectHeaders(record))
         var isCertain = true
@@ -106,8 +105,9 @@ extension S3Storage {
             try await client.createMultipart(key, in: bucket, headers: headers, isCertain: &isCertain)
         }
         record.multipart = id
-        if !isCertain { try await abortStrays(of: record) }
-        record.isBeginning = false
+        if wasBeginning || !isCertain { try await abortStrays(of: record) }
+        // The request of a process that was killed may be under way yet: then it is looked at again in the end.
+        record.isBeginning = wasBeginning
         record.version = try await records.update(record, adding: [], droppingFrom: nil)
         return record
     }

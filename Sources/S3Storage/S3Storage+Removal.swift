@@ -13,6 +13,7 @@ extension S3Storage {
             partSize: found.partSize,
             createdAt: found.createdAt
         )
+        record.isBeginning = found.isBeginning
         // The store first: once the record is empty, nobody knows what is there.
         try await removeObjects(of: found)
         record.version = try await records.update(record, adding: [], droppingFrom: 1)

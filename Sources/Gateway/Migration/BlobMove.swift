@@ -147,15 +147,7 @@ struct BlobMove: Sendable {
         by algorithms: Set<DigestAlgorithm>
     ) async throws(UploadError) -> DigestValues {
         let id = upload.id
-        if found != nil { try await store.remove(id) }
-        var blob = NewBlob(of: upload)
-        do throws(UploadError) {
-            try await store.create(blob)
-        } catch  where error.code == .rejected && blob.key != nil {
-            // A disk does not mind the key.
-            blob.key = nil
-            try await store.create(blob)
-        }
+        if found != nil { try await store.empty(id) } else { try await create(NewBlob(of: upload)) }
         let source = HashedSource(try await disk.bytes(of: id, 0..<length), by: algorithms)
         guard length > 0 else { return source.digests() }
         let report = await store.append(
@@ -177,6 +169,17 @@ struct BlobMove: Sendable {
             throw UploadError(.storageFailure, "The store took \(report.stored) of \(length) bytes.")
         }
         return source.digests()
+    }
+
+    private func create(_ wanted: NewBlob) async throws(UploadError) {
+        do throws(UploadError) {
+            try await store.create(wanted)
+        } catch  where error.code == .rejected && wanted.key != nil {
+            // A disk does not mind the key.
+            var blob = wanted
+            blob.key = nil
+            try await store.create(blob)
+        }
     }
 
     private func complete(_ id: UploadID) async throws(UploadError) {
