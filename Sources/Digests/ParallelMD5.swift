@@ -51,7 +51,9 @@ package struct ParallelMD5 {
 
     /// Ends the message of a lane, which goes on with another one, empty yet.
     ///
-    /// - Parameter rest: Its last bytes, fewer than 64.
+    /// - Parameters:
+    ///   - lane: Which one, from 0 on.
+    ///   - rest: Its last bytes, fewer than 64.
     /// - Returns: 16 bytes.
     package mutating func finish(_ lane: Int, rest: UnsafeRawBufferPointer) -> [UInt8] {
         precondition(rest.count < Self.blockSize, "what is left is less than a block")

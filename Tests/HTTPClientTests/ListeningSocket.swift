@@ -2,8 +2,10 @@ import Glibc
 import Synchronization
 import Transport
 
-/// A socket that listens on a free port of 127.0.0.1. It is closed when nobody holds it any more, not when it ends: a
-/// thread that is about to accept would else do so at the next server that was given the number.
+/// A socket that listens on a free port of 127.0.0.1.
+///
+/// It is closed when nobody holds it any more, not when it ends: a thread that is about to accept would else do so at the
+/// next server that was given the number.
 final class ListeningSocket: Sendable {
     let port: UInt16
     private let descriptor: Int32
