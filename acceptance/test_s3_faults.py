@@ -210,6 +210,24 @@ def test_a_changed_byte_of_a_small_object_is_noticed(relay, size):
     assert_whole(relay, url, data)
 
 
+@pytest.mark.parametrize("size", [1000, MIB, 3 * PART + 5])
+@pytest.mark.parametrize("engine", ["rgw", "swift_s3"])
+def test_a_changed_byte_is_refused_by_the_store(make_relay, request, engine, size):
+    """With Content-MD5 the store looks, whatever its tags are."""
+    relay = make_relay(
+        store=request.getfixturevalue(engine), SLUICE_S3_CHECK_TAGS="false", SLUICE_S3_CONTENT_MD5="true"
+    )
+    data = content(size, 7)
+    relay.proxy.fault("UploadPart|PutObject", faults.Corrupt(at=size // 7))
+    url = relay.api.created(len(data))
+    assert relay.api.patch(url, 0, data[: size // 2]).status_code == 204
+    assert relay.api.patch(url, size // 2, data[size // 2 :]).status_code == 204
+    assert_whole(relay, url, data)
+    sent = [call for call in relay.proxy.calls if call.operation in ("UploadPart", "PutObject")]
+    assert sent and all("content-md5" in call.headers for call in sent)
+    assert sum(call.status == 400 for call in sent) == 1
+
+
 def test_a_wrong_tag_is_no_confirmation(relay):
     data = content(3 * PART, 7)
     relay.proxy.fault("UploadPart", faults.ChangeETag('"0123456789abcdef0123456789abcdef"'), part=2)

@@ -213,7 +213,7 @@ final class Reception {
     /// Whether to begin with a part of which bytes are still to come: not if they come so slowly that the store would have
     /// to wait for them.
     private func isDue(_ part: Part) -> Bool {
-        guard part.buffer.isLengthKnown, !mustVerifyFirst(part) else { return false }
+        guard part.buffer.isLengthKnown, !settings.sendsContentMD5, !mustVerifyFirst(part) else { return false }
         let seconds = (ContinuousClock.now - beganAt) / .seconds(1)
         let rate = Double(taken) / max(seconds, 0.001)
         return Double(part.room) / rate < Self.longestWait
@@ -245,7 +245,7 @@ final class Reception {
         try await loadSides(into: part)
         part.crc32c = crc?.value
         part.buffer.close()
-        if settings.tagsAreDigests { storage.hashes.add(part.buffer) } else { part.buffer.tell(md5: []) }
+        if settings.needsDigests { storage.hashes.add(part.buffer) } else { part.buffer.tell(md5: []) }
         current = nil
         parts.append(part)
         if !mustVerifyFirst(part) { try await send(part) }

@@ -25,6 +25,9 @@ package struct S3Settings: Sendable, Equatable {
     package var needsEqualParts = false
     /// Compares entity tags with the MD5 of what was sent; not for a store that encrypts with keys of its own by default.
     package var checksTags = true
+    /// Sends `Content-MD5` with all bytes, so that the store refuses what was changed on the way; parts leave when they are
+    /// whole.
+    package var sendsContentMD5 = false
     /// Of one upload, on their way at the same time.
     package var parallelParts = 4
     /// How long a request is tried again after it has failed first.
@@ -54,6 +57,9 @@ package struct S3Settings: Sendable, Equatable {
         if case .kms = encryption { return false }
         return checksTags
     }
+
+    /// The digest of a part is needed for one or the other.
+    var needsDigests: Bool { tagsAreDigests || sendsContentMD5 }
 
     /// Bytes of the part with this number.
     ///

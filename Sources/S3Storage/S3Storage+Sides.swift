@@ -53,9 +53,8 @@ extension S3Storage {
             return .failure(UploadError(.storageFailure, "The last bytes can not be read any more."))
         }
         let side = SideObject(key: sidePrefix(of: record.id) + name, length: content.length, md5: md5)
-        let headers = [SigV4Field("content-md5", Base64.encode(side.md5))]
         do throws(S3Failure) {
-            let tag = try await client.put(side.key, in: record.bucket, content: content, headers: headers)
+            let tag = try await client.put(side.key, in: record.bucket, content: content, digest: md5)
             guard !settings.tagsAreDigests || EntityTagText.matches(tag, side.md5) else {
                 return .failure(
                     UploadError(.storageFailure, "The store confirms other bytes than those that were sent.")

@@ -12,18 +12,22 @@ final class Sending: Sendable {
 
     /// Sends a part of a multipart upload.
     convenience init(part number: Int, _ buffer: PartBuffer, _ record: BlobRecord, _ storage: S3Storage) {
-        self.init(isObject: false, buffer, storage) { [client = storage.client] () async throws(S3Failure) in
-            try await client.putPart(number, of: record, content: buffer) { await buffer.whole() }
+        self.init(isObject: false, buffer, storage) { [client = storage.client] digest throws(S3Failure) in
+            try await client.putPart(number, of: record, content: buffer, digest: digest) { await buffer.whole() }
         }
     }
 
     /// Sends a whole blob.
     convenience init(object buffer: PartBuffer, _ record: BlobRecord, _ storage: S3Storage) {
         let headers = storage.objectHeaders(record)
-        self.init(isObject: true, buffer, storage) { [client = storage.client] () async throws(S3Failure) in
-            try await client.put(record.key, in: record.bucket, content: buffer, headers: headers) {
-                await buffer.whole()
-            }
+        self.init(isObject: true, buffer, storage) { [client = storage.client] digest throws(S3Failure) in
+            try await client.put(
+                record.key,
+                in: record.bucket,
+                content: buffer,
+                digest: digest,
+                headers: headers
+            ) { await buffer.whole() }
         }
     }
 
@@ -31,18 +35,19 @@ final class Sending: Sendable {
         isObject: Bool,
         _ buffer: PartBuffer,
         _ storage: S3Storage,
-        _ send: @escaping @Sendable () async throws(S3Failure) -> String
+        _ send: @escaping @Sendable (_ digest: [UInt8]?) async throws(S3Failure) -> String
     ) {
         self.isObject = isObject
         let ended = Flag()
         self.ended = ended
-        let checks = storage.settings.tagsAreDigests
+        let (checks, tells) = (storage.settings.tagsAreDigests, storage.settings.sendsContentMD5)
         task = Task {
             defer { ended.raise() }
             var failures = 0
             while true {
                 do throws(S3Failure) {
-                    let tag = try await send()
+                    if tells { _ = await buffer.whole() }
+                    let tag = try await send(tells ? buffer.md5 : nil)
                     guard await buffer.whole(), let md5 = buffer.md5 else {
                         return .failure(S3Failure(.contentFailed, "the content broke off"))
                     }

@@ -86,6 +86,7 @@ package struct Settings: Sendable, Equatable {
         package var maximumParts = 10_000
         package var needsEqualParts = false
         package var checksTags = true
+        package var sendsContentMD5 = false
         package var parallelParts = 4
         /// Bytes in memory, of all uploads together.
         package var memory: Int64 = 128 << 20

@@ -119,6 +119,12 @@ package enum SettingsTable {
             "Compares the entity tags of parts with the MD5 of what was sent; not for a store whose tags are something else."
         ),
         Setting(
+            "s3.contentMD5",
+            \.s3.sendsContentMD5,
+            .flag,
+            "Sends the checksum header Content-MD5 with every part and object, as buckets with Object Lock want; parts leave when they are whole."
+        ),
+        Setting(
             "s3.parallelParts",
             \.s3.parallelParts,
             .count(1...64),

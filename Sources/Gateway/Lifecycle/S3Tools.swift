@@ -86,6 +86,7 @@ extension Settings {
         settings.maximumParts = s3.maximumParts
         settings.needsEqualParts = s3.needsEqualParts
         settings.checksTags = s3.checksTags
+        settings.sendsContentMD5 = s3.sendsContentMD5
         settings.parallelParts = s3.parallelParts
         settings.retryTime = s3.retryTime
         settings.stallTimeout = s3.stallTimeout

@@ -33,16 +33,18 @@ extension S3Client {
         return id
     }
 
-    /// UploadPart.
+    /// UploadPart; `digest` is the MD5 of the content, if the store is to compare it.
     ///
     /// - Returns: The entity tag, with its quotes.
     func putPart(
         _ number: Int,
         of blob: BlobRecord,
         content: any HTTPRequestContent,
+        digest: [UInt8]?,
         whenReady ready: @Sendable () async -> Bool
     ) async throws(S3Failure) -> String {
         var request = S3Request(method: "PUT", bucket: blob.bucket, key: blob.key)
+        if let digest { request.headers = [Self.contentMD5(digest)] }
         request.query = Self.part(number, of: blob)
         request.content = content
         request.timeout = .zero

@@ -24,6 +24,7 @@ extension S3Client {
     ///   - key: Of the object.
     ///   - bucket: Where it is.
     ///   - content: Sent as it is made; `bytes` is ignored then.
+    ///   - digest: MD5 of `content`, if the store is to compare it.
     ///   - bytes: The whole content.
     ///   - headers: Further ones.
     ///   - ready: See `send`.
@@ -33,6 +34,7 @@ extension S3Client {
         _ key: String,
         in bucket: String,
         content: (any HTTPRequestContent)? = nil,
+        digest: [UInt8]? = nil,
         bytes: [UInt8] = [],
         headers: [SigV4Field] = [],
         whenReady ready: @Sendable () async -> Bool = { true }
@@ -41,12 +43,16 @@ extension S3Client {
         if let content {
             request.content = content
             request.timeout = .zero
+            if let digest { request.headers.append(Self.contentMD5(digest)) }
         } else {
             request.body = bytes
-            request.headers.append(SigV4Field("content-md5", Base64.encode(Digest.hash(bytes, .md5))))
+            request.headers.append(Self.contentMD5(Digest.hash(bytes, .md5)))
         }
         return try await send(request, whenReady: ready).headers["ETag"] ?? ""
     }
+
+    /// RFC 1864.
+    static func contentMD5(_ digest: [UInt8]) -> SigV4Field { SigV4Field("content-md5", Base64.encode(digest)) }
 
     /// GetObject, of some bytes or all.
     ///

@@ -70,7 +70,9 @@ struct S3Failure: Error, Sendable, CustomStringConvertible {
         case "NoSuchKey", "NoSuchUpload", "NoSuchBucket", "NotFound": return .missing
         case "QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFull", "EntityTooLarge": return .full
         case "SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "OperationAborted", "Throttling",
-            "TooManyRequests", "RequestLimitExceeded", "RequestTimeTooSkewed", "IncompleteBody":
+            "TooManyRequests", "RequestLimitExceeded", "RequestTimeTooSkewed", "IncompleteBody",
+            // Bytes were changed on their way.
+            "BadDigest":
             return .away
         default: break
         }
