@@ -7,6 +7,7 @@ import pytest
 from harness.api import API
 from harness.draft import VERSIONS, Client
 from harness.postgres import Postgres
+from harness.relay import Relay
 from harness.rgw import RGW
 from harness.server import Server
 from harness.swift_s3 import SwiftS3
@@ -108,6 +109,23 @@ BUCKETS = itertools.count(1)
 def bucket_name():
     """Of a bucket that nobody has made yet."""
     return f"test-{next(BUCKETS)}"
+
+
+@pytest.fixture
+def make_relay(rgw, bucket_name, tmp_path):
+    """Makes gateways with settings in front of a store, Ceph unless another one is given."""
+    made = []
+
+    def make(store=rgw, database=None, **environment):
+        relay = Relay(tmp_path, store, bucket_name, database=database, environment=environment)
+        relay.__enter__()
+        made.append(relay)
+        return relay
+
+    yield make
+    for relay in made:
+        relay.__exit__(None)
+        relay.store.wipe(bucket_name)
 
 
 @pytest.fixture(scope="session")

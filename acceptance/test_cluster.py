@@ -13,8 +13,8 @@ import pytest
 from test_clients import CLIENTS, run_client
 
 from harness import faulty_store as faults
-from harness.api import API, OFFSET_TYPE, TUS, path_of, upload_id
-from harness.data import KIB, MIB, content, sha256, write_file
+from harness.api import API, TUS, patch_fields, path_of, upload_id
+from harness.data import KIB, MIB, content, told, write_file
 from harness.draft import Client
 from harness.relay import PART, Cluster
 from harness.wire import Closed, Wire, until
@@ -41,14 +41,6 @@ def make_cluster(rgw, postgres, bucket_name, tmp_path):
 @pytest.fixture
 def cluster(make_cluster):
     return make_cluster()
-
-
-def told(data):
-    return sha256(data), len(data)
-
-
-def patch_fields(offset, length):
-    return [*TUS.items(), ("Upload-Offset", offset), ("Content-Type", OFFSET_TYPE), ("Content-Length", length)]
 
 
 def assert_whole(cluster, url, data, strays=False):

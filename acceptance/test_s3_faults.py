@@ -11,39 +11,19 @@ import time
 import pytest
 
 from harness import faulty_store as faults
-from harness.api import API, OFFSET_TYPE, TUS, path_of, upload_id
-from harness.data import KIB, MIB, content, sha256
+from harness.api import API, patch_fields, path_of, upload_id
+from harness.data import KIB, MIB, content, told
 from harness.disk import mounted
 from harness.lossy import is_available, loss
-from harness.relay import PART, Relay
+from harness.relay import PART
 from harness.wire import Closed, Wire, until
 
 ALWAYS = float("inf")
 
 
 @pytest.fixture
-def make_relay(rgw, bucket_name, tmp_path):
-    made = []
-
-    def make(store=rgw, database=None, **environment):
-        relay = Relay(tmp_path, store, bucket_name, database=database, environment=environment)
-        relay.__enter__()
-        made.append(relay)
-        return relay
-
-    yield make
-    for relay in made:
-        relay.__exit__(None)
-    rgw.wipe(bucket_name)
-
-
-@pytest.fixture
 def relay(make_relay):
     return make_relay()
-
-
-def told(data):
-    return sha256(data), len(data)
 
 
 def resume(relay, url, data, timeout=60, step=None):
@@ -81,10 +61,6 @@ def assert_whole(relay, url, data, others=()):
     until(lambda: len(relay.store.keys(relay.bucket)) == 1 + len(others), timeout=20, interval=0.1)
     until(lambda: relay.store.multiparts(relay.bucket) == [], timeout=20, interval=0.1)
     relay.assert_stored(told(data), *map(told, others))
-
-
-def patch_fields(offset, length):
-    return [*TUS.items(), ("Upload-Offset", offset), ("Content-Type", OFFSET_TYPE), ("Content-Length", length)]
 
 
 # One request that fails: the client does not notice
@@ -333,7 +309,6 @@ def test_the_answer_to_a_completion_is_lost(make_relay, request, bucket_name, en
     url = relay.api.created(len(data))
     assert relay.api.patch(url, 0, data).status_code == 204
     assert_whole(relay, url, data)
-    store.wipe(bucket_name)
 
 
 def test_a_completion_that_took_effect_is_gone_when_asked_again(relay):

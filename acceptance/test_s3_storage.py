@@ -11,7 +11,7 @@ import requests
 from test_clients import CLIENTS, run_client
 
 from harness.api import OFFSET_TYPE, TUS, checksum, path_of, tus_patch, upload_id
-from harness.data import KIB, MIB, content, hash_file, sha256, write_file
+from harness.data import KIB, MIB, content, hash_file, told, write_file
 from harness.draft import Client
 from harness.relay import PART, Relay
 from harness.wire import Wire, until
@@ -32,29 +32,8 @@ def relay(engine, bucket_name, tmp_path):
 
 
 @pytest.fixture
-def make_relay(rgw, bucket_name, tmp_path):
-    """Makes one with settings, on Ceph."""
-    made = []
-
-    def make(**environment):
-        relay = Relay(tmp_path, rgw, bucket_name, environment=environment)
-        relay.__enter__()
-        made.append(relay)
-        return relay
-
-    yield make
-    for relay in made:
-        relay.__exit__(None)
-    rgw.wipe(bucket_name)
-
-
-@pytest.fixture
 def ceph(make_relay):
     return make_relay()
-
-
-def told(data):
-    return sha256(data), len(data)
 
 
 def assert_whole(relay, url, data):

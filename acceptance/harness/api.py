@@ -14,6 +14,11 @@ TUS = {"Tus-Resumable": "1.0.0"}
 OFFSET_TYPE = "application/offset+octet-stream"
 
 
+def patch_fields(offset, length):
+    """Of a PATCH that is sent by hand."""
+    return [*TUS.items(), ("Upload-Offset", offset), ("Content-Type", OFFSET_TYPE), ("Content-Length", length)]
+
+
 class API:
     """Requests with one key; answers are `requests.Response`."""
 

@@ -164,6 +164,16 @@ def listens(port, host="127.0.0.1"):
     return True
 
 
+def show(store):
+    """Prints the settings of an object store that runs, and waits until it is gone, or for Ctrl-C."""
+    for name, value in store.settings().items():
+        print(f"{name}={value}")
+    print("ready", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        while listens(store.port):
+            time.sleep(1)
+
+
 def program(name, *, folders=(), package=None):
     """The path of a program, from PATH, the usual folders of system programs, or others."""
     for folder in [*os.environ.get("PATH", "").split(":"), "/usr/sbin", "/usr/local/sbin", "/sbin", *map(str, folders)]:

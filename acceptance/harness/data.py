@@ -40,6 +40,11 @@ def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
+def told(data):
+    """As stores and downloads are asked: hash and size."""
+    return sha256(data), len(data)
+
+
 def crc32c(data):
     """CRC-32C (RFC 3720 appendix B.4), bit by bit; for small content."""
     value = 0xFFFFFFFF

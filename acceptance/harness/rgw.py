@@ -13,11 +13,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
 from pathlib import Path
 
-from harness.daemon import Daemon, free_ports, listens, program
+from harness.daemon import Daemon, free_ports, program, show
 from harness.objects import ObjectStore
 
 USER = "tester"
@@ -258,14 +257,7 @@ def main():
                 name.replace("SLUICE_S3_", "SLUICE_TEST_S3_"): value for name, value in store.settings().items()
             }
             sys.exit(subprocess.run(sys.argv[1:], env=os.environ | settings).returncode)
-        for name, value in store.settings().items():
-            print(f"{name}={value}")
-        print("ready", flush=True)
-        try:
-            while listens(store.port):
-                time.sleep(1)
-        except KeyboardInterrupt:
-            pass
+        show(store)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,9 @@ import secrets
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from harness.daemon import Daemon, free_ports, listens, program
+from harness.daemon import Daemon, free_ports, program, show
 from harness.objects import ObjectStore
 
 KINDS = ("account", "container", "object")
@@ -172,14 +171,7 @@ class SwiftS3(ObjectStore):
 
 def main():
     with tempfile.TemporaryDirectory(prefix="swift-") as folder, SwiftS3(Path(folder) / "store") as store:
-        for name, value in store.settings().items():
-            print(f"{name}={value}")
-        print("ready", flush=True)
-        try:
-            while listens(store.port):
-                time.sleep(1)
-        except KeyboardInterrupt:
-            pass
+        show(store)
 
 
 if __name__ == "__main__":

@@ -18,15 +18,7 @@ extension Settings {
         clock: any WallClock
     ) async throws(StartFailure) -> S3Storage {
         let directory = s3.spoolDirectory ?? dataDirectory + "/spool"
-        do {
-            try FileManager.default.createDirectory(
-                atPath: directory,
-                withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700]
-            )
-        } catch {
-            throw StartFailure("the spool directory \(directory) can not be made: \(error.localizedDescription)")
-        }
+        try Self.makePrivate(directory, "spool directory")
         let store = s3Settings
         let storage = S3Storage(
             settings: store,

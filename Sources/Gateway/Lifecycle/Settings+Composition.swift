@@ -12,21 +12,26 @@ extension Settings {
     /// The configured master secret, or the one of the data directory, which is made if it is missing.
     func master() throws(StartFailure) -> MasterSecret {
         guard let masterSecret else {
-            do {
-                try FileManager.default.createDirectory(
-                    atPath: dataDirectory,
-                    withIntermediateDirectories: true,
-                    attributes: [.posixPermissions: 0o700]
-                )
-            } catch {
-                throw StartFailure("the data directory \(dataDirectory) can not be made: \(error.localizedDescription)")
-            }
+            try Self.makePrivate(dataDirectory, "data directory")
             return try MasterSecretFile.loadOrCreate(in: dataDirectory)
         }
         guard let master = MasterSecret(bytes: masterSecret.exposed) else {
             throw StartFailure("masterSecret must hold at least \(MasterSecret.minimumByteCount) bytes")
         }
         return master
+    }
+
+    /// Makes a directory that only its owner can look into, with those above it, if it is missing.
+    static func makePrivate(_ directory: String, _ purpose: String) throws(StartFailure) {
+        do {
+            try FileManager.default.createDirectory(
+                atPath: directory,
+                withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700]
+            )
+        } catch {
+            throw StartFailure("the \(purpose) \(directory) can not be made: \(error.localizedDescription)")
+        }
     }
 
     var tencentMode: TencentSignatureIssuer.Mode {
