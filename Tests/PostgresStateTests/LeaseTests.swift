@@ -424,7 +424,7 @@ struct LeaseTests {
 
     @Test("a node that dies while another waits for it is noticed")
     func dies() async throws {
-        let cluster = try await Cluster(1)
+        let cluster = try await Cluster(1, timeout: .seconds(60))
         defer { cluster.close() }
         let id = try await cluster.create(6)
         let node = Int64.random(in: 1 ... .max)
@@ -536,7 +536,7 @@ struct LeaseTests {
 
     @Test("edits of metadata on two nodes at the same time are all there, also beside the completion")
     func edits() async throws {
-        let cluster = try await Cluster()
+        let cluster = try await Cluster(timeout: .seconds(60))
         defer { cluster.close() }
         let id = try await cluster.create(6)
         try await withThrowingTaskGroup(of: Void.self) { group in
