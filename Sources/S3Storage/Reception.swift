@@ -170,7 +170,9 @@ final class Reception {
     private func loadSides(into part: Part) async throws(UploadError) {
         guard part.missing > 0 else { return }
         let bytes = try await storage.bytes(of: record.sides, in: record)
-        guard await storage.memory.take(bytes.count, within: settings.retryTime) else { throw Self.tooSlow }
+        guard await storage.memory.take(part.buffer.memory(adding: bytes.count), within: settings.retryTime) else {
+            throw Self.tooSlow
+        }
         part.buffer.prepend(bytes)
         part.missing = 0
     }
@@ -184,7 +186,7 @@ final class Reception {
                     part.buffer.appendSpooled(piece.count)
                     return true
                 }
-            } else if storage.memory.take(piece.count) {
+            } else if storage.memory.take(part.buffer.memory(adding: piece.count)) {
                 part.buffer.append(piece)
                 return true
             }
@@ -199,7 +201,8 @@ final class Reception {
                 part.buffer.appendSpooled(piece.count)
                 return true
             }
-            if part.buffer.file == nil, await storage.memory.take(piece.count, within: settings.retryTime) {
+            let needed = part.buffer.memory(adding: piece.count)
+            if part.buffer.file == nil, await storage.memory.take(needed, within: settings.retryTime) {
                 part.buffer.append(piece)
                 return true
             }

@@ -27,11 +27,12 @@ final class MemoryPool: Sendable {
 
     /// Takes bytes, if there are so many and nobody waits for some.
     func take(_ bytes: Int) -> Bool {
-        contents.withLock { contents in
-            guard contents.waiters.isEmpty, contents.free >= bytes else { return false }
-            contents.free -= bytes
-            return true
-        }
+        bytes == 0
+            || contents.withLock { contents in
+                guard contents.waiters.isEmpty, contents.free >= bytes else { return false }
+                contents.free -= bytes
+                return true
+            }
     }
 
     /// Takes bytes, in the order of arrival.

@@ -51,8 +51,16 @@ final class PartBuffer: HTTPRequestContent, Sendable {
     /// Bytes that are there.
     var count: Int64 { contents.withLock { $0.count } }
 
-    /// Bytes of memory that it holds.
-    var memory: Int { contents.withLock { Int($0.inMemory) } }
+    /// Bytes of memory that it holds: those of its slabs, full or not.
+    var memory: Int { contents.withLock { $0.slabs.count * Slab.size } }
+
+    /// Bytes of memory that it holds more once so many bytes are added in memory, at either end.
+    func memory(adding count: Int) -> Int {
+        contents.withLock { contents in
+            let slabs = (Int(contents.inMemory) + count + Slab.size - 1) / Slab.size
+            return (slabs - contents.slabs.count) * Slab.size
+        }
+    }
 
     /// Where further bytes go; `nil` while they are in memory.
     var file: SpoolFile? { contents.withLock { $0.file } }
@@ -162,7 +170,7 @@ final class PartBuffer: HTTPRequestContent, Sendable {
     func discard() -> Int {
         stopReaders()
         return contents.withLock { contents in
-            let bytes = Int(contents.inMemory)
+            let bytes = contents.slabs.count * Slab.size
             contents.slabs = []
             contents.inMemory = 0
             contents.count = 0
