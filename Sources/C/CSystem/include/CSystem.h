@@ -67,6 +67,14 @@ uint32_t csys_crc32c(uint32_t state, const void *bytes, size_t count);
 /// The same by tables only, for tests.
 uint32_t csys_crc32c_by_tables(uint32_t state, const void *bytes, size_t count);
 
+/// Reflected CRCs, by the names of the catalogue of parametrised CRC algorithms: CRC-64/XZ, CRC-64/NVME, CRC-32/ISO-HDLC.
+enum csys_crc_kind { CSYS_CRC64_XZ, CSYS_CRC64_NVME, CSYS_CRC32, CSYS_CRC_COUNT };
+/// Moves a register (that of a CRC of 32 bits in the low half) on over some bytes, by carry-less multiplication if the
+/// processor has it.
+uint64_t csys_crc(enum csys_crc_kind kind, uint64_t state, const void *bytes, size_t count);
+/// The same by tables only, for tests.
+uint64_t csys_crc_by_tables(enum csys_crc_kind kind, uint64_t state, const void *bytes, size_t count);
+
 /// Moves the registers of MD5 (RFC 1321 §3.4) of four messages on over so many blocks of 64 bytes of each; the four values
 /// of a register are beside each other.
 void csys_md5_four(uint32_t state[4][4], const uint8_t *const messages[4], size_t blocks);
