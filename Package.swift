@@ -94,6 +94,11 @@ let package = Package(
         storey("Webhooks", ["UploadCore", "HTTPClient", "HTTPWire", "Signing"]),
         storey("Forms", ["UploadCore", "HTTPWire", "Bytes"], path: "Sources/Dialects/Forms"),
         storey("TencentVOD", ["UploadCore", "Bytes", "Signing"], path: "Sources/Dialects/TencentVOD"),
+        storey(
+            "ObjectAPI",
+            ["UploadCore", "HTTPWire", "Bytes", "Digests", "Signing", "XMLText"],
+            path: "Sources/Dialects/ObjectAPI"
+        ),
 
         // The top: the only one that sees adapters and sockets together.
         .target(
@@ -166,6 +171,7 @@ let package = Package(
         ),
         tests("WebhooksTests", ["Webhooks", "UploadCore"]),
         tests("TencentVODTests", ["TencentVOD", "Signing", "Bytes"]),
+        tests("ObjectAPITests", ["ObjectAPI", "UploadCore", "HTTPWire", "Signing", "Digests", "Bytes", "XMLText"]),
         tests(
             "GatewayTests",
             [

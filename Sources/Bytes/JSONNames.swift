@@ -3,13 +3,16 @@ internal import Foundation
 /// What `JSONDecoder` does not say about an object: names that are there twice, of which it drops one, and commas at the end
 /// of objects and arrays, which it allows against RFC 8259.
 package enum JSONNames {
-    /// The names that the outermost object has more than once, each once, in their order.
+    /// The names that an object has more than once, each once, in their order.
     ///
-    /// `json` is an object that a decoder has accepted. The result is `nil` if a closing bracket follows a comma.
-    package static func repeated(in json: [UInt8]) -> [String]? {
-        var seen: Set<String> = []
+    /// - Parameters:
+    ///   - json: An object that a decoder has accepted.
+    ///   - isDeep: Looks into the objects within it, too, each on its own.
+    /// - Returns: `nil` if a closing bracket follows a comma.
+    package static func repeated(in json: [UInt8], isDeep: Bool = false) -> [String]? {
+        // One for each open bracket: the names in the object so far; `nil` for an array, or an object not looked into.
+        var open: [Set<String>?] = []
         var repeated: [String] = []
-        var depth = 0
         var isName = false
         var followsComma = false
         var index = json.startIndex
@@ -19,19 +22,20 @@ package enum JSONNames {
             case UInt8(ascii: " "), UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: "\t"):
                 continue
             case UInt8(ascii: "{"), UInt8(ascii: "["):
-                depth += 1
-                isName = depth == 1
+                isName = json[index] == UInt8(ascii: "{") && (isDeep || open.isEmpty)
+                open.append(isName ? [] : nil)
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
                 if followsComma { return nil }
-                depth -= 1
+                _ = open.popLast()
             case UInt8(ascii: ","):
-                isName = depth == 1
+                isName = open.last.map { $0 != nil } ?? false
                 followsComma = true
                 continue
             case UInt8(ascii: "\""):
                 let end = endOfString(json, from: index)
-                if isName, let name = text(json[index..<end]), !seen.insert(name).inserted, !repeated.contains(name) {
-                    repeated.append(name)
+                if isName, let name = text(json[index..<end]) {
+                    let isNew = open[open.count - 1]?.insert(name).inserted ?? true
+                    if !isNew, !repeated.contains(name) { repeated.append(name) }
                 }
                 isName = false
                 index = end - 1

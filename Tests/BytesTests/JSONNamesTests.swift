@@ -1,0 +1,15 @@
+import Testing
+
+@testable import Bytes
+
+@Suite("Names in JSON")
+struct JSONNamesTests {
+    @Test("names that are twice in objects within are told, each object for itself")
+    func deep() {
+        let json = Array(#"{"a":[{"b":1,"c":{"b":2}},{"b":3,"\u0062":4}],"c":{"a":5,"a":6,"a":7},"b":["b","b"]}"#.utf8)
+        #expect(JSONNames.repeated(in: json, isDeep: true) == ["b", "a"])
+        #expect(JSONNames.repeated(in: json) == [])
+        #expect(JSONNames.repeated(in: Array(#"{"a":[{"b":1},]}"#.utf8), isDeep: true) == nil)
+        #expect(JSONNames.repeated(in: Array(#"{"a":["x",{"y":["z"]},"x"],"x":1}"#.utf8), isDeep: true) == [])
+    }
+}

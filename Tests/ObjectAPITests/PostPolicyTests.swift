@@ -1,0 +1,231 @@
+import Bytes
+import Foundation
+import Testing
+
+@testable import ObjectAPI
+
+@Suite("Policies of forms")
+struct PostPolicyTests {
+    private func policy(_ json: String, _ dialect: ObjectDialect = .s3) throws(PostPolicyProblem) -> PostPolicy {
+        try PostPolicy(base64: Base64.encode(json.utf8), dialect: dialect)
+    }
+
+    private func form(
+        _ fields: [(String, String)],
+        file: String = "",
+        _ dialect: ObjectDialect = .s3
+    ) throws(PostPolicyProblem) -> PostForm {
+        try PostForm(fields.map { (name: $0.0, value: $0.1) }, fileName: file, dialect: dialect)
+    }
+
+    private func conditions(_ list: String, expiration: String = "2026-01-02T04:04:05.000Z") -> String {
+        #"{"expiration":"\#(expiration)","conditions":[\#(list)]}"#
+    }
+
+    /// What `check` throws; `nil` if nothing.
+    private func problem(
+        _ policy: PostPolicy,
+        _ form: PostForm,
+        bucket: String = "b",
+        at now: Date = noon
+    ) -> PostPolicyProblem? {
+        do throws(PostPolicyProblem) {
+            try policy.check(form, bucket: bucket, at: now)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test("the policy of an OSS form that ali-oss signed is met by its form, and by no other")
+    func aliOSS() throws {
+        let bucket = "outin-0123456789abcdef0123456789abcdef"
+        let json = #"""
+            {"expiration":"2026-01-02T04:04:05.000Z","conditions":[{"bucket":"outin-0123456789abcdef0123456789abcdef"},["starts-with","$key","sv/"],["content-length-range",0,1048576],{"x-oss-signature-version":"OSS4-HMAC-SHA256"},{"x-oss-credential":"STS.NUexample/20260102/cn-shanghai/oss/aliyun_v4_request"},{"x-oss-date":"20260102T030405Z"},{"x-oss-security-token":"CAIStoken+/="}]}
+            """#
+        let policy = try policy(json, .oss)
+        let signed = [
+            ("x-oss-signature-version", "OSS4-HMAC-SHA256"),
+            ("x-oss-credential", "STS.NUexample/20260102/cn-shanghai/oss/aliyun_v4_request"),
+            ("x-oss-date", "20260102T030405Z"), ("x-oss-security-token", "CAIStoken+/="), ("policy", "…"),
+            ("x-oss-signature", "…"),
+        ]
+        // OSS lets through what the policy does not name.
+        let fields = [("key", "sv/${filename}"), ("success_action_status", "201"), ("x-oss-meta-a", "b")]
+        #expect(problem(policy, try form(fields + signed, file: "a.mp4", .oss), bucket: bucket) == nil)
+        #expect(
+            problem(policy, try form(fields + signed, .oss), bucket: "other")
+                == .conditionFailed(#"["eq", "$bucket", "outin-0123456789abcdef0123456789abcdef"]"#)
+        )
+        #expect(
+            problem(policy, try form([("key", "sw/a")] + signed, .oss), bucket: bucket)
+                == .conditionFailed(#"["starts-with", "$key", "sv/"]"#)
+        )
+        // A session token does not come into messages.
+        let withoutToken = signed.filter { $0.0 != "x-oss-security-token" }
+        #expect(
+            problem(policy, try form([("key", "sv/a")] + withoutToken, .oss), bucket: bucket)
+                == .conditionFailed(#"["eq", "$x-oss-security-token", "…"]"#)
+        )
+        #expect(policy.contentLengths == 0...1_048_576)
+    }
+
+    @Test("the fields of a newer signature of OSS must be in the policy, those of the older need not")
+    func signatureOfOSS() throws {
+        let policy = try policy(conditions(#"["starts-with","$key",""]"#), .oss)
+        let older = [("key", "k"), ("OSSAccessKeyId", "id"), ("Signature", "s"), ("policy", "p")]
+        #expect(problem(policy, try form(older + [("x-oss-security-token", "t")], .oss)) == nil)
+        let newer = [("key", "k"), ("x-oss-date", "20260102T030405Z"), ("x-oss-signature-version", "OSS4-HMAC-SHA256")]
+        #expect(problem(policy, try form(newer, .oss)) == .fieldNotCovered("x-oss-date"))
+    }
+
+    @Test("lists of values of OSS allow and forbid; the media type that counts is compared")
+    func lists() throws {
+        let policy = try policy(
+            conditions(#"["in","$content-type",["image/jpg","image/png"]],["not-in","$cache-control",["no-cache"]]"#),
+            .oss
+        )
+        #expect(problem(policy, try form([("Content-Type", "image/png")], .oss)) == nil)
+        #expect(
+            problem(policy, try form([("Content-Type", "text/html")], .oss))
+                == .conditionFailed(#"["in", "$content-type", ["image/jpg", "image/png"]]"#)
+        )
+        #expect(problem(policy, try form([("Content-Type", "image/png"), ("x-oss-content-type", "a/b")], .oss)) != nil)
+        #expect(problem(policy, try form([("Content-Type", "image/png"), ("Cache-Control", "no-cache")], .oss)) != nil)
+        #expect(problem(policy, try form([], .oss)) != nil)
+    }
+
+    @Test("S3 wants each field in the policy, except those that can not be")
+    func coverage() throws {
+        let policy = try policy(
+            conditions(
+                #"{"bucket":"b"},["starts-with","$key","user/"],{"acl":"private"},["starts-with","$Content-Type","image/"]"#
+            )
+        )
+        let fields = [
+            ("key", "user/x"), ("ACL", "private"), ("content-type", "image/png"), ("policy", "p"),
+            ("X-Amz-Signature", "s"), ("x-ignore-me", "1"),
+        ]
+        #expect(problem(policy, try form(fields)) == nil)
+        #expect(problem(policy, try form(fields + [("x-amz-meta-a", "1")])) == .fieldNotCovered("x-amz-meta-a"))
+        #expect(problem(policy, try form(fields + [("x-amz-credential", "1")])) == .fieldNotCovered("x-amz-credential"))
+        // What a condition is about must be there.
+        #expect(
+            problem(policy, try form(Array(fields.dropFirst())))
+                == .conditionFailed(#"["starts-with", "$key", "user/"]"#)
+        )
+        #expect(problem(policy, try form([("key", "user/x")])) == .conditionFailed(#"["eq", "$acl", "private"]"#))
+        #expect(problem(policy, try form(fields), bucket: "c") == .conditionFailed(#"["eq", "$bucket", "b"]"#))
+        // The field is not the bucket that the request is for.
+        #expect(problem(policy, try form(fields + [("bucket", "b")]), bucket: "c") != nil)
+    }
+
+    @Test("each of a list of media types must begin as S3's policy says")
+    func mediaTypes() throws {
+        let policy = try policy(conditions(#"["starts-with","$Content-Type","image/"]"#))
+        #expect(problem(policy, try form([("Content-Type", "image/png, image/gif")])) == nil)
+        #expect(problem(policy, try form([("Content-Type", "image/png,text/html")])) != nil)
+        let any = try self.policy(conditions(#"["starts-with","$Content-Type",""]"#))
+        #expect(problem(any, try form([])) == nil)
+    }
+
+    @Test("a policy is over in the second that it names, exactly")
+    func expiry() throws {
+        let end = Date(timeIntervalSince1970: 1_767_326_645)
+        for expiration in ["2026-01-02T04:04:05.000Z", "2026-01-02T04:04:05Z"] {
+            let policy = try policy(conditions("", expiration: expiration))
+            #expect(policy.expiresAt == end)
+            #expect(problem(policy, try form([]), at: end.addingTimeInterval(-1)) == nil)
+            #expect(problem(policy, try form([]), at: end) == .expired)
+            #expect(problem(policy, try form([]), at: end.addingTimeInterval(1)) == .expired)
+        }
+    }
+
+    @Test("the size of the file lies in all ranges")
+    func sizes() throws {
+        let policy = try policy(conditions(#"["content-length-range",5,"100"],["content-length-range",0,50]"#))
+        #expect(policy.contentLengths == 5...50)
+        #expect(throws: PostPolicyProblem.tooSmall(minimum: 5)) { try policy.check(length: 4, isComplete: true) }
+        #expect(throws: Never.self) { try policy.check(length: 4, isComplete: false) }
+        #expect(throws: Never.self) { try policy.check(length: 50, isComplete: true) }
+        #expect(throws: PostPolicyProblem.tooLarge(maximum: 50)) { try policy.check(length: 51, isComplete: false) }
+        let any = try self.policy(conditions(""))
+        #expect(throws: Never.self) { try any.check(length: .max, isComplete: true) }
+    }
+
+    @Test("the name of the file comes in for its variable, without a path")
+    func fileName() throws {
+        let fields = [("key", "u/${filename}"), ("x-amz-meta-name", "${filename}"), ("policy", "${filename}")]
+        for name in ["a b.txt", "C:\\x\\a b.txt", "/home/a b.txt", "..\\/a b.txt"] {
+            let s3 = try form(fields, file: name)
+            #expect(s3["Key"] == "u/a b.txt")
+            #expect(s3["x-amz-meta-name"] == "a b.txt")
+            #expect(s3["policy"] == "${filename}")
+            let oss = try form(fields, file: name, .oss)
+            #expect(oss["key"] == "u/a b.txt")
+            #expect(oss["x-amz-meta-name"] == "${filename}")
+        }
+        #expect(try form(fields)["key"] == "u/")
+        // The policy is about the name that comes out.
+        let policy = try policy(conditions(#"["eq","$key","u/a"]"#))
+        #expect(problem(policy, try form([("key", "u/${filename}")], file: "a")) == nil)
+        #expect(problem(policy, try form([("key", "u/${filename}")], file: "b")) != nil)
+    }
+
+    @Test("a field that is there twice is refused, however it is written")
+    func repeated() {
+        #expect(throws: PostPolicyProblem.repeatedField("KEY")) { try form([("key", "a"), ("KEY", "b")]) }
+    }
+
+    @Test("keys that look the same are not the same")
+    func byBytes() throws {
+        let policy = try policy(conditions("[\"eq\",\"$key\",\"caf\u{E9}\"]"))
+        #expect(problem(policy, try form([("key", "caf\u{E9}")])) == nil)
+        #expect(problem(policy, try form([("key", "cafe\u{301}")])) != nil)
+    }
+
+    static let malformed: [(String, String)] =
+        [
+            ("a JSON object", "[]"), ("a JSON object", "{"), ("`expiration`", #"{"conditions":[]}"#),
+            ("`expiration`", #"{"expiration":"tomorrow","conditions":[]}"#),
+            ("`expiration`", #"{"expiration":1767326645,"conditions":[]}"#),
+            ("`conditions`", #"{"expiration":"2026-01-02T04:04:05Z"}"#),
+            ("`conditions`", #"{"expiration":"2026-01-02T04:04:05Z","conditions":{}}"#),
+            ("`more`", #"{"expiration":"2026-01-02T04:04:05Z","conditions":[],"more":1}"#),
+            (
+                "`expiration` twice",
+                #"{"expiration":"2026-01-02T04:04:05Z","expiration":"2027-01-02T04:04:05Z","conditions":[]}"#
+            ),
+        ]
+        + [
+            "1", "{}", #"{"key":1}"#, #"["eq","$key"]"#, #"["eq","key","a"]"#, #"["eq","$","a"]"#, #"["eq","$key",1]"#,
+            #"["ends-with","$key","a"]"#, #"["content-length-range",1]"#, #"["content-length-range",2,1]"#,
+            #"["content-length-range",-1,1]"#, #"["content-length-range",1.5,2]"#, #"["in","$key",["a"]]"#,
+            #"["content-length-range","01","2"]"#,
+        ].map { ("`conditions[0]`", #"{"expiration":"2026-01-02T04:04:05Z","conditions":[\#($0)]}"#) }
+
+    @Test("what is not understood is refused", arguments: malformed)
+    func notUnderstood(_ part: String, _ json: String) {
+        let error = #expect(throws: PostPolicyProblem.self) { try policy(json) }
+        guard case .malformed(let message)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(message.contains(part))
+    }
+
+    @Test("a policy that is no Base64, too long or for another dialect is refused")
+    func notBase64() throws {
+        for text in ["", "e30", "e30=\n", "*"] {
+            #expect(throws: PostPolicyProblem.self) { try PostPolicy(base64: text, dialect: .s3) }
+        }
+        let long = conditions(String(repeating: " ", count: 65_536))
+        #expect(throws: PostPolicyProblem.malformed("The policy must have at most 65536 bytes.")) { try policy(long) }
+        #expect(throws: PostPolicyProblem.self) { try policy(conditions(""), .cos) }
+        #expect(throws: PostPolicyProblem.self) {
+            try policy(conditions(#"["content-length-range",5,6],["content-length-range",7,8]"#))
+        }
+        // A list needs its list.
+        #expect(throws: PostPolicyProblem.self) { try policy(conditions(#"["not-in","$cache-control","x"]"#), .oss) }
+    }
+}
