@@ -1,0 +1,204 @@
+internal import Foundation
+internal import UploadCore
+
+/// What is sealed in a session token: the grant and the access key id, as JSON with names as short as can be.
+enum SessionToken {
+    static func encode(_ grant: ObjectGrant, accessKeyID: String) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .withoutEscapingSlashes
+        // Texts and whole numbers can always be encoded.
+        return Array((try? encoder.encode(Content(grant, accessKeyID: accessKeyID))) ?? Data())
+    }
+
+    /// `nil` for what is no such JSON, as when a newer version has sealed it.
+    static func decode(_ plain: [UInt8]) -> (grant: ObjectGrant, accessKeyID: String)? {
+        guard let content = try? JSONDecoder().decode(Content.self, from: Data(plain)), let grant = content.grant else {
+            return nil
+        }
+        return (grant, content.k)
+    }
+
+    static func wholeSeconds(_ date: Date) -> Date { Date(timeIntervalSince1970: Double(date.unixSeconds)) }
+
+    /// Absent are `nil`, empty and `false`.
+    private struct Content: Codable {
+        /// Access key id.
+        var k: String
+        /// Id of the grant.
+        var i: String
+        var issuer: String?
+        var subject: String?
+        var dialect: String?
+        var maximumBytes: Int64?
+        var types: [String]?
+        /// Where the storage keeps it.
+        var place: String?
+        /// Unix seconds.
+        var expiry: Int64
+        var once: Bool?
+        var metadata: [String: String]?
+        var bucket: String
+        /// Key or prefix.
+        var key: String
+        var isPrefix: Bool?
+        var actions: UInt64
+        var policies: [Policy]?
+
+        enum CodingKeys: String, CodingKey {
+            case k, i
+            case issuer = "r"
+            case subject = "s"
+            case dialect = "d"
+            case maximumBytes = "m"
+            case types = "t"
+            case place = "l"
+            case expiry = "e"
+            case once = "o"
+            case metadata = "x"
+            case bucket = "b"
+            case key = "p"
+            case isPrefix = "w"
+            case actions = "a"
+            case policies = "n"
+        }
+
+        init(_ grant: ObjectGrant, accessKeyID: String) {
+            let upload = grant.upload
+            k = accessKeyID
+            i = upload.id
+            issuer = upload.issuer
+            subject = upload.subject
+            dialect = upload.dialect
+            maximumBytes = upload.maximumBytes
+            types = upload.contentTypes.isEmpty ? nil : upload.contentTypes
+            place = upload.bucket
+            expiry = upload.expiresAt.unixSeconds
+            once = upload.isOneTime ? true : nil
+            metadata = upload.metadata.isEmpty ? nil : upload.metadata
+            bucket = grant.bucket
+            switch grant.keys {
+            case .only(let only): key = only
+            case .prefix(let prefix):
+                key = prefix
+                isPrefix = true
+            }
+            actions = bits(of: grant.actions)
+            policies = grant.policies.isEmpty ? nil : grant.policies.map { Policy($0) }
+        }
+
+        var grant: ObjectGrant? {
+            var policies: [SessionPolicy] = []
+            for coded in self.policies ?? [] {
+                guard let policy = coded.policy else { return nil }
+                policies.append(policy)
+            }
+            guard let actions = SessionToken.actions(of: actions) else { return nil }
+            return ObjectGrant(
+                upload: Grant(
+                    id: i,
+                    issuer: issuer,
+                    subject: subject,
+                    dialect: dialect,
+                    maximumBytes: maximumBytes,
+                    contentTypes: types ?? [],
+                    bucket: place,
+                    expiresAt: Date(timeIntervalSince1970: Double(expiry)),
+                    isOneTime: once ?? false,
+                    metadata: metadata ?? [:]
+                ),
+                bucket: bucket,
+                keys: isPrefix ?? false ? .prefix(key) : .only(key),
+                actions: actions,
+                policies: policies
+            )
+        }
+    }
+
+    private struct Policy: Codable {
+        var d: ObjectDialect
+        var s: [Statement]
+
+        init(_ policy: SessionPolicy) {
+            d = policy.dialect
+            s = policy.statements.map { Statement($0) }
+        }
+
+        var policy: SessionPolicy? {
+            var statements: [SessionPolicy.Statement] = []
+            for coded in s {
+                guard let statement = coded.statement else { return nil }
+                statements.append(statement)
+            }
+            return SessionPolicy(dialect: d, statements: statements)
+        }
+    }
+
+    private struct Statement: Codable {
+        /// Denies.
+        var d: Bool?
+        var a: UInt64
+        var r: [String]
+        var c: [Condition]?
+
+        init(_ statement: SessionPolicy.Statement) {
+            d = statement.effect == .deny ? true : nil
+            a = bits(of: statement.actions)
+            r = statement.resources.map(\.text)
+            c = statement.conditions.isEmpty ? nil : statement.conditions.map { Condition($0) }
+        }
+
+        var statement: SessionPolicy.Statement? {
+            var conditions: [PolicyCondition] = []
+            for coded in c ?? [] {
+                guard let condition = coded.condition else { return nil }
+                conditions.append(condition)
+            }
+            guard let actions = SessionToken.actions(of: a) else { return nil }
+            return SessionPolicy.Statement(
+                effect: d ?? false ? .deny : .allow,
+                actions: actions,
+                resources: r.map { WildcardPattern($0) },
+                conditions: conditions
+            )
+        }
+    }
+
+    private struct Condition: Codable {
+        var k: Int
+        var o: Int
+        var t: [String]?
+        var n: [Int64]?
+
+        init(_ condition: PolicyCondition) {
+            k = condition.key.rawValue
+            o = condition.comparison.rawValue
+            switch condition.values {
+            case .texts(let patterns): t = patterns.map(\.text)
+            case .numbers(let numbers): n = numbers
+            }
+        }
+
+        var condition: PolicyCondition? {
+            guard let key = PolicyCondition.Key(rawValue: k), let comparison = PolicyCondition.Comparison(rawValue: o)
+            else { return nil }
+            let values: PolicyCondition.Values
+            switch (t, n) {
+            case (let texts?, nil): values = .texts(texts.map { WildcardPattern($0) })
+            case (nil, let numbers?): values = .numbers(numbers)
+            default: return nil
+            }
+            return PolicyCondition(key: key, comparison: comparison, values: values)
+        }
+    }
+
+    /// A bit for each action, by its raw value.
+    private static func bits(of actions: Set<ObjectAction>) -> UInt64 {
+        actions.reduce(0) { $0 | 1 << UInt64($1.rawValue) }
+    }
+
+    /// `nil` if there is a bit that stands for none: what a newer version denies must not be allowed.
+    private static func actions(of bits: UInt64) -> Set<ObjectAction>? {
+        let actions = Set(ObjectAction.allCases.filter { bits >> UInt64($0.rawValue) & 1 == 1 })
+        return self.bits(of: actions) == bits ? actions : nil
+    }
+}
