@@ -70,6 +70,36 @@ struct PostPolicyTests {
         #expect(policy.contentLengths == 0...1_048_576)
     }
 
+    @Test("the policy that boto3 makes is met by the form that it makes, and by no other")
+    func boto() throws {
+        let text =
+            "eyJleHBpcmF0aW9uIjogIjIwMjYtMTEtMjJUMDE6NDI6MjZaIiwgImNvbmRpdGlvbnMiOiBbWyJzdGFydHMtd2l0aCIsICIkQ29u"
+            + "dGVudC1UeXBlIiwgImltYWdlLyJdLCB7IngtYW16LW1ldGEtYSI6ICIxIn0sIFsiY29udGVudC1sZW5ndGgtcmFuZ2UiLCAxLCAx"
+            + "MDBdLCB7ImJ1Y2tldCI6ICJidWNrZXQtMSJ9LCBbInN0YXJ0cy13aXRoIiwgIiRrZXkiLCAidXNlci8iXSwgeyJ4LWFtei1hbGdv"
+            + "cml0aG0iOiAiQVdTNC1ITUFDLVNIQTI1NiJ9LCB7IngtYW16LWNyZWRlbnRpYWwiOiAiQVNJQUVYQU1QTEUvMjAyNjExMjIvdXMt"
+            + "ZWFzdC0xL3MzL2F3czRfcmVxdWVzdCJ9LCB7IngtYW16LWRhdGUiOiAiMjAyNjExMjJUMDA0MjI2WiJ9LCB7IngtYW16LXNlY3Vy"
+            + "aXR5LXRva2VuIjogInRvayJ9XX0="
+        let policy = try PostPolicy(base64: text, dialect: .s3)
+        let fields = [
+            ("Content-Type", "image/png"), ("x-amz-meta-a", "1"), ("key", "user/${filename}"),
+            ("x-amz-algorithm", "AWS4-HMAC-SHA256"),
+            ("x-amz-credential", "ASIAEXAMPLE/20261122/us-east-1/s3/aws4_request"),
+            ("x-amz-date", "20261122T004226Z"), ("x-amz-security-token", "tok"), ("policy", text),
+            ("x-amz-signature", "b75920fc0dc1a8b000628d45d54d8b7e1900f3d7a64c9b6d030bd145d45487f5"),
+        ]
+        #expect(policy.contentLengths == 1...100)
+        #expect(problem(policy, try form(fields, file: "a.png"), bucket: "bucket-1") == nil)
+        #expect(problem(policy, try form(fields, file: "a.png"), bucket: "bucket-2") != nil)
+        #expect(
+            problem(policy, try form(fields + [("acl", "public-read")]), bucket: "bucket-1") == .fieldNotCovered("acl")
+        )
+        for index in fields.indices where !["policy", "x-amz-signature"].contains(fields[index].0) {
+            var changed = fields
+            changed[index].1 = "x"
+            #expect(problem(policy, try form(changed), bucket: "bucket-1") != nil, "\(fields[index].0)")
+        }
+    }
+
     @Test("the fields of a newer signature of OSS must be in the policy, those of the older need not")
     func signatureOfOSS() throws {
         let policy = try policy(conditions(#"["starts-with","$key",""]"#), .oss)
