@@ -175,7 +175,7 @@ let package = Package(
         tests(
             "GatewayTests",
             [
-                "Gateway", "HTTPClient", "HTTPWire", "HTTPServer", "Transport", "UploadCore", "Signing",
+                "Gateway", "HTTPClient", "HTTPWire", "HTTPServer", "Transport", "UploadCore", "Signing", "Bytes",
                 "SluiceTesting",
                 .product(name: "Yams", package: "Yams"),
             ]

@@ -275,7 +275,7 @@ struct TokenServiceTests {
         let credentials = try credentials()
         let request = try AliyunTokenService.request(Self.aliyun)
         let json = try #require(AliyunTokenService.json(to: request, credentials, requestID: "R-1"))
-        guard case .object(let members)? = try? JSONDecoder().decode(JSONDocument.self, from: Data(json.utf8)),
+        guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(json.utf8)),
             case .object(let user)? = members["AssumedRoleUser"], case .string(let roleID)? = user["AssumedRoleId"]
         else {
             Issue.record("\(json)")

@@ -18,9 +18,9 @@ extension PostPolicy {
             throw .malformed("The policy must have at most \(Self.maximumByteCount) bytes.")
         }
         guard let json = Base64.decode(base64) else { throw .malformed("The policy must be in Base64.") }
-        var members: [String: JSONDocument]
-        do throws(JSONDocument.Failure) {
-            members = try JSONDocument.members(of: json)
+        var members: [String: JSONValue]
+        do throws(PolicyDocument.Failure) {
+            members = try PolicyDocument.members(of: json)
         } catch {
             throw .malformed("The policy \(error.reason).")
         }
@@ -66,7 +66,7 @@ extension PostPolicy {
     }
 
     /// `["eq", "$field", "value"]` and the like.
-    private static func rule(_ parts: [JSONDocument], dialect: ObjectDialect) -> Rule? {
+    private static func rule(_ parts: [JSONValue], dialect: ObjectDialect) -> Rule? {
         guard parts.count == 3, case .string(let operation) = parts[0], case .string(let field) = parts[1],
             field.count > 1, field.hasPrefix("$")
         else { return nil }
@@ -99,13 +99,13 @@ extension PostPolicy {
         )
     }
 
-    private static func range(_ first: JSONDocument, _ second: JSONDocument) -> ClosedRange<Int64>? {
+    private static func range(_ first: JSONValue, _ second: JSONValue) -> ClosedRange<Int64>? {
         guard let minimum = number(first), let maximum = number(second), minimum <= maximum else { return nil }
         return minimum...maximum
     }
 
     /// A number, as such or as a text, which some libraries write.
-    private static func number(_ value: JSONDocument) -> Int64? {
+    private static func number(_ value: JSONValue) -> Int64? {
         switch value {
         case .integer(let number): number >= 0 ? number : nil
         case .string(let text): Int64(text).flatMap { $0 >= 0 && String($0) == text ? $0 : nil }

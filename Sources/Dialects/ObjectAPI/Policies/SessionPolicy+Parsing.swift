@@ -1,3 +1,4 @@
+internal import Bytes
 extension SessionPolicy {
     /// Reads a policy; what of the vendor's grammar is understood says `PolicyGrammar`.
     ///
@@ -9,9 +10,9 @@ extension SessionPolicy {
         guard json.utf8.count <= Self.maximumByteCount else {
             throw PolicyProblem(.tooLong, "", "The policy must have at most \(Self.maximumByteCount) bytes.")
         }
-        let members: [String: JSONDocument]
-        do throws(JSONDocument.Failure) {
-            members = try JSONDocument.members(of: Array(json.utf8))
+        let members: [String: JSONValue]
+        do throws(PolicyDocument.Failure) {
+            members = try PolicyDocument.members(of: Array(json.utf8))
         } catch {
             throw PolicyProblem(.malformed, "", "The policy \(error.reason).")
         }
@@ -30,13 +31,13 @@ private struct PolicyReader {
         grammar = .of(dialect)
     }
 
-    func statements(of document: [String: JSONDocument]) throws(PolicyProblem) -> [SessionPolicy.Statement] {
+    func statements(of document: [String: JSONValue]) throws(PolicyProblem) -> [SessionPolicy.Statement] {
         let names = grammar.names
         try check(document, known: [names.version, names.statement], remarks: grammar.remarks.document, path: "")
         guard document[names.version] == .string(grammar.version) else {
             throw PolicyProblem(.malformed, names.version, "`\(names.version)` must be \"\(grammar.version)\".")
         }
-        let elements: [JSONDocument]
+        let elements: [JSONValue]
         switch document[names.statement] {
         case .array(let list)? where !list.isEmpty: elements = list
         case .object(let single)?: elements = [.object(single)]
@@ -59,7 +60,7 @@ private struct PolicyReader {
     }
 
     private func statement(
-        _ members: [String: JSONDocument],
+        _ members: [String: JSONValue],
         path: String
     ) throws(PolicyProblem) -> SessionPolicy.Statement {
         let names = grammar.names
@@ -81,7 +82,7 @@ private struct PolicyReader {
         )
     }
 
-    private func actions(_ value: JSONDocument?, path: String) throws(PolicyProblem) -> Set<ObjectAction> {
+    private func actions(_ value: JSONValue?, path: String) throws(PolicyProblem) -> Set<ObjectAction> {
         guard let texts = value?.texts else { throw Self.noTexts(path) }
         var actions: Set<ObjectAction> = []
         for text in texts {
@@ -97,7 +98,7 @@ private struct PolicyReader {
         return actions
     }
 
-    private func resources(_ value: JSONDocument?, path: String) throws(PolicyProblem) -> [WildcardPattern] {
+    private func resources(_ value: JSONValue?, path: String) throws(PolicyProblem) -> [WildcardPattern] {
         guard let texts = value?.texts else { throw Self.noTexts(path) }
         var patterns: [WildcardPattern] = []
         for text in texts {
@@ -114,7 +115,7 @@ private struct PolicyReader {
         return patterns
     }
 
-    private func conditions(_ value: JSONDocument?, path: String) throws(PolicyProblem) -> [PolicyCondition] {
+    private func conditions(_ value: JSONValue?, path: String) throws(PolicyProblem) -> [PolicyCondition] {
         guard let value else { return [] }
         guard case .object(let operators) = value else {
             throw PolicyProblem(.malformed, path, "`\(path)` must be an object of operators.")
@@ -138,7 +139,7 @@ private struct PolicyReader {
     private func condition(
         _ comparison: PolicyGrammar.Comparison,
         _ name: String,
-        _ value: JSONDocument,
+        _ value: JSONValue,
         path: String
     ) throws(PolicyProblem) -> PolicyCondition {
         guard let key = grammar.conditionKeys[name.lowercased()] else {
@@ -169,8 +170,8 @@ private struct PolicyReader {
     }
 
     /// Numbers, as such or as texts, which policies have, too.
-    private static func numbers(_ value: JSONDocument) -> [Int64]? {
-        let elements: [JSONDocument]
+    private static func numbers(_ value: JSONValue) -> [Int64]? {
+        let elements: [JSONValue]
         if case .array(let list) = value { elements = list } else { elements = [value] }
         var numbers: [Int64] = []
         for element in elements {
@@ -186,7 +187,7 @@ private struct PolicyReader {
     }
 
     private func check(
-        _ members: [String: JSONDocument],
+        _ members: [String: JSONValue],
         known: Set<String>,
         remarks: Set<String>,
         path: String
