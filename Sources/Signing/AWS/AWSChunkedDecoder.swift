@@ -234,7 +234,7 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
         else { throw .malformed("trailer") }
         var trimmed: [UInt8] = []
         SigV4CanonicalRequest.appendValue(value, to: &trimmed)
-        let trailer = SigV4Field(SigV4CanonicalRequest.lowercased(name), String(decoding: trimmed, as: UTF8.self))
+        let trailer = SigV4Field(SigningText.lowercased(name), String(decoding: trimmed, as: UTF8.self))
         guard trailer.name == AWSChunkedEncoder.trailerSignatureName else {
             guard !trailers.contains(where: { $0.name == trailer.name }) else { throw .malformed("repeated trailer") }
             trailers.append(trailer)

@@ -1,5 +1,3 @@
-internal import Bytes
-
 /// The form of a request that both sides sign ("Create a signed AWS API request", step 1, AWS IAM User Guide).
 enum SigV4CanonicalRequest {
     /// The canonical request.
@@ -25,7 +23,7 @@ enum SigV4CanonicalRequest {
         text.append(newLine)
         text.append(contentsOf: self.query(query).utf8)
         text.append(newLine)
-        let headers = request.headers.map { (name: lowercased($0.name), value: $0.value) }
+        let headers = request.headers.map { (name: SigningText.lowercased($0.name), value: $0.value) }
         for name in signedHeaders {
             text.append(contentsOf: name.utf8)
             text.append(UInt8(ascii: ":"))
@@ -46,38 +44,12 @@ enum SigV4CanonicalRequest {
 
     /// The parameters escaped and in the order of their bytes, first of the names, then of the values.
     static func query(_ parameters: [SigV4Field]) -> String {
-        let pairs = parameters.map { parameter in
-            var name: [UInt8] = []
-            FormEncoding.append(parameter.name, to: &name)
-            var value: [UInt8] = []
-            FormEncoding.append(parameter.value, to: &value)
-            return (name: name, value: value)
-        }
-        let sorted = pairs.sorted { left, right in
-            left.name == right.name
-                ? left.value.lexicographicallyPrecedes(right.value) : left.name.lexicographicallyPrecedes(right.name)
-        }
-        var text: [UInt8] = []
-        for pair in sorted {
-            if !text.isEmpty { text.append(UInt8(ascii: "&")) }
-            text.append(contentsOf: pair.name)
-            text.append(UInt8(ascii: "="))
-            text.append(contentsOf: pair.value)
-        }
-        return String(decoding: text, as: UTF8.self)
+        parameters.canonical(keepsEquals: true)
     }
 
     /// The names without repetition, in lower case, in the order of their bytes.
     static func names(of headers: [SigV4Field]) -> [String] {
-        Set(headers.map { lowercased($0.name) }).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-    }
-
-    /// ASCII letters in lower case, all else as it is.
-    static func lowercased(_ name: String) -> String {
-        String(
-            decoding: name.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 },
-            as: UTF8.self
-        )
+        Set(headers.map { SigningText.lowercased($0.name) }).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     }
 
     /// The value without white space around it, and with one space for each white space in it.
@@ -104,7 +76,7 @@ enum SigV4CanonicalRequest {
         if rules.normalizesPath { segments = normalized(segments) }
         for (index, segment) in segments.enumerated() {
             if index > 0 { text.append(slash) }
-            FormEncoding.append(rules.escapesPathTwice ? segment : resolved(segment), to: &text)
+            FormEncoding.append(rules.escapesPathTwice ? segment : SigningText.percentDecoded(segment), to: &text)
         }
     }
 
@@ -118,25 +90,5 @@ enum SigV4CanonicalRequest {
             }
         }
         return [[]] + kept + (kept.isEmpty || segments.last?.isEmpty == true ? [[]] : [])
-    }
-
-    /// The bytes that a segment stands for; a `%` without two hexadecimal digits stands for itself.
-    private static func resolved(_ segment: [UInt8]) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(segment.count)
-        var index = 0
-        while index < segment.count {
-            if segment[index] == UInt8(ascii: "%"), index + 2 < segment.count,
-                let high = Hexadecimal.value(of: segment[index + 1]),
-                let low = Hexadecimal.value(of: segment[index + 2])
-            {
-                bytes.append(high << 4 | low)
-                index += 3
-            } else {
-                bytes.append(segment[index])
-                index += 1
-            }
-        }
-        return bytes
     }
 }

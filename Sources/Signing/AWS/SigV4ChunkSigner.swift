@@ -41,7 +41,7 @@ package struct SigV4ChunkSigner: Sendable {
 
     /// Lines `name:value` in the order of their names, each ended by a line feed.
     private static func canonical(_ trailers: [SigV4Field]) -> [UInt8] {
-        let lines = trailers.map { (name: SigV4CanonicalRequest.lowercased($0.name), value: $0.value) }
+        let lines = trailers.map { (name: SigningText.lowercased($0.name), value: $0.value) }
         var text: [UInt8] = []
         for line in lines.sorted(by: { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }) {
             text.append(contentsOf: "\(line.name):".utf8)

@@ -41,10 +41,9 @@ package final class SigV4Keys: Sendable {
     }
 
     static func derive(secret: String, scope: SigV4Scope) -> HMACKey {
-        var key = Array("AWS4\(secret)".utf8)
-        for part in [scope.day, scope.region, scope.service, SigV4Scope.terminator] {
-            key = HMAC.code(.sha256, key: key, message: Array(part.utf8))
-        }
-        return HMACKey(.sha256, key)
+        SigningKey.derive(
+            from: "AWS4\(secret)",
+            over: [scope.day, scope.region, scope.service, SigV4Scope.terminator]
+        )
     }
 }

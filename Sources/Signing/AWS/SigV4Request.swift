@@ -1,70 +1,14 @@
 internal import Bytes
 internal import Digests
 
-/// A name and its value: a header field, or a decoded parameter of a query.
-package struct SigV4Field: Sendable, Equatable {
-    package let name: String
-    package let value: String
+/// What a signature of AWS is made of.
+package typealias SigV4Request = SigningRequest
 
-    package init(_ name: String, _ value: String) {
-        self.name = name
-        self.value = value
-    }
-}
+/// A name and its value in such a request.
+package typealias SigV4Field = SigningField
 
-/// What a signature of a request is made of.
-package struct SigV4Request: Sendable, Equatable {
-    package var method: String
-    /// The path as it stands in the request line, with its escapes, without the query.
-    package var path: String
-    /// The parameters of the query, decoded, in any order; one without `=` has an empty value.
-    package var query: [SigV4Field]
-    /// In any order, their names in any case.
-    ///
-    /// `host` is one of them; a signer does not look at those that it adds itself.
-    package var headers: [SigV4Field]
-    /// What signers say of the content.
-    ///
-    /// A verifier reads it from `x-amz-content-sha256`, and takes this one only if the request has none and need not have it.
-    package var payload: SigV4Payload
-    /// Unix seconds of the header `Date` in the form of HTTP, if there is one; for verifiers, which use it where
-    /// `x-amz-date` is missing.
-    package var date: Int64?
-
-    /// A request with these parts; `host` is put in front of the headers, unless it is `nil` because it is there already.
-    package init(
-        method: String,
-        host: String? = nil,
-        path: String,
-        query: [SigV4Field] = [],
-        headers: [SigV4Field] = [],
-        payload: SigV4Payload = .empty,
-        date: Int64? = nil
-    ) {
-        self.method = method
-        self.path = path
-        self.query = query
-        self.headers = (host.map { [SigV4Field("host", $0)] } ?? []) + headers
-        self.payload = payload
-        self.date = date
-    }
-
-    /// The path of an object in the form in which S3 signs it, so that it can be sent as it is.
-    ///
-    /// - Parameter text: Decoded; every `/` separates segments.
-    /// - Returns: All but `/` and the unreserved characters of RFC 3986 §2.3 escaped.
-    package static func path(of text: String) -> String {
-        var bytes: [UInt8] = []
-        for (index, segment) in text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-            .enumerated()
-        {
-            if index > 0 { bytes.append(UInt8(ascii: "/")) }
-            FormEncoding.append(segment, to: &bytes)
-        }
-        return String(decoding: bytes, as: UTF8.self)
-    }
-
-    /// A query in the form and order in which it is signed, without `?`, so that it can be sent as it is.
+extension SigningRequest {
+    /// A query in the form and order in which AWS signs it, without `?`, so that it can be sent as it is.
     package static func query(of parameters: [SigV4Field]) -> String {
         SigV4CanonicalRequest.query(parameters)
     }
@@ -122,9 +66,8 @@ struct SigV4Hash {
     let bytes: [UInt8]
 
     init?(_ text: some StringProtocol) {
-        guard text.utf8.count == 64, let bytes = Hexadecimal.decode(text),
-            !text.utf8.contains(where: { (UInt8(ascii: "A")...UInt8(ascii: "F")).contains($0) })
-        else { return nil }
+        let text = String(text)
+        guard SigningText.isHexadecimal(text, count: 32), let bytes = Hexadecimal.decode(text) else { return nil }
         self.bytes = bytes
     }
 }

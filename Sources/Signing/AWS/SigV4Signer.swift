@@ -59,7 +59,7 @@ package struct SigV4Signer: Sendable {
     /// - Returns: The fields to send beside those of the request, in lower case and in place of such that it has; and the
     ///   signature.
     package func sign(_ request: SigV4Request, at now: Int64) -> (fields: [SigV4Field], signature: SigV4Signature) {
-        let timestamp = SigV4Time.format(now)
+        let timestamp = SigningTime.format(now)
         var fields = [SigV4Field("x-amz-date", timestamp)]
         if rules.needsPayloadHeader { fields.append(SigV4Field("x-amz-content-sha256", request.payload.text)) }
         if let token = credentials.sessionToken { fields.append(SigV4Field("x-amz-security-token", token)) }
@@ -88,7 +88,7 @@ package struct SigV4Signer: Sendable {
     ///   - lifetime: Seconds in which it may be sent, 1 to 604800; others are set to the nearest of these.
     /// - Returns: The whole query, decoded: that of the request and the signature; `SigV4Request.query(of:)` writes it.
     package func presign(_ request: SigV4Request, at now: Int64, lifetime: Int64) -> [SigV4Field] {
-        let timestamp = SigV4Time.format(now)
+        let timestamp = SigningTime.format(now)
         var signed = request
         signed.headers = headersToSign(request)
         let names = SigV4CanonicalRequest.names(of: signed.headers)
@@ -107,7 +107,7 @@ package struct SigV4Signer: Sendable {
 
     private func headersToSign(_ request: SigV4Request) -> [SigV4Field] {
         request.headers.filter { header in
-            let name = SigV4CanonicalRequest.lowercased(header.name)
+            let name = SigningText.lowercased(header.name)
             return !Self.unsignedHeaders.contains(name) && !Self.ownHeaders.contains(name)
         }
     }

@@ -39,7 +39,7 @@ package struct SigV4Verifier: Sendable {
     /// - Returns: What it says.
     /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
     package func claim(_ request: SigV4Request, at now: Int64) throws(SigV4Failure) -> SigV4Claim {
-        let headers = Headers(request.headers)
+        let headers = RequestHeaders(request.headers)
         let parts = try parts(of: request, headers)
         let (accessKeyID, scope) = try parts.scope()
         guard region == nil || scope.region == region else { throw .wrongRegion }
@@ -47,7 +47,7 @@ package struct SigV4Verifier: Sendable {
         try check(parts.signedHeaders, of: headers)
 
         let date = try date(parts, headers, request)
-        let timestamp = SigV4Time.format(date)
+        let timestamp = SigningTime.format(date)
         guard timestamp.utf8.prefix(8).elementsEqual(scope.day.utf8) else { throw .wrongDay }
         let lifetime = try lifetime(parts)
         guard date <= now + Self.maximumSkew else { throw .skewed }
@@ -98,17 +98,13 @@ package struct SigV4Verifier: Sendable {
         guard credentials.accessKeyID.utf8.elementsEqual(claim.accessKeyID.utf8),
             constantTimeEquals(signature.text.utf8, claim.signature.utf8)
         else { throw .wrongSignature }
-        switch (credentials.sessionToken, claim.token) {
-        case (nil, nil): break
-        case (let wanted?, let token?) where constantTimeEquals(wanted.utf8, token.utf8): break
-        default: throw .wrongToken
-        }
+        try credentials.checkToken(claim.token)
         return signature
     }
 
     // MARK: Parts of a claim
 
-    private func parts(of request: SigV4Request, _ headers: Headers) throws(SigV4Failure) -> SigV4Parts {
+    private func parts(of request: SigV4Request, _ headers: RequestHeaders) throws(SigV4Failure) -> SigV4Parts {
         let authorization = try headers.single("authorization")
         if SigV4Parts.areIn(request.query) {
             guard authorization == nil else { throw .twoSignatures }
@@ -119,7 +115,7 @@ package struct SigV4Verifier: Sendable {
     }
 
     /// "Signature Calculations for the Authorization Header", task 1: `host` and all `x-amz-*` must be signed.
-    private func check(_ signedHeaders: [String], of headers: Headers) throws(SigV4Failure) {
+    private func check(_ signedHeaders: [String], of headers: RequestHeaders) throws(SigV4Failure) {
         guard try headers.single("host") != nil else { throw .missingHeader("host") }
         for name in headers.names where name == "host" || name.hasPrefix("x-amz-") {
             guard signedHeaders.contains(name) else { throw .unsignedHeader(name) }
@@ -130,16 +126,16 @@ package struct SigV4Verifier: Sendable {
     /// `X-Amz-Date`; beside `Authorization` the header of that name, or else `Date`, which may have the form of either.
     private func date(
         _ parts: SigV4Parts,
-        _ headers: Headers,
+        _ headers: RequestHeaders,
         _ request: SigV4Request
     ) throws(SigV4Failure) -> Int64 {
         if let text = parts.isQuery ? parts.date : try headers.single("x-amz-date") {
-            guard let date = SigV4Time.parse(text) else { throw .malformed("X-Amz-Date") }
+            guard let date = SigningTime.parse(text) else { throw .malformed("X-Amz-Date") }
             return date
         }
         guard let text = try headers.single("date") else { throw .missingHeader("x-amz-date") }
         guard parts.signedHeaders.contains("date") else { throw .unsignedHeader("date") }
-        guard let date = SigV4Time.parse(text) ?? request.date else { throw .malformed("Date") }
+        guard let date = SigningTime.parse(text) ?? request.date else { throw .malformed("Date") }
         return date
     }
 
@@ -156,7 +152,7 @@ package struct SigV4Verifier: Sendable {
 
     private func payload(
         _ parts: SigV4Parts,
-        _ headers: Headers,
+        _ headers: RequestHeaders,
         _ request: SigV4Request
     ) throws(SigV4Failure) -> SigV4Payload {
         let name = "x-amz-content-sha256"
@@ -173,30 +169,5 @@ package struct SigV4Verifier: Sendable {
         guard let text = values.first?.value else { return .unsigned }
         guard let payload = SigV4Payload(text) else { throw .malformed("X-Amz-Content-Sha256") }
         return payload
-    }
-}
-
-/// Headers by their names in lower case.
-private struct Headers {
-    private let fields: [String: [String]]
-    /// In order, so that of several wrong ones always the same is reported.
-    let names: [String]
-
-    init(_ headers: [SigV4Field]) {
-        fields = Dictionary(grouping: headers) { SigV4CanonicalRequest.lowercased($0.name) }.mapValues {
-            $0.map(\.value)
-        }
-        names = SigV4CanonicalRequest.names(of: headers)
-    }
-
-    func contains(_ name: String) -> Bool { fields[name] != nil }
-
-    /// The value of a header that may stand once only, without white space around it.
-    func single(_ name: String) throws(SigV4Failure) -> String? {
-        guard let values = fields[name] else { return nil }
-        guard values.count == 1 else { throw .duplicate(name) }
-        var text: [UInt8] = []
-        SigV4CanonicalRequest.appendValue(values[0], to: &text)
-        return String(decoding: text, as: UTF8.self)
     }
 }

@@ -23,7 +23,7 @@ struct SigV4SignerTests {
             #expect(Array(query.prefix(request.query.count)) == request.query)
         } else {
             let (fields, signature) = vector.signer.sign(request, at: vector.time)
-            let scope = "\(SigV4Time.format(vector.time).prefix(8))/\(vector.region)/\(vector.service)/aws4_request"
+            let scope = "\(SigningTime.format(vector.time).prefix(8))/\(vector.region)/\(vector.service)/aws4_request"
             #expect(
                 fields["authorization"] == "AWS4-HMAC-SHA256 Credential=\(vector.accessKeyID)/\(scope), "
                     + "SignedHeaders=\(vector.signedHeaders), Signature=\(vector.signature)"
@@ -142,8 +142,8 @@ struct SigV4SignerTests {
         arguments: [(0, "19700101T000000Z"), (1_369_353_600, "20130524T000000Z"), (951_827_696, "20000229T123456Z")]
     )
     func times(_ seconds: Int64, _ text: String) {
-        #expect(SigV4Time.format(seconds) == text)
-        #expect(SigV4Time.parse(text) == seconds)
+        #expect(SigningTime.format(seconds) == text)
+        #expect(SigningTime.parse(text) == seconds)
     }
 
     @Test(
@@ -155,7 +155,7 @@ struct SigV4SignerTests {
         ]
     )
     func badTimes(_ text: String) {
-        #expect(SigV4Time.parse(text) == nil)
+        #expect(SigningTime.parse(text) == nil)
     }
 }
 

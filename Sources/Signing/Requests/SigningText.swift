@@ -1,0 +1,97 @@
+internal import Bytes
+
+/// What the schemes do to the text of a request before they sign it.
+enum SigningText {
+    /// ASCII letters in lower case, all else as it is.
+    static func lowercased(_ text: String) -> String {
+        String(
+            decoding: text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 },
+            as: UTF8.self
+        )
+    }
+
+    /// Without spaces and tabs around it.
+    static func trimmed(_ text: some StringProtocol) -> String {
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+        var rest = Array(text.utf8)[...].drop(while: isSpace)
+        while let last = rest.last, isSpace(last) { rest.removeLast() }
+        return String(decoding: rest, as: UTF8.self)
+    }
+
+    /// All but the unreserved characters of RFC 3986 §2.3 escaped, in upper-case hexadecimal.
+    static func escaped(_ text: String) -> String {
+        var bytes: [UInt8] = []
+        FormEncoding.append(text, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The bytes that the text stands for; a `%` without two hexadecimal digits stands for itself, and so does `+`.
+    static func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8] {
+        let text = Array(text)
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count)
+        var index = 0
+        while index < text.count {
+            if text[index] == UInt8(ascii: "%"), index + 2 < text.count,
+                let high = Hexadecimal.value(of: text[index + 1]),
+                let low = Hexadecimal.value(of: text[index + 2])
+            {
+                bytes.append(high << 4 | low)
+                index += 3
+            } else {
+                bytes.append(text[index])
+                index += 1
+            }
+        }
+        return bytes
+    }
+
+    /// Whether the text is so many bytes in hexadecimal in lower case.
+    static func isHexadecimal(_ text: String, count: Int) -> Bool {
+        text.utf8.count == 2 * count
+            && text.utf8.allSatisfy {
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+                    || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
+            }
+    }
+
+    /// A decimal number without a sign that fits; `nil` for anything else.
+    static func number(_ text: some StringProtocol) -> Int64? {
+        let digits = text.utf8
+        guard !digits.isEmpty, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
+            return nil
+        }
+        return Int64(text)
+    }
+
+    /// `text` without the port of an authority; the same if it has none.
+    static func withoutPort(_ host: String) -> String {
+        guard let colon = host.utf8.lastIndex(of: UInt8(ascii: ":")) else { return host }
+        let port = host[host.utf8.index(after: colon)...]
+        return number(port) == nil ? host : String(host[..<colon])
+    }
+}
+
+extension [SigningField] {
+    /// Escaped, in the order of the bytes of the escaped names, then of the values, and joined with `&`.
+    ///
+    /// - Parameter keepsEquals: Whether a name with an empty value is followed by `=`.
+    /// - Returns: Text in ASCII, without `?`.
+    func canonical(keepsEquals: Bool) -> String {
+        let pairs = map { (name: SigningText.escaped($0.name), value: SigningText.escaped($0.value)) }
+        let sorted = pairs.sorted { left, right in
+            left.name == right.name
+                ? left.value.utf8.lexicographicallyPrecedes(right.value.utf8)
+                : left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
+        }
+        return sorted.map { $0.value.isEmpty && !keepsEquals ? $0.name : "\($0.name)=\($0.value)" }
+            .joined(separator: "&")
+    }
+
+    /// Escaped and joined with `&`, in the order of the bytes of the names as they are.
+    func canonicalByName() -> String {
+        sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+            .map { "\(SigningText.escaped($0.name))=\(SigningText.escaped($0.value))" }
+            .joined(separator: "&")
+    }
+}
