@@ -135,7 +135,7 @@ let package = Package(
         tests("HTTPServerTests", ["HTTPServer", "HTTPWire", "Transport", "Bytes", "SluiceTesting"]),
         tests("HTTPClientTests", ["HTTPClient", "HTTPServer", "HTTPWire", "Transport", "Bytes"]),
         tests("DigestsTests", ["Digests", "Bytes", "CSystem"]),
-        tests("SigningTests", ["Signing", "Digests", "Bytes"]),
+        tests("SigningTests", ["Signing", "HTTPWire", "Digests", "Bytes"]),
         tests("UploadCoreTests", ["UploadCore", "Signing", "Bytes", "Digests", "SluiceTesting"]),
         tests(
             "DiskStorageTests",

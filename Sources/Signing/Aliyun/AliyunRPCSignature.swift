@@ -1,0 +1,110 @@
+internal import Bytes
+internal import Digests
+
+/// The signature among the parameters of a request to the OpenAPI of Alibaba Cloud in RPC style ("Request signatures", version
+/// 1.0): HMAC-SHA1 of the method and all parameters.
+package enum AliyunRPCSignature {
+    /// Seconds by which clocks may differ ("Common parameters", ApsaraVideo VOD documentation).
+    package static let maximumSkew: Int64 = 900
+
+    /// What a request says about its signature; nobody has vouched for it.
+    package struct Claim: Sendable {
+        /// Whose secret is to be looked up.
+        package let accessKeyID: String
+        /// When it was signed, Unix seconds.
+        package let timestamp: Int64
+        /// What must not come again while the timestamp is in force.
+        package let nonce: String
+        package let token: String?
+        /// In base64.
+        package let signature: String
+        /// What the client should have signed; clients look for it in the answer to a wrong signature.
+        ///
+        /// It holds the token of the request, and no secret.
+        package let stringToSign: String
+    }
+
+    /// Takes the signature of a request apart, and checks all that needs no secret.
+    ///
+    /// - Parameters:
+    ///   - request: Its query with the parameters of a form in the content behind it; path and headers are not looked at.
+    ///   - now: Unix seconds.
+    /// - Returns: What it says.
+    /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
+    package static func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> Claim {
+        let parameters = request.query
+        guard let signature = try parameters.optional("Signature") else { throw .noSignature }
+        try parameters.checkNoneIsRepeated()
+        guard try parameters.single("SignatureMethod") == method, try parameters.single("SignatureVersion") == version
+        else { throw .unsupportedAlgorithm }
+        guard Base64.decode(signature)?.count == DigestAlgorithm.sha1.byteCount else { throw .malformed("Signature") }
+        let accessKeyID = try parameters.single("AccessKeyId")
+        guard let timestamp = SigningTime.parseExtended(try parameters.single("Timestamp")) else {
+            throw .malformed("Timestamp")
+        }
+        guard abs(timestamp - now) <= maximumSkew else { throw .skewed }
+        return Claim(
+            accessKeyID: accessKeyID,
+            timestamp: timestamp,
+            nonce: try parameters.single("SignatureNonce"),
+            token: try parameters.optional("SecurityToken"),
+            signature: signature,
+            stringToSign: stringToSign(request)
+        )
+    }
+
+    /// Checks signature and token of a claim, in constant time.
+    ///
+    /// - Throws: `.wrongSignature`, `.wrongToken`.
+    package static func verify(
+        _ claim: Claim,
+        credentials: SigningCredentials
+    ) throws(RequestSignatureFailure) {
+        let wanted = signature(claim.stringToSign, secret: credentials.secretAccessKey)
+        guard credentials.accessKeyID.utf8.elementsEqual(claim.accessKeyID.utf8),
+            constantTimeEquals(wanted.utf8, claim.signature.utf8)
+        else { throw .wrongSignature }
+        try credentials.checkToken(claim.token)
+    }
+
+    /// Signs a request.
+    ///
+    /// - Parameters:
+    ///   - request: Its query with all parameters, also those that are sent as a form.
+    ///   - credentials: What it is signed with.
+    ///   - nonce: Another one for each request.
+    ///   - now: Unix seconds.
+    /// - Returns: All parameters to send, those of the request and the signature.
+    package static func sign(
+        _ request: SigningRequest,
+        credentials: SigningCredentials,
+        nonce: String,
+        at now: Int64
+    ) -> [SigningField] {
+        var fields = [
+            SigningField("AccessKeyId", credentials.accessKeyID), SigningField("SignatureMethod", method),
+            SigningField("SignatureVersion", version), SigningField("SignatureNonce", nonce),
+            SigningField("Timestamp", SigningTime.formatExtended(now)),
+        ]
+        if let token = credentials.sessionToken { fields.append(SigningField("SecurityToken", token)) }
+        var signed = request
+        signed.query.removeAll { parameter in
+            parameter.name == "Signature" || fields.contains { $0.name == parameter.name }
+        }
+        signed.query += fields
+        let code = signature(stringToSign(signed), secret: credentials.secretAccessKey)
+        return signed.query + [SigningField("Signature", code)]
+    }
+
+    private static let method = "HMAC-SHA1"
+    private static let version = "1.0"
+
+    private static func stringToSign(_ request: SigningRequest) -> String {
+        let query = request.query.filter { $0.name != "Signature" }.canonicalByName()
+        return "\(request.method)&%2F&\(SigningText.escaped(query))"
+    }
+
+    private static func signature(_ stringToSign: String, secret: String) -> String {
+        Base64.encode(HMAC.code(.sha1, key: Array("\(secret)&".utf8), message: Array(stringToSign.utf8)))
+    }
+}

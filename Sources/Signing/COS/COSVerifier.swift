@@ -1,0 +1,187 @@
+internal import Digests
+
+/// Checks requests that are signed as Tencent Cloud COS wants it, in `Authorization` or in the query.
+///
+/// In two steps, because the secret comes from elsewhere:
+///
+///     let claim = try verifier.claim(request, at: now)
+///     let credentials = …                               // of claim.secretID
+///     try verifier.verify(claim, credentials: credentials)
+///
+/// Clients choose what they sign beside method and path: headers, the host and parameters among them may be left out, and the
+/// content is never signed, unless `content-md5` is.
+package struct COSVerifier: Sendable {
+    /// Seconds by which the clock of a client may be ahead.
+    package static let maximumSkew: Int64 = 900
+
+    package init() {}
+
+    /// Takes the signature of a request apart, and checks all that needs no secret.
+    ///
+    /// - Parameters:
+    ///   - request: With all its headers, and the path that the client signed.
+    ///   - now: Unix seconds.
+    /// - Returns: What it says.
+    /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
+    package func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> COSClaim {
+        let headers = RequestHeaders(request.headers)
+        let (parts, isQuery) = try Self.parts(of: request, headers)
+        guard try parts.single("q-sign-algorithm") == "sha1" else { throw .unsupportedAlgorithm }
+        let secretID = try parts.single("q-ak")
+        guard !secretID.isEmpty else { throw .malformed("q-ak") }
+        let (signTimeText, signTime) = try Self.window(parts, "q-sign-time")
+        let (keyTimeText, keyTime) = try Self.window(parts, "q-key-time")
+        let signature = try parts.single("q-signature")
+        guard SigningText.isHexadecimal(signature, count: DigestAlgorithm.sha1.byteCount) else {
+            throw .malformed("q-signature")
+        }
+        let listedHeaders = Self.list(try parts.single("q-header-list"), of: request.headers)
+        let listedParameters = Self.list(try parts.single("q-url-param-list"), of: request.query)
+        let signedHeaders = try Self.pick(listedHeaders, from: request.headers) { .missingHeader($0) }
+        let signedParameters = try Self.pick(listedParameters, from: request.query) { .missingParameter($0) }
+        for window in [signTime, keyTime] {
+            guard now <= window.end else { throw .expired }
+            guard window.start <= now + Self.maximumSkew else { throw .skewed }
+        }
+        return COSClaim(
+            secretID: secretID,
+            signTime: signTime,
+            keyTime: keyTime,
+            isQuery: isQuery,
+            signedHeaders: signedHeaders.map { SigningText.lowercased($0.name) },
+            signedParameters: signedParameters.map { SigningText.lowercased($0.name) },
+            token: try Self.token(request, headers),
+            signature: signature,
+            signTimeText: signTimeText,
+            keyTimeText: keyTimeText,
+            method: request.method,
+            path: Self.path(request.path),
+            parameters: signedParameters,
+            headers: signedHeaders.map { SigningField(SigningText.lowercased($0.name), $0.value) },
+            hosts: Self.hosts(headers)
+        )
+    }
+
+    /// Checks signature and token of a claim, in constant time.
+    ///
+    /// - Parameters:
+    ///   - claim: Of this verifier.
+    ///   - credentials: Those of `claim.secretID`.
+    /// - Throws: `.wrongSignature`, `.wrongToken`.
+    package func verify(_ claim: COSClaim, credentials: SigningCredentials) throws(RequestSignatureFailure) {
+        guard credentials.accessKeyID.utf8.elementsEqual(claim.secretID.utf8),
+            claim.isSigned(secret: credentials.secretAccessKey)
+        else { throw .wrongSignature }
+        try credentials.checkToken(claim.token)
+    }
+
+    // MARK: Parts of a claim
+
+    static let names = [
+        "q-sign-algorithm", "q-ak", "q-sign-time", "q-key-time", "q-header-list", "q-url-param-list", "q-signature",
+    ]
+
+    private static func parts(
+        of request: SigningRequest,
+        _ headers: RequestHeaders
+    ) throws(RequestSignatureFailure) -> (parts: [SigningField], isQuery: Bool) {
+        let inQuery = request.query.filter { names.contains($0.name) }
+        guard let authorization = try headers.single("authorization") else {
+            guard !inQuery.isEmpty else { throw .noSignature }
+            return (inQuery, true)
+        }
+        guard inQuery.isEmpty else { throw .twoSignatures }
+        var text = authorization
+        // Some clients escape the header as a whole.
+        if !text.utf8.contains(UInt8(ascii: "&")) {
+            text = String(decoding: SigningText.percentDecoded(text.utf8), as: UTF8.self)
+        }
+        guard text.utf8.starts(with: "q-".utf8) else { throw .unsupportedAlgorithm }
+        var parts: [SigningField] = []
+        for part in text.utf8.split(separator: UInt8(ascii: "&")) {
+            guard let equals = part.firstIndex(of: UInt8(ascii: "=")) else { throw .malformed("Authorization") }
+            parts.append(
+                SigningField(
+                    String(Substring(part[..<equals])),
+                    String(Substring(part[part.index(after: equals)...]))
+                )
+            )
+        }
+        return (parts, false)
+    }
+
+    /// Two numbers with `;`, which may be escaped.
+    private static func window(
+        _ parts: [SigningField],
+        _ name: String
+    ) throws(RequestSignatureFailure) -> (text: String, window: COSWindow) {
+        let text = String(decoding: SigningText.percentDecoded(try parts.single(name).utf8), as: UTF8.self)
+        let ends = text.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
+        guard ends.count == 2, let start = SigningText.number(Substring(ends[0])),
+            let end = SigningText.number(Substring(ends[1])), start <= end
+        else { throw .malformed(name) }
+        return (text, COSWindow(start: start, end: end))
+    }
+
+    /// The names of a list, whose separators may be escaped, unless it is the name of one field that has `;` in it.
+    private static func list(_ text: String, of fields: [SigningField]) -> [String] {
+        var text = text
+        if !text.utf8.contains(UInt8(ascii: ";")),
+            !fields.contains(where: { COSCanonical.name($0.name) == SigningText.lowercased(text) })
+        {
+            text = text.replacing("%3B", with: ";").replacing("%3b", with: ";")
+        }
+        return text.utf8.split(separator: UInt8(ascii: ";")).map { String(Substring($0)) }
+    }
+
+    /// The fields that are listed, in the order of the list; a name that is there more than once must be listed as often.
+    ///
+    /// Names stand in the list escaped and in lower case; those of a query may have lost their escapes with its own.
+    private static func pick(
+        _ list: [String],
+        from fields: [SigningField],
+        missing: (String) -> RequestSignatureFailure
+    ) throws(RequestSignatureFailure) -> [SigningField] {
+        guard !list.isEmpty else { return [] }
+        var byName: [String: [SigningField]] = [:]
+        for field in fields { byName[COSCanonical.name(field.name), default: []].append(field) }
+        var taken: [String: Int] = [:]
+        var picked: [SigningField] = []
+        for item in list {
+            let listed = SigningText.lowercased(item)
+            let name = byName[listed] == nil ? COSCanonical.name(listed) : listed
+            guard let values = byName[name] else { throw missing(item) }
+            let index = taken[name, default: 0]
+            guard index < values.count else { throw .duplicate(item) }
+            taken[name] = index + 1
+            picked.append(values[index])
+        }
+        for (name, count) in taken where count != byName[name]?.count { throw .duplicate(name) }
+        return picked
+    }
+
+    private static func token(
+        _ request: SigningRequest,
+        _ headers: RequestHeaders
+    ) throws(RequestSignatureFailure) -> String? {
+        let name = "x-cos-security-token"
+        guard let header = try headers.single(name) else { return try request.query.optional(name) }
+        guard let parameter = try request.query.optional(name) else { return header }
+        guard parameter == header else { throw .duplicate(name) }
+        return header
+    }
+
+    static func path(_ path: String) -> [UInt8] {
+        let decoded = SigningText.percentDecoded(path.utf8)
+        return decoded.first == UInt8(ascii: "/") ? decoded : [UInt8(ascii: "/")] + decoded
+    }
+
+    /// `Host` with and without its port, and what a client of Tencent VOD that goes through a proxy says it signed.
+    private static func hosts(_ headers: RequestHeaders) -> [String] {
+        var hosts: [String] = []
+        for value in headers.values("host") + headers.values("vod-forward-cos") {
+            for host in [value, SigningText.withoutPort(value)] where !hosts.contains(host) { hosts.append(host) }
+        }
+        return hosts
+    }
+}

@@ -1,0 +1,252 @@
+internal import Bytes
+internal import Digests
+
+/// Checks requests that are signed as Alibaba Cloud OSS wants it, by version 1 or 4, in `Authorization` or in the query.
+///
+/// In two steps, because the secret comes from elsewhere:
+///
+///     let claim = try verifier.claim(request, at: now)
+///     let credentials = …                               // of claim.accessKeyID
+///     let resource = try verifier.verify(claim, resources: candidates, credentials: credentials)
+///
+/// Neither version signs the content. Version 1 signs a key and values of parameters without escapes, so that a key which ends
+/// in `?uploads` has the signature of the key without it beside that parameter: who makes keys for others leaves `?` out of them.
+package struct OSSVerifier: Sendable {
+    /// Seconds by which clocks may differ ("RequestTimeTooSkewed", OSS documentation, "Error codes").
+    package static let maximumSkew: Int64 = 900
+    /// Longest life of a signature in a query of version 4: 7 days, in seconds.
+    package static let maximumLifetime: Int64 = 604_800
+
+    let region: String?
+    private let parseDate: @Sendable (String) -> Int64?
+
+    /// - Parameters:
+    ///   - region: What the scope of version 4 must name; `nil` for any.
+    ///   - parseDate: Reads a date of HTTP (RFC 9110 §5.6.7) as Unix seconds.
+    package init(region: String?, parseDate: @escaping @Sendable (String) -> Int64?) {
+        self.region = region
+        self.parseDate = parseDate
+    }
+
+    /// Takes the signature of a request apart, and checks all that needs no secret.
+    ///
+    /// - Parameters:
+    ///   - request: With all its headers; its path is not looked at.
+    ///   - now: Unix seconds.
+    /// - Returns: What it says.
+    /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
+    package func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> OSSClaim {
+        let headers = RequestHeaders(request.headers)
+        for name in headers.names where OSSCanonical.isAlwaysSigned(name) { _ = try headers.single(name) }
+        let authorization = try headers.single("authorization")
+        let isV1 = request.query.contains { Self.namesV1.contains($0.name) }
+        let isV4 = request.query.contains { Self.namesV4.contains($0.name) }
+        switch (authorization, isV1, isV4) {
+        case (nil, true, false): return try queryV1(request, headers, at: now)
+        case (nil, false, true): return try queryV4(request, headers, at: now)
+        case (let text?, false, false): return try header(text, request, headers, at: now)
+        case (nil, false, false): throw .noSignature
+        default: throw .twoSignatures
+        }
+    }
+
+    /// Checks signature and token of a claim, in constant time.
+    ///
+    /// - Parameters:
+    ///   - claim: Of this verifier.
+    ///   - resources: What the request may be about, where its URL can be read in more than one way: with the bucket in the host,
+    ///     in the path or nowhere, and, for a client that writes so, with `+` for a space in the path.
+    ///   - credentials: Those of `claim.accessKeyID`.
+    /// - Returns: The first of `resources` whose signature it is.
+    /// - Throws: `.wrongSignature`, `.wrongToken`.
+    package func verify(
+        _ claim: OSSClaim,
+        resources: [OSSResource],
+        credentials: SigningCredentials
+    ) throws(RequestSignatureFailure) -> OSSResource {
+        guard credentials.accessKeyID.utf8.elementsEqual(claim.accessKeyID.utf8),
+            let resource = resources.first(where: { claim.isSigned($0, secret: credentials.secretAccessKey) })
+        else { throw .wrongSignature }
+        try credentials.checkToken(claim.token)
+        return resource
+    }
+
+    // MARK: The places of a signature
+
+    private static let namesV1: Set<String> = ["OSSAccessKeyId", "Signature"]
+    private static let namesV4: Set<String> = ["x-oss-signature-version", "x-oss-credential", "x-oss-signature"]
+    private static let schemeV1 = "OSS "
+
+    private func header(
+        _ authorization: String,
+        _ request: SigningRequest,
+        _ headers: RequestHeaders,
+        at now: Int64
+    ) throws(RequestSignatureFailure) -> OSSClaim {
+        let token = try headers.single("x-oss-security-token")
+        guard authorization.utf8.starts(with: Self.schemeV1.utf8) else {
+            return try headerV4(authorization, token, request, headers, at: now)
+        }
+        let parts = SigningText.trimmed(authorization.dropFirst(Self.schemeV1.count))
+            .split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, !parts[0].isEmpty else { throw .malformed("Authorization") }
+        // Browsers can not set Date.
+        let isEmpty = try (headers.single("x-oss-date") ?? "").isEmpty
+        let name = isEmpty ? "date" : "x-oss-date"
+        let text = try headers.required(name)
+        guard let date = SigningTime.parse(text) ?? parseDate(text) else { throw .malformed(name) }
+        try checkSkew(date, at: now)
+        return OSSClaim(
+            version: .v1,
+            accessKeyID: String(parts[0]),
+            scope: nil,
+            date: date,
+            expiry: nil,
+            token: token,
+            signature: try Self.signatureV1(String(parts[1])),
+            timestamp: text,
+            additionalHeaders: [],
+            request: request
+        )
+    }
+
+    private func headerV4(
+        _ authorization: String,
+        _ token: String?,
+        _ request: SigningRequest,
+        _ headers: RequestHeaders,
+        at now: Int64
+    ) throws(RequestSignatureFailure) -> OSSClaim {
+        let parts = try AuthorizationParts(authorization, algorithm: OSSVersion.algorithmV4)
+        try parts.allow(["Credential", "AdditionalHeaders", "Signature"])
+        let (accessKeyID, scope) = try scope(try parts.value("Credential"))
+        let signature = try AuthorizationParts.signature(try parts.value("Signature"), count: 32)
+        // The header Date is none that is signed, and some clients write it in a form of their own.
+        let (timestamp, date) = try Self.timestamp(try headers.required("x-oss-date"), scope)
+        try checkSkew(date, at: now)
+        let payload = try headers.required("x-oss-content-sha256")
+        guard payload == OSSVersion.unsignedPayload else { throw .malformed("x-oss-content-sha256") }
+        return OSSClaim(
+            version: .v4,
+            accessKeyID: accessKeyID,
+            scope: scope,
+            date: date,
+            expiry: nil,
+            token: token,
+            signature: signature,
+            timestamp: timestamp,
+            additionalHeaders: try Self.additionalHeaders(parts["AdditionalHeaders"], headers),
+            request: request
+        )
+    }
+
+    private func queryV1(
+        _ request: SigningRequest,
+        _ headers: RequestHeaders,
+        at now: Int64
+    ) throws(RequestSignatureFailure) -> OSSClaim {
+        let accessKeyID = try request.query.single("OSSAccessKeyId")
+        guard !accessKeyID.isEmpty else { throw .malformed("OSSAccessKeyId") }
+        let signature = try Self.signatureV1(try request.query.single("Signature"))
+        let text = try request.query.single("Expires")
+        guard let expiry = SigningText.number(text) else { throw .malformed("Expires") }
+        guard now <= expiry else { throw .expired }
+        return OSSClaim(
+            version: .v1,
+            accessKeyID: accessKeyID,
+            scope: nil,
+            date: nil,
+            expiry: expiry,
+            token: try Self.token(in: request.query, "security-token", headers),
+            signature: signature,
+            timestamp: text,
+            additionalHeaders: [],
+            request: request
+        )
+    }
+
+    private func queryV4(
+        _ request: SigningRequest,
+        _ headers: RequestHeaders,
+        at now: Int64
+    ) throws(RequestSignatureFailure) -> OSSClaim {
+        let query = request.query
+        guard try query.single("x-oss-signature-version") == OSSVersion.algorithmV4 else { throw .unsupportedAlgorithm }
+        let (accessKeyID, scope) = try scope(try query.single("x-oss-credential"))
+        let signature = try AuthorizationParts.signature(try query.single("x-oss-signature"), count: 32)
+        let (timestamp, date) = try Self.timestamp(try query.single("x-oss-date"), scope)
+        let seconds = try query.single("x-oss-expires")
+        guard let first = seconds.utf8.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else {
+            throw .malformed("x-oss-expires")
+        }
+        guard let lifetime = SigningText.number(seconds), (1...Self.maximumLifetime).contains(lifetime) else {
+            throw .lifetimeOutOfRange
+        }
+        guard date <= now + Self.maximumSkew else { throw .skewed }
+        guard now <= date + lifetime else { throw .expired }
+        return OSSClaim(
+            version: .v4,
+            accessKeyID: accessKeyID,
+            scope: scope,
+            date: date,
+            expiry: date + lifetime,
+            token: try Self.token(in: query, "x-oss-security-token", headers),
+            signature: signature,
+            timestamp: timestamp,
+            additionalHeaders: try Self.additionalHeaders(try query.optional("x-oss-additional-headers"), headers),
+            request: request
+        )
+    }
+
+    // MARK: Parts of a claim
+
+    func scope(
+        _ credential: String
+    ) throws(RequestSignatureFailure) -> (accessKeyID: String, scope: OSSScope) {
+        let (accessKeyID, scope) = try OSSScope.read(credential)
+        guard region == nil || scope.region == region else { throw .wrongRegion }
+        return (accessKeyID, scope)
+    }
+
+    static func timestamp(
+        _ text: String,
+        _ scope: OSSScope
+    ) throws(RequestSignatureFailure) -> (text: String, date: Int64) {
+        guard let date = SigningTime.parse(text) else { throw .malformed("x-oss-date") }
+        guard text.utf8.prefix(8).elementsEqual(scope.day.utf8) else { throw .wrongDay }
+        return (text, date)
+    }
+
+    private static func token(
+        in query: [SigningField],
+        _ name: String,
+        _ headers: RequestHeaders
+    ) throws(RequestSignatureFailure) -> String? {
+        if let token = try query.optional(name) { return token }
+        return try headers.single("x-oss-security-token")
+    }
+
+    /// HMAC-SHA1 in base64.
+    static func signatureV1(_ text: String) throws(RequestSignatureFailure) -> String {
+        guard Base64.decode(text)?.count == DigestAlgorithm.sha1.byteCount else { throw .malformed("Signature") }
+        return text
+    }
+
+    private static func additionalHeaders(
+        _ list: String?,
+        _ headers: RequestHeaders
+    ) throws(RequestSignatureFailure) -> [String] {
+        guard let list, !list.isEmpty else { return [] }
+        // They are signed in order, but the SDK for Python lists them in the order of their first letters only.
+        let sorted = list.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
+            .sorted { $0.lexicographicallyPrecedes($1) }
+            .map { String(Substring($0)) }
+        let names = try AuthorizationParts.names(sorted.joined(separator: ";"), "AdditionalHeaders")
+        for name in names where !headers.contains(name) { throw .missingHeader(name) }
+        return names
+    }
+
+    private func checkSkew(_ date: Int64, at now: Int64) throws(RequestSignatureFailure) {
+        guard abs(now - date) <= Self.maximumSkew else { throw .skewed }
+    }
+}

@@ -1,0 +1,123 @@
+internal import Digests
+
+/// What a request to the API of Tencent Cloud says about its signature (TC3-HMAC-SHA256); nobody has vouched for it.
+package struct TC3Claim: Sendable {
+    /// Whose secret is to be looked up.
+    package let secretID: String
+    /// Such as `vod` or `sts`.
+    package let service: String
+    /// When it was signed, Unix seconds.
+    package let timestamp: Int64
+    /// Names in lower case, in order; the SDKs leave out all but `content-type` and `host`, so `X-TC-Action` and
+    /// `X-TC-Version` can be changed by who sends the request.
+    package let signedHeaders: [String]
+    /// It need not be signed.
+    package let token: String?
+    /// 64 hexadecimal digits in lower case.
+    package let signature: String
+
+    let timestampText: String
+    let scope: TC3Scope
+    let payload: [UInt8]
+    let request: SigningRequest
+}
+
+extension TC3Claim {
+    /// What the client should have signed; it holds no secret.
+    package var stringToSign: String { stringToSign(.sdk) }
+
+    /// The form of the request whose hash is in the string to sign.
+    package var canonicalRequest: String { canonicalRequest(.sdk) }
+
+    private func canonicalRequest(_ style: TC3Canonical.Style) -> String {
+        TC3Canonical.request(request, signedHeaders: signedHeaders, payload: payload, style: style)
+    }
+
+    private func stringToSign(_ style: TC3Canonical.Style) -> String {
+        TC3Canonical.stringToSign(
+            canonicalRequest: canonicalRequest(style),
+            timestamp: timestampText,
+            scope: scope
+        )
+    }
+
+    func isSigned(secret: String) -> Bool {
+        TC3Canonical.Style.all.contains { style in
+            let wanted = TC3Canonical.signature(stringToSign(style), scope: scope, secret: secret)
+            return constantTimeEquals(wanted.utf8, signature.utf8)
+        }
+    }
+}
+
+/// Checks requests to the API of Tencent Cloud that are signed by TC3-HMAC-SHA256.
+///
+/// In two steps, because the secret comes from elsewhere:
+///
+///     let claim = try verifier.claim(request, at: now)
+///     let credentials = …                               // of claim.secretID
+///     try verifier.verify(claim, credentials: credentials)
+package struct TC3Verifier: Sendable {
+    /// Seconds by which clocks may differ ("AuthFailure.SignatureExpire", Tencent Cloud API documentation).
+    package static let maximumSkew: Int64 = 300
+
+    private let service: String?
+
+    /// - Parameter service: What the scope must name; `nil` for any.
+    package init(service: String?) {
+        self.service = service
+    }
+
+    /// Takes the signature of a request apart, and checks all that needs no secret.
+    ///
+    /// - Parameters:
+    ///   - request: With all its headers, its query in the order in which it came, and `payload` of the content that came; which
+    ///     does not count if `X-TC-Content-SHA256` says that it is not signed.
+    ///   - now: Unix seconds.
+    /// - Returns: What it says.
+    /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
+    package func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> TC3Claim {
+        let headers = RequestHeaders(request.headers)
+        guard let authorization = try headers.single("authorization") else { throw .noSignature }
+        let parts = try AuthorizationParts(authorization, algorithm: TC3Canonical.algorithm)
+        try parts.allow(["Credential", "SignedHeaders", "Signature"])
+        let (secretID, scopeParts) = try AuthorizationParts.credential(try parts.value("Credential"), count: 3)
+        guard scopeParts[2] == TC3Scope.terminator else { throw .wrongScope }
+        let scope = TC3Scope(day: scopeParts[0], service: scopeParts[1])
+        guard service == nil || scope.service == service else { throw .wrongService }
+        let signedHeaders = try AuthorizationParts.names(try parts.value("SignedHeaders"), "SignedHeaders")
+        let signature = try AuthorizationParts.signature(try parts.value("Signature"), count: 32)
+        for name in ["content-type", "host"] {
+            guard signedHeaders.contains(name) else { throw .unsignedHeader(name) }
+        }
+        for name in signedHeaders where try headers.single(name) == nil { throw .missingHeader(name) }
+
+        let timestampText = try headers.required("x-tc-timestamp")
+        guard let timestamp = SigningText.number(timestampText) else { throw .malformed("X-TC-Timestamp") }
+        guard SigningTime.day(timestamp) == scope.day else { throw .wrongDay }
+        // A number without a sign, so the difference does not overflow.
+        guard abs(timestamp - now) <= Self.maximumSkew else { throw .skewed }
+        let isUnsigned = try headers.single("x-tc-content-sha256") == SigV4Payload.unsigned.text
+        return TC3Claim(
+            secretID: secretID,
+            service: scope.service,
+            timestamp: timestamp,
+            signedHeaders: signedHeaders,
+            token: try headers.single("x-tc-token"),
+            signature: signature,
+            timestampText: timestampText,
+            scope: scope,
+            payload: TC3Canonical.hash(of: isUnsigned ? .unsigned : request.payload),
+            request: request
+        )
+    }
+
+    /// Checks signature and token of a claim, in constant time.
+    ///
+    /// - Throws: `.wrongSignature`, `.wrongToken`.
+    package func verify(_ claim: TC3Claim, credentials: SigningCredentials) throws(RequestSignatureFailure) {
+        guard credentials.accessKeyID.utf8.elementsEqual(claim.secretID.utf8),
+            claim.isSigned(secret: credentials.secretAccessKey)
+        else { throw .wrongSignature }
+        try credentials.checkToken(claim.token)
+    }
+}

@@ -1,0 +1,322 @@
+import Bytes
+import Digests
+import Testing
+
+@testable import Signing
+
+@Suite("COS signatures")
+struct COSTests {
+    static let credentials = SigningCredentials(
+        accessKeyID: "AKIDUfLUEUigQiXqm7CVSspKJnuaiIKtxqAv",
+        secretAccessKey: "bLcPnl88WU30VY57ipRhSePfPdOfSruK"
+    )
+    static let window = COSWindow(start: 1_571_215_035, end: 1_571_225_095)
+    static let now: Int64 = 1_571_215_095
+    static let host = "vodtest-1250000000.cos.ap-chongqing.myqcloud.com"
+
+    static func request(
+        _ method: String,
+        _ path: String,
+        _ query: [(String, String)],
+        _ headers: [(String, String)]
+    ) -> SigningRequest {
+        SigningRequest(
+            method: method,
+            host: host,
+            path: SigningRequest.path(of: path),
+            query: query.map { SigningField($0.0, $0.1) },
+            headers: headers.map { SigningField($0.0, $0.1) }
+        )
+    }
+
+    func signed(
+        _ request: SigningRequest,
+        _ credentials: SigningCredentials = credentials,
+        window: COSWindow = window
+    ) -> SigningRequest {
+        var signed = request
+        signed.headers += COSSigner(credentials: credentials).sign(request, window: window)
+        return signed
+    }
+
+    func presigned(
+        _ request: SigningRequest,
+        _ credentials: SigningCredentials = credentials
+    ) -> SigningRequest {
+        var signed = request
+        signed.query = COSSigner(credentials: credentials).presign(request, window: Self.window)
+        return signed
+    }
+
+    @discardableResult
+    func verify(
+        _ request: SigningRequest,
+        _ credentials: SigningCredentials = credentials,
+        at now: Int64 = now
+    ) throws(RequestSignatureFailure) -> COSClaim {
+        let claim = try COSVerifier().claim(request, at: now)
+        try COSVerifier().verify(claim, credentials: credentials)
+        return claim
+    }
+
+    static let video = request(
+        "PUT",
+        "/vodtest/387702/视频 1.mp4",
+        [],
+        [("Content-Length", "5"), ("Content-Type", "video/mp4")]
+    )
+    static let part = request(
+        "PUT",
+        "/vodtest/387702/f0.mp4",
+        [("partNumber", "1"), ("uploadId", "1571215095abc")],
+        [("Content-Length", "1048576")]
+    )
+
+    /// cos-python-sdk-v5 1.9.44 and an implementation of another hand.
+    @Test(
+        "signatures that are known",
+        arguments: [
+            (video, "tok", "5ff7f4f110bcb02e95b7924757bc9a08cc4f105c"),
+            (
+                request("POST", "/vodtest/387702/f0.mp4", [("uploads", "")], [("Content-Length", "0")]), nil,
+                "1d2383edb788d01b1472bf5ed47c2c85854f29c9"
+            ),
+            (part, nil, "da50b874cf1f1225ec2526d4cd13202adf24d717"),
+            (
+                request(
+                    "GET",
+                    "/",
+                    [
+                        ("uploads", ""), ("prefix", "vodtest/387702/f0.mp4"), ("delimiter", ""), ("key-marker", ""),
+                        ("upload-id-marker", ""), ("max-uploads", "1000"), ("encoding-type", "url"),
+                    ],
+                    []
+                ), nil, "d2325b5b40d1c3050b9839af714dd7fc2407b28c"
+            ),
+        ] as [(SigningRequest, String?, String)]
+    )
+    func known(_ request: SigningRequest, _ token: String?, _ signature: String) throws {
+        let credentials = SigningCredentials(
+            accessKeyID: Self.credentials.accessKeyID,
+            secretAccessKey: Self.credentials.secretAccessKey,
+            sessionToken: token
+        )
+        let signed = signed(request, credentials)
+        #expect(signed["authorization"]?.hasSuffix("&q-signature=\(signature)") == true)
+        #expect(try verify(signed, credentials).token == token)
+    }
+
+    @Test("the steps to a signature")
+    func steps() throws {
+        let claim = try verify(
+            signed(
+                Self.video,
+                SigningCredentials(
+                    accessKeyID: Self.credentials.accessKeyID,
+                    secretAccessKey: Self.credentials.secretAccessKey,
+                    sessionToken: "tok"
+                )
+            ),
+            SigningCredentials(
+                accessKeyID: Self.credentials.accessKeyID,
+                secretAccessKey: Self.credentials.secretAccessKey,
+                sessionToken: "tok"
+            )
+        )
+        #expect(
+            claim.formatString
+                == "put\n/vodtest/387702/视频 1.mp4\n\ncontent-length=5&content-type=video%2Fmp4&host=\(Self.host)"
+                + "&x-cos-security-token=tok\n"
+        )
+        #expect(
+            claim.stringToSign == "sha1\n1571215035;1571225095\n2be48d5e20ebf6c30459fb9094b1193c5d711c27\n"
+        )
+        #expect(claim.signTime == Self.window)
+        #expect(claim.keyTime == Self.window)
+        #expect(claim.isQuery == false)
+        #expect(claim.signedHeaders == ["content-length", "content-type", "host", "x-cos-security-token"])
+    }
+
+    @Test("what is signed can not be changed, what is not can")
+    func tampering() throws {
+        var plain = Self.part
+        plain.headers.append(SigningField("x-cos-meta-a", "a b"))
+        for request in [signed(plain), presigned(plain)] {
+            try verify(request)
+            for name in ["partNumber", "uploadId", "content-length", "x-cos-meta-a", "host"] {
+                #expect(throws: RequestSignatureFailure.wrongSignature) {
+                    try verify(try request.changing(name, to: "other"))
+                }
+                #expect(throws: RequestSignatureFailure.self) { try verify(try request.changing(name, to: nil)) }
+            }
+            var more = request
+            more.query.append(SigningField("acl", ""))
+            more.headers.append(SigningField("x-cos-acl", "public-read"))
+            let claim = try verify(more)
+            // Who takes the request sees what was not signed.
+            #expect(!claim.signedParameters.contains("acl"))
+            #expect(!claim.signedHeaders.contains("x-cos-acl"))
+            more = request
+            more.query.append(SigningField("UPLOADID", "other"))
+            #expect(throws: RequestSignatureFailure.duplicate("uploadid")) { try verify(more) }
+            more = request
+            more.path += "x"
+            #expect(throws: RequestSignatureFailure.wrongSignature) { try verify(more) }
+            more = request
+            more.path = more.path.replacing("v", with: "%76")
+            try verify(more)
+        }
+    }
+
+    @Test("the host may be signed with its port, without, or by the name that a proxy was told")
+    func hosts() throws {
+        let request = signed(Self.part)
+        try verify(try request.changing("host", to: "\(Self.host):8080"))
+        var forwarded = try request.changing("host", to: "127.0.0.1:8080")
+        #expect(throws: RequestSignatureFailure.wrongSignature) { try verify(forwarded) }
+        forwarded.headers.append(SigningField("Vod-Forward-Cos", Self.host))
+        try verify(forwarded)
+        var withPort = Self.part
+        withPort.headers[0] = SigningField("host", "127.0.0.1:8080")
+        try verify(signed(withPort))
+        // An old client signs no headers at all.
+        var none = Self.part
+        none.headers = []
+        var bare = signed(none)
+        bare.headers += Self.part.headers
+        #expect(try verify(bare).signedHeaders.isEmpty)
+    }
+
+    @Test("Authorization may be escaped as a whole, its times and lists in part, and its parts come in any order")
+    func escapes() throws {
+        let request = signed(Self.part)
+        let text = try #require(request["authorization"])
+        try verify(try request.changing("authorization", to: SigningText.escaped(text)))
+        try verify(try request.changing("authorization", to: text.replacing(";", with: "%3B")))
+        try verify(try request.changing("authorization", to: text.replacing(";", with: "%3b")))
+        let parts = text.split(separator: "&")
+        try verify(try request.changing("authorization", to: parts.reversed().joined(separator: "&")))
+        try verify(try request.changing("authorization", to: "\(text)&unknown=1"))
+        for part in parts {
+            let others = parts.filter { $0 != part }.joined(separator: "&")
+            let name = String(part.prefix { $0 != "=" })
+            #expect(throws: RequestSignatureFailure.missingParameter(name)) {
+                try verify(try request.changing("authorization", to: others))
+            }
+            #expect(throws: RequestSignatureFailure.duplicate(name)) {
+                try verify(try request.changing("authorization", to: "\(text)&\(part)"))
+            }
+        }
+    }
+
+    @Test("a name may hold the separator of the lists", arguments: ["a;b", ";", "a%3bb", "A;"])
+    func separators(_ name: String) throws {
+        let request = Self.request("GET", "/", [(name, "1")], [])
+        try verify(signed(request))
+        try verify(presigned(request))
+    }
+
+    @Test(
+        "parts that are wrong",
+        arguments: [
+            ("sha1", "sha256", RequestSignatureFailure.unsupportedAlgorithm),
+            ("q-sign-algorithm=", "q-sign-algorithm", .malformed("Authorization")),
+            ("q-sign-time=1571215035;", "q-sign-time=", .malformed("q-sign-time")),
+            ("q-sign-time=1571215035;1571225095", "q-sign-time=1571225095;1571215035", .malformed("q-sign-time")),
+            ("q-sign-time=1571215035;", "q-sign-time=1;1571215035;", .malformed("q-sign-time")),
+            ("q-sign-time=1571215035;", "q-sign-time=-1;", .malformed("q-sign-time")),
+            ("q-key-time=1571215035", "q-key-time=x", .malformed("q-key-time")),
+            ("q-key-time=1571215035;1571225095", "q-key-time=1571215035;1571215094", .expired),
+            ("q-sign-time=1571215035;1571225095", "q-sign-time=1571215035;1571215094", .expired),
+            ("q-sign-time=1571215035;1571225095", "q-sign-time=1571215996;1571225095", .skewed),
+            ("q-sign-time=1571215035;1571225095", "q-sign-time=1571215034;1571225095", .wrongSignature),
+            ("q-key-time=1571215035;1571225095", "q-key-time=1571215034;1571225095", .wrongSignature),
+            ("q-signature=", "q-signature=0", .malformed("q-signature")),
+            ("q-signature=d", "q-signature=D", .malformed("q-signature")),
+            ("q-ak=AKIDUfLUEUigQiXqm7CVSspKJnuaiIKtxqAv", "q-ak=", .malformed("q-ak")),
+            ("q-ak=AKID", "q-ak=AKIE", .wrongSignature),
+            ("content-length;host", "content-length;host;absent", .missingHeader("absent")),
+            ("content-length;host", "content-length;host;host", .duplicate("host")),
+            ("content-length;host", "content-length", .wrongSignature),
+            ("content-length;host", "host;content-length", .wrongSignature),
+            ("partnumber;uploadid", "absent;partnumber;uploadid", .missingParameter("absent")),
+            ("partnumber;uploadid", "partnumber", .wrongSignature),
+            ("partnumber;uploadid", "", .wrongSignature),
+        ]
+    )
+    func wrong(_ old: String, _ new: String, _ failure: RequestSignatureFailure) throws {
+        let request = try signed(Self.part).replacing(old, new)
+        #expect(throws: failure) { try verify(request) }
+    }
+
+    @Test("no signature, two, and another scheme")
+    func places() throws {
+        #expect(throws: RequestSignatureFailure.noSignature) { try verify(Self.part) }
+        var both = signed(Self.part)
+        both.query = presigned(Self.part).query
+        #expect(throws: RequestSignatureFailure.twoSignatures) { try verify(both) }
+        for text in ["", "Bearer x", "AWS4-HMAC-SHA256 a=b&c=d"] {
+            #expect(throws: RequestSignatureFailure.unsupportedAlgorithm) {
+                try verify(try signed(Self.part).changing("authorization", to: text))
+            }
+        }
+    }
+
+    @Test("a token need not be signed, but must be the one of the credentials")
+    func tokens() throws {
+        let temporary = SigningCredentials(
+            accessKeyID: Self.credentials.accessKeyID,
+            secretAccessKey: Self.credentials.secretAccessKey,
+            sessionToken: "tok"
+        )
+        var request = signed(Self.part)
+        #expect(throws: RequestSignatureFailure.wrongToken) { try verify(request, temporary) }
+        request.headers.append(SigningField("X-Cos-Security-Token", "tok"))
+        try verify(request, temporary)
+        #expect(throws: RequestSignatureFailure.wrongToken) { try verify(request) }
+        request.query.append(SigningField("x-cos-security-token", "tok"))
+        try verify(request, temporary)
+        #expect(throws: RequestSignatureFailure.wrongToken) {
+            try verify(presigned(Self.part, temporary).changing("x-cos-security-token", to: "other"), temporary)
+        }
+        request = try request.changing("x-cos-security-token", to: "other")
+        #expect(throws: RequestSignatureFailure.duplicate("x-cos-security-token")) { try verify(request, temporary) }
+    }
+
+    @Test("the seconds at the ends of a window")
+    func window() throws {
+        let request = signed(Self.part)
+        try verify(request, at: Self.window.end)
+        try verify(request, at: Self.window.start - 900)
+        #expect(throws: RequestSignatureFailure.expired) { try verify(request, at: Self.window.end + 1) }
+        #expect(throws: RequestSignatureFailure.skewed) { try verify(request, at: Self.window.start - 901) }
+    }
+
+    @Test("what the signer signs is accepted, and nothing else", arguments: 0..<300)
+    func property(_ seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let request = random.request(repeats: true)
+        let credentials = random.credentials()
+        for signed in [signed(request, credentials), presigned(request, credentials)] {
+            try verify(signed, credentials)
+            for position in signed.query.indices where signed.query[position].name != "q-ak" {
+                var changed = signed
+                let field = signed.query[position]
+                changed.query[position] = SigningField(field.name, field.value + "!")
+                #expect(throws: RequestSignatureFailure.self) { try verify(changed, credentials) }
+            }
+            for position in signed.headers.indices {
+                var changed = signed
+                let field = signed.headers[position]
+                changed.headers[position] = SigningField(field.name, field.value + "!")
+                #expect(throws: RequestSignatureFailure.self) { try verify(changed, credentials) }
+            }
+            for path in [signed.path + "!", "/x" + signed.path, ""] where path != signed.path {
+                var changed = signed
+                changed.path = path
+                guard COSVerifier.path(path) != COSVerifier.path(signed.path) else { continue }
+                #expect(throws: RequestSignatureFailure.wrongSignature) { try verify(changed, credentials) }
+            }
+        }
+    }
+}

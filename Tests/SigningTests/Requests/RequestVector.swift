@@ -1,0 +1,198 @@
+import Bytes
+import Foundation
+import HTTPWire
+import Testing
+
+@testable import Signing
+
+/// A request as an SDK of a vendor signs it, from a file in Tests/Fixtures/requests; see make.py there.
+struct RequestVector: Sendable, Decodable, CustomTestStringConvertible {
+    /// `oss1`, `oss4`, `cos`, `tc1`, `tc3`, `rpc` or `acs3`.
+    let scheme: String
+    /// The package that has signed it, and its version.
+    let source: String
+    let id: String
+    let secret: String
+    let token: String?
+    /// Unix seconds.
+    let time: Int64
+    /// Seconds in which the signature is in force, of those that have an end.
+    let lifetime: Int64?
+    let method: String
+    /// Of all schemes but those of OSS.
+    let path: String?
+    let bucket: String?
+    let key: String?
+    let query: [[String]]
+    let headers: [[String]]
+    /// SHA-256 of the content.
+    let payload: String?
+
+    var testDescription: String { "\(source) \(scheme) \(method) \(key ?? path ?? "") \(query.count)" }
+
+    static let oss = read("oss")
+    static let cos = read("cos")
+    static let tencent = read("tencent")
+    static let aliyun = read("aliyun")
+    static let all = oss + cos + tencent + aliyun
+
+    private static func read(_ file: String) -> [RequestVector] {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let url = folder.appending(path: "Fixtures/requests/\(file).json")
+        do {
+            return try JSONDecoder().decode([RequestVector].self, from: try Data(contentsOf: url))
+        } catch {
+            Issue.record("\(url.path()) can not be read: \(error)")
+            return []
+        }
+    }
+
+    var credentials: SigningCredentials {
+        SigningCredentials(accessKeyID: id, secretAccessKey: secret, sessionToken: token)
+    }
+
+    /// As it was sent.
+    var request: SigningRequest {
+        SigningRequest(
+            method: method,
+            path: path ?? "/",
+            query: query.map { SigningField($0[0], $0[1]) },
+            headers: headers.map { SigningField($0[0], $0[1]) },
+            payload: payload.flatMap { SigV4Payload($0) } ?? .empty
+        )
+    }
+
+    /// Checks a request as the server would that knows these credentials.
+    func verify(
+        _ request: SigningRequest,
+        at now: Int64? = nil,
+        credentials: SigningCredentials? = nil,
+        resource: OSSResource? = nil
+    ) throws(RequestSignatureFailure) {
+        let credentials = credentials ?? self.credentials
+        let now = now ?? time
+        switch scheme {
+        case "oss1", "oss4":
+            let verifier = OSSVerifier.forTests
+            _ = try verifier.verify(
+                try verifier.claim(request, at: now),
+                resources: [resource ?? OSSResource(bucket: bucket, key: key ?? "")],
+                credentials: credentials
+            )
+        case "cos":
+            try COSVerifier().verify(try COSVerifier().claim(request, at: now), credentials: credentials)
+        case "tc3":
+            let verifier = TC3Verifier(service: nil)
+            try verifier.verify(try verifier.claim(request, at: now), credentials: credentials)
+        case "tc1":
+            let claim = try TencentParameterSignature.claim(request, at: now)
+            try TencentParameterSignature.verify(claim, credentials: credentials)
+        case "rpc":
+            try AliyunRPCSignature.verify(try AliyunRPCSignature.claim(request, at: now), credentials: credentials)
+        default:
+            try ACS3Signature.verify(try ACS3Signature.claim(request, at: now), credentials: credentials)
+        }
+    }
+}
+
+extension OSSVerifier {
+    static let forTests = OSSVerifier(region: nil) { HTTPDate.parse($0) }
+}
+
+extension OSSSigner.Scheme {
+    static let forTests: [OSSSigner.Scheme] = [.v1 { HTTPDate.format($0) }, .v4(region: "cn-shanghai")]
+}
+
+extension SigningRequest {
+    /// The value of a header, or of a parameter of the query.
+    subscript(name: String) -> String? {
+        (headers + query).first { $0.name.lowercased() == name.lowercased() }?.value
+    }
+
+    /// With a header or a parameter of the query changed, or without it.
+    func changing(_ name: String, to value: String?) throws -> SigningRequest {
+        var request = self
+        func change(_ fields: inout [SigningField]) -> Bool {
+            guard let index = fields.firstIndex(where: { $0.name.lowercased() == name.lowercased() }) else {
+                return false
+            }
+            if let value {
+                fields[index] = SigningField(fields[index].name, value)
+            } else {
+                fields.remove(at: index)
+            }
+            return true
+        }
+        try #require(change(&request.query) || change(&request.headers), "\(name) is not in the request")
+        return request
+    }
+
+    /// With a text in `Authorization` replaced.
+    func replacing(_ old: String, _ new: String) throws -> SigningRequest {
+        let text = try #require(self["authorization"])
+        try #require(text.contains(old), "\(old) is not in \(text)")
+        return try changing("authorization", to: text.replacing(old, with: new))
+    }
+}
+
+/// SplitMix64 from a fixed seed.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+
+    /// A text of up to `count` pieces that signatures often get wrong.
+    mutating func text(_ count: Int) -> String {
+        let pieces = [
+            "a", "B", "0", " ", "+", "%", "%20", "%2f", "~", "é", "e\u{301}", "ключ", "🎬", "&", "=", "?", "#", ";", ":",
+            "/",
+            "//", ".", "..", "*", "'", "\"", "(", ")", "[", "\\", "|", "<", ",", "@", "$", "-", "_", "\u{7F}",
+        ]
+        return (0..<Int.random(in: 0...count, using: &self)).map { _ in pieces.randomElement(using: &self) ?? "" }
+            .joined()
+    }
+
+    /// A header value: no white space around it, because a message has none there.
+    mutating func value(_ count: Int) -> String { "x\(text(count))x" }
+
+    /// A request with odd parts; `repeats` if parameters may come twice.
+    mutating func request(repeats: Bool) -> SigningRequest {
+        var query: [SigningField] = []
+        for index in 0..<Int.random(in: 0...5, using: &self) {
+            let names = ["partNumber", "uploadId", "uploads", "prefix", "position", "append", "x\(text(3))\(index)"]
+            let name = names.randomElement(using: &self) ?? ""
+            if repeats || !query.contains(where: { $0.name == name }) { query.append(SigningField(name, text(4))) }
+        }
+        var headers = [
+            SigningField("Host", "bucket-1.example:8080"), SigningField("Content-Type", value(3)),
+            SigningField("content-length", String(Int.random(in: 0...1_000_000, using: &self))),
+        ]
+        if Bool.random(using: &self) { headers.append(SigningField("x-oss-meta-a", value(4))) }
+        if Bool.random(using: &self) { headers.append(SigningField("X-Cos-Meta-A", value(4))) }
+        if Bool.random(using: &self) { headers.append(SigningField("x-acs-action", value(2))) }
+        return SigningRequest(
+            method: ["GET", "PUT", "POST", "DELETE", "HEAD"].randomElement(using: &self) ?? "GET",
+            path: SigningRequest.path(of: "/" + text(6)),
+            query: query.shuffled(using: &self),
+            headers: headers.shuffled(using: &self),
+            payload: SigV4Payload(content: Array(text(5).utf8))
+        )
+    }
+
+    mutating func credentials() -> SigningCredentials {
+        SigningCredentials(
+            accessKeyID: "AK\(Int.random(in: 0...999, using: &self))",
+            secretAccessKey: text(8),
+            sessionToken: Bool.random(using: &self) ? value(4) : nil
+        )
+    }
+}

@@ -1,0 +1,130 @@
+import Testing
+
+@testable import Signing
+
+@Suite("The signature among the parameters of Tencent Cloud's API")
+struct TencentParameterSignatureTests {
+    static let now: Int64 = 1_571_215_095
+    static let credentials = SigningCredentials(
+        accessKeyID: "AKIDz8krbsJ5yKBZQpn74WFkmLPx3EXAMPLE",
+        secretAccessKey: "Gu5t9xGARNpq86cd98joQYCN3EXAMPLE"
+    )
+
+    static func request(_ query: [SigningField], host: String = "cvm.tencentcloudapi.com") -> SigningRequest {
+        SigningRequest(method: "GET", host: host, path: "/", query: query)
+    }
+
+    func signed(_ query: [SigningField], isSHA256: Bool = false) -> SigningRequest {
+        let request = Self.request(query)
+        var signed = request
+        signed.query = TencentParameterSignature.sign(
+            request,
+            credentials: Self.credentials,
+            isSHA256: isSHA256,
+            nonce: "11886",
+            at: Self.now
+        )
+        return signed
+    }
+
+    func verify(_ request: SigningRequest, at now: Int64 = now) throws(RequestSignatureFailure) {
+        let claim = try TencentParameterSignature.claim(request, at: now)
+        try TencentParameterSignature.verify(claim, credentials: Self.credentials)
+    }
+
+    static let query = [
+        SigningField("Action", "DescribeInstances"), SigningField("InstanceIds.0", "ins 09dx96dg+"),
+        SigningField("Placement_Zone", "a_b"),
+    ]
+
+    @Test("the text that is signed")
+    func text() throws {
+        let claim = try TencentParameterSignature.claim(signed(Self.query), at: Self.now)
+        #expect(
+            claim.stringToSign
+                == "GETcvm.tencentcloudapi.com/?Action=DescribeInstances&InstanceIds.0=ins 09dx96dg+&Nonce=11886"
+                + "&Placement.Zone=a_b&SecretId=\(Self.credentials.accessKeyID)&SignatureMethod=HmacSHA1"
+                + "&Timestamp=1571215095"
+        )
+        #expect(claim.nonce == "11886")
+    }
+
+    @Test("each parameter is signed", arguments: [false, true])
+    func tampering(_ isSHA256: Bool) throws {
+        let request = signed(Self.query, isSHA256: isSHA256)
+        try verify(request)
+        for field in request.query {
+            let value = field.name == "Timestamp" ? "1571215096" : "other"
+            #expect(throws: RequestSignatureFailure.self) { try verify(try request.changing(field.name, to: value)) }
+            #expect(throws: RequestSignatureFailure.self) { try verify(try request.changing(field.name, to: nil)) }
+            var twice = request
+            twice.query.append(field)
+            #expect(throws: RequestSignatureFailure.duplicate(field.name)) { try verify(twice) }
+        }
+        var more = request
+        more.query.append(SigningField("a", ""))
+        #expect(throws: RequestSignatureFailure.wrongSignature) { try verify(more) }
+        more = request
+        more.path = "/x"
+        #expect(throws: RequestSignatureFailure.wrongSignature) { try verify(more) }
+        try verify(try request.changing("host", to: "cvm.tencentcloudapi.com:8080"))
+        #expect(throws: RequestSignatureFailure.wrongSignature) { try verify(try request.changing("host", to: "x")) }
+        #expect(throws: RequestSignatureFailure.missingHeader("host")) {
+            try verify(try request.changing("host", to: nil))
+        }
+    }
+
+    @Test("parts that are wrong, and times")
+    func parts() throws {
+        let request = signed(Self.query)
+        #expect(throws: RequestSignatureFailure.noSignature) { try verify(Self.request(Self.query)) }
+        #expect(throws: RequestSignatureFailure.unsupportedAlgorithm) {
+            try verify(try request.changing("SignatureMethod", to: "HmacMD5"))
+        }
+        for text in ["", "AAAA", "x", "2rZVscqhzOBk8vY548oK38Yzw6Q"] {
+            #expect(throws: RequestSignatureFailure.malformed("Signature")) {
+                try verify(try request.changing("Signature", to: text))
+            }
+        }
+        for text in ["", "-1", "1.5", "99999999999999999999"] {
+            #expect(throws: RequestSignatureFailure.malformed("Timestamp")) {
+                try verify(try request.changing("Timestamp", to: text))
+            }
+        }
+        for name in ["SecretId", "Timestamp", "Nonce"] {
+            #expect(throws: RequestSignatureFailure.missingParameter(name)) {
+                try verify(try request.changing(name, to: nil))
+            }
+        }
+        try verify(request, at: Self.now + 300)
+        try verify(request, at: Self.now - 300)
+        #expect(throws: RequestSignatureFailure.skewed) { try verify(request, at: Self.now + 301) }
+        #expect(throws: RequestSignatureFailure.skewed) { try verify(request, at: Self.now - 301) }
+    }
+
+    @Test("what is signed is accepted, and nothing else", arguments: 0..<200)
+    func property(_ seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let request = random.request(repeats: false)
+        let credentials = random.credentials()
+        var signed = request
+        signed.query = TencentParameterSignature.sign(
+            request,
+            credentials: credentials,
+            isSHA256: seed % 2 == 0,
+            nonce: "1",
+            at: Self.now
+        ).shuffled(using: &random)
+        func verify(_ request: SigningRequest) throws(RequestSignatureFailure) {
+            let claim = try TencentParameterSignature.claim(request, at: Self.now)
+            try TencentParameterSignature.verify(claim, credentials: credentials)
+        }
+        try verify(signed)
+        for position in signed.query.indices {
+            var changed = signed
+            let field = signed.query[position]
+            changed.query[position] = SigningField(field.name, field.value + "!")
+            #expect(throws: RequestSignatureFailure.self) { try verify(changed) }
+        }
+    }
+}
