@@ -90,7 +90,8 @@ package struct OSSSigner: Sendable {
         var signed = request
         switch scheme {
         case .v1:
-            let expiry = String(now + max(1, lifetime))
+            let (sum, overflow) = now.addingReportingOverflow(max(1, lifetime))
+            let expiry = String(overflow ? Int64.max : sum)
             signed.query.removeAll {
                 ["OSSAccessKeyId", "Expires", "Signature", "security-token"].contains($0.name)
             }

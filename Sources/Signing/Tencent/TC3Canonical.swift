@@ -66,11 +66,11 @@ enum TC3Canonical {
         return "\(algorithm)\n\(timestamp)\n\(scope.text)\n\(hash)"
     }
 
-    static func signature(_ stringToSign: String, scope: TC3Scope, secret: String) -> String {
-        Hexadecimal.encode(scope.key(secret).code(for: Array(stringToSign.utf8)))
+    static func signature(_ stringToSign: String, key: HMACKey) -> String {
+        Hexadecimal.encode(key.code(for: Array(stringToSign.utf8)))
     }
 
-    /// SHA-256 of what is signed in place of the content; text of the content itself is not asked for.
+    /// The last line: SHA-256 of the content, or of the text that says that it is not signed.
     static func hash(of payload: SigV4Payload) -> [UInt8] {
         if case .sha256(let hash) = payload { return hash }
         return Digest.hash(payload.text.utf8, .sha256)

@@ -41,7 +41,7 @@ package struct TC3Signer: Sendable {
             style: .sdk
         )
         let text = TC3Canonical.stringToSign(canonicalRequest: canonical, timestamp: String(now), scope: scope)
-        let signature = TC3Canonical.signature(text, scope: scope, secret: credentials.secretAccessKey)
+        let signature = TC3Canonical.signature(text, key: scope.key(credentials.secretAccessKey))
         return fields + [
             SigningField(
                 "authorization",

@@ -42,8 +42,9 @@ extension TC3Claim {
     }
 
     func isSigned(secret: String) -> Bool {
-        TC3Canonical.Style.all.contains { style in
-            let wanted = TC3Canonical.signature(stringToSign(style), scope: scope, secret: secret)
+        let key = scope.key(secret)
+        return TC3Canonical.Style.all.contains { style in
+            let wanted = TC3Canonical.signature(stringToSign(style), key: key)
             return constantTimeEquals(wanted.utf8, signature.utf8)
         }
     }

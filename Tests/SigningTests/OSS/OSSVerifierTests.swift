@@ -274,6 +274,22 @@ struct OSSVerifierTests {
         }
     }
 
+    @Test("lifetimes that are too short or too long are set to the nearest")
+    func lifetimes() throws {
+        for (lifetime, v1, v4) in [
+            (Int64.max, Int64.max, Known.now + 604_800), (0, Known.now + 1, Known.now + 1),
+            (Int64.min, Known.now + 1, Known.now + 1),
+        ] {
+            for (scheme, expiry) in [v1, v4].enumerated() {
+                var request = SigningRequest(method: "GET", path: "/")
+                request.query = Known.signer(scheme, isTemporary: true)
+                    .presign(request, resource: Known.resource, at: Known.now, lifetime: lifetime)
+                #expect(try OSSVerifier.forTests.claim(request, at: Known.now).expiry == expiry)
+                try verify(request, at: expiry)
+            }
+        }
+    }
+
     @Test("what is repeated, and what the content is said to be")
     func repeated() throws {
         for (request, field) in [
