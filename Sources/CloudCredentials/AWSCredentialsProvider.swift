@@ -5,7 +5,7 @@ package protocol AWSCredentialsProvider: Sendable {
     /// Credentials that are valid now.
     ///
     /// - Throws: Why there are none.
-    func credentials() async throws(CredentialsError) -> AWSCredentials
+    func credentials() async throws(CredentialsError) -> SigningCredentials
 
     /// Tells that the store refused them, so that they are fetched anew.
     func invalidate() async
@@ -22,11 +22,11 @@ package struct CredentialsError: Error, Sendable, Equatable, CustomStringConvert
 
 /// A pair that never changes.
 package struct StaticCredentials: AWSCredentialsProvider {
-    private let value: AWSCredentials
+    private let value: SigningCredentials
 
-    package init(_ value: AWSCredentials) { self.value = value }
+    package init(_ value: SigningCredentials) { self.value = value }
 
-    package func credentials() async throws(CredentialsError) -> AWSCredentials { value }
+    package func credentials() async throws(CredentialsError) -> SigningCredentials { value }
 
     package func invalidate() async {}
 }

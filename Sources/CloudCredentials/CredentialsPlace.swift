@@ -29,13 +29,13 @@ struct FetchedCredentials: Sendable {
         case until(Date)
     }
 
-    let value: AWSCredentials
+    let value: SigningCredentials
     let validity: Validity
 
     /// - Returns: `nil` if something is missing, or has characters that can not stand in a header field.
     init?(id: String?, secret: String?, token: String?, _ validity: Validity) {
         guard let id, let secret, Self.isFit(id), Self.isFit(secret), token.map(Self.isFit) ?? true else { return nil }
-        value = AWSCredentials(accessKeyID: id, secretAccessKey: secret, sessionToken: token)
+        value = SigningCredentials(accessKeyID: id, secretAccessKey: secret, sessionToken: token)
         self.validity = validity
     }
 

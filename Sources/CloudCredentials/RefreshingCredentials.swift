@@ -9,10 +9,10 @@ package import UploadCore
 /// their validity it runs in the background, while the old ones are given out; from half a minute before it is waited for. Should
 /// it fail, the old ones are given out as long as they are valid.
 package final class RefreshingCredentials: AWSCredentialsProvider {
-    private typealias Outcome = Result<AWSCredentials, CredentialsError>
+    private typealias Outcome = Result<SigningCredentials, CredentialsError>
 
     private struct Held {
-        var value: AWSCredentials
+        var value: SigningCredentials
         /// When a fetch in the background is due; `nil` is never.
         var refreshAt: Date?
         var expiresAt: Date?
@@ -36,8 +36,8 @@ package final class RefreshingCredentials: AWSCredentialsProvider {
     }
 
     private enum Step {
-        case give(AWSCredentials)
-        case wait(Task<Outcome, Never>, AWSCredentials?)
+        case give(SigningCredentials)
+        case wait(Task<Outcome, Never>, SigningCredentials?)
         case fail(CredentialsError)
     }
 
@@ -63,7 +63,7 @@ package final class RefreshingCredentials: AWSCredentialsProvider {
         self.clock = clock
     }
 
-    package func credentials() async throws(CredentialsError) -> AWSCredentials {
+    package func credentials() async throws(CredentialsError) -> SigningCredentials {
         switch state.withLock({ step(&$0, at: clock.now) }) {
         case .give(let value): return value
         case .fail(let error): throw error

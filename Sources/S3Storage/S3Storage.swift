@@ -238,12 +238,14 @@ package final class S3Storage: BlobStorage {
     }
 
     /// Fields of the object that a blob becomes.
-    func objectHeaders(_ record: BlobRecord) -> [SigV4Field] {
-        var headers = [SigV4Field(S3Client.ownerHeader, record.id.text)]
+    func objectHeaders(_ record: BlobRecord) -> [SigningField] {
+        var headers = [SigningField(S3Client.ownerHeader, record.id.text)]
         if let type = record.contentType, type.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) {
-            headers.append(SigV4Field("content-type", type))
+            headers.append(SigningField("content-type", type))
         }
-        if let storageClass = settings.storageClass { headers.append(SigV4Field("x-amz-storage-class", storageClass)) }
+        if let storageClass = settings.storageClass {
+            headers.append(SigningField("x-amz-storage-class", storageClass))
+        }
         return headers
     }
 }
@@ -271,7 +273,8 @@ struct S3Blob: RemoteBlob {
         guard let lifetime = storage.settings.redirectLifetime else { return nil }
         var request = S3Request(method: "GET", bucket: record.bucket, key: record.key)
         request.query = [
-            SigV4Field("response-content-disposition", disposition), SigV4Field("response-content-type", contentType),
+            SigningField("response-content-disposition", disposition),
+            SigningField("response-content-type", contentType),
         ]
         let presigned = request
         return try await storage.asking { () async throws(S3Failure) in

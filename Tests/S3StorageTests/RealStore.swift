@@ -40,7 +40,7 @@ enum RealStore {
             records: records,
             http: http,
             credentials: StaticCredentials(
-                AWSCredentials(
+                SigningCredentials(
                     accessKeyID: environment["SLUICE_TEST_S3_ACCESS_KEY_ID"] ?? "",
                     secretAccessKey: environment["SLUICE_TEST_S3_SECRET_ACCESS_KEY"] ?? ""
                 )

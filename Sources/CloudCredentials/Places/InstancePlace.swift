@@ -61,7 +61,7 @@ struct InstancePlace: CredentialsPlace {
         let names = String(decoding: list.body, as: UTF8.self).split(whereSeparator: \.isNewline)
         guard let name = names.first else { return .nothing("the instance has no role") }
 
-        let answer = try await get(endpoint + Self.role + SigV4Request.path(of: String(name)), fields)
+        let answer = try await get(endpoint + Self.role + SigningRequest.path(of: String(name)), fields)
         try check(answer, "the credentials of the role")
         return .found(try CredentialsAnswer.credentials(in: answer.body))
     }

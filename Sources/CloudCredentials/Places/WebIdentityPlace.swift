@@ -43,9 +43,10 @@ struct WebIdentityPlace: CredentialsPlace {
         // It is replaced before it expires, so it is read each time.
         let token = try await files.token(at: path)
         let session = environment["AWS_ROLE_SESSION_NAME"] ?? "sluice-\(Int64(Date().timeIntervalSince1970))"
-        let form = SigV4Request.query(of: [
-            SigV4Field("Action", "AssumeRoleWithWebIdentity"), SigV4Field("Version", "2011-06-15"),
-            SigV4Field("RoleArn", role), SigV4Field("RoleSessionName", session), SigV4Field("WebIdentityToken", token),
+        let form = SigningRequest.query(of: [
+            SigningField("Action", "AssumeRoleWithWebIdentity"), SigningField("Version", "2011-06-15"),
+            SigningField("RoleArn", role), SigningField("RoleSessionName", session),
+            SigningField("WebIdentityToken", token),
         ])
         let answer: HTTPClientResponse
         do throws(HTTPClientError) {

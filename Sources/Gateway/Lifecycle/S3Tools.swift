@@ -94,7 +94,7 @@ extension Settings {
         clock: any WallClock
     ) async throws(StartFailure) -> any AWSCredentialsProvider {
         if let id = s3.accessKeyID, let secret = s3.secretAccessKey {
-            return StaticCredentials(AWSCredentials(accessKeyID: id, secretAccessKey: secret.exposed))
+            return StaticCredentials(SigningCredentials(accessKeyID: id, secretAccessKey: secret.exposed))
         }
         let environment = ProcessInfo.processInfo.environment
         let chain = CredentialsChain(

@@ -19,11 +19,11 @@ extension S3Client {
     func createMultipart(
         _ key: String,
         in bucket: String,
-        headers: [SigV4Field],
+        headers: [SigningField],
         isCertain: inout Bool
     ) async throws(S3Failure) -> String {
         var request = S3Request(method: "POST", bucket: bucket, key: key, headers: headers)
-        request.query = [SigV4Field("uploads", "")]
+        request.query = [SigningField("uploads", "")]
         request.needsNewConnection = true
         guard let id = try await ask(request, for: "InitiateMultipartUploadResult", isFirst: &isCertain)["UploadId"],
             !id.isEmpty
@@ -71,8 +71,8 @@ extension S3Client {
         var request = S3Request(method: "PUT", bucket: blob.bucket, key: blob.key)
         request.query = Self.part(number, of: blob)
         request.headers = [
-            SigV4Field("x-amz-copy-source", Self.copySource(source, in: bucket)),
-            SigV4Field("x-amz-copy-source-range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"),
+            SigningField("x-amz-copy-source", Self.copySource(source, in: bucket)),
+            SigningField("x-amz-copy-source-range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"),
         ]
         // The store may send nothing for as long as it copies.
         request.timeout = .seconds(600)
@@ -81,15 +81,15 @@ extension S3Client {
         return tag.hasPrefix("\"") ? tag : "\"\(tag)\""
     }
 
-    private static func part(_ number: Int, of blob: BlobRecord) -> [SigV4Field] {
-        [SigV4Field("partNumber", String(number)), SigV4Field("uploadId", blob.multipart ?? "")]
+    private static func part(_ number: Int, of blob: BlobRecord) -> [SigningField] {
+        [SigningField("partNumber", String(number)), SigningField("uploadId", blob.multipart ?? "")]
     }
 
     /// CompleteMultipartUpload; the answer may take minutes, and may be an error although its status is 200.
     func complete(_ blob: BlobRecord, _ parts: [BlobPart]) async throws(S3Failure) {
         var request = S3Request(method: "POST", bucket: blob.bucket, key: blob.key)
-        request.query = [SigV4Field("uploadId", blob.multipart ?? "")]
-        request.headers = [SigV4Field("content-type", "application/xml")]
+        request.query = [SigningField("uploadId", blob.multipart ?? "")]
+        request.headers = [SigningField("content-type", "application/xml")]
         var body = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
         for part in parts {
             body += "<Part><PartNumber>\(part.number)</PartNumber><ETag>\(xmlEscaped(part.entityTag))</ETag></Part>"
@@ -103,7 +103,7 @@ extension S3Client {
     /// AbortMultipartUpload; one that is not there is no error.
     func abort(_ multipart: String, of key: String, in bucket: String) async throws(S3Failure) {
         var request = S3Request(method: "DELETE", bucket: bucket, key: key)
-        request.query = [SigV4Field("uploadId", multipart)]
+        request.query = [SigningField("uploadId", multipart)]
         do throws(S3Failure) {
             _ = try await send(request)
         } catch  where error.kind == .missing {
@@ -117,8 +117,8 @@ extension S3Client {
         var marker: String?
         repeat {
             var request = S3Request(method: "GET", bucket: blob.bucket, key: blob.key)
-            request.query = [SigV4Field("uploadId", blob.multipart ?? "")]
-            if let marker { request.query.append(SigV4Field("part-number-marker", marker)) }
+            request.query = [SigningField("uploadId", blob.multipart ?? "")]
+            if let marker { request.query.append(SigningField("part-number-marker", marker)) }
             let document = try await ask(request, for: "ListPartsResult")
             parts += document.all("Part").compactMap { node in
                 guard let number = node["PartNumber"].flatMap({ Int($0) }),
@@ -134,17 +134,17 @@ extension S3Client {
     /// ListMultipartUploads of one key: the ids.
     func multiparts(of key: String, in bucket: String) async throws(S3Failure) -> [String] {
         var ids: [String] = []
-        var markers: [SigV4Field] = []
+        var markers: [SigningField] = []
         repeat {
             var request = S3Request(method: "GET", bucket: bucket)
-            request.query = [SigV4Field("uploads", ""), SigV4Field("prefix", key)] + markers
+            request.query = [SigningField("uploads", ""), SigningField("prefix", key)] + markers
             let document = try await ask(request, for: "ListMultipartUploadsResult")
             ids += document.all("Upload").filter { $0["Key"] == key }.compactMap { $0["UploadId"] }
             markers = []
             if document["IsTruncated"] == "true", let next = document["NextKeyMarker"], next.hasPrefix(key) {
                 markers = [
-                    SigV4Field("key-marker", next),
-                    SigV4Field("upload-id-marker", document["NextUploadIdMarker"] ?? ""),
+                    SigningField("key-marker", next),
+                    SigningField("upload-id-marker", document["NextUploadIdMarker"] ?? ""),
                 ]
             }
         } while !markers.isEmpty

@@ -36,7 +36,7 @@ extension S3Client {
         content: (any HTTPRequestContent)? = nil,
         digest: [UInt8]? = nil,
         bytes: [UInt8] = [],
-        headers: [SigV4Field] = [],
+        headers: [SigningField] = [],
         whenReady ready: @Sendable () async -> Bool = { true }
     ) async throws(S3Failure) -> String {
         var request = S3Request(method: "PUT", bucket: bucket, key: key, headers: headers)
@@ -52,7 +52,7 @@ extension S3Client {
     }
 
     /// RFC 1864.
-    static func contentMD5(_ digest: [UInt8]) -> SigV4Field { SigV4Field("content-md5", Base64.encode(digest)) }
+    static func contentMD5(_ digest: [UInt8]) -> SigningField { SigningField("content-md5", Base64.encode(digest)) }
 
     /// GetObject, of some bytes or all.
     ///
@@ -72,10 +72,10 @@ extension S3Client {
         var request = S3Request(method: "GET", bucket: bucket, key: key)
         request.timeout = .zero
         if let tag, !tag.isEmpty {
-            request.headers.append(SigV4Field("if-match", tag.hasPrefix("\"") ? tag : "\"\(tag)\""))
+            request.headers.append(SigningField("if-match", tag.hasPrefix("\"") ? tag : "\"\(tag)\""))
         }
         if let range, !range.isEmpty {
-            request.headers.append(SigV4Field("range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"))
+            request.headers.append(SigningField("range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"))
         }
         let download = try await open(request)
         if let range, !range.isEmpty, download.head.status != 206 {
@@ -118,11 +118,11 @@ extension S3Client {
         _ source: String,
         to key: String,
         in bucket: String,
-        headers: [SigV4Field]
+        headers: [SigningField]
     ) async throws(S3Failure) -> String {
         var request = S3Request(method: "PUT", bucket: bucket, key: key, headers: headers)
-        request.headers.append(SigV4Field("x-amz-copy-source", Self.copySource(source, in: bucket)))
-        request.headers.append(SigV4Field("x-amz-metadata-directive", "REPLACE"))
+        request.headers.append(SigningField("x-amz-copy-source", Self.copySource(source, in: bucket)))
+        request.headers.append(SigningField("x-amz-metadata-directive", "REPLACE"))
         // The store may send nothing for as long as it copies.
         request.timeout = .seconds(600)
         request.stallTimeout = .zero
@@ -130,7 +130,7 @@ extension S3Client {
     }
 
     static func copySource(_ key: String, in bucket: String) -> String {
-        "/" + SigV4Request.path(of: bucket) + "/" + SigV4Request.path(of: key)
+        "/" + SigningRequest.path(of: bucket) + "/" + SigningRequest.path(of: key)
     }
 
     /// The document of a good answer; an error in it is a failure.
@@ -153,8 +153,8 @@ extension S3Client {
         after token: String?
     ) async throws(S3Failure) -> (objects: [(key: String, date: Date?)], next: String?) {
         var request = S3Request(method: "GET", bucket: bucket)
-        request.query = [SigV4Field("list-type", "2"), SigV4Field("prefix", prefix)]
-        if let token { request.query.append(SigV4Field("continuation-token", token)) }
+        request.query = [SigningField("list-type", "2"), SigningField("prefix", prefix)]
+        if let token { request.query.append(SigningField("continuation-token", token)) }
         let document = try await ask(request, for: "ListBucketResult")
         let objects = document.all("Contents").compactMap { node in
             node["Key"].map { (key: $0, date: node["LastModified"].flatMap(Self.date)) }

@@ -15,9 +15,9 @@ struct S3Request: Sendable {
     /// `nil` for the bucket itself.
     var key: String?
     /// Decoded.
-    var query: [SigV4Field] = []
+    var query: [SigningField] = []
     /// In lower case.
-    var headers: [SigV4Field] = []
+    var headers: [SigningField] = []
     var body: [UInt8] = []
     /// Instead of `body`.
     var content: (any HTTPRequestContent)?
@@ -172,7 +172,7 @@ final class S3Client: Sendable {
         let payload = SigV4Payload.unsigned
         let signer = SigV4Signer(credentials: try await currentCredentials(), region: settings.region, keys: keys)
         let signed = signer.sign(
-            SigV4Request(
+            SigningRequest(
                 method: request.method,
                 host: host,
                 path: path,
@@ -182,7 +182,7 @@ final class S3Client: Sendable {
             ),
             at: now
         )
-        let query = request.query.isEmpty ? "" : "?" + SigV4Request.query(of: request.query)
+        let query = request.query.isEmpty ? "" : "?" + SigningRequest.query(of: request.query)
         var prepared = HTTPClientRequest(
             method: request.method,
             url: scheme + "://" + host + path + query,
@@ -203,7 +203,7 @@ final class S3Client: Sendable {
         let (host, path) = address(request)
         let signer = SigV4Signer(credentials: try await currentCredentials(), region: settings.region, keys: keys)
         let query = signer.presign(
-            SigV4Request(
+            SigningRequest(
                 method: request.method,
                 host: host,
                 path: path,
@@ -214,10 +214,10 @@ final class S3Client: Sendable {
             at: now,
             lifetime: lifetime
         )
-        return scheme + "://" + host + path + "?" + SigV4Request.query(of: query)
+        return scheme + "://" + host + path + "?" + SigningRequest.query(of: query)
     }
 
-    private func currentCredentials() async throws(S3Failure) -> AWSCredentials {
+    private func currentCredentials() async throws(S3Failure) -> SigningCredentials {
         do throws(CredentialsError) {
             return try await credentials.credentials()
         } catch {
@@ -226,8 +226,8 @@ final class S3Client: Sendable {
     }
 
     private func address(_ request: S3Request) -> (host: String, path: String) {
-        let key = request.key.map { "/" + SigV4Request.path(of: $0) }
-        if settings.isPathStyle { return (authority, "/" + SigV4Request.path(of: request.bucket) + (key ?? "")) }
+        let key = request.key.map { "/" + SigningRequest.path(of: $0) }
+        if settings.isPathStyle { return (authority, "/" + SigningRequest.path(of: request.bucket) + (key ?? "")) }
         return (request.bucket + "." + authority, key ?? "/")
     }
 }
@@ -284,12 +284,12 @@ extension S3Request {
 }
 
 extension S3Settings.Encryption {
-    fileprivate var headers: [SigV4Field] {
+    fileprivate var headers: [SigningField] {
         switch self {
-        case .store: [SigV4Field("x-amz-server-side-encryption", "AES256")]
+        case .store: [SigningField("x-amz-server-side-encryption", "AES256")]
         case .kms(let keyID):
-            [SigV4Field("x-amz-server-side-encryption", "aws:kms")]
-                + (keyID.map { [SigV4Field("x-amz-server-side-encryption-aws-kms-key-id", $0)] } ?? [])
+            [SigningField("x-amz-server-side-encryption", "aws:kms")]
+                + (keyID.map { [SigningField("x-amz-server-side-encryption-aws-kms-key-id", $0)] } ?? [])
         }
     }
 }

@@ -25,7 +25,7 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
         /// Behind `skip` bytes, which are done with, stand `count` bytes of data (at least 1).
         case data(skip: Int, count: Int)
         /// The content has ended `consumed` bytes into the buffer.
-        case end(consumed: Int, trailers: [SigV4Field])
+        case end(consumed: Int, trailers: [SigningField])
     }
 
     private enum State: Sendable {
@@ -47,7 +47,7 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
     private var digest = RunningDigest(.sha256)
     private var dataCount: Int64 = 0
     private var trailerBytes = 0
-    private var trailers: [SigV4Field] = []
+    private var trailers: [SigningField] = []
 
     /// Bytes of a line that gives a size: 15 digits, and the signature.
     private static let maximumLine = 128
@@ -234,7 +234,7 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
         else { throw .malformed("trailer") }
         var trimmed: [UInt8] = []
         SigV4CanonicalRequest.appendValue(value, to: &trimmed)
-        let trailer = SigV4Field(SigningText.lowercased(name), String(decoding: trimmed, as: UTF8.self))
+        let trailer = SigningField(SigningText.lowercased(name), String(decoding: trimmed, as: UTF8.self))
         guard trailer.name == AWSChunkedEncoder.trailerSignatureName else {
             guard !trailers.contains(where: { $0.name == trailer.name }) else { throw .malformed("repeated trailer") }
             trailers.append(trailer)

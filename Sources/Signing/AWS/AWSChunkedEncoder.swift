@@ -40,7 +40,7 @@ package struct AWSChunkedEncoder: Sendable {
     ///
     /// - Parameter trailers: In any order; `nil` for content that was announced without trailers.
     /// - Returns: All that comes after the last data.
-    package mutating func end(trailers: [SigV4Field]?) -> [UInt8] {
+    package mutating func end(trailers: [SigningField]?) -> [UInt8] {
         var output = line(0, Digest.hash([], .sha256))
         if let trailers {
             for trailer in trailers.sorted(by: { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }) {
@@ -71,7 +71,7 @@ package struct AWSChunkedEncoder: Sendable {
         of length: Int64,
         chunk: Int64,
         isSigned: Bool,
-        trailers: [SigV4Field]?
+        trailers: [SigningField]?
     ) -> Int64 {
         let signature = isSigned ? Int64(1 + signatureName.utf8.count + 1 + 64) : 0
         func whole(_ count: Int64) -> Int64 { Int64(String(count, radix: 16).utf8.count) + signature + 2 + count + 2 }

@@ -10,8 +10,8 @@ enum SigV4CanonicalRequest {
     ///   - rules: How the path is written.
     /// - Returns: Text in ASCII, except for headers with other characters.
     static func text(
-        of request: SigV4Request,
-        query: [SigV4Field],
+        of request: SigningRequest,
+        query: [SigningField],
         signedHeaders: [String],
         payload: SigV4Payload,
         rules: SigV4Rules
@@ -43,12 +43,12 @@ enum SigV4CanonicalRequest {
     }
 
     /// The parameters escaped and in the order of their bytes, first of the names, then of the values.
-    static func query(_ parameters: [SigV4Field]) -> String {
+    static func query(_ parameters: [SigningField]) -> String {
         parameters.canonical(keepsEquals: true)
     }
 
     /// The names without repetition, in lower case, in the order of their bytes.
-    static func names(of headers: [SigV4Field]) -> [String] {
+    static func names(of headers: [SigningField]) -> [String] {
         Set(headers.map { SigningText.lowercased($0.name) }).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     }
 

@@ -29,7 +29,7 @@ package struct SigV4ChunkSigner: Sendable {
     }
 
     /// The signature of the trailers, which comes after that of the last chunk.
-    package mutating func sign(trailers: [SigV4Field]) -> String {
+    package mutating func sign(trailers: [SigningField]) -> String {
         sign("TRAILER", Hexadecimal.encode(Digest.hash(Self.canonical(trailers), .sha256)))
     }
 
@@ -40,7 +40,7 @@ package struct SigV4ChunkSigner: Sendable {
     }
 
     /// Lines `name:value` in the order of their names, each ended by a line feed.
-    private static func canonical(_ trailers: [SigV4Field]) -> [UInt8] {
+    private static func canonical(_ trailers: [SigningField]) -> [UInt8] {
         let lines = trailers.map { (name: SigningText.lowercased($0.name), value: $0.value) }
         var text: [UInt8] = []
         for line in lines.sorted(by: { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }) {

@@ -17,9 +17,9 @@ package struct SigV4Claim: Sendable {
 
     let timestamp: String
     let signature: String
-    let request: SigV4Request
+    let request: SigningRequest
     /// The parameters of the query without the signature.
-    let query: [SigV4Field]
+    let query: [SigningField]
 }
 
 /// The parts of a signature as they stand in `Authorization` or the query.
@@ -34,7 +34,7 @@ struct SigV4Parts {
     let token: String?
 
     /// The scope and the access key that the credential is made of; the access key may hold `/`.
-    func scope() throws(SigV4Failure) -> (accessKeyID: String, scope: SigV4Scope) {
+    func scope() throws(RequestSignatureFailure) -> (accessKeyID: String, scope: SigV4Scope) {
         let (accessKeyID, parts) = try AuthorizationParts.credential(credential, count: 4)
         guard parts[3] == SigV4Scope.terminator else { throw .wrongScope }
         return (accessKeyID, SigV4Scope(day: parts[0], region: parts[1], service: parts[2]))
@@ -44,7 +44,7 @@ struct SigV4Parts {
 extension SigV4Parts {
     /// Reads `Authorization`: the algorithm, and `Credential`, `SignedHeaders` and `Signature` in any order, separated by
     /// commas with or without white space.
-    init(authorization: String) throws(SigV4Failure) {
+    init(authorization: String) throws(RequestSignatureFailure) {
         let parts = try AuthorizationParts(authorization, algorithm: SigV4Signature.algorithm)
         try parts.allow(["Credential", "SignedHeaders", "Signature"])
         isQuery = false
@@ -56,7 +56,7 @@ extension SigV4Parts {
         token = nil
     }
 
-    init(query: [SigV4Field]) throws(SigV4Failure) {
+    init(query: [SigningField]) throws(RequestSignatureFailure) {
         guard try query.single("X-Amz-Algorithm") == SigV4Signature.algorithm else { throw .unsupportedAlgorithm }
         isQuery = true
         credential = try query.single("X-Amz-Credential")
@@ -68,7 +68,7 @@ extension SigV4Parts {
     }
 
     /// Whether there is anything of a signature in a query.
-    static func areIn(_ query: [SigV4Field]) -> Bool {
+    static func areIn(_ query: [SigningField]) -> Bool {
         query.contains { ["X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature"].contains($0.name) }
     }
 }

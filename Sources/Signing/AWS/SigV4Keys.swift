@@ -25,7 +25,7 @@ package final class SigV4Keys: Sendable {
 
     package var count: Int { entries.withLock { $0.count } }
 
-    func key(for credentials: AWSCredentials, scope: SigV4Scope) -> HMACKey {
+    func key(for credentials: SigningCredentials, scope: SigV4Scope) -> HMACKey {
         let name = Name(accessKeyID: credentials.accessKeyID, scope: scope)
         let secret = credentials.secretAccessKey
         if let entry = entries.withLock({ $0[name] }), constantTimeEquals(entry.secret.utf8, secret.utf8) {

@@ -6,7 +6,7 @@ package struct SigV4Signer: Sendable {
     /// Longest life of a signature in a query: 7 days, in seconds.
     package static let maximumLifetime: Int64 = 604_800
 
-    private let credentials: AWSCredentials
+    private let credentials: SigningCredentials
     private let region: String
     private let service: String
     private let rules: SigV4Rules
@@ -21,7 +21,7 @@ package struct SigV4Signer: Sendable {
     ///   - rules: Those of the service.
     ///   - keys: Where derived keys are kept; of its own unless signers share one.
     package init(
-        credentials: AWSCredentials,
+        credentials: SigningCredentials,
         region: String,
         service: String = "s3",
         rules: SigV4Rules = .s3,
@@ -58,18 +58,18 @@ package struct SigV4Signer: Sendable {
     ///   - now: Unix seconds.
     /// - Returns: The fields to send beside those of the request, in lower case and in place of such that it has; and the
     ///   signature.
-    package func sign(_ request: SigV4Request, at now: Int64) -> (fields: [SigV4Field], signature: SigV4Signature) {
+    package func sign(_ request: SigningRequest, at now: Int64) -> (fields: [SigningField], signature: SigV4Signature) {
         let timestamp = SigningTime.format(now)
-        var fields = [SigV4Field("x-amz-date", timestamp)]
-        if rules.needsPayloadHeader { fields.append(SigV4Field("x-amz-content-sha256", request.payload.text)) }
-        if let token = credentials.sessionToken { fields.append(SigV4Field("x-amz-security-token", token)) }
+        var fields = [SigningField("x-amz-date", timestamp)]
+        if rules.needsPayloadHeader { fields.append(SigningField("x-amz-content-sha256", request.payload.text)) }
+        if let token = credentials.sessionToken { fields.append(SigningField("x-amz-security-token", token)) }
 
         var signed = request
         signed.headers = headersToSign(request) + fields
         let names = SigV4CanonicalRequest.names(of: signed.headers)
         let signature = signature(of: signed, query: request.query, signedHeaders: names, timestamp: timestamp)
         fields.append(
-            SigV4Field(
+            SigningField(
                 "authorization",
                 "\(SigV4Signature.algorithm) Credential=\(credentials.accessKeyID)/\(signature.scope.text), "
                     + "SignedHeaders=\(names.joined(separator: ";")), Signature=\(signature.text)"
@@ -86,26 +86,26 @@ package struct SigV4Signer: Sendable {
     ///   - request: All its headers are signed, except those that are changed on the way; who sends it must send them.
     ///   - now: Unix seconds.
     ///   - lifetime: Seconds in which it may be sent, 1 to 604800; others are set to the nearest of these.
-    /// - Returns: The whole query, decoded: that of the request and the signature; `SigV4Request.query(of:)` writes it.
-    package func presign(_ request: SigV4Request, at now: Int64, lifetime: Int64) -> [SigV4Field] {
+    /// - Returns: The whole query, decoded: that of the request and the signature; `SigningRequest.query(of:)` writes it.
+    package func presign(_ request: SigningRequest, at now: Int64, lifetime: Int64) -> [SigningField] {
         let timestamp = SigningTime.format(now)
         var signed = request
         signed.headers = headersToSign(request)
         let names = SigV4CanonicalRequest.names(of: signed.headers)
         var query = request.query.filter { !Self.ownParameters.contains($0.name) }
         query += [
-            SigV4Field("X-Amz-Algorithm", SigV4Signature.algorithm),
-            SigV4Field("X-Amz-Credential", "\(credentials.accessKeyID)/\(scope(of: timestamp).text)"),
-            SigV4Field("X-Amz-Date", timestamp),
-            SigV4Field("X-Amz-Expires", String(min(max(lifetime, 1), Self.maximumLifetime))),
-            SigV4Field("X-Amz-SignedHeaders", names.joined(separator: ";")),
+            SigningField("X-Amz-Algorithm", SigV4Signature.algorithm),
+            SigningField("X-Amz-Credential", "\(credentials.accessKeyID)/\(scope(of: timestamp).text)"),
+            SigningField("X-Amz-Date", timestamp),
+            SigningField("X-Amz-Expires", String(min(max(lifetime, 1), Self.maximumLifetime))),
+            SigningField("X-Amz-SignedHeaders", names.joined(separator: ";")),
         ]
-        if let token = credentials.sessionToken { query.append(SigV4Field("X-Amz-Security-Token", token)) }
+        if let token = credentials.sessionToken { query.append(SigningField("X-Amz-Security-Token", token)) }
         let signature = signature(of: signed, query: query, signedHeaders: names, timestamp: timestamp)
-        return query + [SigV4Field("X-Amz-Signature", signature.text)]
+        return query + [SigningField("X-Amz-Signature", signature.text)]
     }
 
-    private func headersToSign(_ request: SigV4Request) -> [SigV4Field] {
+    private func headersToSign(_ request: SigningRequest) -> [SigningField] {
         request.headers.filter { header in
             let name = SigningText.lowercased(header.name)
             return !Self.unsignedHeaders.contains(name) && !Self.ownHeaders.contains(name)
@@ -113,8 +113,8 @@ package struct SigV4Signer: Sendable {
     }
 
     private func signature(
-        of request: SigV4Request,
-        query: [SigV4Field],
+        of request: SigningRequest,
+        query: [SigningField],
         signedHeaders: [String],
         timestamp: String
     ) -> SigV4Signature {

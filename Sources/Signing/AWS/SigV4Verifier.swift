@@ -38,7 +38,7 @@ package struct SigV4Verifier: Sendable {
     ///   - now: Unix seconds.
     /// - Returns: What it says.
     /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
-    package func claim(_ request: SigV4Request, at now: Int64) throws(SigV4Failure) -> SigV4Claim {
+    package func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> SigV4Claim {
         let headers = RequestHeaders(request.headers)
         let parts = try parts(of: request, headers)
         let (accessKeyID, scope) = try parts.scope()
@@ -80,8 +80,8 @@ package struct SigV4Verifier: Sendable {
     /// - Throws: `.wrongSignature`, `.wrongToken`.
     package func verify(
         _ claim: SigV4Claim,
-        credentials: AWSCredentials
-    ) throws(SigV4Failure) -> SigV4Signature {
+        credentials: SigningCredentials
+    ) throws(RequestSignatureFailure) -> SigV4Signature {
         let canonical = SigV4CanonicalRequest.text(
             of: claim.request,
             query: claim.query,
@@ -104,7 +104,9 @@ package struct SigV4Verifier: Sendable {
 
     // MARK: Parts of a claim
 
-    private func parts(of request: SigV4Request, _ headers: RequestHeaders) throws(SigV4Failure) -> SigV4Parts {
+    private func parts(of request: SigningRequest, _ headers: RequestHeaders) throws(RequestSignatureFailure)
+        -> SigV4Parts
+    {
         let authorization = try headers.single("authorization")
         if SigV4Parts.areIn(request.query) {
             guard authorization == nil else { throw .twoSignatures }
@@ -115,7 +117,7 @@ package struct SigV4Verifier: Sendable {
     }
 
     /// "Signature Calculations for the Authorization Header", task 1: `host` and all `x-amz-*` must be signed.
-    private func check(_ signedHeaders: [String], of headers: RequestHeaders) throws(SigV4Failure) {
+    private func check(_ signedHeaders: [String], of headers: RequestHeaders) throws(RequestSignatureFailure) {
         guard try headers.single("host") != nil else { throw .missingHeader("host") }
         for name in headers.names where name == "host" || name.hasPrefix("x-amz-") {
             guard signedHeaders.contains(name) else { throw .unsignedHeader(name) }
@@ -127,8 +129,8 @@ package struct SigV4Verifier: Sendable {
     private func date(
         _ parts: SigV4Parts,
         _ headers: RequestHeaders,
-        _ request: SigV4Request
-    ) throws(SigV4Failure) -> Int64 {
+        _ request: SigningRequest
+    ) throws(RequestSignatureFailure) -> Int64 {
         if let text = parts.isQuery ? parts.date : try headers.single("x-amz-date") {
             guard let date = SigningTime.parse(text) else { throw .malformed("X-Amz-Date") }
             return date
@@ -139,7 +141,7 @@ package struct SigV4Verifier: Sendable {
         return date
     }
 
-    private func lifetime(_ parts: SigV4Parts) throws(SigV4Failure) -> Int64? {
+    private func lifetime(_ parts: SigV4Parts) throws(RequestSignatureFailure) -> Int64? {
         guard let text = parts.lifetime else { return nil }
         guard text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), !text.isEmpty else {
             throw .malformed("X-Amz-Expires")
@@ -153,8 +155,8 @@ package struct SigV4Verifier: Sendable {
     private func payload(
         _ parts: SigV4Parts,
         _ headers: RequestHeaders,
-        _ request: SigV4Request
-    ) throws(SigV4Failure) -> SigV4Payload {
+        _ request: SigningRequest
+    ) throws(RequestSignatureFailure) -> SigV4Payload {
         let name = "x-amz-content-sha256"
         if let text = try headers.single(name) {
             guard let payload = SigV4Payload(text) else { throw .malformed(name) }

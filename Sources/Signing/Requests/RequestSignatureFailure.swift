@@ -36,6 +36,3 @@ package enum RequestSignatureFailure: Error, Sendable, Equatable {
     /// The signature is not that of this request under the secret of the access key.
     case wrongSignature
 }
-
-/// Why a request is not accepted as signed by AWS Signature Version 4.
-package typealias SigV4Failure = RequestSignatureFailure

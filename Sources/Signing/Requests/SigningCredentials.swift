@@ -34,6 +34,3 @@ extension SigningCredentials {
         }
     }
 }
-
-/// What requests to AWS are signed with.
-package typealias AWSCredentials = SigningCredentials

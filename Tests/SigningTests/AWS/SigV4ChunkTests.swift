@@ -8,7 +8,7 @@ import Testing
 struct SigV4ChunkTests {
     /// The content of the examples in the documentation: 65 KiB of "a", in chunks of 64 KiB.
     static let pieces = [[UInt8](repeating: 0x61, count: 65536), [UInt8](repeating: 0x61, count: 1024)]
-    static let trailers = [SigV4Field("x-amz-checksum-crc32c", "sOO8/Q==")]
+    static let trailers = [SigningField("x-amz-checksum-crc32c", "sOO8/Q==")]
 
     static func seed(_ name: String) throws -> (payload: SigV4Payload, signature: SigV4Signature) {
         let vector = try SigV4Vector.named(name)
@@ -16,14 +16,14 @@ struct SigV4ChunkTests {
         return (request.payload, vector.signer.sign(request, at: vector.time).signature)
     }
 
-    static func encode(_ signer: SigV4ChunkSigner?, _ pieces: [[UInt8]], _ trailers: [SigV4Field]?) -> [UInt8] {
+    static func encode(_ signer: SigV4ChunkSigner?, _ pieces: [[UInt8]], _ trailers: [SigningField]?) -> [UInt8] {
         var encoder = AWSChunkedEncoder(signer: signer)
         return pieces.flatMap { encoder.chunk($0) } + encoder.end(trailers: trailers)
     }
 
     struct Decoded: Equatable {
         var data: [UInt8] = []
-        var trailers: [SigV4Field] = []
+        var trailers: [SigningField] = []
         var consumed = 0
         var verifiedCount: Int64 = 0
         var hasEnded = false
@@ -99,7 +99,7 @@ struct SigV4ChunkTests {
 
     @Test("trailers are signed as aws-c-auth does, in any order and case")
     func severalTrailers() throws {
-        let fields = [("Third", "3rd"), ("first", " 1st"), ("second", "2nd")].map { SigV4Field($0.0, $0.1) }
+        let fields = [("Third", "3rd"), ("first", " 1st"), ("second", "2nd")].map { SigningField($0.0, $0.1) }
         var signer = try Self.seed("PUT Object in chunks").signature.chunkSigner
         for piece in Self.pieces + [[]] { _ = signer.sign(sha256: Digest.hash(piece, .sha256)) }
         #expect(
@@ -141,7 +141,7 @@ struct SigV4ChunkTests {
             let data = [UInt8](repeating: 1, count: count)
             let pieces = stride(from: 0, to: count, by: chunk).map { Array(data[$0..<min($0 + chunk, count)]) }
             for (signer, trailers) in [(signer, nil), (signer, Self.trailers), (signer, []), (nil, Self.trailers)]
-                as [(SigV4ChunkSigner?, [SigV4Field]?)]
+                as [(SigV4ChunkSigner?, [SigningField]?)]
             {
                 let length = AWSChunkedEncoder.encodedLength(
                     of: Int64(count),
@@ -157,7 +157,7 @@ struct SigV4ChunkTests {
     struct Kind: Sendable, CustomTestStringConvertible {
         let payload: SigV4Payload
         let signature: SigV4Signature
-        let trailers: [SigV4Field]?
+        let trailers: [SigningField]?
 
         var testDescription: String { payload.text }
 
@@ -176,7 +176,7 @@ struct SigV4ChunkTests {
 
     static func kinds() throws -> [Kind] {
         let signature = try seed("PUT Object in chunks with trailers").signature
-        let trailers = [SigV4Field("x-amz-checksum-crc32c", "sOO8/Q=="), SigV4Field("x-amz-meta-z", "a b")]
+        let trailers = [SigningField("x-amz-checksum-crc32c", "sOO8/Q=="), SigningField("x-amz-meta-z", "a b")]
         return [
             Kind(payload: .signedChunks, signature: try seed("PUT Object in chunks").signature, trailers: nil),
             Kind(payload: .signedChunksAndTrailers, signature: signature, trailers: trailers),

@@ -44,7 +44,7 @@ struct SigV4SignerTests {
         let vector = try SigV4Vector.named("PUT Object")
         var request = try vector.request()
         request.headers += [
-            SigV4Field("X-Amz-Date", "20130524T000000Z"), SigV4Field("x-amz-content-sha256", vector.payload),
+            SigningField("X-Amz-Date", "20130524T000000Z"), SigningField("x-amz-content-sha256", vector.payload),
         ]
         let text = SigV4CanonicalRequest.text(
             of: request,
@@ -83,7 +83,7 @@ struct SigV4SignerTests {
     @Test("slashes that are escaped or doubled, dots and broken escapes stay for S3")
     func objectPaths() {
         func path(_ path: String) -> Substring? {
-            let request = SigV4Request(method: "GET", path: path)
+            let request = SigningRequest(method: "GET", path: path)
             let text = SigV4CanonicalRequest.text(
                 of: request,
                 query: [],
@@ -102,9 +102,9 @@ struct SigV4SignerTests {
 
     @Test("paths and queries can be sent as they are signed")
     func writing() {
-        #expect(SigV4Request.path(of: "/a b/é+/~'%2F//") == "/a%20b/%C3%A9%2B/~%27%252F//")
-        let query = [SigV4Field("b", "x y"), SigV4Field("a", "+"), SigV4Field("B", ""), SigV4Field("b", "&=")]
-        #expect(SigV4Request.query(of: query) == "B=&a=%2B&b=%26%3D&b=x%20y")
+        #expect(SigningRequest.path(of: "/a b/é+/~'%2F//") == "/a%20b/%C3%A9%2B/~%27%252F//")
+        let query = [SigningField("b", "x y"), SigningField("a", "+"), SigningField("B", ""), SigningField("b", "&=")]
+        #expect(SigningRequest.query(of: query) == "B=&a=%2B&b=%26%3D&b=x%20y")
     }
 
     @Test("an old signature of the request is replaced")
@@ -129,7 +129,7 @@ struct SigV4SignerTests {
 
     @Test("a secret is in no description")
     func descriptions() {
-        let credentials = AWSCredentials(accessKeyID: "id", secretAccessKey: "hidden", sessionToken: "token")
+        let credentials = SigningCredentials(accessKeyID: "id", secretAccessKey: "hidden", sessionToken: "token")
         var dumped = ""
         dump(credentials, to: &dumped)
         for text in ["\(credentials)", String(reflecting: credentials), dumped] {
@@ -163,8 +163,8 @@ struct SigV4SignerTests {
 struct SigV4KeysTests {
     let scope = SigV4Scope(day: "20150830", region: "us-east-1", service: "iam")
 
-    func credentials(_ id: String, _ secret: String) -> AWSCredentials {
-        AWSCredentials(accessKeyID: id, secretAccessKey: secret)
+    func credentials(_ id: String, _ secret: String) -> SigningCredentials {
+        SigningCredentials(accessKeyID: id, secretAccessKey: secret)
     }
 
     @Test("a key is derived once, and again for another secret, day, region or service")

@@ -47,8 +47,8 @@ struct SigV4Vector: Sendable, Decodable, CustomTestStringConvertible {
         }
     }
 
-    var credentials: AWSCredentials {
-        AWSCredentials(accessKeyID: accessKeyID, secretAccessKey: secretAccessKey, sessionToken: sessionToken)
+    var credentials: SigningCredentials {
+        SigningCredentials(accessKeyID: accessKeyID, secretAccessKey: secretAccessKey, sessionToken: sessionToken)
     }
 
     var sigV4Rules: SigV4Rules {
@@ -65,18 +65,18 @@ struct SigV4Vector: Sendable, Decodable, CustomTestStringConvertible {
     }
 
     /// As it is before it is signed.
-    func request() throws -> SigV4Request {
-        SigV4Request(
+    func request() throws -> SigningRequest {
+        SigningRequest(
             method: method,
             path: path,
-            query: query.map { SigV4Field($0[0], $0[1]) },
-            headers: headers.map { SigV4Field($0[0], $0[1]) },
+            query: query.map { SigningField($0[0], $0[1]) },
+            headers: headers.map { SigningField($0[0], $0[1]) },
             payload: try #require(SigV4Payload(payload))
         )
     }
 
     /// As it is sent.
-    func signedRequest() throws -> SigV4Request {
+    func signedRequest() throws -> SigningRequest {
         var request = try request()
         if let lifetime {
             request.query = signer.presign(request, at: time, lifetime: lifetime)
@@ -89,10 +89,10 @@ struct SigV4Vector: Sendable, Decodable, CustomTestStringConvertible {
     /// Checks a request as the server would that knows these credentials.
     @discardableResult
     func verify(
-        _ request: SigV4Request,
+        _ request: SigningRequest,
         at now: Int64? = nil,
-        credentials: AWSCredentials? = nil
-    ) throws(SigV4Failure) -> SigV4Signature {
+        credentials: SigningCredentials? = nil
+    ) throws(RequestSignatureFailure) -> SigV4Signature {
         var rules = sigV4Rules
         // Only S3 does not sign the content of a URL, so only with its rules the payload may be left out of one.
         if lifetime != nil, self.rules != "s3" { rules.needsPayloadHeader = false }
@@ -102,6 +102,6 @@ struct SigV4Vector: Sendable, Decodable, CustomTestStringConvertible {
     }
 }
 
-extension [SigV4Field] {
+extension [SigningField] {
     subscript(name: String) -> String? { first { $0.name == name }?.value }
 }

@@ -13,11 +13,11 @@ struct SigV4VerifierTests {
     }
 
     /// The signed request with one header changed, or without it.
-    func changed(_ name: String, to value: String?) throws -> SigV4Request {
+    func changed(_ name: String, to value: String?) throws -> SigningRequest {
         var request = try header.signedRequest()
         let index = try #require(request.headers.firstIndex { $0.name.lowercased() == name })
         if let value {
-            request.headers[index] = SigV4Field(name, value)
+            request.headers[index] = SigningField(name, value)
         } else {
             request.headers.remove(at: index)
         }
@@ -25,11 +25,11 @@ struct SigV4VerifierTests {
     }
 
     /// The signed request with one parameter changed, or without it.
-    func changed(parameter name: String, to value: String?) throws -> SigV4Request {
+    func changed(parameter name: String, to value: String?) throws -> SigningRequest {
         var request = try query.signedRequest()
         let index = try #require(request.query.firstIndex { $0.name == name })
         if let value {
-            request.query[index] = SigV4Field(name, value)
+            request.query[index] = SigningField(name, value)
         } else {
             request.query.remove(at: index)
         }
@@ -37,7 +37,7 @@ struct SigV4VerifierTests {
     }
 
     /// The signed request with a text in `Authorization` replaced.
-    func replaced(_ old: String, _ new: String) throws -> SigV4Request {
+    func replaced(_ old: String, _ new: String) throws -> SigningRequest {
         let text = try #require(try header.signedRequest().headers["authorization"])
         try #require(text.contains(old))
         return try changed("authorization", to: text.replacing(old, with: new))
@@ -60,19 +60,19 @@ struct SigV4VerifierTests {
 
     @Test("no signature, two, and other algorithms")
     func algorithms() throws {
-        #expect(throws: SigV4Failure.noSignature) { try header.verify(try header.request()) }
+        #expect(throws: RequestSignatureFailure.noSignature) { try header.verify(try header.request()) }
         var both = try header.signedRequest()
         both.query = try query.signedRequest().query
-        #expect(throws: SigV4Failure.twoSignatures) { try header.verify(both) }
+        #expect(throws: RequestSignatureFailure.twoSignatures) { try header.verify(both) }
         for text in ["Bearer abc", "AWS id:signature", "AWS4-HMAC-SHA256,Credential=x", ""] {
-            #expect(throws: SigV4Failure.unsupportedAlgorithm) {
+            #expect(throws: RequestSignatureFailure.unsupportedAlgorithm) {
                 try header.verify(try changed("authorization", to: text))
             }
         }
-        #expect(throws: SigV4Failure.unsupportedAlgorithm) {
+        #expect(throws: RequestSignatureFailure.unsupportedAlgorithm) {
             try header.verify(try replaced("AWS4-HMAC-SHA256", "AWS4-ECDSA-P256-SHA256"))
         }
-        #expect(throws: SigV4Failure.unsupportedAlgorithm) {
+        #expect(throws: RequestSignatureFailure.unsupportedAlgorithm) {
             try query.verify(try changed(parameter: "X-Amz-Algorithm", to: "AWS4-ECDSA-P256-SHA256"))
         }
     }
@@ -90,7 +90,7 @@ struct SigV4VerifierTests {
     @Test(
         "parts of Authorization that are missing, repeated or wrong",
         arguments: [
-            ("Credential=", "Credentials=", SigV4Failure.malformed("Authorization")),
+            ("Credential=", "Credentials=", RequestSignatureFailure.malformed("Authorization")),
             ("Credential=", "", .malformed("Authorization")),
             (
                 "Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, ", "",
@@ -118,14 +118,14 @@ struct SigV4VerifierTests {
             ("AKIAIOSFODNN7EXAMPLE/", "AKIAIOSFODNN7EXAMPLF/", .wrongSignature),
         ]
     )
-    func authorizationParts(_ old: String, _ new: String, _ failure: SigV4Failure) throws {
+    func authorizationParts(_ old: String, _ new: String, _ failure: RequestSignatureFailure) throws {
         let request = try replaced(old, new)
         #expect(throws: failure) { try header.verify(request) }
     }
 
     @Test("an access key may hold slashes")
     func slashes() throws {
-        let credentials = AWSCredentials(accessKeyID: "team/a/b", secretAccessKey: "secret")
+        let credentials = SigningCredentials(accessKeyID: "team/a/b", secretAccessKey: "secret")
         var request = try header.request()
         request.headers += SigV4Signer(credentials: credentials, region: "r").sign(request, at: 0).fields
         let verifier = SigV4Verifier(region: "r")
@@ -137,43 +137,45 @@ struct SigV4VerifierTests {
     @Test("headers that are missing, repeated or wrong")
     func headers() throws {
         for name in ["host", "date", "x-amz-storage-class"] {
-            #expect(throws: SigV4Failure.missingHeader(name)) { try header.verify(try changed(name, to: nil)) }
+            #expect(throws: RequestSignatureFailure.missingHeader(name)) {
+                try header.verify(try changed(name, to: nil))
+            }
         }
-        #expect(throws: SigV4Failure.missingHeader("x-amz-date")) {
+        #expect(throws: RequestSignatureFailure.missingHeader("x-amz-date")) {
             try header.verify(try changed("x-amz-date", to: nil))
         }
-        #expect(throws: SigV4Failure.missingHeader("x-amz-content-sha256")) {
+        #expect(throws: RequestSignatureFailure.missingHeader("x-amz-content-sha256")) {
             try header.verify(try changed("x-amz-content-sha256", to: nil))
         }
         for text in ["", "abc", "STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD", header.payload.uppercased()] {
-            #expect(throws: SigV4Failure.malformed("x-amz-content-sha256")) {
+            #expect(throws: RequestSignatureFailure.malformed("x-amz-content-sha256")) {
                 try header.verify(try changed("x-amz-content-sha256", to: text))
             }
         }
-        #expect(throws: SigV4Failure.malformed("X-Amz-Date")) {
+        #expect(throws: RequestSignatureFailure.malformed("X-Amz-Date")) {
             try header.verify(try changed("x-amz-date", to: "Fri, 24 May 2013 00:00:00 GMT"))
         }
         for name in ["authorization", "host", "x-amz-date", "x-amz-content-sha256"] {
             var request = try header.signedRequest()
             request.headers.append(try #require(request.headers.first { $0.name.lowercased() == name }))
-            #expect(throws: SigV4Failure.duplicate(name)) { try header.verify(request) }
+            #expect(throws: RequestSignatureFailure.duplicate(name)) { try header.verify(request) }
         }
         var request = try header.signedRequest()
-        request.headers.append(SigV4Field("X-Amz-Acl", "public-read"))
-        #expect(throws: SigV4Failure.unsignedHeader("x-amz-acl")) { try header.verify(request) }
+        request.headers.append(SigningField("X-Amz-Acl", "public-read"))
+        #expect(throws: RequestSignatureFailure.unsignedHeader("x-amz-acl")) { try header.verify(request) }
         request.headers.removeLast()
-        request.headers.append(SigV4Field("Accept", "*/*"))
+        request.headers.append(SigningField("Accept", "*/*"))
         try header.verify(request)
     }
 
     @Test("Date serves where there is no X-Amz-Date, in either form")
     func dateHeader() throws {
         for text in ["20130524T000000Z", "Fri, 24 May 2013 00:00:00 GMT"] {
-            var request = SigV4Request(
+            var request = SigningRequest(
                 method: "GET",
                 host: "h",
                 path: "/",
-                headers: [SigV4Field("Date", text), SigV4Field("x-amz-content-sha256", "UNSIGNED-PAYLOAD")],
+                headers: [SigningField("Date", text), SigningField("x-amz-content-sha256", "UNSIGNED-PAYLOAD")],
                 payload: .unsigned,
                 date: 1_369_353_600
             )
@@ -192,7 +194,7 @@ struct SigV4VerifierTests {
                 key: SigV4Keys.derive(secret: header.secretAccessKey, scope: scope)
             )
             request.headers.append(
-                SigV4Field(
+                SigningField(
                     "Authorization",
                     "AWS4-HMAC-SHA256 Credential=\(header.accessKeyID)/\(scope.text),"
                         + "SignedHeaders=\(names.joined(separator: ";")),Signature=\(signature.text)"
@@ -201,7 +203,7 @@ struct SigV4VerifierTests {
             try header.verify(request)
             request.date = nil
             if text.hasPrefix("Fri") {
-                #expect(throws: SigV4Failure.malformed("Date")) { try header.verify(request) }
+                #expect(throws: RequestSignatureFailure.malformed("Date")) { try header.verify(request) }
             } else {
                 try header.verify(request)
             }
@@ -212,39 +214,39 @@ struct SigV4VerifierTests {
     func parameters() throws {
         for name in ["Algorithm", "Credential", "SignedHeaders", "Signature", "Date", "Expires"].map({ "X-Amz-\($0)" })
         {
-            #expect(throws: SigV4Failure.missingParameter(name)) {
+            #expect(throws: RequestSignatureFailure.missingParameter(name)) {
                 try query.verify(try changed(parameter: name, to: nil))
             }
             var request = try query.signedRequest()
-            request.query.append(SigV4Field(name, "1"))
-            #expect(throws: SigV4Failure.duplicate(name)) { try query.verify(request) }
+            request.query.append(SigningField(name, "1"))
+            #expect(throws: RequestSignatureFailure.duplicate(name)) { try query.verify(request) }
         }
         for (text, failure) in [
-            ("", SigV4Failure.malformed("X-Amz-Expires")), ("+5", .malformed("X-Amz-Expires")),
+            ("", RequestSignatureFailure.malformed("X-Amz-Expires")), ("+5", .malformed("X-Amz-Expires")),
             ("1.5", .malformed("X-Amz-Expires")), ("0", .lifetimeOutOfRange), ("604801", .lifetimeOutOfRange),
             ("99999999999999999999", .lifetimeOutOfRange), ("86401", .wrongSignature),
         ] {
             #expect(throws: failure) { try query.verify(try changed(parameter: "X-Amz-Expires", to: text)) }
         }
-        #expect(throws: SigV4Failure.malformed("X-Amz-Date")) {
+        #expect(throws: RequestSignatureFailure.malformed("X-Amz-Date")) {
             try query.verify(try changed(parameter: "X-Amz-Date", to: "now"))
         }
         var request = try query.signedRequest()
-        request.headers.append(SigV4Field("x-amz-acl", "public-read"))
-        #expect(throws: SigV4Failure.unsignedHeader("x-amz-acl")) { try query.verify(request) }
+        request.headers.append(SigningField("x-amz-acl", "public-read"))
+        #expect(throws: RequestSignatureFailure.unsignedHeader("x-amz-acl")) { try query.verify(request) }
     }
 
     @Test("a URL can be bound to its content")
     func contentOfURL() throws {
         var request = try query.request()
         request.payload = SigV4Payload(content: Array("abc".utf8))
-        request.query.append(SigV4Field("X-Amz-Content-Sha256", request.payload.text))
+        request.query.append(SigningField("X-Amz-Content-Sha256", request.payload.text))
         request.query = query.signer.presign(request, at: query.time, lifetime: 60)
         try query.verify(request)
         #expect(try SigV4Verifier(region: nil).claim(request, at: query.time).payload == request.payload)
         let index = try #require(request.query.firstIndex { $0.name == "X-Amz-Content-Sha256" })
-        request.query[index] = SigV4Field("X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD")
-        #expect(throws: SigV4Failure.wrongSignature) { try query.verify(request) }
+        request.query[index] = SigningField("X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD")
+        #expect(throws: RequestSignatureFailure.wrongSignature) { try query.verify(request) }
     }
 
     @Test("15 minutes to either side, and not a second more")
@@ -252,7 +254,7 @@ struct SigV4VerifierTests {
         let request = try header.signedRequest()
         for offset: Int64 in [-900, 0, 900] { try header.verify(request, at: header.time + offset) }
         for offset: Int64 in [-901, 901, 86400] {
-            #expect(throws: SigV4Failure.skewed) { try header.verify(request, at: header.time + offset) }
+            #expect(throws: RequestSignatureFailure.skewed) { try header.verify(request, at: header.time + offset) }
         }
     }
 
@@ -260,24 +262,24 @@ struct SigV4VerifierTests {
     func expiry() throws {
         let request = try query.signedRequest()
         for offset: Int64 in [-900, 0, 86399] { try query.verify(request, at: query.time + offset) }
-        #expect(throws: SigV4Failure.expired) { try query.verify(request, at: query.time + 86400) }
-        #expect(throws: SigV4Failure.skewed) { try query.verify(request, at: query.time - 901) }
+        #expect(throws: RequestSignatureFailure.expired) { try query.verify(request, at: query.time + 86400) }
+        #expect(throws: RequestSignatureFailure.skewed) { try query.verify(request, at: query.time - 901) }
     }
 
     @Test("another secret, and another key under the same id")
     func secrets() throws {
         for vector in [header, query] {
             let request = try vector.signedRequest()
-            #expect(throws: SigV4Failure.wrongSignature) {
+            #expect(throws: RequestSignatureFailure.wrongSignature) {
                 try vector.verify(
                     request,
-                    credentials: AWSCredentials(accessKeyID: vector.accessKeyID, secretAccessKey: "another")
+                    credentials: SigningCredentials(accessKeyID: vector.accessKeyID, secretAccessKey: "another")
                 )
             }
-            #expect(throws: SigV4Failure.wrongSignature) {
+            #expect(throws: RequestSignatureFailure.wrongSignature) {
                 try vector.verify(
                     request,
-                    credentials: AWSCredentials(accessKeyID: "another", secretAccessKey: vector.secretAccessKey)
+                    credentials: SigningCredentials(accessKeyID: "another", secretAccessKey: vector.secretAccessKey)
                 )
             }
         }
@@ -286,18 +288,22 @@ struct SigV4VerifierTests {
     @Test("a token must be that of the credentials, and must be there if they have one")
     func tokens() throws {
         let secret = header.secretAccessKey
-        func credentials(_ token: String?) -> AWSCredentials {
-            AWSCredentials(accessKeyID: header.accessKeyID, secretAccessKey: secret, sessionToken: token)
+        func credentials(_ token: String?) -> SigningCredentials {
+            SigningCredentials(accessKeyID: header.accessKeyID, secretAccessKey: secret, sessionToken: token)
         }
         for (sent, known) in [("a", "b"), ("a", nil), (nil, "b")] {
             let signer = SigV4Signer(credentials: credentials(sent), region: header.region)
             var request = try header.request()
             request.headers += signer.sign(request, at: header.time).fields
-            #expect(throws: SigV4Failure.wrongToken) { try header.verify(request, credentials: credentials(known)) }
+            #expect(throws: RequestSignatureFailure.wrongToken) {
+                try header.verify(request, credentials: credentials(known))
+            }
             try header.verify(request, credentials: credentials(sent))
             request = try query.request()
             request.query = signer.presign(request, at: query.time, lifetime: 60)
-            #expect(throws: SigV4Failure.wrongToken) { try query.verify(request, credentials: credentials(known)) }
+            #expect(throws: RequestSignatureFailure.wrongToken) {
+                try query.verify(request, credentials: credentials(known))
+            }
             try query.verify(request, credentials: credentials(sent))
         }
     }
@@ -323,9 +329,9 @@ struct SigV4VerifierTests {
         let signed = try vector.signedRequest()
         try vector.verify(signed)
         var count = 0
-        func expectRefused(_ request: SigV4Request, _ part: String, _ place: Int) {
+        func expectRefused(_ request: SigningRequest, _ part: String, _ place: Int) {
             count += 1
-            #expect(throws: SigV4Failure.self, "\(part), byte \(place)") { try vector.verify(request) }
+            #expect(throws: RequestSignatureFailure.self, "\(part), byte \(place)") { try vector.verify(request) }
         }
         for (place, text) in Self.mutations(of: signed.method) {
             var request = signed
@@ -341,12 +347,12 @@ struct SigV4VerifierTests {
             let parameter = signed.query[index]
             for (place, text) in Self.mutations(of: parameter.name) {
                 var request = signed
-                request.query[index] = SigV4Field(text, parameter.value)
+                request.query[index] = SigningField(text, parameter.value)
                 expectRefused(request, "name of parameter \(index)", place)
             }
             for (place, text) in Self.mutations(of: parameter.value) {
                 var request = signed
-                request.query[index] = SigV4Field(parameter.name, text)
+                request.query[index] = SigningField(parameter.name, text)
                 expectRefused(request, parameter.name, place)
             }
             var request = signed
@@ -358,7 +364,7 @@ struct SigV4VerifierTests {
             let header = signed.headers[index]
             for (place, text) in Self.mutations(of: header.value) {
                 var request = signed
-                request.headers[index] = SigV4Field(header.name, text)
+                request.headers[index] = SigningField(header.name, text)
                 expectRefused(request, header.name, place)
             }
             var request = signed

@@ -1,15 +1,9 @@
 internal import Bytes
 internal import Digests
 
-/// What a signature of AWS is made of.
-package typealias SigV4Request = SigningRequest
-
-/// A name and its value in such a request.
-package typealias SigV4Field = SigningField
-
 extension SigningRequest {
     /// A query in the form and order in which AWS signs it, without `?`, so that it can be sent as it is.
-    package static func query(of parameters: [SigV4Field]) -> String {
+    package static func query(of parameters: [SigningField]) -> String {
         SigV4CanonicalRequest.query(parameters)
     }
 }
