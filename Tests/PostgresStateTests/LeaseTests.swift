@@ -240,7 +240,7 @@ struct LeaseTests {
 
     @Test("two nodes append to one upload at the same time, 200 times, and the bytes are whole")
     func race() async throws {
-        let cluster = try await Cluster()
+        let cluster = try await Cluster(timeout: .seconds(60))
         defer { cluster.close() }
         var taken = 0
         for round in 0..<200 {
