@@ -12,14 +12,14 @@ struct BufferedBytes: Sendable {
         self.count = count
     }
 
-    /// Bytes from `offset` on in one piece: up to the end of a slab, or as many as there is room for in `room`.
+    /// Bytes from `offset` on in one piece: up to the end of a slab, or as many as a slab has.
     ///
     /// - Parameters:
     ///   - offset: Less than `count`.
-    ///   - least: So many bytes are returned at least, unless there are fewer; no more than `room` has.
-    ///   - room: Where bytes are put that are not in one piece.
-    /// - Returns: Valid while this and `room` are held; `nil` if the file can not be read.
-    func piece(at offset: Int64, least: Int, room: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer? {
+    ///   - least: So many bytes are returned at least, unless there are fewer; no more than a slab has.
+    ///   - spare: Where bytes are put that are not in one piece; made when it is needed.
+    /// - Returns: Valid while this and `spare` are held; `nil` if the file can not be read.
+    func piece(at offset: Int64, least: Int, spare: inout Slab?) -> UnsafeRawBufferPointer? {
         var slab = UnsafeRawBufferPointer(start: nil, count: 0)
         if offset < inMemory {
             let start = Int(offset % Int64(Slab.size))
@@ -28,8 +28,11 @@ struct BufferedBytes: Sendable {
             if count >= least || offset + Int64(count) == self.count { return slab }
         }
         // What is left of the memory, and what comes behind it.
-        let wanted = Int(min(Int64(room.count), count - offset))
+        let wanted = Int(min(Int64(Slab.size), count - offset))
         guard let file, slab.count <= wanted else { return nil }
+        let own = spare ?? SlabStore.shared.make()
+        spare = own
+        let room = own.room
         room.copyMemory(from: slab)
         var read = slab.count
         while read < wanted {

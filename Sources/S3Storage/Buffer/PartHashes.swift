@@ -65,12 +65,9 @@ final class PartHashes: Sendable {
     private static func hash(_ parts: [PartBuffer]) async {
         var lanes = parts.compactMap { part in part.snapshot.map { Lane(part, $0) } }
         var md5 = ParallelMD5()
-        // Bytes of files, of which each lane has a quarter.
-        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: Slab.size * ParallelMD5.lanes, alignment: 64)
-        defer { room.deallocate() }
         var next = stretch
         while lanes.contains(where: { !$0.isDone }) {
-            step(&lanes, &md5, room)
+            step(&lanes, &md5)
             if let offset = lanes.lazy.map(\.offset).max(), offset >= next {
                 next = offset + stretch
                 await Task.yield()
@@ -84,6 +81,8 @@ final class PartHashes: Sendable {
         /// `nil` when it is done: their memory is not kept for the other lanes.
         private(set) var bytes: BufferedBytes?
         var offset: Int64 = 0
+        /// Has bytes of a file.
+        var spare: Slab?
 
         init(_ part: PartBuffer, _ bytes: BufferedBytes) {
             self.part = part
@@ -92,24 +91,26 @@ final class PartHashes: Sendable {
 
         var isDone: Bool { bytes == nil }
 
-        mutating func end() { bytes = nil }
+        mutating func end() {
+            bytes = nil
+            spare = nil
+        }
     }
 
     /// Takes all lanes to the end of the shortest piece that one of them has.
-    private static func step(_ lanes: inout [Lane], _ md5: inout ParallelMD5, _ room: UnsafeMutableRawBufferPointer) {
+    private static func step(_ lanes: inout [Lane], _ md5: inout ParallelMD5) {
         var pieces = [UnsafeRawPointer?](repeating: nil, count: ParallelMD5.lanes)
         var common = Int.max
         for index in lanes.indices {
-            let lane = lanes[index]
-            guard let bytes = lane.bytes else { continue }
+            guard let bytes = lanes[index].bytes else { continue }
+            let (part, offset) = (lanes[index].part, lanes[index].offset)
             var piece = UnsafeRawBufferPointer(start: nil, count: 0)
-            if lane.offset < bytes.count {
-                let own = UnsafeMutableRawBufferPointer(
-                    rebasing: room[index * Slab.size..<(index + 1) * Slab.size]
-                )
-                guard let found = bytes.piece(at: lane.offset, least: ParallelMD5.blockSize, room: own) else {
+            if offset < bytes.count {
+                guard
+                    let found = bytes.piece(at: offset, least: ParallelMD5.blockSize, spare: &lanes[index].spare)
+                else {
                     // What can not be read can not be sent either.
-                    lane.part.stopReaders()
+                    part.stopReaders()
                     lanes[index].end()
                     continue
                 }
@@ -120,7 +121,7 @@ final class PartHashes: Sendable {
                 pieces[index] = piece.baseAddress
                 common = min(common, blocks)
             } else {
-                lane.part.tell(md5: md5.finish(index, rest: piece))
+                part.tell(md5: md5.finish(index, rest: piece))
                 lanes[index].end()
             }
         }

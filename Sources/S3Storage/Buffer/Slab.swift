@@ -25,6 +25,9 @@ final class Slab: @unchecked Sendable {
     /// Its memory, of which only what was written before may be read, and only while this is held.
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: memory, count: Self.size) }
 
+    /// The same, to be written by whoever alone holds it.
+    var room: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(start: memory, count: Self.size) }
+
     /// Copies bytes from `offset` on, which were written before.
     func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) {
         precondition(offset >= 0 && offset + buffer.count <= Self.size, "bytes end within a slab")
