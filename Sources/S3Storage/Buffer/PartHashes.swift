@@ -1,4 +1,5 @@
 internal import Digests
+internal import Foundation
 internal import Synchronization
 
 /// Computes the MD5s of parts, those of several beside each other: see docs/decisions/0021-md5-of-several-parts.md.
@@ -6,13 +7,20 @@ internal import Synchronization
 /// A part waits a moment for others, of whatever upload, unless somebody waits for it.
 final class PartHashes: Sendable {
     private struct Contents {
+        /// Fewer than fit beside each other.
         var waiting: [PartBuffer] = []
+        /// Waited long enough.
+        var due: [PartBuffer] = []
+        /// How many times some are hashed beside each other now.
+        var running = 0
         /// How often those that waited were taken.
         var round: UInt64 = 0
     }
 
     private let contents = Mutex(Contents())
     private let patience: Duration
+    /// At the same time, each on a core; more would only hold memory.
+    private let mostRunning = max(2, ProcessInfo.processInfo.activeProcessorCount / 2)
 
     init(patience: Duration = .milliseconds(250)) {
         self.patience = patience
@@ -20,13 +28,12 @@ final class PartHashes: Sendable {
 
     /// Has the digest of a part computed, which is whole; the part is told.
     func add(_ part: PartBuffer) {
-        let (full, round) = contents.withLock { contents -> ([PartBuffer]?, UInt64?) in
+        let (isFull, round) = contents.withLock { contents in
             contents.waiting.append(part)
-            if contents.waiting.count == ParallelMD5.lanes { return (Self.take(&contents), nil) }
-            return (nil, contents.waiting.count == 1 ? contents.round : nil)
+            return (contents.waiting.count == ParallelMD5.lanes, contents.round)
         }
-        if let full { start(full) }
-        guard let round else { return }
+        flush { _ in isFull }
+        guard !isFull else { return }
         Task {
             try? await Task.sleep(for: patience)
             flush { $0.round == round }
@@ -44,19 +51,32 @@ final class PartHashes: Sendable {
     }
 
     private func flush(if condition: (borrowing Contents) -> Bool) {
-        let parts = contents.withLock { contents in condition(contents) ? Self.take(&contents) : [] }
-        if !parts.isEmpty { start(parts) }
+        contents.withLock { contents in
+            guard !contents.waiting.isEmpty, condition(contents) else { return }
+            contents.due += contents.waiting
+            contents.waiting = []
+            contents.round += 1
+        }
+        startDue()
     }
 
-    private static func take(_ contents: inout Contents) -> [PartBuffer] {
-        let parts = contents.waiting
-        contents.waiting = []
-        contents.round += 1
-        return parts
-    }
-
-    private func start(_ parts: [PartBuffer]) {
-        Task { await Self.hash(parts) }
+    private func startDue() {
+        let groups = contents.withLock { contents in
+            var groups: [[PartBuffer]] = []
+            while contents.running < mostRunning, !contents.due.isEmpty {
+                groups.append(Array(contents.due.prefix(ParallelMD5.lanes)))
+                contents.due.removeFirst(min(ParallelMD5.lanes, contents.due.count))
+                contents.running += 1
+            }
+            return groups
+        }
+        for group in groups {
+            Task {
+                await Self.hash(group)
+                contents.withLock { $0.running -= 1 }
+                startDue()
+            }
+        }
     }
 
     /// Bytes of each part after which others have their turn.
