@@ -130,12 +130,12 @@ let package = Package(
         .target(name: "CThreadSanitizer", path: "Sources/C/CThreadSanitizer"),
         storey("SluiceTesting", ["UploadCore", "Bytes", "Digests", "Transport", "CThreadSanitizer"]),
         tests("BytesTests", ["Bytes"]),
-        tests("HTTPWireTests", ["HTTPWire", "Bytes"]),
+        tests("HTTPWireTests", ["HTTPWire", "Bytes", "SluiceTesting"]),
         tests("TransportTests", ["Transport"]),
         tests("HTTPServerTests", ["HTTPServer", "HTTPWire", "Transport", "Bytes", "SluiceTesting"]),
         tests("HTTPClientTests", ["HTTPClient", "HTTPServer", "HTTPWire", "Transport", "Bytes"]),
         tests("DigestsTests", ["Digests", "Bytes", "CSystem"]),
-        tests("SigningTests", ["Signing", "HTTPWire", "Digests", "Bytes"]),
+        tests("SigningTests", ["Signing", "HTTPWire", "Digests", "Bytes", "SluiceTesting"]),
         tests("UploadCoreTests", ["UploadCore", "Signing", "Bytes", "Digests", "SluiceTesting"]),
         tests(
             "DiskStorageTests",
@@ -171,7 +171,7 @@ let package = Package(
         ),
         tests("WebhooksTests", ["Webhooks", "UploadCore"]),
         tests("TencentVODTests", ["TencentVOD", "Signing", "Bytes"]),
-        tests("ObjectAPITests", ["ObjectAPI", "UploadCore", "HTTPWire", "Signing", "Digests", "Bytes", "XMLText"]),
+        tests("ObjectAPITests", ["SluiceTesting", "ObjectAPI", "UploadCore", "HTTPWire", "Signing", "Digests", "Bytes", "XMLText"]),
         tests(
             "GatewayTests",
             [

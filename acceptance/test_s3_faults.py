@@ -356,6 +356,27 @@ def test_kill_at_a_step_of_a_large_upload(relay, operation, hold):
     assert_whole(relay, url, data)
 
 
+def test_a_creation_that_takes_effect_after_its_process_was_killed(relay):
+    """And even after the next process has looked for what was left: it is looked for again in the end."""
+    data = content(3 * PART + 1, 15)
+    hold = faults.Hold()
+    relay.proxy.fault("CreateMultipartUpload", hold)
+    url = relay.api.created(len(data))
+    thread = threading.Thread(target=unanswered, args=(relay.api, url, 0, data))
+    thread.start()
+    assert hold.reached.wait(20)
+    relay.server.kill()
+    thread.join(20)
+    relay.server.start()
+    assert relay.api.patch(url, 0, data[: PART + 1]).status_code == 204
+    known = relay.store.multiparts(relay.bucket)
+    assert len(known) == 1
+    hold.release()
+    until(lambda: len(relay.store.multiparts(relay.bucket)) == 2, timeout=20)
+    resume(relay, url, data)
+    assert_whole(relay, url, data)
+
+
 @pytest.mark.parametrize(
     ("operation", "after", "first"),
     [

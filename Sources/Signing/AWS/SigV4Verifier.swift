@@ -95,10 +95,8 @@ package struct SigV4Verifier: Sendable {
             scope: claim.scope,
             key: keys.key(for: credentials, scope: claim.scope)
         )
-        guard credentials.accessKeyID.utf8.elementsEqual(claim.accessKeyID.utf8),
-            constantTimeEquals(signature.text.utf8, claim.signature.utf8)
-        else { throw .wrongSignature }
-        try credentials.checkToken(claim.token)
+        let isSigned = constantTimeEquals(signature.text.utf8, claim.signature.utf8)
+        try credentials.check(accessKeyID: claim.accessKeyID, isSigned: isSigned, token: claim.token)
         return signature
     }
 

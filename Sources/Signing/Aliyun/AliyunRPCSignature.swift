@@ -61,10 +61,8 @@ package enum AliyunRPCSignature {
         credentials: SigningCredentials
     ) throws(RequestSignatureFailure) {
         let wanted = signature(claim.stringToSign, secret: credentials.secretAccessKey)
-        guard credentials.accessKeyID.utf8.elementsEqual(claim.accessKeyID.utf8),
-            constantTimeEquals(wanted.utf8, claim.signature.utf8)
-        else { throw .wrongSignature }
-        try credentials.checkToken(claim.token)
+        let isSigned = constantTimeEquals(wanted.utf8, claim.signature.utf8)
+        try credentials.check(accessKeyID: claim.accessKeyID, isSigned: isSigned, token: claim.token)
     }
 
     /// Signs a request.

@@ -69,10 +69,8 @@ package struct COSVerifier: Sendable {
     ///   - credentials: Those of `claim.secretID`.
     /// - Throws: `.wrongSignature`, `.wrongToken`.
     package func verify(_ claim: COSClaim, credentials: SigningCredentials) throws(RequestSignatureFailure) {
-        guard credentials.accessKeyID.utf8.elementsEqual(claim.secretID.utf8),
-            claim.isSigned(secret: credentials.secretAccessKey)
-        else { throw .wrongSignature }
-        try credentials.checkToken(claim.token)
+        let isSigned = claim.isSigned(secret: credentials.secretAccessKey)
+        try credentials.check(accessKeyID: claim.secretID, isSigned: isSigned, token: claim.token)
     }
 
     // MARK: Parts of a claim

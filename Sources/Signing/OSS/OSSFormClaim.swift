@@ -74,9 +74,7 @@ extension OSSVerifier {
     /// - Throws: `.wrongSignature`, `.wrongToken`.
     package func verify(_ claim: OSSFormClaim, credentials: SigningCredentials) throws(RequestSignatureFailure) {
         let wanted = OSSCanonical.signature(claim.policy, scope: claim.scope, secret: credentials.secretAccessKey)
-        guard credentials.accessKeyID.utf8.elementsEqual(claim.accessKeyID.utf8),
-            constantTimeEquals(wanted.utf8, claim.signature.utf8)
-        else { throw .wrongSignature }
-        try credentials.checkToken(claim.token)
+        let isSigned = constantTimeEquals(wanted.utf8, claim.signature.utf8)
+        try credentials.check(accessKeyID: claim.accessKeyID, isSigned: isSigned, token: claim.token)
     }
 }

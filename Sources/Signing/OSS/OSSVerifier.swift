@@ -64,10 +64,9 @@ package struct OSSVerifier: Sendable {
         resources: [OSSResource],
         credentials: SigningCredentials
     ) throws(RequestSignatureFailure) -> OSSResource {
-        guard credentials.accessKeyID.utf8.elementsEqual(claim.accessKeyID.utf8),
-            let resource = resources.first(where: { claim.isSigned($0, secret: credentials.secretAccessKey) })
-        else { throw .wrongSignature }
-        try credentials.checkToken(claim.token)
+        let resource = resources.first { claim.isSigned($0, secret: credentials.secretAccessKey) }
+        try credentials.check(accessKeyID: claim.accessKeyID, isSigned: resource != nil, token: claim.token)
+        guard let resource else { throw .wrongSignature }
         return resource
     }
 

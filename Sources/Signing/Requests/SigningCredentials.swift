@@ -23,10 +23,19 @@ extension SigningCredentials: CustomStringConvertible, CustomDebugStringConverti
 }
 
 extension SigningCredentials {
-    /// Compares the token of a request, in constant time.
+    /// Checks that a request was signed with these, the token in constant time.
     ///
-    /// - Throws: `.wrongToken`, also where only one of the two has one.
-    func checkToken(_ token: String?) throws(RequestSignatureFailure) {
+    /// - Parameters:
+    ///   - accessKeyID: That the request names.
+    ///   - isSigned: Whether its signature is that of the secret key.
+    ///   - token: That it brings.
+    /// - Throws: `.wrongSignature`; `.wrongToken`, also where only one of the two has one.
+    func check(
+        accessKeyID other: String,
+        isSigned: Bool,
+        token: String?
+    ) throws(RequestSignatureFailure) {
+        guard accessKeyID.utf8.elementsEqual(other.utf8), isSigned else { throw .wrongSignature }
         switch (sessionToken, token) {
         case (nil, nil): break
         case (let wanted?, let token?) where constantTimeEquals(wanted.utf8, token.utf8): break

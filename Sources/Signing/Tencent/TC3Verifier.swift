@@ -116,9 +116,7 @@ package struct TC3Verifier: Sendable {
     ///
     /// - Throws: `.wrongSignature`, `.wrongToken`.
     package func verify(_ claim: TC3Claim, credentials: SigningCredentials) throws(RequestSignatureFailure) {
-        guard credentials.accessKeyID.utf8.elementsEqual(claim.secretID.utf8),
-            claim.isSigned(secret: credentials.secretAccessKey)
-        else { throw .wrongSignature }
-        try credentials.checkToken(claim.token)
+        let isSigned = claim.isSigned(secret: credentials.secretAccessKey)
+        try credentials.check(accessKeyID: claim.secretID, isSigned: isSigned, token: claim.token)
     }
 }

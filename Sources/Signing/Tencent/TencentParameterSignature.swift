@@ -79,8 +79,7 @@ package enum TencentParameterSignature {
             let wanted = signature(text, claim.algorithm, secret: credentials.secretAccessKey)
             return constantTimeEquals(wanted.utf8, claim.signature.utf8)
         }
-        guard credentials.accessKeyID.utf8.elementsEqual(claim.secretID.utf8), isSigned else { throw .wrongSignature }
-        try credentials.checkToken(claim.token)
+        try credentials.check(accessKeyID: claim.secretID, isSigned: isSigned, token: claim.token)
     }
 
     /// Signs a request.

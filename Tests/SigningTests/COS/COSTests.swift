@@ -1,3 +1,4 @@
+import SluiceTesting
 import Bytes
 import Digests
 import Testing

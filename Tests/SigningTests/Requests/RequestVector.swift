@@ -1,3 +1,4 @@
+import SluiceTesting
 import Bytes
 import Foundation
 import HTTPWire
@@ -136,20 +137,7 @@ extension SigningRequest {
     }
 }
 
-/// SplitMix64 from a fixed seed.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
-    }
-
+extension SeededGenerator {
     /// A text of up to `count` pieces that signatures often get wrong.
     mutating func text(_ count: Int) -> String {
         let pieces = [
@@ -194,5 +182,48 @@ struct SeededGenerator: RandomNumberGenerator {
             secretAccessKey: text(8),
             sessionToken: Bool.random(using: &self) ? value(4) : nil
         )
+    }
+}
+
+/// Expects that a signed request is refused, whichever of its parameters is another one, is missing or is there twice, and
+/// when there is one more.
+///
+/// - Parameters:
+///   - request: Signed; all parameters that it is signed with are in its query.
+///   - timestamp: Another good value of the parameter `Timestamp`, within the time that is allowed.
+///   - verify: Throws for a request that is not accepted.
+func expectEachParameterIsSigned(
+    _ request: SigningRequest,
+    timestamp: String,
+    verify: (SigningRequest) throws -> Void
+) throws {
+    try verify(request)
+    for field in request.query {
+        let value = field.name == "Timestamp" ? timestamp : "other"
+        #expect(throws: RequestSignatureFailure.self) { try verify(try request.changing(field.name, to: value)) }
+        #expect(throws: RequestSignatureFailure.self) { try verify(try request.changing(field.name, to: nil)) }
+        var twice = request
+        twice.query.append(field)
+        #expect(throws: RequestSignatureFailure.duplicate(field.name)) { try verify(twice) }
+    }
+    var more = request
+    more.query.append(SigningField("a", ""))
+    #expect(throws: RequestSignatureFailure.wrongSignature) { try verify(more) }
+}
+
+/// Expects that a signed request is refused when any parameter of it has another value; with `failure`, if it is told.
+func expectEachValueIsSigned(
+    _ request: SigningRequest,
+    appending end: String = "%",
+    as failure: RequestSignatureFailure? = nil,
+    verify: (SigningRequest) throws -> Void
+) throws {
+    try verify(request)
+    for position in request.query.indices {
+        var changed = request
+        let field = request.query[position]
+        changed.query[position] = SigningField(field.name, field.value + end)
+        let found = #expect(throws: RequestSignatureFailure.self) { try verify(changed) }
+        if let failure { #expect(found == failure) }
     }
 }
