@@ -171,7 +171,10 @@ let package = Package(
         ),
         tests("WebhooksTests", ["Webhooks", "UploadCore"]),
         tests("TencentVODTests", ["TencentVOD", "Signing", "Bytes"]),
-        tests("ObjectAPITests", ["SluiceTesting", "ObjectAPI", "UploadCore", "HTTPWire", "Signing", "Digests", "Bytes", "XMLText"]),
+        tests(
+            "ObjectAPITests",
+            ["SluiceTesting", "ObjectAPI", "UploadCore", "HTTPWire", "Signing", "Digests", "Bytes", "XMLText"]
+        ),
         tests(
             "GatewayTests",
             [

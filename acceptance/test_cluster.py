@@ -1,6 +1,7 @@
 """Gateways with one store and one database behind nginx, in turns: any node takes any request, and may die any time."""
 
 import concurrent.futures
+import contextlib
 import random
 import signal
 import threading
@@ -281,6 +282,42 @@ def test_a_paused_node_never_writes_again(cluster, moment):
     cluster.proxy.settle()
     assert cluster.direct(0).upload(upload_id(url))["state"] == "completed"
     assert_whole(cluster, url, data, strays=True)
+
+
+def test_a_paused_node_ends_no_multipart_upload_of_another(cluster):
+    """It was about to end one that a killed process may have begun, when another node took over and began its own."""
+    data = content(3 * PART + 9, 12)
+    url = cluster.api.created(len(data))
+    begun, listed = faults.Hold(), faults.Hold()
+    cluster.proxy.fault("CreateMultipartUpload", begun)
+    cluster.proxy.fault("ListMultipartUploads", listed)
+    first = cluster.nodes[0]
+    with Wire(first.address) as wire:
+        wire.request("PATCH", path_of(url), patch_fields(0, len(data)))
+        wire.send(data[: 256 * KIB])
+        assert begun.reached.wait(20)
+        first.kill()
+    first.start()
+    with Wire(first.address, timeout=60) as wire:
+        wire.request("PATCH", path_of(url), patch_fields(0, len(data)))
+        wire.send(data[: 256 * KIB])
+        assert listed.reached.wait(20)
+        first.process.send_signal(signal.SIGSTOP)
+        base, api = cluster.nodes[1].url, cluster.direct(1)
+        try:
+            until(lambda: api.head(base + path_of(url)).status_code in (200, 204), timeout=60)
+            offset = api.offset(base + path_of(url))
+            assert api.patch(base + path_of(url), offset, data[offset : 2 * PART]).status_code == 204
+        finally:
+            first.process.send_signal(signal.SIGCONT)
+        begun.release()
+        listed.release()
+        with contextlib.suppress(Closed, OSError):
+            assert wire.reply("PATCH").status != 204
+    cluster.proxy.settle()
+    assert api.offset(base + path_of(url)) == 2 * PART
+    assert api.patch(base + path_of(url), 2 * PART, data[2 * PART :]).status_code == 204
+    assert_whole(cluster, url, data)
 
 
 @pytest.mark.parametrize("kind", ["kill", "pause"])

@@ -93,12 +93,11 @@ extension S3Storage {
     func withMultipart(_ found: BlobRecord) async throws(UploadError) -> BlobRecord {
         guard found.multipart == nil else { return found }
         var record = found
-        // First, so that one is found and ended of which nobody learns the id.
+        // First, so that one is found and ended of which nobody learns the id; and so that whoever was here before, and has
+        // slept, does not take the new one for such.
         let wasBeginning = record.isBeginning
-        if !wasBeginning {
-            record.isBeginning = true
-            record.version = try await records.update(record, adding: [], droppingFrom: nil)
-        }
+        record.isBeginning = true
+        record.version = try await records.update(record, adding: [], droppingFrom: nil)
         let (key, bucket, headers) = (record.key, record.bucket, objectHeaders(record))
         var isCertain = true
         let id = try await asking { () async throws(S3Failure) in
@@ -115,13 +114,25 @@ extension S3Storage {
     /// Ends multipart uploads of a blob of which nobody learned the id.
     ///
     /// Not under a key that the app chose: another upload may have it, too.
+    ///
+    /// - Throws: `.interrupted`, with nothing ended, if somebody else has the blob now.
     func abortStrays(of record: BlobRecord) async throws(UploadError) {
         guard record.key.contains(record.id.text) else { return }
+        let strays = try await asking { () async throws(S3Failure) in
+            try await client.multiparts(of: record.key, in: record.bucket).filter { $0 != record.multipart }
+        }
+        guard !strays.isEmpty else { return }
+        // After they were listed: who begins another one changes the record first.
+        try await checkUnchanged(record)
         try await asking { () async throws(S3Failure) in
-            for multipart in try await client.multiparts(of: record.key, in: record.bucket)
-            where multipart != record.multipart {
-                try await client.abort(multipart, of: record.key, in: record.bucket)
-            }
+            for stray in strays { try await client.abort(stray, of: record.key, in: record.bucket) }
+        }
+    }
+
+    /// - Throws: `.interrupted` if somebody has changed or forgotten the record since it was read.
+    func checkUnchanged(_ record: BlobRecord) async throws(UploadError) {
+        guard try await records.blob(record.id)?.version == record.version else {
+            throw BlobRecord.wasChanged
         }
     }
 }

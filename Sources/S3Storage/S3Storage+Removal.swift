@@ -13,38 +13,44 @@ extension S3Storage {
             partSize: found.partSize,
             createdAt: found.createdAt
         )
-        record.isBeginning = found.isBeginning
-        // The store first: once the record is empty, nobody knows what is there.
-        try await removeObjects(of: found)
+        // The record first: who was paused, and goes on after somebody else has taken the upload over, ends here. What of the
+        // store is not removed then is looked for when the blob is completed or removed.
+        record.isBeginning = found.isBeginning || found.multipart != nil
         record.version = try await records.update(record, adding: [], droppingFrom: 1)
+        try await removeObjects(of: found, recorded: record)
     }
 
     package func remove(_ id: UploadID) async throws(UploadError) {
         guard let record = try await records.blob(id) else { return }
-        try await removeObjects(of: record)
+        try await removeObjects(of: record, recorded: record)
         try await records.forgetBlob(id)
     }
 
-    /// Everything that the store has of a blob.
-    private func removeObjects(of record: BlobRecord) async throws(UploadError) {
-        if record.isBeginning { try await abortStrays(of: record) }
+    /// Removes everything that the store has of a blob.
+    ///
+    /// - Parameters:
+    ///   - record: What it has.
+    ///   - current: The record as it is now.
+    /// - Throws: `.interrupted` if somebody else wrote the record meanwhile; what the store's answers became.
+    private func removeObjects(of record: BlobRecord, recorded current: BlobRecord) async throws(UploadError) {
+        if current.isBeginning { try await abortStrays(of: current) }
         try await asking { () async throws(S3Failure) in
             if let multipart = record.multipart, record.state != .complete {
                 try await client.abort(multipart, of: record.key, in: record.bucket)
             }
             for side in record.sides { try await client.delete(side.key, in: record.bucket) }
-            // An open one may be there as well, whose confirmation came too late to be recorded.
-            if record.state != .open || record.multipart == nil {
-                // Under a key that the app chose there may be the object of another upload by now.
-                if record.state == .complete, record.key.contains(record.id.text) {
-                    try await client.delete(record.key, in: record.bucket)
-                } else if let head = try await client.head(record.key, in: record.bucket),
-                    record.owns(head)
-                {
-                    try await client.delete(record.key, in: record.bucket)
-                }
-            }
         }
+        // An open one may be there as well, whose confirmation came too late to be recorded.
+        guard record.state != .open || record.multipart == nil else { return }
+        let isThere = try await asking { () async throws(S3Failure) in
+            // Under a key that the app chose there may be the object of another upload by now.
+            if record.state == .complete, record.key.contains(record.id.text) { return true }
+            return try await client.head(record.key, in: record.bucket).map { record.owns($0) } ?? false
+        }
+        guard isThere else { return }
+        // Somebody else may have completed the blob meanwhile.
+        try await checkUnchanged(current)
+        try await asking { () async throws(S3Failure) in try await client.delete(record.key, in: record.bucket) }
     }
 }
 

@@ -46,7 +46,7 @@ package final class InMemoryBlobRecords: BlobRecords {
             entries[record.id] = entry
             return entry.record.version
         }
-        guard let version else { throw UploadError(.interrupted, "Somebody else has changed or removed the blob.") }
+        guard let version else { throw BlobRecord.wasChanged }
         return version
     }
 

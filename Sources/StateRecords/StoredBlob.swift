@@ -27,11 +27,6 @@ extension BlobRecord {
         self.crc32c = crc32c
         entityTag = try row.optional("entity_tag", of: table)
     }
-
-    /// Whoever wants to change a blob has read it before somebody else changed or removed it.
-    package static var wasChanged: UploadError {
-        UploadError(.interrupted, "Another request has changed this upload; ask for its offset and go on from there.")
-    }
 }
 
 extension BlobPart {

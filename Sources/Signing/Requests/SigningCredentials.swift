@@ -26,7 +26,7 @@ extension SigningCredentials {
     /// Checks that a request was signed with these, the token in constant time.
     ///
     /// - Parameters:
-    ///   - accessKeyID: That the request names.
+    ///   - other: The access key id that the request names.
     ///   - isSigned: Whether its signature is that of the secret key.
     ///   - token: That it brings.
     /// - Throws: `.wrongSignature`; `.wrongToken`, also where only one of the two has one.

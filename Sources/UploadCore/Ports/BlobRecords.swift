@@ -137,3 +137,10 @@ package struct BlobPart: Sendable, Equatable {
         self.entityTag = entityTag
     }
 }
+
+extension BlobRecord {
+    /// Whoever wants to change a blob has read it before somebody else changed or removed it.
+    package static var wasChanged: UploadError {
+        UploadError(.interrupted, "Another request has changed this upload; ask for its offset and go on from there.")
+    }
+}

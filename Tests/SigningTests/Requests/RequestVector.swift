@@ -192,6 +192,7 @@ extension SeededGenerator {
 ///   - request: Signed; all parameters that it is signed with are in its query.
 ///   - timestamp: Another good value of the parameter `Timestamp`, within the time that is allowed.
 ///   - verify: Throws for a request that is not accepted.
+/// - Throws: What `verify` throws for the request as it is.
 func expectEachParameterIsSigned(
     _ request: SigningRequest,
     timestamp: String,
@@ -212,6 +213,13 @@ func expectEachParameterIsSigned(
 }
 
 /// Expects that a signed request is refused when any parameter of it has another value; with `failure`, if it is told.
+///
+/// - Parameters:
+///   - request: Signed; all parameters that it is signed with are in its query.
+///   - end: What is appended to each value in turn.
+///   - failure: What it is refused as; `nil`: anything.
+///   - verify: Throws for a request that is not accepted.
+/// - Throws: What `verify` throws for the request as it is.
 func expectEachValueIsSigned(
     _ request: SigningRequest,
     appending end: String = "%",
