@@ -1,5 +1,6 @@
 """The server as a process."""
 
+import hashlib
 import os
 import re
 import signal
@@ -13,8 +14,8 @@ from harness import postgres
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("SLUICE_BINARY", ROOT / ".build/release/sluice")).resolve()
 ADMIN_KEY = "slk_acceptance_admin_key_0123456789abcdefghijklmnop"
-# Most memory, in bytes: mostly pages of the program and its libraries (42 MiB at the start), which processes share.
-MEMORY = 48 << 20
+# Most memory besides the pages of the program and its libraries (5 MiB at the start), in bytes.
+MEMORY = 16 << 20
 LISTENING = re.compile(r"listening on (https?)://([^\s:]+):(\d+)")
 
 
@@ -34,7 +35,12 @@ class Server:
 
     def _environment(self, extra):
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
-        environment |= {"SLUICE_DATA_DIR": str(self.data), "SLUICE_GATEWAY_LISTEN": "127.0.0.1:0"}
+        environment |= {
+            "SLUICE_DATA_DIR": str(self.data),
+            "SLUICE_GATEWAY_LISTEN": "127.0.0.1:0",
+            # Only for tests that want it: they would all take the same port.
+            "SLUICE_OBJECT_LISTEN": "none",
+        }
         if postgres.IS_WANTED and not any(name.startswith("SLUICE_DATABASE_URL") for name in extra):
             environment |= postgres.shared().environment(self.data)
         if self.admin_key:
@@ -127,6 +133,17 @@ class Server:
         """Standard output so far."""
         return "\n".join(self.lines)
 
+    @property
+    def object_url(self):
+        """Of the endpoint for clients of S3."""
+        return self.wait_for_output(r"clients of S3 are served at (\S+)")[1]
+
+    def pair(self, key_id=None):
+        """Access key and secret with which clients of S3 use an API key, by default the preset one."""
+        key_id = key_id or "key_" + hashlib.sha256(self.admin_key.encode()).digest()[:8].hex()
+        printed = run("keys", "pair", key_id, environment=self.environment).stdout
+        return tuple(line.partition("=")[2] for line in printed.splitlines())
+
     def wait_for_output(self, pattern, timeout=10):
         deadline = time.monotonic() + timeout
         while True:
@@ -143,6 +160,11 @@ class Server:
         """Most resident memory so far, in bytes (VmHWM)."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
+
+    def peak_own_memory(self):
+        """The same without the pages of files, mostly of the program, which the kernel can read again."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return self.peak_memory() - int(re.search(r"RssFile:\s+(\d+) kB", status)[1]) * 1024
 
     def cpu_seconds(self):
         """User and system time so far."""
