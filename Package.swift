@@ -105,8 +105,8 @@ let package = Package(
             name: "Gateway",
             dependencies: [
                 "HTTPServer", "HTTPWire", "Transport", "UploadCore", "DiskStorage", "S3Storage", "SQLiteState",
-                "PostgresState", "StateRecords", "Tus", "ResumableHTTP", "Forms", "TencentVOD", "Webhooks",
-                "HTTPClient",
+                "PostgresState", "StateRecords", "Tus", "ResumableHTTP", "Forms", "TencentVOD", "ObjectAPI",
+                "Webhooks", "HTTPClient",
                 "CloudCredentials",
                 "Signing", "Digests", "Bytes", "CSystem",
                 .product(name: "Logging", package: "swift-log"),

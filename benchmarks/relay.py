@@ -74,6 +74,7 @@ def start_sluice(folder, store, pool):
     environment = store.settings(bucket=BUCKET) | {
         "SLUICE_DATA_DIR": str(folder / "data"),
         "SLUICE_GATEWAY_LISTEN": "127.0.0.1:0",
+        "SLUICE_OBJECT_LISTEN": "none",
         "SLUICE_ADMIN_KEY": KEY,
         "SLUICE_LOG_LEVEL": "warning",
         "SLUICE_S3_MEMORY": f"{pool}MiB",

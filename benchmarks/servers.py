@@ -31,6 +31,7 @@ def start_sluice(folder, durability, tls=None, logging=False):
     environment = {
         "SLUICE_DATA_DIR": str(folder / "data"),
         "SLUICE_GATEWAY_LISTEN": "127.0.0.1:0",
+        "SLUICE_OBJECT_LISTEN": "none",
         "SLUICE_ADMIN_KEY": KEY,
         "SLUICE_DURABILITY": durability,
         "SLUICE_LOG_LEVEL": "info" if logging else "warning",

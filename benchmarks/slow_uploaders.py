@@ -48,6 +48,7 @@ class Gateway:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")} | {
             "SLUICE_DATA_DIR": str(folder / "data"),
             "SLUICE_GATEWAY_LISTEN": "127.0.0.1:0",
+            "SLUICE_OBJECT_LISTEN": "none",
             "SLUICE_ADMIN_KEY": KEY,
             "SLUICE_DURABILITY": durability,
             "SLUICE_LOG_LEVEL": "warning",

@@ -16,6 +16,10 @@ internal import Glibc
 ///   blobs/<xy>/<id>       the bytes of an upload; xy are the last two characters of the id, which are random;
 ///                         made with its first blob
 ///   blobs/<xy>/<id>.unverified   its text is the length before bytes whose digest is not verified yet
+///   blobs/<xy>/<id>.parts        the bytes of an upload that comes in parts, see DiskStorage+Parts; becomes the blob
+///   blobs/<xy>/<id>.layout       its text is how many bytes each place for a part has in that file
+///   blobs/<xy>/<id>.own/         a file for each part that has no place there
+///   blobs/<xy>/<id>.joining      what becomes the blob if parts have to be copied
 ///   migrated              blobs that were copied into a store, see MigratedBlobs; only while and after they are
 /// ```
 package struct DataDirectory: Sendable {
@@ -54,6 +58,17 @@ package struct DataDirectory: Sendable {
     func blobPath(_ id: UploadID) -> String { shardPath(Self.shard(of: id)) + "/" + id.text }
 
     func markerPath(_ id: UploadID) -> String { blobPath(id) + ".unverified" }
+
+    func partsPath(_ id: UploadID) -> String { blobPath(id) + ".parts" }
+
+    func layoutPath(_ id: UploadID) -> String { blobPath(id) + ".layout" }
+
+    func ownPartsPath(_ id: UploadID) -> String { blobPath(id) + ".own" }
+
+    func joiningPath(_ id: UploadID) -> String { blobPath(id) + ".joining" }
+
+    /// The upload that a name in a shard belongs to.
+    static func upload(of name: String) -> UploadID? { UploadID(name.prefix { $0 != "." }) }
 
     func shardPath(_ shard: String) -> String { blobsPath + "/" + shard }
 

@@ -97,7 +97,7 @@ extension DiskStorage {
     }
 
     /// Pulls pieces and writes them; one is written while the next one is pulled.
-    private func copy(
+    func copy(
         from source: any ByteSource,
         to file: OpenFile,
         at offset: Int64,

@@ -26,6 +26,15 @@ extension DiskStorage {
         guard length == offset else {
             throw UploadError(.offsetMismatch(expected: length), "The blob has \(length) bytes.")
         }
+        try await copyInPieces(range, of: input, to: output, at: offset)
+    }
+
+    func copyInPieces(
+        _ range: Range<Int64>,
+        of input: OpenFile,
+        to output: OpenFile,
+        at offset: Int64
+    ) async throws(UploadError) {
         var position = range.lowerBound
         while position < range.upperBound {
             let piece = position..<min(position + Self.copySize, range.upperBound)

@@ -16,6 +16,7 @@ package final class DiskStorage: BlobStorage {
     let durability: Durability
     let pool: BlockingPool
     let durable = DurableLengths()
+    let places = PartPlaces()
 
     package init(directory: DataDirectory, durability: Durability, pool: BlockingPool) {
         self.directory = directory
@@ -28,21 +29,8 @@ package final class DiskStorage: BlobStorage {
     package func create(_ blob: NewBlob) async throws(UploadError) {
         let id = blob.id
         try await onPool { storage throws(SystemCallError) in
-            let path = storage.directory.blobPath(id)
-            do throws(SystemCallError) {
-                _ = try OpenFile.open(path, O_WRONLY | O_CREAT | O_EXCL)
-            } catch  where error.number == ENOENT {
-                try storage.directory.makeShard(DataDirectory.shard(of: id))
-                _ = try OpenFile.open(path, O_WRONLY | O_CREAT | O_EXCL)
-            }
-            guard storage.durability != .none else { return }
-            do throws(SystemCallError) {
-                try Paths.synchronizeDirectory(storage.shardPath(of: id))
-            } catch {
-                try? Paths.remove(path)
-                throw error
-            }
-            storage.durable.note(id, length: 0)
+            try storage.makeFile(storage.directory.blobPath(id), of: id)
+            if storage.durability != .none { storage.durable.note(id, length: 0) }
         }
     }
 
@@ -93,9 +81,7 @@ package final class DiskStorage: BlobStorage {
         }
     }
 
-    /// Bytes of a blob, complete or not, for whoever copies it elsewhere.
-    ///
-    /// - Throws: `.notFound`, `.storageFailure`.
+    /// Of a blob that is complete or not.
     package func bytes(of id: UploadID, _ range: Range<Int64>) async throws(UploadError) -> any ByteSource {
         let file = try await onBlob { storage throws(SystemCallError) in
             try OpenFile.open(storage.directory.blobPath(id), O_RDONLY)
@@ -106,8 +92,10 @@ package final class DiskStorage: BlobStorage {
     package func remove(_ id: UploadID) async throws(UploadError) {
         try await onBlob { storage throws(SystemCallError) in
             storage.durable.forget(id)
-            // The blob last: while it is there, a sweep finds it and removes both.
+            storage.places.forget(id)
+            // While anything is there, a sweep finds it and removes all.
             try Paths.remove(storage.directory.markerPath(id))
+            try storage.removeParts(of: id)
             try Paths.remove(storage.directory.blobPath(id))
         }
     }
@@ -119,15 +107,15 @@ package final class DiskStorage: BlobStorage {
             let first = after.map(DataDirectory.shard) ?? ""
             for shard in try storage.directory.shards() where shard >= first && page.count < limit {
                 let names = try Paths.entries(of: storage.directory.shardPath(shard))
-                var ids = names.compactMap { UploadID($0) }.filter { DataDirectory.shard(of: $0) == shard }
-                if let after, shard == first { ids.removeAll { $0.text <= after.text } }
+                var ids = Set(names.compactMap(DataDirectory.upload)).filter { DataDirectory.shard(of: $0) == shard }
+                if let after, shard == first { ids = ids.filter { $0.text > after.text } }
                 page += ids.sorted { $0.text < $1.text }.prefix(limit - page.count)
             }
             return page
         }
     }
 
-    /// A blob's file and its marker are all there is of it.
+    /// Whatever there is of a blob has its id in its name, and is removed with it.
     package func removeLeftovers(from date: Date) async throws(UploadError) -> Int { 0 }
 
     /// Writes one block and removes it, which finds a full, read-only or broken file system.
@@ -142,6 +130,23 @@ package final class DiskStorage: BlobStorage {
     }
 
     // MARK: Steps, on the pool
+
+    /// Makes an empty file whose name survives a crash.
+    func makeFile(_ path: String, of id: UploadID) throws(SystemCallError) {
+        do throws(SystemCallError) {
+            _ = try OpenFile.open(path, O_WRONLY | O_CREAT | O_EXCL)
+        } catch  where error.number == ENOENT {
+            try directory.makeShard(DataDirectory.shard(of: id))
+            _ = try OpenFile.open(path, O_WRONLY | O_CREAT | O_EXCL)
+        }
+        guard durability != .none else { return }
+        do throws(SystemCallError) {
+            try Paths.synchronizeDirectory(shardPath(of: id))
+        } catch {
+            try? Paths.remove(path)
+            throw error
+        }
+    }
 
     /// The length after unverified bytes were taken back; durable if the settings promise that to every offset.
     func healedLength(of id: UploadID, _ file: OpenFile) throws(SystemCallError) -> Int64 {
@@ -165,7 +170,7 @@ package final class DiskStorage: BlobStorage {
         )
     }
 
-    private func shardPath(of id: UploadID) -> String { directory.shardPath(DataDirectory.shard(of: id)) }
+    func shardPath(of id: UploadID) -> String { directory.shardPath(DataDirectory.shard(of: id)) }
 
     /// Runs `work` on the pool; that a file is missing means that there is no such blob.
     func onBlob<Success: Sendable>(

@@ -95,6 +95,32 @@ enum Paths {
         }
     }
 
+    static func exists(_ path: String) throws(SystemCallError) -> Bool {
+        do throws(SystemCallError) {
+            _ = try size(of: path)
+            return true
+        } catch  where error.number == ENOENT {
+            return false
+        }
+    }
+
+    /// Gives a file another name, in place of one that has it.
+    static func rename(_ path: String, to other: String) throws(SystemCallError) {
+        _ = try SystemCallError.check("rename") { Glibc.rename(path, other) }
+    }
+
+    /// Removes a directory and the files in it; one that is not there is no error.
+    static func removeDirectory(_ path: String) throws(SystemCallError) {
+        do throws(SystemCallError) {
+            _ = try SystemCallError.check("rmdir") { rmdir(path) }
+        } catch {
+            if error.number == ENOENT { return }
+            guard error.number == ENOTEMPTY || error.number == EEXIST else { throw error }
+            for name in try entries(of: path) { try remove(path + "/" + name) }
+            _ = try SystemCallError.check("rmdir") { rmdir(path) }
+        }
+    }
+
     /// Makes a directory for this user only; one that is there is no error.
     ///
     /// - Returns: Whether it was made now.

@@ -20,19 +20,11 @@ struct UnverifiedMarker {
     ///
     /// A marker without a whole line was cut off by a crash while it was made, before any byte was written.
     func base() throws(SystemCallError) -> Int64? {
-        guard let text = try text(), text.hasSuffix("\n") else { return nil }
-        return Int64(text.dropLast())
+        try NumberFile.value(at: path)
     }
 
     func place(base: Int64) throws(SystemCallError) {
-        let file = try OpenFile.open(path, O_WRONLY | O_CREAT | O_TRUNC)
-        if let failure = file.write(Array("\(base)\n".utf8), at: 0).failure {
-            try? remove()
-            throw failure
-        }
-        guard isDurable else { return }
-        try file.synchronizeAll()
-        try Paths.synchronizeDirectory(directory)
+        try NumberFile.write(base, at: path, durableIn: isDurable ? directory : nil)
     }
 
     func remove() throws(SystemCallError) {
@@ -58,15 +50,6 @@ struct UnverifiedMarker {
     }
 
     private func text() throws(SystemCallError) -> String? {
-        let file: OpenFile
-        do throws(SystemCallError) {
-            file = try OpenFile.open(path, O_RDONLY)
-        } catch  where error.number == ENOENT {
-            return nil
-        }
-        // 19 digits and the line end at most.
-        var buffer = [UInt8](repeating: 0, count: 32)
-        let count = try SystemCallError.check("pread") { pread(file.descriptor, &buffer, buffer.count, 0) }
-        return String(decoding: buffer.prefix(count), as: UTF8.self)
+        try NumberFile.text(at: path)
     }
 }

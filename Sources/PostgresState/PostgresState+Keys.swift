@@ -31,6 +31,12 @@ extension PostgresState {
         }
     }
 
+    package func key(id: String) async throws(UploadError) -> APIKey? {
+        try await read { connection in
+            try connection.row("SELECT \(Self.columns) FROM api_key WHERE id = $1", [id]).map(APIKey.init(row:))
+        }
+    }
+
     package func keys() async throws(UploadError) -> [APIKey] {
         try await read { connection in
             try connection.rows("SELECT \(Self.columns) FROM api_key ORDER BY created_at, id").map(APIKey.init(row:))

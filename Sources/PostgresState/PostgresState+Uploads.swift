@@ -3,10 +3,10 @@ internal import StateRecords
 package import UploadCore
 
 extension PostgresState {
-    fileprivate static let columns = """
+    static let uploadColumns = """
         id, dialect, subject, principal, length, maximum_bytes, completes_when_full, state, metadata_raw, metadata,
         concatenation_raw, concatenation_parts, expected_digests, created_at, updated_at, expires_at, ended_at, alias,
-        object_key, issuer, reserved_bytes
+        object_key, issuer, reserved_bytes, bucket, attributes, takes_parts
         """
 
     package func insert(
@@ -42,11 +42,13 @@ extension PostgresState {
                     )
                 }
             }
+            if let bucket = upload.bucket { try connection.keepBucket(bucket) }
             let parts = upload.concatenation?.parts
             let inserted = try connection.run(
                 """
-                INSERT INTO upload (\(Self.columns))
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+                INSERT INTO upload (\(Self.uploadColumns))
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+                    $22, $23, $24)
                 ON CONFLICT (alias) WHERE alias IS NOT NULL DO NOTHING
                 """,
                 [
@@ -58,7 +60,8 @@ extension PostgresState {
                     Milliseconds(upload.createdAt), Milliseconds(upload.updatedAt),
                     upload.expiresAt.map(Milliseconds.init),
                     upload.endedAt.map(Milliseconds.init), upload.alias, upload.key, upload.issuer,
-                    upload.reservedBytes,
+                    upload.reservedBytes, upload.bucket, try upload.attributes.map { try JSONText($0) },
+                    upload.takesParts,
                 ]
             )
             guard inserted == 1 else {
@@ -78,7 +81,9 @@ extension PostgresState {
 
     package func upload(_ id: UploadID) async throws(UploadError) -> Upload? {
         try await read { connection in
-            try connection.row("SELECT \(Self.columns) FROM upload WHERE id = $1", [id.text]).map(Upload.init(row:))
+            try connection.row("SELECT \(Self.uploadColumns) FROM upload WHERE id = $1", [id.text]).map(
+                Upload.init(row:)
+            )
         }
     }
 
@@ -119,7 +124,7 @@ extension PostgresState {
 
         func page(_ conditions: [String]) -> String {
             let filter = conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND ")
-            return "SELECT \(columns) FROM upload \(filter) ORDER BY id DESC LIMIT \(limit)"
+            return "SELECT \(uploadColumns) FROM upload \(filter) ORDER BY id DESC LIMIT \(limit)"
         }
         let states = query.states.count == Upload.State.allCases.count ? [] : query.states.map(\.rawValue).sorted()
         if states.isEmpty { return (page(conditions), values) }
@@ -137,7 +142,7 @@ extension PostgresState {
     package func uploads(_ ids: [UploadID]) async throws(UploadError) -> [UploadID: Upload] {
         try await read { connection in
             let found = try connection.rows(
-                "SELECT \(Self.columns) FROM upload WHERE id = ANY ($1::text[])",
+                "SELECT \(Self.uploadColumns) FROM upload WHERE id = ANY ($1::text[])",
                 [TextArray(ids.map(\.text))]
             ).map(Upload.init(row:))
             return Dictionary(uniqueKeysWithValues: found.map { ($0.id, $0) })
@@ -156,27 +161,32 @@ extension PostgresState {
     package func complete(
         _ upload: Upload,
         as media: Media?,
+        replacing replaced: UploadID?,
         under terms: QuotaTerms,
         recording events: [EventRecord]
     ) async throws(UploadError) -> Bool {
         try await write(holding: upload.id) { connection in
             let id = upload.id
-            // With its parts in one go, because all lock uploads in the order of their ids.
+            // With its parts and what it replaces in one go, because all lock uploads in the order of their ids.
             let parts = upload.concatenation?.parts ?? []
-            var known = try connection.lock([id] + parts)
+            var known = try connection.lock([id] + parts + [replaced].compactMap { $0 })
             guard let before = known.removeValue(forKey: id), before.state == .open else { return false }
             guard before.metadata == upload.metadata else { throw UploadError.metadataChanged }
+            try connection.demand(replaced, isReplacedBy: media)
+            let object = replaced.flatMap { known.removeValue(forKey: $0) }
             try connection.run(
                 """
                 UPDATE upload SET state = 'completed', length = $2, updated_at = $3, ended_at = $4, expires_at = $5,
-                    reserved_bytes = $6
+                    reserved_bytes = $6, attributes = $7
                 WHERE id = $1
                 """,
                 [
                     id.text, upload.length, Milliseconds(upload.updatedAt), upload.endedAt.map(Milliseconds.init),
                     upload.expiresAt.map(Milliseconds.init), upload.reservedBytes,
+                    try upload.attributes.map { try JSONText($0) },
                 ]
             )
+            try connection.run("DELETE FROM object_part WHERE upload_id = $1", [id.text])
             if !parts.isEmpty {
                 let texts = TextArray(parts.map(\.text))
                 try connection.run(
@@ -188,8 +198,10 @@ extension PostgresState {
                     [texts]
                 )
             }
+            if let object { try connection.end(object.id, as: .terminated, at: upload.updatedAt) }
             if let media { try connection.insert(media) }
-            let changes = Accounting.completing(before, size: upload.length ?? 0, parts: Array(known.values))
+            let size = upload.length ?? 0
+            let changes = Accounting.completing(before, size: size, parts: Array(known.values), replacing: object)
             try connection.charge(changes, createdAt: before.createdAt, under: terms)
             try connection.insert(events)
             return true
@@ -207,16 +219,7 @@ extension PostgresState {
             guard let before = try connection.lock(id), before.state == .open || before.state == .completed else {
                 return false
             }
-            try connection.run(
-                """
-                UPDATE upload SET state = $2, updated_at = $3, ended_at = $3, expires_at = NULL, reserved_bytes = 0
-                WHERE id = $1
-                """,
-                [id.text, state.rawValue, Milliseconds(now)]
-            )
-            try connection.run("DELETE FROM media WHERE id = $1", [id.text])
-            try connection.run("DELETE FROM awaited_part WHERE final_id = $1", [id.text])
-            try connection.run("UPDATE pull SET next_attempt_at = NULL, sealed = '' WHERE upload_id = $1", [id.text])
+            try connection.end(id, as: state, at: now)
             let changes = Accounting.ending(before, received: received)
             try connection.charge(changes, createdAt: before.createdAt, under: nil)
             try connection.insert([event])
@@ -346,28 +349,29 @@ extension PostgresState {
 }
 
 extension Connection {
-    fileprivate static let mediaColumns = """
-        id, object_key, subject, size, content_type, filename, metadata, digests, created_at
-        """
-
-    fileprivate func insert(_ media: Media) throws {
-        try run(
-            "INSERT INTO media (\(Self.mediaColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-            [
-                media.id.text, media.key, media.subject, media.size, media.contentType, media.filename,
-                try JSONText(media.metadata), try JSONText(media.digests), Milliseconds(media.createdAt),
-            ]
-        )
-    }
-
     /// Those of `ids` that are there; nobody else changes them until the transaction ends.
     fileprivate func lock(_ ids: [UploadID]) throws -> [UploadID: Upload] {
         let found = try rows(
-            "SELECT \(PostgresState.columns) FROM upload WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE",
+            "SELECT \(PostgresState.uploadColumns) FROM upload WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE",
             [TextArray(ids.map(\.text))]
         ).map(Upload.init(row:))
         return Dictionary(uniqueKeysWithValues: found.map { ($0.id, $0) })
     }
 
     fileprivate func lock(_ id: UploadID) throws -> Upload? { try lock([id])[id] }
+
+    /// Ends an upload, but for what its accounts get back, and the event.
+    fileprivate func end(_ id: UploadID, as state: Upload.State, at now: Date) throws {
+        try run(
+            """
+            UPDATE upload SET state = $2, updated_at = $3, ended_at = $3, expires_at = NULL, reserved_bytes = 0
+            WHERE id = $1
+            """,
+            [id.text, state.rawValue, Milliseconds(now)]
+        )
+        try run("DELETE FROM media WHERE id = $1", [id.text])
+        try run("DELETE FROM awaited_part WHERE final_id = $1", [id.text])
+        try run("DELETE FROM object_part WHERE upload_id = $1", [id.text])
+        try run("UPDATE pull SET next_attempt_at = NULL, sealed = '' WHERE upload_id = $1", [id.text])
+    }
 }

@@ -8,8 +8,8 @@ package import UploadCore
 /// and are not cancelled with the task that makes them: what was begun is recorded.
 ///
 /// All transactions lock in the same order, so that none waits for another in a circle: the lease of an upload, a used grant,
-/// uploads by their id, accounts by kind and name, the events of an upload, the counter of events. See
-/// docs/decisions/0015-postgres-state.md and docs/decisions/0017-leases.md.
+/// a bucket, uploads by their id, the name of an object, accounts by kind and name, the events of an upload, the counter of
+/// events. See docs/decisions/0015-postgres-state.md and docs/decisions/0017-leases.md.
 package final class PostgresState: StateStore {
     let node: Node
     private let pool: ConnectionPool

@@ -263,6 +263,43 @@ enum Schema {
                 );
                 """
         ),
+        Migration(
+            number: 5,
+            statements: """
+                -- What becomes an object has a bucket, and its key is the object's. The attributes are JSON.
+                ALTER TABLE upload ADD COLUMN bucket text COLLATE "C" CHECK (bucket IS NULL OR object_key IS NOT NULL);
+                ALTER TABLE upload ADD COLUMN attributes text;
+                ALTER TABLE upload ADD COLUMN takes_parts boolean NOT NULL DEFAULT false;
+                ALTER TABLE media ADD COLUMN bucket text COLLATE "C" CHECK (bucket IS NULL OR object_key IS NOT NULL);
+                ALTER TABLE media ADD COLUMN attributes text;
+                -- The collation of object_key stays what it is: nodes of the version before would fail once, because what they
+                -- have prepared would have another result.
+                CREATE UNIQUE INDEX media_by_name ON media (bucket, object_key COLLATE "C") WHERE bucket IS NOT NULL;
+                CREATE INDEX upload_open_by_name ON upload (bucket, takes_parts, object_key COLLATE "C", id)
+                    WHERE state = 'open' AND bucket IS NOT NULL;
+
+                -- Only while the upload is open.
+                CREATE TABLE object_part (
+                    upload_id text COLLATE "C" NOT NULL REFERENCES upload (id) ON DELETE CASCADE,
+                    number bigint NOT NULL CHECK (number >= 1),
+                    size bigint NOT NULL CHECK (size >= 0),
+                    md5 bytea NOT NULL,
+                    -- The bits of a number without sign.
+                    crc64 bigint NOT NULL,
+                    checksum bytea,
+                    location text NOT NULL,
+                    stored_at bigint NOT NULL,
+                    PRIMARY KEY (upload_id, number)
+                );
+
+                CREATE TABLE bucket (
+                    name text COLLATE "C" PRIMARY KEY,
+                    created_at bigint NOT NULL,
+                    -- An object of documents by their names.
+                    documents text NOT NULL
+                );
+                """
+        ),
     ]
 }
 

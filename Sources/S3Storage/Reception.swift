@@ -179,35 +179,11 @@ final class Reception {
 
     /// - Returns: `false` when there is no room for the piece in time.
     private func keep(_ piece: [UInt8], in part: Part) async throws(UploadError) -> Bool {
-        let deadline = ContinuousClock.now + settings.retryTime
-        while true {
-            if let file = part.buffer.file {
-                if await file.append(piece) {
-                    part.buffer.appendSpooled(piece.count)
-                    return true
-                }
-            } else if storage.memory.take(part.buffer.memory(adding: piece.count)) {
-                part.buffer.append(piece)
-                return true
-            }
-            storage.hashes.flush()
-            if !parts.isEmpty {
-                // Its memory is free again soon: the client has to wait for the store.
-                try await recordFirst()
-                continue
-            }
-            if part.buffer.file == nil, let file = await storage.spool.makeFile(), await file.append(piece) {
-                part.buffer.spool(to: file)
-                part.buffer.appendSpooled(piece.count)
-                return true
-            }
-            let needed = part.buffer.memory(adding: piece.count)
-            if part.buffer.file == nil, await storage.memory.take(needed, within: settings.retryTime) {
-                part.buffer.append(piece)
-                return true
-            }
-            guard ContinuousClock.now < deadline else { return false }
-            try? await Task.sleep(for: .milliseconds(100))
+        try await storage.keep(piece, in: part.buffer) { () async throws(UploadError) -> Bool in
+            if parts.isEmpty { return false }
+            // Its memory is free again soon: the client has to wait for the store.
+            try await recordFirst()
+            return true
         }
     }
 
@@ -217,13 +193,8 @@ final class Reception {
     /// to wait for them.
     private func isDue(_ part: Part) -> Bool {
         guard part.buffer.isLengthKnown, !settings.sendsContentMD5, !mustVerifyFirst(part) else { return false }
-        let seconds = (ContinuousClock.now - beganAt) / .seconds(1)
-        let rate = Double(taken) / max(seconds, 0.001)
-        return Double(part.room) / rate < Self.longestWait
+        return S3Storage.comesSoon(part.room, after: taken, since: beganAt)
     }
-
-    /// Seconds.
-    private static let longestWait = 5.0
 
     /// The whole blob is in this part, so that it is sent as an object.
     private func isObject(_ part: Part) -> Bool {

@@ -212,6 +212,16 @@ extension S3Storage {
             guard let stored = byNumber[part.number], stored.size == part.size else { return false }
             return EntityTagText.digest(stored.entityTag) == EntityTagText.digest(part.entityTag)
         }
+        if good.count == parts.count, found.partSize == 0, there.count > parts.count {
+            var record = found
+            record.state = .open
+            _ = try await records.update(record, adding: [], droppingFrom: 1)
+            throw UploadError(
+                .invalidParts(.unnamed),
+                "The store leaves no part out: all that were uploaded must be named.",
+                cause: failure
+            )
+        }
         guard good.count < parts.count else { return }
         var record = found
         record.state = .open

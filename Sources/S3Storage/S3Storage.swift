@@ -1,4 +1,4 @@
-internal import Bytes
+package import Bytes
 package import CloudCredentials
 package import Digests
 internal import Foundation
@@ -99,6 +99,11 @@ package final class S3Storage: BlobStorage {
             let limit = Int64(settings.maximumParts) * S3Settings.largestPart
             throw UploadError(.tooLarge(limit: limit), "The store takes no objects of so many bytes.")
         }
+        try await create(blob, partSize: partSize)
+    }
+
+    /// As above, with parts of so many bytes; 0 where clients make them.
+    func create(_ blob: NewBlob, partSize: Int64) async throws(UploadError) {
         let bucket = blob.bucket ?? settings.bucket
         guard bucket == settings.bucket || settings.otherBuckets.contains(bucket) else {
             throw UploadError(.invalidRequest, "This server keeps nothing in the bucket of this credential.")
@@ -214,6 +219,10 @@ package final class S3Storage: BlobStorage {
     package func open(_ id: UploadID) async throws(UploadError) -> StoredBlob {
         let record = try await wholeRecord(of: id)
         return StoredBlob(content: .remote(S3Blob(record, self)), size: record.length)
+    }
+
+    package func bytes(of id: UploadID, _ range: Range<Int64>) async throws(UploadError) -> any ByteSource {
+        try await S3Blob(try await wholeRecord(of: id), self).bytes(range)
     }
 
     // MARK: Steps

@@ -267,6 +267,42 @@ enum DatabaseFile {
                     """
             )
         }
+        migrator.registerMigration("0008 objects, their parts, buckets") { database in
+            try database.execute(
+                sql: """
+                    -- What becomes an object has a bucket, and its key is the object's. The attributes are JSON.
+                    ALTER TABLE upload ADD COLUMN bucket TEXT CHECK (bucket IS NULL OR object_key IS NOT NULL);
+                    ALTER TABLE upload ADD COLUMN attributes TEXT;
+                    ALTER TABLE upload ADD COLUMN takes_parts INTEGER NOT NULL DEFAULT 0 CHECK (takes_parts IN (0, 1));
+                    ALTER TABLE media ADD COLUMN bucket TEXT CHECK (bucket IS NULL OR object_key IS NOT NULL);
+                    ALTER TABLE media ADD COLUMN attributes TEXT;
+                    CREATE UNIQUE INDEX media_by_name ON media (bucket, object_key) WHERE bucket IS NOT NULL;
+                    CREATE INDEX upload_open_by_name ON upload (bucket, takes_parts, object_key, id)
+                        WHERE state = 'open' AND bucket IS NOT NULL;
+
+                    -- Only while the upload is open.
+                    CREATE TABLE object_part (
+                        upload_id TEXT NOT NULL REFERENCES upload (id) ON DELETE CASCADE,
+                        number INTEGER NOT NULL CHECK (number >= 1),
+                        size INTEGER NOT NULL CHECK (size >= 0),
+                        md5 BLOB NOT NULL,
+                        -- The bits of a number without sign.
+                        crc64 INTEGER NOT NULL,
+                        checksum BLOB,
+                        location TEXT NOT NULL,
+                        stored_at INTEGER NOT NULL,
+                        PRIMARY KEY (upload_id, number)
+                    ) STRICT, WITHOUT ROWID;
+
+                    CREATE TABLE bucket (
+                        name TEXT NOT NULL PRIMARY KEY,
+                        created_at INTEGER NOT NULL,
+                        -- An object of documents by their names.
+                        documents TEXT NOT NULL
+                    ) STRICT, WITHOUT ROWID;
+                    """
+            )
+        }
         return migrator
     }
 }

@@ -31,6 +31,12 @@ extension SQLiteState {
         }
     }
 
+    package func key(id: String) async throws(UploadError) -> APIKey? {
+        try await read { database in
+            try database.row("SELECT * FROM api_key WHERE id = ?", [id]).map(APIKey.init(row:))
+        }
+    }
+
     package func keys() async throws(UploadError) -> [APIKey] {
         try await read { database in
             try database.rows("SELECT * FROM api_key ORDER BY created_at, id").map(APIKey.init(row:))

@@ -37,6 +37,7 @@ extension SQLiteState {
             if let alias = upload.alias, try database.row("SELECT 1 FROM upload WHERE alias = ?", [alias]) != nil {
                 throw UploadError(.rejected, "The name that the app gave this upload belongs to another one.")
             }
+            if let bucket = upload.bucket, try database.bucket(bucket) == nil { throw UploadError.noBucket }
             try database.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: terms)
             try database.insert(event)
             let parts = upload.concatenation?.parts
@@ -44,8 +45,9 @@ extension SQLiteState {
                 """
                 INSERT INTO upload (id, dialect, subject, principal, length, maximum_bytes, completes_when_full, state,
                     metadata_raw, metadata, concatenation_raw, concatenation_parts, expected_digests, created_at,
-                    updated_at, expires_at, ended_at, alias, object_key, issuer, reserved_bytes)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    updated_at, expires_at, ended_at, alias, object_key, issuer, reserved_bytes, bucket, attributes,
+                    takes_parts)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 [
                     upload.id.text, upload.dialect, upload.subject, upload.principal, upload.length,
@@ -56,7 +58,8 @@ extension SQLiteState {
                     Milliseconds(upload.createdAt), Milliseconds(upload.updatedAt),
                     upload.expiresAt.map(Milliseconds.init),
                     upload.endedAt.map(Milliseconds.init), upload.alias, upload.key, upload.issuer,
-                    upload.reservedBytes,
+                    upload.reservedBytes, upload.bucket, try upload.attributes.map { try JSONText($0) },
+                    upload.takesParts,
                 ]
             )
             for part in Set(parts ?? []) {
@@ -164,6 +167,7 @@ extension SQLiteState {
     package func complete(
         _ upload: Upload,
         as media: Media?,
+        replacing replaced: UploadID?,
         under terms: QuotaTerms,
         recording events: [EventRecord]
     ) async throws(UploadError) -> Bool {
@@ -171,35 +175,42 @@ extension SQLiteState {
             let id = upload.id
             guard let before = try database.upload(id), before.state == .open else { return false }
             guard before.metadata == upload.metadata else { throw UploadError.metadataChanged }
+            let replaced = try database.replaced(replaced, by: media)
             try database.run(
                 """
                 UPDATE upload SET state = 'completed', length = ?, updated_at = ?, ended_at = ?, expires_at = ?,
-                    reserved_bytes = ?
+                    reserved_bytes = ?, attributes = ?
                 WHERE id = ?
                 """,
                 [
                     upload.length, Milliseconds(upload.updatedAt), upload.endedAt.map(Milliseconds.init),
-                    upload.expiresAt.map(Milliseconds.init), upload.reservedBytes, id.text,
+                    upload.expiresAt.map(Milliseconds.init), upload.reservedBytes,
+                    try upload.attributes.map { try JSONText($0) }, id.text,
                 ]
             )
+            try database.run("DELETE FROM object_part WHERE upload_id = ?", [id.text])
             var parts: [Upload] = []
             for part in Set(upload.concatenation?.parts ?? []) {
                 try database.run("DELETE FROM awaited_part WHERE final_id = ? AND part_id = ?", [id.text, part.text])
                 if let part = try database.upload(part) { parts.append(part) }
                 try database.run("UPDATE upload SET reserved_bytes = 0 WHERE id = ?", [part.text])
             }
-            let changes = Accounting.completing(before, size: upload.length ?? 0, parts: parts)
+            if let replaced { try database.end(replaced.id, as: .terminated, at: upload.updatedAt) }
+            let size = upload.length ?? 0
+            let changes = Accounting.completing(before, size: size, parts: parts, replacing: replaced)
             try database.charge(changes, createdAt: before.createdAt, under: terms)
             for event in events { try database.insert(event) }
             guard let media else { return true }
             try database.run(
                 """
-                INSERT INTO media (id, subject, size, content_type, filename, metadata, digests, created_at, object_key)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO media (id, subject, size, content_type, filename, metadata, digests, created_at, object_key,
+                    bucket, attributes)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """,
                 [
                     id.text, media.subject, media.size, media.contentType, media.filename, try JSONText(media.metadata),
-                    try JSONText(media.digests), Milliseconds(media.createdAt), media.key,
+                    try JSONText(media.digests), Milliseconds(media.createdAt), media.key, media.bucket,
+                    try media.attributes.map { try JSONText($0) },
                 ]
             )
             return true
@@ -214,23 +225,13 @@ extension SQLiteState {
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
         try await write { database in
-            let now = Milliseconds(now)
             guard let before = try database.upload(id), before.state == .open || before.state == .completed else {
                 return false
             }
-            try database.run(
-                """
-                UPDATE upload SET state = ?, updated_at = ?, ended_at = ?, expires_at = NULL, reserved_bytes = 0
-                WHERE id = ?
-                """,
-                [state.rawValue, now, now, id.text]
-            )
+            try database.end(id, as: state, at: now)
             let changes = Accounting.ending(before, received: received)
             try database.charge(changes, createdAt: before.createdAt, under: nil)
             try database.insert(event)
-            try database.run("DELETE FROM media WHERE id = ?", [id.text])
-            try database.run("DELETE FROM awaited_part WHERE final_id = ?", [id.text])
-            try database.run("UPDATE pull SET next_attempt_at = NULL, sealed = '' WHERE upload_id = ?", [id.text])
             return true
         }
     }
@@ -379,7 +380,23 @@ extension SQLiteState {
 }
 
 extension Database {
-    fileprivate func upload(_ id: UploadID) throws -> Upload? {
+    func upload(_ id: UploadID) throws -> Upload? {
         try row("SELECT * FROM upload WHERE id = ?", [id.text]).map(Upload.init(row:))
+    }
+
+    /// Ends an upload, but for what its accounts get back, and the event.
+    fileprivate func end(_ id: UploadID, as state: Upload.State, at now: Date) throws {
+        let now = Milliseconds(now)
+        try run(
+            """
+            UPDATE upload SET state = ?, updated_at = ?, ended_at = ?, expires_at = NULL, reserved_bytes = 0
+            WHERE id = ?
+            """,
+            [state.rawValue, now, now, id.text]
+        )
+        try run("DELETE FROM media WHERE id = ?", [id.text])
+        try run("DELETE FROM awaited_part WHERE final_id = ?", [id.text])
+        try run("DELETE FROM object_part WHERE upload_id = ?", [id.text])
+        try run("UPDATE pull SET next_attempt_at = NULL, sealed = '' WHERE upload_id = ?", [id.text])
     }
 }

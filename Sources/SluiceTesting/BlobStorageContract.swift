@@ -77,6 +77,22 @@ package enum BlobStorageContract {
                 try await storage.empty(id)
             }
         },
+        Contract("any bytes of a blob can be read") { storage in
+            let id = newID()
+            let bytes = pattern(300_000)
+            try await storage.create(id)
+            _ = await storage.append(to: id, at: 0, from: ArraySource(bytes), limit: 1 << 30, expecting: nil)
+            try await storage.synchronize(id)
+            for range in [0..<300_000, 0..<0, 300_000..<300_000, 1000..<290_000, 299_999..<300_000] as [Range<Int64>] {
+                let found = try await storage.bytes(of: id, range).collect(limit: 1 << 20)
+                try demand(found == Array(bytes[Int(range.lowerBound)..<Int(range.upperBound)]), is: true)
+            }
+            try await storage.remove(id)
+            try demand(
+                await code { () async throws(UploadError) in try await storage.bytes(of: id, 0..<1) },
+                is: .notFound
+            )
+        },
         Contract("a new blob is empty and can be made once") { storage in
             let id = newID()
             try await storage.create(id)

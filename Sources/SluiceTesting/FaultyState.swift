@@ -10,10 +10,13 @@ package final class FaultyState: StateStore {
         case accounts, setPolicy, record, events, lastEvent, claimDeliveries, nextDelivery, settle, release, deliveries,
             redeliver
         case insertKey, key, keys, revokeKey, takeTurn, check
+        case putPart, objectParts, objectPart, partBytes, setAttributes, partUploads, object, objects, insertBucket,
+            bucket,
+            buckets, setDocument, removeBucket
     }
 
     package let plan: FaultPlan<Operation>
-    private let base: any StateStore
+    let base: any StateStore
 
     package init(_ base: any StateStore, fuse: Fuse? = nil) {
         self.base = base
@@ -58,11 +61,12 @@ package final class FaultyState: StateStore {
     package func complete(
         _ upload: Upload,
         as media: Media?,
+        replacing replaced: UploadID?,
         under terms: QuotaTerms,
         recording events: [EventRecord]
     ) async throws(UploadError) -> Bool {
         try plan.step(.complete)
-        return try await base.complete(upload, as: media, under: terms, recording: events)
+        return try await base.complete(upload, as: media, replacing: replaced, under: terms, recording: events)
     }
 
     package func end(
@@ -231,6 +235,11 @@ package final class FaultyState: StateStore {
     package func key(digest: [UInt8]) async throws(UploadError) -> APIKey? {
         try plan.step(.key)
         return try await base.key(digest: digest)
+    }
+
+    package func key(id: String) async throws(UploadError) -> APIKey? {
+        try plan.step(.key)
+        return try await base.key(id: id)
     }
 
     package func keys() async throws(UploadError) -> [APIKey] {

@@ -8,11 +8,11 @@ package import UploadCore
 package final class FaultyStorage: BlobStorage {
     package enum Operation: Hashable, Sendable {
         case create, durableLength, currentLength, append, copy, empty, digests, synchronize, head, open, remove, list
-        case removeLeftovers, check
+        case removeLeftovers, check, createForParts, storePart, join, isJoined
     }
 
     package let plan: FaultPlan<Operation>
-    private let base: any BlobStorage
+    let base: any BlobStorage
     private let appendFault = Mutex<(bytes: Int64, error: UploadError)?>(nil)
 
     package init(_ base: any BlobStorage, fuse: Fuse? = nil) {
@@ -129,6 +129,11 @@ package final class FaultyStorage: BlobStorage {
     package func removeLeftovers(from date: Date) async throws(UploadError) -> Int {
         try plan.step(.removeLeftovers)
         return try await base.removeLeftovers(from: date)
+    }
+
+    package func bytes(of id: UploadID, _ range: Range<Int64>) async throws(UploadError) -> any ByteSource {
+        try plan.step(.open)
+        return try await base.bytes(of: id, range)
     }
 
     package func remove(_ id: UploadID) async throws(UploadError) {

@@ -4,7 +4,7 @@ package import UploadCore
 
 /// A state store that forgets everything with the process.
 package final class InMemoryState: StateStore {
-    private struct Tables {
+    struct Tables {
         var uploads: [UploadID: Upload] = [:]
         var media: [UploadID: Media] = [:]
         /// Expiry by id.
@@ -18,6 +18,10 @@ package final class InMemoryState: StateStore {
         var lastEvent: Int64 = 0
         /// By sequence.
         var deliveryClaims = ProcessClaims<Int64>()
+        /// By upload and number.
+        var objectParts: [UploadID: [Int: PartRecord]] = [:]
+        /// By the bytes of their names.
+        var buckets: [[UInt8]: BucketRecord] = [:]
 
         mutating func charge(
             _ changes: Accounting.Changes,
@@ -46,6 +50,22 @@ package final class InMemoryState: StateStore {
             if let date { schedule(event.upload.id, at: date) }
         }
 
+        /// Ends an upload, but for what its accounts get back, and the event.
+        mutating func end(_ before: Upload, as state: Upload.State, at now: Date) {
+            var upload = before
+            upload.state = state
+            upload.offset = 0
+            upload.reservedBytes = 0
+            upload.updatedAt = now
+            upload.endedAt = now
+            upload.expiresAt = nil
+            uploads[upload.id] = upload
+            media[upload.id] = nil
+            objectParts[upload.id] = nil
+            pulls[upload.id]?.nextAttemptAt = nil
+            pulls[upload.id]?.sealed = ""
+        }
+
         /// Makes the first pending event of an upload due, and lets the others wait for it.
         mutating func schedule(_ upload: UploadID, at date: Date) {
             var isFirst = true
@@ -58,7 +78,7 @@ package final class InMemoryState: StateStore {
         }
     }
 
-    private let tables = Mutex(Tables())
+    let tables = Mutex(Tables())
 
     private let clock: any WallClock
 
@@ -81,6 +101,7 @@ package final class InMemoryState: StateStore {
             if let alias = upload.alias, tables.uploads.values.contains(where: { $0.alias == alias }) {
                 throw UploadError(.rejected, "The name that the app gave this upload belongs to another one.")
             }
+            if let bucket = upload.bucket, tables.buckets[Array(bucket.utf8)] == nil { throw UploadError.noBucket }
             try tables.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: terms)
             tables.uploads[upload.id] = upload
             tables.add(event)
@@ -92,7 +113,7 @@ package final class InMemoryState: StateStore {
     }
 
     /// Runs `body`; what it changes is kept only if it does not throw.
-    private func transaction<Success>(
+    func transaction<Success>(
         _ body: (inout Tables) throws(UploadError) -> Success
     ) throws(UploadError) -> Success {
         let result: Result<Success, UploadError> = tables.withLock { tables in
@@ -141,6 +162,7 @@ package final class InMemoryState: StateStore {
     package func complete(
         _ completed: Upload,
         as media: Media?,
+        replacing replaced: UploadID?,
         under terms: QuotaTerms,
         recording events: [EventRecord]
     ) async throws(UploadError) -> Bool {
@@ -148,8 +170,12 @@ package final class InMemoryState: StateStore {
             guard var upload = tables.uploads[completed.id], upload.state == .open else { return false }
             guard upload.metadata == completed.metadata else { throw UploadError.metadataChanged }
             let parts = Set(upload.concatenation?.parts ?? []).compactMap { tables.uploads[$0] }
-            let changes = Accounting.completing(upload, size: completed.length ?? 0, parts: parts)
+            guard media?.objectName.flatMap(tables.object)?.id == replaced else { throw UploadError.objectChanged }
+            let object = replaced.flatMap { tables.uploads[$0] }
+            let size = completed.length ?? 0
+            let changes = Accounting.completing(upload, size: size, parts: parts, replacing: object)
             try tables.charge(changes, createdAt: upload.createdAt, under: terms)
+            if let object { tables.end(object, as: .terminated, at: completed.updatedAt) }
             for part in parts { tables.uploads[part.id]?.reservedBytes = 0 }
             upload.state = .completed
             upload.length = completed.length
@@ -158,7 +184,9 @@ package final class InMemoryState: StateStore {
             upload.updatedAt = completed.updatedAt
             upload.endedAt = completed.endedAt
             upload.expiresAt = completed.expiresAt
+            upload.attributes = completed.attributes
             tables.uploads[upload.id] = upload
+            tables.objectParts[upload.id] = nil
             tables.media[upload.id] = media
             for event in events { tables.add(event) }
             return true
@@ -173,21 +201,12 @@ package final class InMemoryState: StateStore {
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
         try transaction { tables throws(UploadError) in
-            guard var upload = tables.uploads[id], upload.state == .open || upload.state == .completed
+            guard let upload = tables.uploads[id], upload.state == .open || upload.state == .completed
             else { return false }
             let changes = Accounting.ending(upload, received: received)
             try tables.charge(changes, createdAt: upload.createdAt, under: nil)
-            upload.state = state
-            upload.offset = 0
-            upload.reservedBytes = 0
-            upload.updatedAt = now
-            upload.endedAt = now
-            upload.expiresAt = nil
-            tables.uploads[id] = upload
-            tables.media[id] = nil
+            tables.end(upload, as: state, at: now)
             tables.add(event)
-            tables.pulls[id]?.nextAttemptAt = nil
-            tables.pulls[id]?.sealed = ""
             return true
         }
     }
@@ -518,6 +537,10 @@ package final class InMemoryState: StateStore {
 
     package func key(digest: [UInt8]) async throws(UploadError) -> APIKey? {
         tables.withLock { $0.keys.values.first { $0.digest == digest } }
+    }
+
+    package func key(id: String) async throws(UploadError) -> APIKey? {
+        tables.withLock { $0.keys[id] }
     }
 
     package func keys() async throws(UploadError) -> [APIKey] {

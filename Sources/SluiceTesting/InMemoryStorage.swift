@@ -10,7 +10,9 @@ internal import Glibc
 
 /// A blob storage that forgets everything with the process.
 package final class InMemoryStorage: BlobStorage {
-    private let blobs = Mutex<[UploadID: [UInt8]]>([:])
+    let blobs = Mutex<[UploadID: [UInt8]]>([:])
+    /// By location, of blobs that take parts.
+    let parts = Mutex<[UploadID: [String: [UInt8]]]>([:])
 
     package init() {}
 
@@ -137,17 +139,23 @@ package final class InMemoryStorage: BlobStorage {
         return StoredBlob(content: .file(file), size: Int64(bytes.count))
     }
 
+    package func bytes(of id: UploadID, _ range: Range<Int64>) async throws(UploadError) -> any ByteSource {
+        ArraySource(Array(try blob(id)[Int(range.lowerBound)..<Int(range.upperBound)]))
+    }
+
     package func recordedDigests(of id: UploadID) async throws(UploadError) -> DigestValues { [:] }
 
     package func removeLeftovers(from date: Date) async throws(UploadError) -> Int { 0 }
 
     package func remove(_ id: UploadID) async throws(UploadError) {
         blobs.withLock { $0[id] = nil }
+        parts.withLock { $0[id] = nil }
     }
 
     package func list(after: UploadID?, limit: Int) async throws(UploadError) -> [UploadID] {
-        blobs.withLock { blobs in
-            let later = blobs.keys.filter { id in after.map { id.text > $0.text } ?? true }
+        let withParts = parts.withLock { Set($0.keys) }
+        return blobs.withLock { blobs in
+            let later = withParts.union(blobs.keys).filter { id in after.map { id.text > $0.text } ?? true }
             return Array(later.sorted { $0.text < $1.text }.prefix(limit))
         }
     }

@@ -11,11 +11,18 @@ package enum StateCosts {
     /// One in fifty of those is open or ended. Were it one in ten, a database would rather look at the newest hundred of all for
     /// ten of them, which costs more rows, and no more with more uploads.
     ///
+    /// All that are completed are objects in one bucket, and nearly all that are open take parts.
+    ///
     /// - Parameters:
     ///   - rows: Uploads; at least 100.
     ///   - content: Of events, as they are stored.
+    ///   - digest: 16 bytes, as the database writes them in a statement.
     /// - Returns: Statements, to be run in their order.
-    package static func filling(rows: Int, eventContent content: String) -> [String] {
+    package static func filling(
+        rows: Int,
+        eventContent content: String,
+        digest: String
+    ) -> [String] {
         let numbers = """
             WITH RECURSIVE number (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM number WHERE i < \(rows))
             """
@@ -28,19 +35,25 @@ package enum StateCosts {
                 WHEN i % 100 = 0 THEN 'open' WHEN i % 100 = 1 THEN 'terminated' ELSE 'completed' END
             """
         return [
+            "INSERT INTO bucket (name, created_at, documents) VALUES ('full', 0, '{}'), ('empty', 0, '{}')",
             """
             INSERT INTO upload (id, dialect, subject, principal, issuer, length, reserved_bytes, completes_when_full, state,
-                metadata, created_at, updated_at, expires_at, ended_at)
+                metadata, created_at, updated_at, expires_at, ended_at, bucket, object_key, takes_parts)
             \(numbers), made AS (SELECT i, \(state) AS state FROM number)
             SELECT \(id), CASE WHEN i BETWEEN 31 AND 40 THEN 'tencent' ELSE 'tus' END, 'user' || (i / 20), 'key',
                 'key_' || (i / 50), 5, 0, (1 = 1), state, '{}', i, i,
                 CASE WHEN i <= 10 THEN 1000 WHEN state = 'open' THEN \(later) END,
-                CASE WHEN state = 'open' THEN NULL WHEN i <= 20 THEN 1000 ELSE \(now) END
+                CASE WHEN state = 'open' THEN NULL WHEN i <= 20 THEN 1000 ELSE \(now) END,
+                CASE WHEN i > 20 THEN 'full' END, 'k' || (1000000000 + i), (i > 20)
             FROM made
             """,
             """
-            INSERT INTO media (id, subject, size, metadata, created_at)
-            SELECT id, subject, length, '{}', created_at FROM upload WHERE state = 'completed'
+            INSERT INTO media (id, subject, size, metadata, created_at, bucket, object_key)
+            SELECT id, subject, length, '{}', created_at, bucket, object_key FROM upload WHERE state = 'completed'
+            """,
+            """
+            INSERT INTO object_part (upload_id, number, size, md5, crc64, location, stored_at)
+            \(numbers) SELECT \(id), 1, 5, \(digest), 0, 'l', i FROM number
             """,
             """
             INSERT INTO pull (upload_id, url, sealed, content_types, attempts, failures, furthest, next_attempt_at, is_failed)
@@ -218,6 +231,64 @@ package enum StateCosts {
             try demand(await store.update(record, adding: [part], droppingFrom: nil), is: 2)
             try await store.forgetBlob(record.id)
         }
+        try await objects(on: store, measure)
+    }
+
+    private static func key(_ row: Int) -> String { "k\(1_000_000_000 + row)" }
+
+    private static func objects(
+        on store: any StateStore,
+        _ measure: (_ name: String, _ call: () async throws -> Void) async throws -> Void
+    ) async throws {
+        let pages: [(String, ObjectQuery)] = [
+            ("the first ones", ObjectQuery(bucket: "full", limit: 10)),
+            ("a later page", ObjectQuery(bucket: "full", after: key(50), limit: 10)),
+            ("by prefix", ObjectQuery(bucket: "full", prefix: "k10000000", limit: 10)),
+            ("by prefix, a later page", ObjectQuery(bucket: "full", prefix: "k10000000", after: key(50), limit: 10)),
+            ("by a prefix after the marker", ObjectQuery(bucket: "full", prefix: "k10000000", after: "a", limit: 10)),
+        ]
+        for (name, query) in pages {
+            try await measure("objects, " + name) { try demand(await store.objects(query).count, is: 10) }
+        }
+        try await measure("objects of a prefix that none has") {
+            try demand(await store.objects(ObjectQuery(bucket: "full", prefix: "k100000005x", limit: 10)).count, is: 0)
+        }
+        try await measure("objects of an empty bucket") {
+            try demand(await store.objects(ObjectQuery(bucket: "empty", limit: 10)).count, is: 0)
+        }
+        try await measure("an object") {
+            try demand(await store.object(ObjectName(bucket: "full", key: key(60)))?.id, is: id(60))
+        }
+        try await measure("uploads of parts") {
+            let first = PartUploadQuery(bucket: "full", prefix: "k10000000", limit: 5)
+            try demand(await store.partUploads(first).count, is: 5)
+            let second = PartUploadQuery(bucket: "full", after: key(24), afterID: id(24), limit: 5)
+            try demand(await store.partUploads(second).map(\.id), is: (25...29).map(id))
+        }
+        try await measure("a part") {
+            let part = StateStoreContract.part(2)
+            try demand(await store.putPart(part, of: id(25)), is: nil)
+            try demand(await store.putPart(part, of: id(25)), is: part)
+        }
+        try await measure("parts") {
+            try demand(await store.objectParts(of: id(25), after: 0, limit: 10).count, is: 2)
+            try demand(await store.objectPart(2, of: id(25))?.number, is: 2)
+            try demand(await store.partBytes(of: id(25)), is: 25)
+        }
+        try await measure("attributes") {
+            try demand(await store.setAttributes(of: id(25), to: ObjectAttributes()), is: true)
+        }
+        var upload = StateStoreContract.inParts(key(60))
+        upload.bucket = "full"
+        let new = upload
+        try await measure("create an object") { try await store.insert(new, consuming: nil) }
+        try await measure("replace an object") {
+            _ = try await store.putPart(StateStoreContract.part(1), of: new.id)
+            let done = StateStoreContract.finished(new)
+            try demand(await store.complete(done, as: Media(of: done), replacing: id(60)), is: true)
+        }
+        try await measure("forget a full bucket") { try demand(await store.removeBucket("full"), is: false) }
+        try await measure("forget an empty bucket") { try demand(await store.removeBucket("empty"), is: true) }
     }
 
     private static func deliveries(

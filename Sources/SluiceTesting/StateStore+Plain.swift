@@ -23,11 +23,16 @@ extension StateStore {
         )
     }
 
-    /// As `complete(_:as:under:recording:)`, without limits.
-    package func complete(_ upload: Upload, as media: Media?) async throws(UploadError) -> Bool {
+    /// As `complete(_:as:replacing:under:recording:)`, without limits.
+    package func complete(
+        _ upload: Upload,
+        as media: Media?,
+        replacing replaced: UploadID? = nil
+    ) async throws(UploadError) -> Bool {
         try await complete(
             upload,
             as: media,
+            replacing: replaced,
             under: QuotaTerms(policies: [:], period: QuotaPeriod(around: upload.createdAt, length: 86400)),
             recording: [.sample(.completed, of: upload)]
         )

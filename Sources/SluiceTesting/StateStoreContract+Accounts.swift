@@ -101,6 +101,7 @@ extension StateStoreContract {
                     _ = try await store.complete(
                         done,
                         as: media(of: done),
+                        replacing: nil,
                         under: terms { $0.storedBytes = 29 },
                         recording: []
                     )
@@ -110,7 +111,14 @@ extension StateStoreContract {
             try demand(await store.upload(whole.id)?.state, is: .open)
             try demand(await usage(store), is: usage(reserved: 20, open: 1, bytes: 20, uploads: 3))
             let enough = terms { $0.storedBytes = 30 }
-            try demand(await store.complete(done, as: media(of: done), under: enough, recording: []), is: true)
+            let isDone = try await store.complete(
+                done,
+                as: media(of: done),
+                replacing: nil,
+                under: enough,
+                recording: []
+            )
+            try demand(isDone, is: true)
             try demand(await usage(store), is: usage(stored: 30, bytes: 20, uploads: 3))
             _ = try await store.end(parts[0].id, as: .expired, at: start)
             try demand(await usage(store), is: usage(stored: 30, bytes: 20, uploads: 3))

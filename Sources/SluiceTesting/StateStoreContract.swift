@@ -4,8 +4,9 @@ package import UploadCore
 
 /// What every `StateStore` has to do.
 package enum StateStoreContract {
-    package static let all: [Contract<any StateStore>] =
-        uploads + concatenations + lists + ends + grants + accounts + events + keys + pulls + duties
+    package static let all: [Contract<any StateStore>] = [
+        uploads, concatenations, lists, ends, grants, accounts, events, keys, pulls, duties, objectParts, objects,
+    ].flatMap { $0 }
 
     static let start = Date(timeIntervalSince1970: 1_750_000_000.123)
 

@@ -12,6 +12,9 @@ extension Upload {
             id: try row.uploadID(table),
             alias: try row.optional("alias", of: table),
             key: try row.optional("object_key", of: table),
+            bucket: try row.optional("bucket", of: table),
+            attributes: try row.attributes(table),
+            takesParts: try row.value("takes_parts", of: table),
             dialect: try row.value("dialect", of: table),
             subject: try row.optional("subject", of: table),
             principal: try row.value("principal", of: table),
@@ -60,6 +63,8 @@ extension Media {
         self.init(
             id: try row.uploadID(table),
             key: try row.optional("object_key", of: table),
+            bucket: try row.optional("bucket", of: table),
+            attributes: try row.attributes(table),
             subject: try row.optional("subject", of: table),
             size: try row.value("size", of: table),
             contentType: try row.optional("content_type", of: table),

@@ -43,6 +43,10 @@ extension EventRecord.Delivery {
 package struct StoredEvent: Codable {
     private var alias: String?
     private var key: String?
+    private var bucket: String?
+    private var attributes: ObjectAttributes?
+    /// `nil` for no.
+    private var takesParts: Bool?
     private var dialect: String
     private var principal: String
     private var issuer: String?
@@ -64,6 +68,9 @@ package struct StoredEvent: Codable {
         let upload = event.upload
         alias = upload.alias
         key = upload.key
+        bucket = upload.bucket
+        attributes = upload.attributes
+        takesParts = upload.takesParts ? true : nil
         dialect = upload.dialect
         principal = upload.principal
         issuer = upload.issuer
@@ -89,6 +96,9 @@ package struct StoredEvent: Codable {
             id: id,
             alias: alias,
             key: key,
+            bucket: bucket,
+            attributes: attributes,
+            takesParts: takesParts ?? false,
             dialect: dialect,
             subject: subject,
             principal: principal,

@@ -115,7 +115,7 @@ extension StoredTable {
                 integer("length"), integer("maximum_bytes"), integer("reserved_bytes"), flag("completes_when_full"),
                 text("state"), text("metadata_raw"), text("metadata"), text("concatenation_raw"),
                 text("concatenation_parts"), text("expected_digests"), integer("created_at"), integer("updated_at"),
-                integer("expires_at"), integer("ended_at"),
+                integer("expires_at"), integer("ended_at"), text("bucket"), text("attributes"), flag("takes_parts"),
             ]
         ),
         StoredTable("awaited_part", key: [text("part_id"), text("final_id")], []),
@@ -124,9 +124,18 @@ extension StoredTable {
             key: [text("id")],
             [
                 text("object_key"), text("subject"), integer("size"), text("content_type"), text("filename"),
-                text("metadata"), text("digests"), integer("created_at"),
+                text("metadata"), text("digests"), integer("created_at"), text("bucket"), text("attributes"),
             ]
         ),
+        StoredTable(
+            "object_part",
+            key: [text("upload_id"), integer("number")],
+            [
+                integer("size"), bytes("md5"), integer("crc64"), bytes("checksum"), text("location"),
+                integer("stored_at"),
+            ]
+        ),
+        StoredTable("bucket", key: [text("name")], [integer("created_at"), text("documents")]),
         StoredTable(
             "pull",
             key: [text("upload_id")],

@@ -5,7 +5,7 @@ import UploadCore
 struct Keys: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Makes, lists and revokes API keys; also while the gateway runs.",
-        subcommands: [Create.self, List.self, Revoke.self]
+        subcommands: [Create.self, List.self, Pair.self, Revoke.self]
     )
 
     struct Create: AsyncParsableCommand {
@@ -56,6 +56,31 @@ struct Keys: AsyncParsableCommand {
 
         func run() async throws {
             try await options.withRegister { print(try await $0.table()) }
+        }
+    }
+
+    struct Pair: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Prints a key as clients of S3 use it: an access key and its secret.",
+            discussion: """
+                With the scope `admin` it may do everything at the object endpoint; with `mint` it may ask for credentials that
+                expire (AssumeRole, GetFederationToken, GetSessionToken). It ends with the key.
+                """
+        )
+
+        @Argument(help: "The id that `sluice keys list` shows.")
+        var id: String
+
+        @OptionGroup var options: SettingsOptions
+
+        func run() async throws {
+            let id = id
+            try await options.withRegister { register in
+                guard let pair = try await register.pair(id) else {
+                    throw ValidationError("\(id): there is no such key")
+                }
+                print("AWS_ACCESS_KEY_ID=\(pair.accessKeyID)\nAWS_SECRET_ACCESS_KEY=\(pair.secretAccessKey)")
+            }
         }
     }
 

@@ -41,10 +41,18 @@ enum Greeting {
         case .existing: key = "$SLUICE_API_KEY"
         }
         lines.append("listening on \(gateway.localURL)")
+        if let url = gateway.objectURL { lines.append("clients of S3 are served at \(url)") }
         if let key {
             lines += [
                 "Try:",
                 "  curl -sS -X POST -H \"Authorization: Bearer \(key)\" \(gateway.localURL)/v1/tencent/signatures",
+            ]
+        }
+        if let url = gateway.objectURL, let pair = gateway.firstPair {
+            lines += [
+                "  AWS_ACCESS_KEY_ID=\(pair.accessKeyID) AWS_SECRET_ACCESS_KEY=\(pair.secretAccessKey) \\",
+                "    aws --region \(loaded.values.object.region) --endpoint-url \(url) s3 cp FILE "
+                    + "s3://\(loaded.values.object.buckets.first ?? "BUCKET")/FILE",
             ]
         }
         return lines.joined(separator: "\n")

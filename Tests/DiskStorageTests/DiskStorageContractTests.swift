@@ -13,4 +13,11 @@ struct DiskStorageContractTests {
         try await contract.check(bench.storage)
         #expect(try bench.markers() == [])
     }
+
+    @Test("parts, with every durability", arguments: PartStorageContract.all(), Durability.allCases)
+    func parts(_ contract: Contract<any PartStorage>, durability: Durability) async throws {
+        let bench = try DiskBench(durability: durability)
+        try await contract.check(bench.storage)
+        #expect(try bench.openDescriptors() == 0)
+    }
 }

@@ -29,6 +29,7 @@ struct OpenAPITests {
         var settings = Settings()
         settings.dataDirectory = directory.path
         settings.gateway.listen = ListenAddress(host: "127.0.0.1", port: 0)
+        settings.object.listen = nil
         let gateway = try await GatewayServer(settings)
         let must = Set(gateway.routes.map { "\($0.method) \($0.template)" })
         // What the dialect answers 405 in its own form is no operation.

@@ -128,7 +128,7 @@ struct TokenServiceTests {
     func refusalsOfAWS() {
         let long = String(repeating: " ", count: 2049)
         let cases: [(Parameters, String)] = [
-            (Self.with(Self.assumeRole, ["Action": "GetSessionToken"]), "InvalidAction"),
+            (Self.with(Self.assumeRole, ["Action": "GetCallerIdentity"]), "InvalidAction"),
             (Self.with(Self.assumeRole, ["Action": nil]), "InvalidAction"),
             (Self.with(Self.assumeRole, ["Version": "2015-04-01"]), "InvalidAction"),
             (Self.with(Self.assumeRole, ["RoleArn": nil]), "ValidationError"),

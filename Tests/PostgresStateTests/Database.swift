@@ -1,4 +1,6 @@
 import Foundation
+import Synchronization
+import Testing
 
 @testable import PostgresState
 
@@ -41,5 +43,38 @@ extension Database {
             AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'upload_lease'::regclass)
             """
         )?.integer("n")
+    }
+
+    /// Runs `first` in a transaction of its own that is held open until `second` waits for it.
+    func interleave(
+        _ first: (Connection) throws -> Void,
+        meanwhile check: () async throws -> Void = {},
+        _ second: @escaping @Sendable (PostgresState) async throws -> Void
+    ) async throws {
+        var settings = settings(connections: 1, name: schema)
+        // However slow the machine is.
+        settings.lockTimeout = .seconds(600)
+        settings.statementTimeout = .seconds(600)
+        let waiting = try await PostgresState.open(settings)
+        defer { waiting.close() }
+        let holder = try Connection(to: Target(settings))
+        let admin = try server.connection()
+        try holder.begin()
+        try first(holder)
+        let isOver = Mutex(false)
+        async let other: Void = {
+            defer { isOver.withLock { $0 = true } }
+            try await second(waiting)
+        }()
+        var looks = 0
+        while try !isOver.withLock({ $0 }) && self.waiting(admin) != 1, looks < 10_000 {
+            looks += 1
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        #expect(looks < 10_000, "it neither waited nor ended")
+        #expect(!isOver.withLock { $0 }, "it did not wait")
+        try await check()
+        try holder.commit()
+        try await other
     }
 }

@@ -85,6 +85,53 @@ struct ImportTests {
         #expect(try await state.rows(of: keys, after: nil, limit: 1) == [key])
     }
 
+    @Test("objects, parts and buckets arrive as they were")
+    func objects() async throws {
+        let database = try Database()
+        let id = UploadID.generate(at: Date(timeIntervalSince1970: 1))
+        let attributes = #"{"headers":{"a":"b"},"tags":{}}"#
+        let upload: [String: StoredField] = [
+            "id": .text(id.text), "object_key": .text("e\u{301}"), "dialect": .text("d"), "principal": .text("p"),
+            "reserved_bytes": .integer(0), "completes_when_full": .flag(true), "state": .text("open"),
+            "metadata": .text("{}"), "created_at": .integer(1), "updated_at": .integer(1), "bucket": .text("b"),
+            "attributes": .text(attributes), "takes_parts": .flag(true),
+        ]
+        let part: [String: StoredField] = [
+            "upload_id": .text(id.text), "number": .integer(10_000), "size": .integer(5), "md5": .bytes([0, 255]),
+            "crc64": .integer(-1), "location": .text("l"), "stored_at": .integer(2),
+        ]
+        let bucket: [String: StoredField] = [
+            "name": .text("b"), "created_at": .integer(3), "documents": .text(#"{"cors":"x"}"#),
+        ]
+        let copying = try await PostgresState.openForImport(database.settings())
+        defer { copying.close() }
+        var progress = try await begin(copying)
+        for (name, row) in [("upload", upload), ("object_part", part), ("bucket", bucket)] {
+            let table = try table(name)
+            #expect(Set(row.keys).isSubset(of: table.columns.map(\.name)))
+            let fields = table.columns.map { row[$0.name] ?? .null }
+            progress = try await copying.importRows([fields], into: table, after: progress)
+            #expect(try await copying.rows(of: table, after: nil, limit: 9) == [fields])
+        }
+        try await copying.finishImport(lastEvent: 0)
+        let state = try await database.open()
+        defer { state.close() }
+        let expected = PartRecord(
+            number: 10_000,
+            size: 5,
+            md5: [0, 255],
+            crc64: .max,
+            location: "l",
+            storedAt: Date(timeIntervalSince1970: 0.002)
+        )
+        #expect(try await state.objectPart(10_000, of: id) == expected)
+        let found = try await state.partUploads(PartUploadQuery(bucket: "b", prefix: "e\u{301}", limit: 9))
+        #expect(found.map(\.id) == [id])
+        #expect(found.first?.attributes == ObjectAttributes(headers: ["a": "b"]))
+        #expect(try await state.bucket("b")?.documents == ["cors": "x"])
+        #expect(try await state.removeBucket("b") == false)
+    }
+
     @Test("of two that go on with one copy, the second changes nothing")
     func two() async throws {
         let database = try Database()

@@ -312,7 +312,11 @@ struct LeaseTests {
         let sequence = try await state.lastEvent()
         try await cluster.services[0].leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
             do { try cluster.steal(id) } catch { Issue.record(error) }
-            #expect(await writes(state, before, terms) == Array(repeating: .interrupted, count: 5))
+            #expect(await writes(state, before, terms) == Array(repeating: .interrupted, count: 6))
+            let part = PartRecord(number: 1, size: 1, md5: [], crc64: 0, location: "", storedAt: Date())
+            #expect(
+                await code { () async throws(UploadError) in try await state.putPart(part, of: id) } == .interrupted
+            )
         }
         #expect(try await state.upload(id) == before)
         #expect(try await state.lastEvent() == sequence)
@@ -320,7 +324,7 @@ struct LeaseTests {
         #expect(try cluster.leaseCount() == 1)
         // Nobody is there under that name: whoever wants the lease gets it, and may write.
         try await cluster.services[0].leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
-            #expect(await writes(state, before, terms) == Array(repeating: nil, count: 5))
+            #expect(await writes(state, before, terms) == Array(repeating: nil, count: 6))
         }
         #expect(try await state.upload(id)?.state == .terminated)
     }
@@ -346,10 +350,13 @@ struct LeaseTests {
                 try await state.setExpiry(of: upload.id, to: nil, updatedAt: now)
             },
             await code { () async throws(UploadError) in
+                try await state.setAttributes(of: upload.id, to: ObjectAttributes())
+            },
+            await code { () async throws(UploadError) in
                 try await state.end(upload.id, as: .terminated, at: now)
             },
             await code { () async throws(UploadError) in
-                try await state.complete(done, as: nil, under: terms, recording: [])
+                try await state.complete(done, as: nil, replacing: nil, under: terms, recording: [])
             },
         ]
     }

@@ -92,7 +92,7 @@ final class PostgresServer: Sendable {
             """
         let arguments = [
             "\(programs)/postgres", "-D", directory.path("data"), "-k", directory.path, "-c", "listen_addresses=",
-            "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=400", "-c", "shared_buffers=32MB",
+            "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=800", "-c", "shared_buffers=32MB",
         ]
         let input = Pipe()
         // No other child may keep it open.

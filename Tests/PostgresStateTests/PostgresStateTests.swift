@@ -501,6 +501,7 @@ struct PostgresStateTests {
                         try await nodes[(number + 1) % 2].complete(
                             done,
                             as: media,
+                            replacing: nil,
                             under: terms(),
                             recording: [.sample(.completed, of: done)]
                         )
@@ -612,7 +613,7 @@ struct PostgresStateTests {
         defer { state.close() }
         let record = BlobRecordsContract.record()
         try await state.insert(record)
-        try await interleave(database) { connection in
+        try await database.interleave { connection in
             try connection.run("UPDATE blob SET version = version + 1, part_count = 1")
         } _: { other in
             let code = await code { () async throws(UploadError) in
@@ -631,7 +632,7 @@ struct PostgresStateTests {
         defer { state.close() }
         let record = BlobRecordsContract.record()
         try await state.insert(record)
-        try await interleave(database) { connection in
+        try await database.interleave { connection in
             try connection.run("DELETE FROM blob")
         } _: { other in
             let code = await code { () async throws(UploadError) in
@@ -698,38 +699,13 @@ struct PostgresStateTests {
         #expect(seen == Array(1...120))
     }
 
-    /// Runs `first` in a transaction of its own that is held open until `second` waits for it.
-    private func interleave(
-        _ database: Database,
-        _ first: (Connection) throws -> Void,
-        meanwhile check: () async throws -> Void = {},
-        _ second: @escaping @Sendable (PostgresState) async throws -> Void
-    ) async throws {
-        let waiting = try await PostgresState.open(database.settings(connections: 1, name: database.schema))
-        defer { waiting.close() }
-        let holder = try Connection(to: Target(database.settings()))
-        let admin = try database.server.connection()
-        try holder.begin()
-        try first(holder)
-        let isOver = Mutex(false)
-        async let other: Void = {
-            defer { isOver.withLock { $0 = true } }
-            try await second(waiting)
-        }()
-        try await wait { try isOver.withLock { $0 } || database.waiting(admin) == 1 }
-        #expect(!isOver.withLock { $0 }, "it did not wait")
-        try await check()
-        try holder.commit()
-        try await other
-    }
-
     @Test("an event does not become visible before one with a lower sequence")
     func eventOrder() async throws {
         let database = try Database()
         let state = try await database.open()
         defer { state.close() }
         let (first, second) = (upload(subject: "a"), upload(1, subject: "b"))
-        try await interleave(database) { connection in
+        try await database.interleave { connection in
             try connection.insert([.sample(.updated, of: first)])
         } meanwhile: { () async throws in
             #expect(try await state.events(EventQuery(after: 0)) == [])
@@ -763,7 +739,7 @@ struct PostgresStateTests {
         let upload = upload()
         try await state.record(.sample(.created, of: upload))
         let claimed = try #require(try await state.claimDeliveries(limit: 5, for: 60).first)
-        try await interleave(database) { connection in
+        try await database.interleave { connection in
             try connection.insert([.sample(.completed, of: upload)])
         } _: { other in
             try await other.settle(claimed, as: .delivered)

@@ -64,7 +64,11 @@ struct StateCostTests {
                 for table in tables.compactMap({ $0.text("tablename") }) {
                     try admin.execute("ALTER TABLE \(table) SET (autovacuum_enabled = off)")
                 }
-                for statement in StateCosts.filling(rows: rows, eventContent: content) {
+                for statement in StateCosts.filling(
+                    rows: rows,
+                    eventContent: content,
+                    digest: "'\\x00112233445566778899aabbccddeeff'::bytea"
+                ) {
                     try admin.execute(statement)
                 }
                 try admin.execute("UPDATE event_counter SET last = \(2 * rows)")
@@ -117,7 +121,8 @@ struct StateCostTests {
             let story =
                 "\(name): \(few.rows) \(many.rows), \(few.pages) \(many.pages), \(few.indexPages) \(many.indexPages)"
             lines.append(story)
-            #expect(few.rows > 0)
+            // Where nothing is to be found it is looked for all the same.
+            #expect(few.rows > 0 || few.searches > 0, "\(name)")
             #expect(Double(many.rows) <= 1.5 * Double(few.rows), "\(story)")
             // Rows of which there are few are each on another page.
             #expect(Double(many.pages) <= max(1.5 * Double(few.pages) + 1, Double(many.rows)), "\(story)")

@@ -10,4 +10,9 @@ struct S3ContractTests {
     func contract(_ contract: Contract<any BlobStorage>) async throws {
         try await contract.check(try await RealStore.storage())
     }
+
+    @Test(arguments: PartStorageContract.all(partSize: 5 << 20))
+    func parts(_ contract: Contract<any PartStorage>) async throws {
+        try await contract.check(try await RealStore.storage())
+    }
 }

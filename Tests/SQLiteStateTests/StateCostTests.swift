@@ -53,7 +53,7 @@ struct StateCostTests {
             createdAt: Date()
         )
         let content = try JSONText(StoredEvent(.sample(.created, of: upload))).text
-        for statement in StateCosts.filling(rows: rows, eventContent: content) {
+        for statement in StateCosts.filling(rows: rows, eventContent: content, digest: "zeroblob(16)") {
             try await state.write { try $0.execute(sql: statement) }
         }
         let counter = Counter()

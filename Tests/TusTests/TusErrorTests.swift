@@ -27,6 +27,8 @@ struct TusErrorTests {
         case .digestMismatch: (400, "ERR_DIGEST_MISMATCH", false)
         case .unsupportedChecksum: (400, "ERR_UNSUPPORTED_CHECKSUM", false)
         case .notOpen: (403, "ERR_FINAL_UPLOAD", false)
+        case .conditionFailed: (412, "ERR_CONDITION_FAILED", false)
+        case .invalidParts: (400, "ERR_INVALID_PARTS", false)
         case .grantUsed: (403, "ERR_GRANT_USED", false)
         case .quotaExceeded(let refusal): (refusal.resetsAt == nil ? 403 : 429, "ERR_QUOTA_EXCEEDED", false)
         case .rejected: (400, "ERR_REJECTED", false)
@@ -56,8 +58,9 @@ struct TusErrorTests {
         .invalidRequest, .unauthenticated, .forbidden(scope: nil), .forbidden(scope: "upload"), .notFound, .gone,
         .offsetMismatch(expected: 42), .lengthConflict(length: 42), .lengthExceeded(length: 42), .tooLarge(limit: 42),
         .contentTypeRefused,
-        .checksumMismatch, .digestMismatch, .unsupportedChecksum(offered: ["sha1"]), .notOpen, .grantUsed, .interrupted,
-        .busy, .quotaExceeded(refusal(resetsAt: nil)), .quotaExceeded(refusal(resetsAt: .distantFuture)), .rejected,
+        .checksumMismatch, .digestMismatch, .unsupportedChecksum(offered: ["sha1"]), .notOpen, .conditionFailed,
+        .invalidParts(.empty), .grantUsed, .interrupted, .busy, .quotaExceeded(refusal(resetsAt: nil)),
+        .quotaExceeded(refusal(resetsAt: .distantFuture)), .rejected,
         .timedOut, .disconnected, .storageFull, .storageFailure, .finishing, .unavailable,
     ]
 

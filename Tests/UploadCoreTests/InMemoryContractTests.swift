@@ -14,6 +14,11 @@ struct InMemoryContractTests {
         try await contract.check(InMemoryStorage())
     }
 
+    @Test("parts in memory", arguments: PartStorageContract.all())
+    func parts(_ contract: Contract<any PartStorage>) async throws {
+        try await contract.check(InMemoryStorage())
+    }
+
     @Test("in-memory records of blobs", arguments: BlobRecordsContract.all)
     func blobs(_ contract: Contract<any BlobRecords>) async throws {
         try await contract.check(InMemoryBlobRecords())

@@ -47,7 +47,7 @@ struct FormReception {
 
     /// - Returns: Whether the parts that follow are to be read.
     private mutating func receive(_ head: HTTPFields) async throws(UploadError) -> Bool {
-        guard head.count(of: "Content-Disposition") == 1, let disposition = Self.disposition(head) else {
+        guard head.count(of: "Content-Disposition") == 1, let disposition = FormDisposition(of: head) else {
             throw UploadError(
                 .invalidRequest,
                 "Each part needs one Content-Disposition: form-data with a name, and both names in UTF-8 (RFC 7578 §4.2)."
@@ -68,11 +68,6 @@ struct FormReception {
             return true
         }
         return try await receiveFile(disposition.name, filename, Self.type(head))
-    }
-
-    private static func disposition(_ head: HTTPFields) -> FormDisposition? {
-        head.entries.indices.first { head.name(at: $0).lowercased() == "content-disposition" }
-            .flatMap { FormDisposition(head.rawValue(at: $0)) }
     }
 
     private static func type(_ head: HTTPFields) -> MediaType? { head["Content-Type"].flatMap { MediaType($0) } }
@@ -228,8 +223,8 @@ extension UploadError.Code {
         switch self {
         case .contentTypeRefused, .tooLarge, .lengthExceeded, .grantUsed, .quotaExceeded, .rejected: true
         case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
-            .checksumMismatch, .digestMismatch, .unsupportedChecksum, .notOpen, .interrupted, .busy, .timedOut,
-            .disconnected, .storageFull, .storageFailure, .finishing, .unavailable:
+            .checksumMismatch, .digestMismatch, .unsupportedChecksum, .notOpen, .conditionFailed, .invalidParts,
+            .interrupted, .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .finishing, .unavailable:
             false
         }
     }

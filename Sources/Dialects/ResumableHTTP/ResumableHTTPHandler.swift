@@ -361,7 +361,8 @@ extension UploadError.Code {
             true
         // Whoever interrupted is writing now.
         case .interrupted, .busy, .notFound, .gone, .unavailable, .disconnected, .unauthenticated, .forbidden,
-            .contentTypeRefused, .digestMismatch, .unsupportedChecksum, .grantUsed, .rejected:
+            .contentTypeRefused, .digestMismatch, .unsupportedChecksum, .conditionFailed, .invalidParts, .grantUsed,
+            .rejected:
             false
         }
     }

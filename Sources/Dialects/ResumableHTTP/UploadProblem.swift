@@ -64,6 +64,8 @@ struct UploadProblem: Error {
         case .unsupportedChecksum(let offered):
             self.init(400, error.code.name, text + " Offered: " + offered.joined(separator: ", ") + ".")
         case .notOpen: self.init(400, error.code.name, type: Self.completedUpload, text)
+        case .conditionFailed: self.init(412, error.code.name, text)
+        case .invalidParts: self.init(400, error.code.name, text)
         case .grantUsed: self.init(403, error.code.name, text)
         case .quotaExceeded(let refusal):
             self.init(refusal.resetsAt == nil ? 403 : 429, error.code.name, text)

@@ -81,6 +81,8 @@ enum TusErrors {
             )
         // tus 1.0.0, concatenation: PATCH to a final upload.
         case .notOpen: return answer(403, "ERR_FINAL_UPLOAD", text)
+        case .conditionFailed: return answer(412, "ERR_CONDITION_FAILED", text)
+        case .invalidParts: return answer(400, "ERR_INVALID_PARTS", text)
         case .grantUsed: return answer(403, "ERR_GRANT_USED", text)
         case .quotaExceeded(let refusal):
             let fields: HTTPFields? = refusal.secondsToWait.map { ["Retry-After": String($0)] }

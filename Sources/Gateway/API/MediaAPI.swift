@@ -225,20 +225,9 @@ struct MediaAPI: Sendable {
             problem.fields["Content-Range"] = ByteRanges.unsatisfiedContentRange(size: blob.size)
             throw problem
         }
-        let length = range.upperBound - range.lowerBound
-        switch blob.content {
-        case .file(let file):
-            response.content = .file(FileRegion(file: file, offset: range.lowerBound, length: length))
-        case .remote(let remote):
-            if head.method == .head || length == 0 {
-                response.content = .stream(length: length) { _ in HTTPFields() }
-                break
-            }
-            // Before the head of the answer is sent, so that a store that is away becomes an error and no broken answer.
-            let source = try await access.core { () async throws(UploadError) in
-                RemoteContent(try await remote.bytes(range))
-            }
-            response.content = .stream(length: length) { try await source.send(to: $0) }
+        let content = range
+        response.content = try await access.core { () async throws(UploadError) in
+            try await blob.responseContent(content, isHead: head.method == .head)
         }
         return response
     }

@@ -264,6 +264,14 @@ extension SettingFormat where Value == ListenAddress {
     )
 }
 
+extension SettingFormat where Value == ListenAddress? {
+    static let listenAddressOrNone = SettingFormat(
+        allowed: "host:port, such as 127.0.0.1:9000; none for no listener",
+        parse: { text in text == "none" ? .some(nil) : ListenAddress(text).map { .some($0) } },
+        render: { $0?.description ?? "none" }
+    )
+}
+
 extension SettingFormat where Value == [CIDR] {
     static let ranges = SettingFormat(
         allowed: "addresses and ranges separated by commas, such as 127.0.0.1, 10.0.0.0/8, 2001:db8::/32",

@@ -24,6 +24,7 @@ package struct Settings: Sendable, Equatable {
     package var storage = Storage.disk
     package var durability = Durability.acknowledged
     package var s3 = S3()
+    package var object = Object()
     package var database = Database()
     package var tls = TLS()
     package var limits = Limits()
@@ -110,6 +111,18 @@ package struct Settings: Sendable, Equatable {
             /// With a key of AWS KMS.
             case kms
         }
+    }
+
+    /// The object endpoint, at which clients of S3 upload.
+    package struct Object: Sendable, Equatable {
+        /// `nil` for no such endpoint.
+        package var listen: ListenAddress? = ListenAddress(host: "127.0.0.1", port: 9000)
+        /// Made at the start if they are not there.
+        package var buckets = ["uploads"]
+        /// Names of hosts below which buckets have names of their own.
+        package var domains: [String] = []
+        /// That signatures are made for, and clients are told.
+        package var region = "us-east-1"
     }
 
     /// When stored bytes are forced to stable storage; the names are those of the storage.

@@ -4,7 +4,7 @@ internal import UploadCore
 /// Every setting there is, in the order of the documentation.
 package enum SettingsTable {
     package static let all: [Setting] =
-        general + database + s3 + tencent + limits + timeouts + uploads + quotas + hooks + pull + web
+        general + database + s3 + object + tencent + limits + timeouts + uploads + quotas + hooks + pull + web
 
     private static let general: [Setting] = [
         Setting("dataDir", \.dataDirectory, .path, "Directory for uploads, state and secrets; made if missing."),
@@ -43,6 +43,33 @@ package enum SettingsTable {
         Setting("durability", \.durability, .choice, "When bytes are forced to stable storage."),
         Setting("tls.certificate", \.tls.certificate, optional: .path, "PEM file with the certificate and its chain."),
         Setting("tls.key", \.tls.key, optional: .path, "PEM file with the private key of the certificate."),
+    ]
+
+    private static let object: [Setting] = [
+        Setting(
+            "object.listen",
+            \.object.listen,
+            .listenAddressOrNone,
+            "Address of the endpoint for clients of S3."
+        ),
+        Setting(
+            "object.buckets",
+            \.object.buckets,
+            .texts("names of buckets separated by commas") { SettingFormat<String>.bucket.parse($0) != nil },
+            "Buckets of that endpoint that are made at the start if they are not there."
+        ),
+        Setting(
+            "object.domains",
+            \.object.domains,
+            .texts("names of hosts separated by commas, such as s3.example.com") { ListenAddress($0 + ":0") != nil },
+            "Hosts of that endpoint below which each bucket has a name of its own (bucket.s3.example.com)."
+        ),
+        Setting(
+            "object.region",
+            \.object.region,
+            .visible(minimum: 1),
+            "Region for which clients of that endpoint sign."
+        ),
     ]
 
     private static let s3: [Setting] = [

@@ -34,6 +34,8 @@ enum RESTErrors {
         case .digestMismatch: return make(400)
         case .unsupportedChecksum: return make(400)
         case .notOpen: return make(409)
+        case .conditionFailed: return make(412)
+        case .invalidParts: return make(400)
         case .grantUsed: return make(403)
         case .quotaExceeded(let refusal):
             var problem = make(refusal.resetsAt == nil ? 403 : 429)

@@ -6,6 +6,7 @@ internal import HTTPClient
 internal import HTTPServer
 package import HTTPWire
 internal import Logging
+internal import ObjectAPI
 internal import S3Storage
 internal import ServiceLifecycle
 internal import Signing
@@ -31,9 +32,13 @@ package struct GatewayServer: Sendable {
     /// The store, if there is one, and what sends requests to it.
     private let store: (storage: S3Storage, client: HTTPClient)?
     private let server: HTTPServer
+    /// `nil` if there is none.
+    private let object: ObjectEndpoint?
     private let loops: EventLoopGroup
     /// The key to begin with, and how it came to be.
     package let firstKey: FirstKey
+    /// The first key as clients of S3 use it; only when it was made now, as its secret is.
+    package let firstPair: ObjectKeyPair?
     /// Every method and path template that is served, those of the dialects included.
     package let routes: [(method: HTTPMethod, template: String)]
 
@@ -160,6 +165,15 @@ package struct GatewayServer: Sendable {
                 clock: clock,
                 buckets: settings.buckets
             ).routes
+            + SessionTokensAPI(
+                issuer: CredentialIssuer(master: master),
+                access: access,
+                metrics: metrics,
+                bodyLimit: bodyLimit,
+                maximumBytes: settings.limits.uploadBytes,
+                clock: clock,
+                region: settings.object.region
+            ).routes
             + UploadsAPI(service: service, names: names, access: access, bodyLimit: bodyLimit, pulls: pulls).routes
             + EventsAPI(service: service, feed: EventFeed(service: service), names: names, access: access).routes
             + PullAPI(
@@ -243,11 +257,45 @@ package struct GatewayServer: Sendable {
         } catch {
             throw StartFailure("can not listen on \(address): \(error)")
         }
+        object = try await ObjectEndpoint.open(
+            settings,
+            master,
+            in: ObjectEndpoint.Surroundings(
+                service: service,
+                state: state,
+                clock: clock,
+                loops: loops,
+                pool: pool,
+                tls: tls,
+                observer: observation,
+                metrics: metrics
+            )
+        )
+        firstPair = try await Self.firstPair(firstKey, in: state, master)
+    }
+
+    private static func firstPair(
+        _ firstKey: FirstKey,
+        in state: any StateStore,
+        _ master: MasterSecret
+    ) async throws(StartFailure) -> ObjectKeyPair? {
+        guard case .created(let secret) = firstKey else { return nil }
+        do throws(UploadError) {
+            let key = try await state.key(digest: APIKeySecret.digest(of: secret))
+            return key.map { ObjectKeyPair($0, master: master) }
+        } catch {
+            throw StartFailure("the state can not be read: \(error.message)")
+        }
     }
 
     /// Where the gateway can be reached on this machine.
     package var localURL: String {
         (settings.tls.certificate == nil ? "http" : "https") + "://" + server.address.description
+    }
+
+    /// Where clients of S3 reach it on this machine; `nil` if they do not.
+    package var objectURL: String? {
+        object.map { (settings.tls.certificate == nil ? "http" : "https") + "://" + $0.server.address.description }
     }
 
     /// Serves until SIGTERM or SIGINT, then stops in good order.
@@ -264,7 +312,12 @@ package struct GatewayServer: Sendable {
                     )
                 ] + hookServices + [
                     .init(service: PullingService(pulls: settings.pull.isEnabled ? pulls : nil)),
-                    .init(service: ListenerService(server: server, whenReady: whenReady)),
+                    .init(
+                        service: ListenerService(
+                            servers: [server] + (object.map { [$0.server] } ?? []),
+                            whenReady: whenReady
+                        )
+                    ),
                 ],
                 gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: logger
@@ -331,17 +384,19 @@ package struct GatewayServer: Sendable {
 
 /// Accepts connections until the process is to stop.
 private struct ListenerService: Service {
-    let server: HTTPServer
+    let servers: [HTTPServer]
     let whenReady: @Sendable () -> Void
 
     func run() async throws {
         // The group has taken over the signals before it starts its services.
         whenReady()
         await withGracefulShutdownHandler {
-            await server.run()
+            await withTaskGroup { group in
+                for server in servers { group.addTask { await server.run() } }
+            }
         } onGracefulShutdown: {
-            // Ends with the server, whose `run` returns when the last connection has ended.
-            Task { await server.shutDown() }
+            // Ends with the servers, whose `run` returns when the last connection has ended.
+            for server in servers { Task { await server.shutDown() } }
         }
     }
 }

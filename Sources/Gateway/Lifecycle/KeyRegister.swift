@@ -3,6 +3,7 @@ package import UploadCore
 
 /// The API keys of a gateway, for commands beside it or without one that runs.
 package struct KeyRegister: Sendable {
+    private let settings: Settings
     private let opened: GatewayState
     private var state: any StateStore { opened.store }
 
@@ -10,6 +11,7 @@ package struct KeyRegister: Sendable {
     ///
     /// - Throws: `StartFailure`.
     package init(_ settings: Settings) async throws(StartFailure) {
+        self.settings = settings
         opened = try await GatewayState.open(settings)
     }
 
@@ -56,6 +58,16 @@ package struct KeyRegister: Sendable {
             zip(row, widths).map { $0.padding(toLength: max($0.count, $1), withPad: " ", startingAt: 0) }
                 .joined(separator: "  ").trimmingCharacters(in: .whitespaces)
         }.joined(separator: "\n")
+    }
+
+    /// A key as clients of S3 use it, the same each time.
+    ///
+    /// - Parameter id: Of the key.
+    /// - Returns: `nil` if there is no such key.
+    /// - Throws: `StartFailure` without master secret; `UploadError`.
+    package func pair(_ id: String) async throws -> ObjectKeyPair? {
+        let master = try settings.master()
+        return try await state.key(id: id).map { ObjectKeyPair($0, master: master) }
     }
 
     /// - Returns: `false` if there is no such key, or it was revoked before.

@@ -18,7 +18,15 @@ package struct Upload: Sendable, Equatable {
     /// The name that the app gave it (tusd's `ChangeFileInfo.ID`); unique while the record is kept.
     package var alias: String?
     /// Where the app wants the object, in its own words; a name, not a path of this machine.
+    ///
+    /// With `bucket` it is the key of the object that the upload becomes.
     package var key: String?
+    /// The bucket of the object endpoint in which it becomes an object; `nil` if it does not.
+    package var bucket: String?
+    /// Of what becomes an object only.
+    package var attributes: ObjectAttributes?
+    /// Its bytes come in parts (see `PartStorage`), and not one behind the other.
+    package var takesParts: Bool
     /// The protocol that created it, such as `tus`.
     package var dialect: String
     /// The app user on whose behalf it was created.
@@ -54,6 +62,9 @@ package struct Upload: Sendable, Equatable {
         id: UploadID,
         alias: String? = nil,
         key: String? = nil,
+        bucket: String? = nil,
+        attributes: ObjectAttributes? = nil,
+        takesParts: Bool = false,
         dialect: String,
         subject: String?,
         principal: String,
@@ -75,6 +86,9 @@ package struct Upload: Sendable, Equatable {
         self.id = id
         self.alias = alias
         self.key = key
+        self.bucket = bucket
+        self.attributes = attributes
+        self.takesParts = takesParts
         self.dialect = dialect
         self.subject = subject
         self.principal = principal
@@ -126,6 +140,10 @@ package struct Media: Sendable, Equatable {
     package let id: UploadID
     /// See `Upload.key`.
     package var key: String?
+    /// See `Upload.bucket`.
+    package var bucket: String?
+    /// See `Upload.attributes`.
+    package var attributes: ObjectAttributes?
     package var subject: String?
     /// Bytes.
     package var size: Int64
@@ -139,6 +157,8 @@ package struct Media: Sendable, Equatable {
     package init(
         id: UploadID,
         key: String? = nil,
+        bucket: String? = nil,
+        attributes: ObjectAttributes? = nil,
         subject: String?,
         size: Int64,
         contentType: String?,
@@ -149,6 +169,8 @@ package struct Media: Sendable, Equatable {
     ) {
         self.id = id
         self.key = key
+        self.bucket = bucket
+        self.attributes = attributes
         self.subject = subject
         self.size = size
         self.contentType = contentType
@@ -167,6 +189,8 @@ package struct Media: Sendable, Equatable {
         self.init(
             id: upload.id,
             key: upload.key,
+            bucket: upload.bucket,
+            attributes: upload.attributes,
             subject: upload.subject,
             size: upload.offset,
             contentType: upload.metadata.contentType,
@@ -179,4 +203,23 @@ package struct Media: Sendable, Equatable {
 
     /// The strong entity tag of the content: it never changes, so its id is enough (RFC 9110 §8.8.3).
     package var entityTag: String { "\"\(id.text)\"" }
+}
+
+extension Upload {
+    /// What the object is called that it becomes; `nil` if it becomes none.
+    package var objectName: ObjectName? {
+        guard let bucket, let key else { return nil }
+        return ObjectName(bucket: bucket, key: key)
+    }
+
+    /// Whether parts may be added: it is made of parts, open, and its completion was not begun.
+    package var isTakingParts: Bool { state == .open && takesParts && attributes?.completing == nil }
+}
+
+extension Media {
+    /// What the object is called that it is; `nil` if it is none.
+    package var objectName: ObjectName? {
+        guard let bucket, let key else { return nil }
+        return ObjectName(bucket: bucket, key: key)
+    }
 }

@@ -29,6 +29,10 @@ package struct UploadError: Error, Sendable {
         case unsupportedChecksum(offered: [String])
         /// The upload is complete (or ended) and takes no more bytes.
         case notOpen
+        /// What the request expects of the object that is there does not hold.
+        case conditionFailed
+        /// The parts that are named are not those that are stored, or can not make a whole.
+        case invalidParts(PartsProblem)
         /// A one-time grant was used before.
         case grantUsed
         /// An account has too little left.
@@ -75,10 +79,33 @@ extension UploadError {
 }
 
 extension UploadError {
+    /// For whoever sends bytes to an upload that takes parts, and does not say which part they are.
+    package static let partsOnly = UploadError(
+        .notOpen,
+        "The bytes of this upload come in numbered parts, at the object endpoint only."
+    )
+}
+
+extension UploadError {
     /// See `StateStore.setMetadata`.
     package static let metadataChanged = UploadError(
         .busy,
         "The metadata of the upload were changed at the same time; try again."
+    )
+}
+
+extension UploadError {
+    /// See `StateStore.complete`.
+    package static let objectChanged = UploadError(
+        .busy,
+        "The object was written or removed at the same time; try again."
+    )
+    /// See `StateStore.insert`.
+    package static let noBucket = UploadError(.notFound, "There is no such bucket; create it first.")
+    /// See `ObjectRecords.putPart`.
+    package static let takesNoParts = UploadError(
+        .gone,
+        "The upload takes no parts, or no more: it is complete or has ended, or its completion was begun."
     )
 }
 
@@ -91,7 +118,7 @@ extension UploadError.Code {
             true
         case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
             .lengthExceeded, .tooLarge, .contentTypeRefused, .checksumMismatch, .digestMismatch, .unsupportedChecksum,
-            .notOpen, .grantUsed, .quotaExceeded, .rejected:
+            .notOpen, .conditionFailed, .invalidParts, .grantUsed, .quotaExceeded, .rejected:
             false
         }
     }
@@ -113,6 +140,8 @@ extension UploadError.Code {
         case .digestMismatch: "digest_mismatch"
         case .unsupportedChecksum: "unsupported_checksum"
         case .notOpen: "not_open"
+        case .conditionFailed: "condition_failed"
+        case .invalidParts: "invalid_parts"
         case .grantUsed: "grant_used"
         case .quotaExceeded: "quota_exceeded"
         case .rejected: "rejected"

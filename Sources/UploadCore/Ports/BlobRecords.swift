@@ -58,7 +58,7 @@ package struct BlobRecord: Sendable, Equatable {
     /// Of the object that it becomes.
     package var key: String
     package var contentType: String?
-    /// Bytes of each part but the last one.
+    /// Bytes of each part but the last one; 0 where clients make the parts.
     package var partSize: Int64
     /// The store's id of the multipart upload; `nil` before there is one, and when all bytes went into one object.
     package var multipart: String?

@@ -88,6 +88,11 @@ package protocol BlobStorage: Sendable {
     /// - Throws: `.notFound`, `.storageFailure`.
     func open(_ id: UploadID) async throws(UploadError) -> StoredBlob
 
+    /// Bytes of a blob that was synchronised, for whoever wants them in memory; they stay readable when it is removed.
+    ///
+    /// - Throws: `.notFound`, `.unavailable`, `.storageFailure`.
+    func bytes(of id: UploadID, _ range: Range<Int64>) async throws(UploadError) -> any ByteSource
+
     /// Removes a blob for good; one that is not there is no error.
     func remove(_ id: UploadID) async throws(UploadError)
 
@@ -135,7 +140,8 @@ package struct NewBlob: Sendable, Equatable {
 
     package init(of upload: Upload) {
         self.init(upload.id, createdAt: upload.createdAt)
-        key = upload.key
+        // The keys of objects are names of ours: one can be replaced while its bytes are read.
+        key = upload.bucket == nil ? upload.key : nil
         subject = upload.subject
         contentType = upload.metadata.contentType
         filename = upload.metadata.filename

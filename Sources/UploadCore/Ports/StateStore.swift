@@ -8,13 +8,13 @@ package import Foundation
 ///
 /// Deliveries and pulls are claimed before somebody works on them, because many processes may share one store. What is due,
 /// and when a claim is over, is told by the store's own clock: those of the processes may differ.
-package protocol StateStore: Sendable {
+package protocol StateStore: ObjectRecords {
     // MARK: Uploads
 
     /// Records a new open upload; with `consuming`, also the use of that one-time grant, both or neither.
     ///
-    /// - Throws: `.grantUsed` when the grant is recorded already; `.quotaExceeded`; `.rejected` for an alias that is
-    ///   taken; `.storageFull`, `.storageFailure`.
+    /// - Throws: `.grantUsed` when the grant is recorded already; `.notFound` when it has a bucket that is not recorded;
+    ///   `.quotaExceeded`; `.rejected` for an alias that is taken; `.storageFull`, `.storageFailure`.
     func insert(
         _ upload: Upload,
         consuming grant: Grant?,
@@ -36,24 +36,27 @@ package protocol StateStore: Sendable {
     /// Open final uploads of which this partial upload is a part.
     func openFinals(of part: UploadID) async throws(UploadError) -> [UploadID]
 
-    /// Turns an open upload into `media`, in one transaction.
+    /// Turns an open upload into `media`, in one transaction, and forgets its parts.
     ///
     /// - Parameters:
-    ///   - upload: As it is to be recorded: completed, with length, times and expiry.
+    ///   - upload: As it is to be recorded: completed, with length, times, expiry and attributes.
     ///   - media: `nil` for a partial upload.
+    ///   - replaced: The object that has the name of `media` now, if there is one; it is ended as `terminated` when `upload` is
+    ///     complete.
     ///   - terms: What a final upload is checked against, whose bytes may not all have been reserved.
-    ///   - events: What happened.
+    ///   - events: What happened, to the replaced one as well.
     /// - Returns: `false`, with nothing changed, if the upload is not open any more.
-    /// - Throws: `.busy` if the metadata that are recorded are not those of `upload`; `.quotaExceeded`, `.storageFull`,
-    ///   `.storageFailure`.
+    /// - Throws: `.busy` if the metadata that are recorded are not those of `upload`, or another object than `replaced` has the
+    ///   name; `.quotaExceeded`, `.storageFull`, `.storageFailure`.
     func complete(
         _ upload: Upload,
         as media: Media?,
+        replacing replaced: UploadID?,
         under terms: QuotaTerms,
         recording events: [EventRecord]
     ) async throws(UploadError) -> Bool
 
-    /// Ends an upload in `state` (`terminated` or `expired`), removes its media, and closes its pull.
+    /// Ends an upload in `state` (`terminated` or `expired`), removes its media, forgets its parts, and closes its pull.
     ///
     /// - Parameters:
     ///   - id: The upload.
@@ -220,6 +223,8 @@ package protocol StateStore: Sendable {
     func insert(_ key: APIKey) async throws(UploadError)
 
     func key(digest: [UInt8]) async throws(UploadError) -> APIKey?
+
+    func key(id: String) async throws(UploadError) -> APIKey?
 
     func keys() async throws(UploadError) -> [APIKey]
 

@@ -119,8 +119,14 @@ package enum Accounting {
     ///   - upload: As it was recorded before.
     ///   - size: Bytes.
     ///   - parts: What a final upload is made of, each once.
-    /// - Returns: Also what the accounts of the parts get back.
-    package static func completing(_ upload: Upload, size: Int64, parts: [Upload]) -> Changes {
+    ///   - replaced: A completed upload that it takes the place of, which ends.
+    /// - Returns: Also what the accounts of the parts and of the replaced one get back.
+    package static func completing(
+        _ upload: Upload,
+        size: Int64,
+        parts: [Upload],
+        replacing replaced: Upload?
+    ) -> Changes {
         var change = UsageChange()
         change.openUploads = -1
         if upload.isSent { change.periodBytes = size - upload.reservedBytes }
@@ -136,6 +142,7 @@ package enum Accounting {
             release.reservedBytes = -part.reservedBytes
             all.merge(changes(of: part, release), uniquingKeysWith: +)
         }
+        if let replaced { all.merge(ending(replaced, received: 0), uniquingKeysWith: +) }
         return all
     }
 

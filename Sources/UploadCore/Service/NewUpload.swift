@@ -13,6 +13,8 @@ package struct NewUpload: Sendable, Equatable {
     package var completesWhenFull: Bool
     /// Its bytes are fetched; `nil` if clients send them.
     package var pull: NewPull?
+    /// What it becomes at the object endpoint; `nil` for other media.
+    package var object: NewObject?
 
     package init(
         dialect: String,
@@ -30,5 +32,19 @@ package struct NewUpload: Sendable, Equatable {
         self.expectedDigests = expectedDigests
         self.completesWhenFull = completesWhenFull
         self.pull = pull
+    }
+}
+
+/// What an upload to the object endpoint is to become.
+package struct NewObject: Sendable, Equatable {
+    package var name: ObjectName
+    package var attributes: ObjectAttributes
+    /// Its bytes come in parts.
+    package var takesParts: Bool
+
+    package init(_ name: ObjectName, attributes: ObjectAttributes = ObjectAttributes(), takesParts: Bool = false) {
+        self.name = name
+        self.attributes = attributes
+        self.takesParts = takesParts
     }
 }

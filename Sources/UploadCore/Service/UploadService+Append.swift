@@ -39,9 +39,8 @@ extension UploadService {
             let upload = try await leases.withLease(on: id, interrupter: source.interrupter) {
                 () async throws(UploadError) -> Upload in
                 var upload = try await settled(id, finish)
-                guard upload.concatenation?.parts == nil else {
-                    throw UploadError.finalUpload
-                }
+                guard upload.concatenation?.parts == nil else { throw UploadError.finalUpload }
+                guard !upload.takesParts else { throw UploadError.partsOnly }
                 guard upload.offset == offset else {
                     throw UploadError(
                         .offsetMismatch(expected: upload.offset),

@@ -23,6 +23,10 @@ extension UploadService {
             let isFinal = new.concatenation?.parts != nil
             var upload = Upload(
                 id: UploadID.generate(at: now),
+                key: new.object?.name.key,
+                bucket: new.object?.name.bucket,
+                attributes: new.object?.attributes,
+                takesParts: new.object?.takesParts ?? false,
                 dialect: new.dialect,
                 subject: grant.subject,
                 principal: grant.id,
@@ -39,7 +43,8 @@ extension UploadService {
             )
             let changes = try await hooks.willCreate(upload)
             upload.alias = changes.alias
-            upload.key = changes.key
+            // An object has the key under which its client will ask for it.
+            if new.object == nil { upload.key = changes.key }
             if let metadata = changes.metadata { upload.metadata = UploadMetadata(describing: metadata) }
             try await record(
                 upload,
@@ -76,7 +81,11 @@ extension UploadService {
         defer { unrecorded.withLock { _ = $0.remove(upload.id) } }
         var blob = NewBlob(of: upload)
         blob.bucket = bucket
-        try await storage.create(blob)
+        if upload.takesParts {
+            try await partStorage.createForParts(blob)
+        } else {
+            try await storage.create(blob)
+        }
         do throws(UploadError) {
             let event = event(.created, of: upload)
             if let job {

@@ -16,6 +16,9 @@ extension UploadService {
             let isSet = try await state.setLength(of: upload.id, to: upload.offset, updatedAt: now, under: terms)
             guard isSet else { throw Self.gone }
         }
+        if let attributes = upload.attributes {
+            guard try await state.setAttributes(of: upload.id, to: attributes) else { throw Self.gone }
+        }
         let id = upload.id
         if finishing.withLock({ $0.insert(id).inserted }) {
             // Not owned by the request, which is answered before this ends.

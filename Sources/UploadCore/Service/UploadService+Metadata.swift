@@ -36,7 +36,7 @@ extension UploadService {
     ) async throws(UploadError) -> Upload {
         guard var upload = try await state.upload(id) else { throw Self.notFound }
         guard upload.state == .open || upload.state == .completed, !isOver(upload) else { throw Self.gone }
-        if upload.state == .open { upload.offset = (try? await storage.currentLength(of: id)) ?? 0 }
+        if upload.state == .open { upload.offset = (try? await receivedBytes(of: upload)) ?? 0 }
         let before = upload.metadata
         let metadata = change(before)
         guard metadata != before else { return upload }

@@ -49,7 +49,7 @@ extension UploadService {
         guard upload.state == .open else { return upload }
         var current = upload
         do throws(UploadError) {
-            current.offset = try await storage.currentLength(of: upload.id)
+            current.offset = try await receivedBytes(of: upload)
         } catch  where error.code == .notFound {
             // It ended after the record was read, or its bytes are lost.
             current = try await state.upload(upload.id) ?? upload

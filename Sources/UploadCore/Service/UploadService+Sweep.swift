@@ -70,7 +70,9 @@ extension UploadService {
             for upload in page {
                 var completed = false
                 await attempt(upload.id, &report) { () async throws(UploadError) in
-                    if upload.concatenation?.parts == nil {
+                    if upload.takesParts {
+                        guard upload.attributes?.completing != nil else { return }
+                    } else if upload.concatenation?.parts == nil {
                         guard try await storage.currentLength(of: upload.id) == upload.length else { return }
                     }
                     let settled = try await leases.withLeaseIfFree(on: upload.id) {

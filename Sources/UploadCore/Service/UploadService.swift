@@ -31,6 +31,8 @@ package final class UploadService: Sendable {
     package let bell = EventBell()
     /// Of media whose digest is being computed on this node.
     let hashing: LeaseTable
+    /// Bytes of parts that come at this moment.
+    let comingParts = Mutex<[UploadID: Int64]>([:])
     /// Uploads that the storage is finishing, and somebody waits for that.
     let finishing = Mutex<Set<UploadID>>([])
     /// Ended uploads whose bytes could not be removed.
@@ -120,6 +122,7 @@ package final class UploadService: Sendable {
         case .completed: return upload
         case .open: break
         }
+        if upload.takesParts { return try await settledParts(of: upload) }
         if let parts = upload.concatenation?.parts, !isOver(upload) { return try await assembled(upload, of: parts) }
         upload.offset = try await bytesOf(id) { id throws(UploadError) in try await storage.durableLength(of: id) }
         if let length = upload.length, upload.offset >= length {
@@ -167,7 +170,7 @@ package final class UploadService: Sendable {
     /// - Returns: The upload as it is recorded; open, with its length, while the storage takes longer to finish it than a
     ///   client should wait.
     /// - Throws: `.gone` if it has ended meanwhile; `.digestMismatch` and `.contentTypeRefused` (and it has ended then);
-    ///   `.quotaExceeded`; `.unavailable` if a hook can not be asked; `.storageFull`, `.storageFailure`.
+    ///   `.conditionFailed` for an object whose name another one has or has not; `.quotaExceeded`; `.unavailable` if a hook can not be asked; `.storageFull`, `.storageFailure`.
     func complete(_ upload: Upload, knowing digest: ExpectedDigest? = nil) async throws(UploadError) -> Upload {
         let terms = try await terms(for: upload.accounts)
         do throws(UploadError) {
@@ -186,19 +189,25 @@ package final class UploadService: Sendable {
         let isPartial = upload.concatenation?.role == .partial
         completed.expiresAt = isPartial ? limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds } : nil
         completed.reservedBytes = isPartial ? upload.offset : 0
-        let (isFirst, media) = try await edits.withLease(on: upload.id, interrupter: nil) {
-            () async throws(UploadError) -> (Bool, Media) in
-            try await repeating { () async throws(UploadError) -> (Bool, Media) in
+        let condition = completed.attributes?.condition
+        completed.attributes?.condition = nil
+        completed.attributes?.completing = nil
+        let (isFirst, media, replaced) = try await edits.withLease(on: upload.id, interrupter: nil) {
+            () async throws(UploadError) -> (Bool, Media, Upload?) in
+            try await repeating { () async throws(UploadError) -> (Bool, Media, Upload?) in
                 // They may have been changed while the bytes came.
                 if let recorded = try await state.upload(upload.id) { completed.metadata = recorded.metadata }
                 let media = Media(of: completed, digests: digests)
+                let replaced = try await replacedObject(by: completed, if: condition)
                 let isFirst = try await state.complete(
                     completed,
                     as: isPartial ? nil : media,
+                    replacing: replaced?.id,
                     under: terms,
                     recording: [event(.completed, of: completed)]
+                        + (replaced.map { [event(.terminated, of: $0)] } ?? [])
                 )
-                return (isFirst, media)
+                return (isFirst, media, replaced)
             }
         }
         guard isFirst else {
@@ -209,6 +218,10 @@ package final class UploadService: Sendable {
         }
         bell.ring()
         observer.observe(.completed(completed, isPartial ? nil : media))
+        if let replaced {
+            observer.observe(.terminated(replaced.id))
+            await removeBytes(of: replaced.id)
+        }
         return completed
     }
 
@@ -239,7 +252,7 @@ package final class UploadService: Sendable {
     func end(_ upload: Upload, as reason: Upload.State) async throws(UploadError) {
         let id = upload.id
         var ended = upload
-        if upload.state == .open { ended.offset = (try? await storage.currentLength(of: id)) ?? 0 }
+        if upload.state == .open { ended.offset = (try? await receivedBytes(of: upload)) ?? 0 }
         let received = ended.offset
         ended.state = reason
         ended.updatedAt = now
@@ -256,12 +269,22 @@ package final class UploadService: Sendable {
         guard isFirst else { throw Self.gone }
         bell.ring()
         observer.observe(reason == .expired ? .expired(id) : .terminated(id))
+        await removeBytes(of: id)
+    }
+
+    /// Removes what nobody needs any more; what fails is left to `sweep`.
+    private func removeBytes(of id: UploadID) async {
         do throws(UploadError) {
             try await storage.remove(id)
         } catch {
             unremoved.withLock { _ = $0.insert(id) }
             report(error, of: id)
         }
+    }
+
+    /// Bytes that an open upload has, which may not be durable yet.
+    func receivedBytes(of upload: Upload) async throws(UploadError) -> Int64 {
+        upload.takesParts ? try await state.partBytes(of: upload.id) : try await storage.currentLength(of: upload.id)
     }
 
     static let notFound = UploadError(.notFound, "There is no such upload.")

@@ -1,20 +1,25 @@
-"""Writes oss.json, cos.json, tencent.json and aliyun.json: requests as the SDKs of the vendors sign them.
+"""Writes oss.json, cos.json, tencent.json, aliyun.json and aws.json: requests as the SDKs of the vendors sign them.
 
     python3 -m venv /tmp/sdks && /tmp/sdks/bin/pip install oss2==2.19.1 alibabacloud-oss-v2==1.4.1 \\
         cos-python-sdk-v5==1.9.44 tencentcloud-sdk-python-common==3.1.195 qcloud-python-sts==3.1.6 \\
-        aliyun-python-sdk-core==2.16.1 alibabacloud-tea-openapi==0.4.6
-    /tmp/sdks/bin/python Tests/Fixtures/requests/make.py
+        aliyun-python-sdk-core==2.16.1 alibabacloud-tea-openapi==0.4.6 botocore==1.44.5
+    /tmp/sdks/bin/python Tests/Fixtures/requests/make.py [NAME ...]
 
-The same requests come out each time. Each says in `source` which package has signed it. The files are read by
-Tests/SigningTests/RequestVector.swift.
+With names such as `aws` only these files are written. The same requests come out each time. Each says in `source` which
+package has signed it. The files are read by Tests/SigningTests/Requests/RequestVector.swift, aws.json by
+Tests/ObjectAPITests/S3/S3Vector.swift.
 """
 
+import base64
 import copy
 import hashlib
 import importlib.metadata
+import io
 import json
 import random
+import sys
 import time
+import zlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -332,7 +337,173 @@ def acs_vectors():
         )  # fmt: skip
 
 
+# MARK: Amazon S3
+
+AWS_LONG_TERM = ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", None)
+AWS_TEMPORARY = ("ASIAEXAMPLE234567ABC", "examplesecret", "AQoDYXdzEJr/token+/==")
+AWS_HOST = "s3.example.org:8443"
+AWS_BODY = bytes(range(256)) * 3
+
+
+def aws_client(keys, style="path", checksums="when_required", **s3):
+    import botocore.auth
+    import botocore.session
+    import botocore.signers
+    from botocore.config import Config
+
+    for module in [botocore.auth, botocore.signers]:
+        module.get_current_datetime = lambda *a, **k: datetime.fromtimestamp(NOW, UTC).replace(tzinfo=None)
+    config = Config(
+        signature_version="s3v4", s3={"addressing_style": style} | s3, request_checksum_calculation=checksums,
+        inject_host_prefix=False, user_agent="botocore",
+    )  # fmt: skip
+    return botocore.session.Session().create_client(
+        "s3", region_name="us-east-1", endpoint_url=f"https://{AWS_HOST}", aws_access_key_id=keys[0],
+        aws_secret_access_key=keys[1], aws_session_token=keys[2], config=config,
+    )  # fmt: skip
+
+
+def aws_vector(keys, operation, method, url, headers, body, content, **more):
+    """`content` is what the body stands for once the coding of its chunks is off."""
+    parts = urlsplit(url)
+    target = parts.path + ("?" + parts.query if parts.query else "")
+    fields = [[k, v.decode() if isinstance(v, bytes) else str(v)] for k, v in headers.items()]
+    fields = [f for f in fields if f[0].lower() not in ("user-agent", "host", "amz-sdk-invocation-id", "amz-sdk-request")]
+    identity, secret, token = keys
+    return {
+        "source": package("botocore"), "id": identity, "secret": secret, "token": token, "time": NOW,
+        "operation": operation, "method": method, "target": target, "headers": [["Host", parts.netloc], *fields],
+        "body": base64.b64encode(body).decode(), "content": base64.b64encode(content).decode(),
+    } | more  # fmt: skip
+
+
+def aws_sent(keys, operation, content=b"", client=None, **parameters):
+    """What a client sends for an operation; nothing goes out."""
+    from botocore.awsrequest import AWSResponse
+
+    sent = []
+
+    def catch(request, **_):
+        sent.append(request)
+        return AWSResponse(request.url, 500, {}, io.BytesIO(b""))
+
+    client = client or aws_client(keys)
+    client.meta.events.register("before-send.s3", catch)
+    try:
+        getattr(client, operation)(**parameters)
+    except Exception:  # There is no answer that it could understand.
+        if not sent:
+            raise
+    request = sent[0]
+    body = request.body or b""
+    body = body.read() if hasattr(body, "read") else body
+    if isinstance(body, str):
+        body = body.encode()
+    name = client.meta.method_to_api_mapping[operation]
+    return aws_vector(keys, name, request.method, request.url, request.headers, body, content or body)
+
+
+def aws_chunked(keys, key, trailer=None, sizes=(500, 11)):
+    """Chunks signed one by one, which botocore does not write: its signer signs the request and each chunk."""
+    from botocore.auth import S3SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    kind = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD" + ("-TRAILER" if trailer else "")
+
+    class Signer(S3SigV4Auth):
+        def payload(self, request):
+            return kind
+
+    headers = {"Content-Encoding": "aws-chunked", "x-amz-decoded-content-length": str(sum(sizes))}
+    content = AWS_BODY[: sum(sizes)]
+    if trailer:
+        headers["x-amz-trailer"] = trailer
+    request = AWSRequest("PUT", f"https://{AWS_HOST}/bucket-1/{quote(key, safe='/~')}", headers=headers)
+    aws_client(keys)  # Sets the clock.
+    signer = Signer(Credentials(*keys), "s3", "us-east-1")
+    signer.add_auth(request)
+    scope = signer.credential_scope(request)
+    previous = request.headers["Authorization"].rsplit("Signature=", 1)[1]
+    date = request.headers["X-Amz-Date"]
+    body, start = b"", 0
+    for size in [*sizes, 0]:
+        data = content[start : start + size]
+        start += size
+        text = "\n".join(["AWS4-HMAC-SHA256-PAYLOAD", date, scope, previous, digest(b""), digest(data)])
+        previous = signer.signature(text, request)
+        body += f"{size:x};chunk-signature={previous}\r\n".encode() + data + (b"\r\n" if size else b"")
+    if trailer:
+        value = base64.b64encode(zlib.crc32(content).to_bytes(4, "big")).decode()
+        text = "\n".join(
+            ["AWS4-HMAC-SHA256-TRAILER", date, scope, previous, digest(f"{trailer}:{value}\n".encode())]
+        )
+        body += f"{trailer}:{value}\r\nx-amz-trailer-signature:{signer.signature(text, request)}\r\n".encode()
+    body += b"\r\n"
+    request.headers["Content-Length"] = str(len(body))
+    return aws_vector(keys, "PutObject", "PUT", request.url, request.headers, body, content)
+
+
+def aws_vectors():
+    for index, key in enumerate(KEYS + ["a/", "folder/.hidden", "%2F", "x?y=1&z"]):
+        keys = (AWS_LONG_TERM, AWS_TEMPORARY)[index % 2]
+        style = ("path", "virtual")[index // 2 % 2]
+        client = aws_client(keys, style, payload_signing_enabled=index % 3 != 0)
+        put = {"Body": AWS_BODY[:index], "ContentType": "video/mp4", "Metadata": {"name": "x y"}}
+        yield aws_sent(keys, "put_object", Bucket="bucket-1", Key=key, client=client, **put)
+        client = aws_client(keys, style)
+        url = client.generate_presigned_url(
+            ("get_object", "put_object")[index % 2], Params={"Bucket": "bucket-1", "Key": key}, ExpiresIn=600
+        )
+        name, method = (("GetObject", "GET"), ("PutObject", "PUT"))[index % 2]
+        yield aws_vector(keys, name, method, url, {"Content-Length": "3"}, b"abc", b"abc", lifetime=600)
+    keys = AWS_TEMPORARY
+    upload = {"Bucket": "bucket-1", "Key": "a b+c/ü.bin", "UploadId": "0004B9895DBBB6EC98E36"}
+    part = upload | {"PartNumber": 7}
+    parts = {"Parts": [{"PartNumber": 1, "ETag": '"5d41402abc4b2a76b9719d911017c592"'}]}
+    for operation, parameters in [
+        ("list_buckets", {}), ("create_bucket", {"Bucket": "bucket-1"}), ("head_bucket", {"Bucket": "bucket-1"}),
+        ("delete_bucket", {"Bucket": "bucket-1"}), ("get_bucket_location", {"Bucket": "bucket-1"}),
+        ("list_objects", {"Bucket": "bucket-1", "Prefix": "a b/", "Delimiter": "/", "Marker": "a b/+"}),
+        ("list_objects_v2", {"Bucket": "bucket-1", "Prefix": "ü", "ContinuationToken": "AQ+/=", "MaxKeys": 7}),
+        ("list_multipart_uploads", {"Bucket": "bucket-1", "Prefix": "a", "KeyMarker": "a b", "UploadIdMarker": "1"}),
+        ("delete_objects", {"Bucket": "bucket-1", "Delete": {"Objects": [{"Key": "a&<b>"}], "Quiet": True}}),
+        ("get_object", {"Bucket": "bucket-1", "Key": "a", "Range": "bytes=1-3", "ResponseContentType": "text/x; a=b"}),
+        ("head_object", {"Bucket": "bucket-1", "Key": "a", "PartNumber": 3, "ChecksumMode": "ENABLED"}),
+        ("delete_object", {"Bucket": "bucket-1", "Key": "a//b"}),
+        ("copy_object", {"Bucket": "bucket-1", "Key": "copy", "CopySource": {"Bucket": "bucket-2", "Key": "a b+c?/ü"}}),
+        ("put_object_tagging", {"Bucket": "bucket-1", "Key": "a", "Tagging": {"TagSet": [{"Key": "k", "Value": "v"}]}}),
+        ("get_object_tagging", {"Bucket": "bucket-1", "Key": "a"}),
+        ("create_multipart_upload", {"Bucket": "bucket-1", "Key": "a b+c/ü.bin", "ChecksumAlgorithm": "SHA256"}),
+        ("upload_part", part | {"Body": AWS_BODY}),
+        ("upload_part_copy", part | {"CopySource": {"Bucket": "bucket-2", "Key": "a b"}, "CopySourceRange": "bytes=0-9"}),
+        ("list_parts", upload | {"MaxParts": 2, "PartNumberMarker": 1}),
+        ("complete_multipart_upload", upload | {"MultipartUpload": parts}),
+        ("abort_multipart_upload", upload),
+    ]:  # fmt: skip
+        yield aws_sent(keys, operation, **parameters)
+    for keys in [AWS_LONG_TERM, AWS_TEMPORARY]:
+        client = aws_client(keys, checksums="when_supported")
+        put = {"Bucket": "bucket-1", "Key": "trailing", "Body": AWS_BODY}
+        yield aws_sent(keys, "put_object", content=AWS_BODY, client=client, **put)
+        yield aws_chunked(keys, "signed chunks.bin")
+        yield aws_chunked(keys, "ü/signed trailer", trailer="x-amz-checksum-crc32")
+        yield aws_chunked(keys, "empty", sizes=())
+        yield aws_form(keys)
+
+
+def aws_form(keys):
+    conditions = [["content-length-range", 1, 10], ["starts-with", "$key", "form/"], {"acl": "private"}]
+    form = aws_client(keys).generate_presigned_post(
+        "bucket-1", "form/${filename}", Fields={"acl": "private"}, Conditions=conditions, ExpiresIn=600
+    )
+    headers = {"Content-Type": "multipart/form-data; boundary=x", "Content-Length": "0"}
+    return aws_vector(keys, "PostObject", "POST", form["url"], headers, b"", b"", form=pairs(form["fields"]))
+
+
 def write(name, *groups):
+    if len(sys.argv) > 1 and name not in sys.argv[1:]:
+        return
     vectors = [vector for group in groups for vector in group]
     lines = ",\n".join("  " + json.dumps(v, ensure_ascii=True) for v in vectors)
     (FOLDER / f"{name}.json").write_text(f"[\n{lines}\n]\n")
@@ -343,3 +514,4 @@ write("oss", oss2_vectors(), oss_v2_vectors())
 write("cos", cos_vectors())
 write("tencent", tencent_vectors(), sts_vectors())
 write("aliyun", rpc_vectors(), acs_vectors())
+write("aws", aws_vectors())

@@ -37,7 +37,7 @@ enum SessionToken {
         var expiry: Int64
         var once: Bool?
         var metadata: [String: String]?
-        var bucket: String
+        var bucket: String?
         /// Key or prefix.
         var key: String
         var isPrefix: Bool?

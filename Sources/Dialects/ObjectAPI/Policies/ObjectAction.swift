@@ -1,3 +1,5 @@
+package import UploadCore
+
 /// What a request to the object endpoint does, in words for all three dialects.
 ///
 /// The raw values are in session tokens: they never change.
@@ -27,6 +29,20 @@ package enum ObjectAction: Int, Sendable, CaseIterable {
         .completeMultipartUpload, .abortMultipartUpload, .listParts, .listMultipartUploads, .headBucket,
         .getBucketLocation,
     ]
+
+    /// Looking at objects, and taking copies of them.
+    package static let read: Set<ObjectAction> = [
+        .getObject, .headObject, .listObjects, .copySource, .headBucket, .getBucketLocation,
+    ]
+
+    /// What sessions may do at most that are made for an API key.
+    package static func allowed(to key: APIKey) -> Set<ObjectAction> {
+        if key.allows(.admin) { return Set(allCases) }
+        var actions: Set<ObjectAction> = []
+        if key.allows(.mint) || key.allows(.upload) { actions.formUnion(upload) }
+        if key.allows(.read) { actions.formUnion(read) }
+        return actions
+    }
 
     /// Is about a bucket and not about one key; a listing is about the keys with a prefix.
     package var isForBucket: Bool { isListing || self == .headBucket || self == .getBucketLocation }

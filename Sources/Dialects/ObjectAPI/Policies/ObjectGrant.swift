@@ -11,8 +11,8 @@ package struct ObjectGrant: Sendable, Equatable {
 
     /// Id, subject, limits, expiry and metadata of the uploads that it admits.
     package var upload: Grant
-    /// As clients name it, with the app id if it is one of COS.
-    package var bucket: String
+    /// As clients name it, with the app id if it is one of COS; `nil` for any.
+    package var bucket: String?
     package var keys: Keys
     package var actions: Set<ObjectAction>
     /// Each must allow what is done, too.
@@ -20,7 +20,7 @@ package struct ObjectGrant: Sendable, Equatable {
 
     package init(
         upload: Grant,
-        bucket: String,
+        bucket: String?,
         keys: Keys,
         actions: Set<ObjectAction> = ObjectAction.upload,
         policies: [SessionPolicy] = []
@@ -44,7 +44,7 @@ package struct ObjectGrant: Sendable, Equatable {
     /// A listing is allowed for a prefix within the grant. Of a grant for one key that is the key itself, and since other
     /// keys may begin with it, whoever lists leaves out what `covers` denies.
     package func allows(_ access: ObjectAccess) -> Bool {
-        guard actions.contains(access.action), access.bucket.utf8.elementsEqual(bucket.utf8) else { return false }
+        guard actions.contains(access.action), covers(bucket: access.bucket) else { return false }
         if !access.action.isForBucket || access.action.isListing {
             guard covers(access.key) else { return false }
         }
@@ -53,6 +53,10 @@ package struct ObjectGrant: Sendable, Equatable {
 
     package func allows(_ action: ObjectAction, bucket: String, key: String) -> Bool {
         allows(ObjectAccess(action, bucket: bucket, key: key))
+    }
+
+    package func covers(bucket other: String) -> Bool {
+        bucket.map { $0.utf8.elementsEqual(other.utf8) } ?? true
     }
 
     /// Whether a key is among those of the grant; by bytes, since two keys that look the same may be two keys.

@@ -1,8 +1,8 @@
 internal import Foundation
 internal import XMLText
 
-/// AWS Security Token Service, API version 2011-06-15: AssumeRole, AssumeRoleWithWebIdentity and GetFederationToken, by
-/// parameters of a query or a form, answered in XML.
+/// AWS Security Token Service, API version 2011-06-15: AssumeRole, AssumeRoleWithWebIdentity, GetFederationToken and
+/// GetSessionToken, by parameters of a query or a form, answered in XML.
 ///
 /// Managed policies, tags of sessions, devices for a second factor and source identities are refused by name.
 package enum AWSTokenService {
@@ -50,11 +50,18 @@ package enum AWSTokenService {
                 seconds: try seconds(&left, in: 900...129_600, default: 43_200),
                 policy: try policy(&left)
             )
+        case "GetSessionToken":
+            request = TokenRequest(
+                operation: .getSessionToken,
+                name: "",
+                seconds: try seconds(&left, in: 900...129_600, default: 43_200),
+                policy: nil
+            )
         default:
             throw TokenRefusal(
                 400,
                 "InvalidAction",
-                "`Action` must be AssumeRole, AssumeRoleWithWebIdentity or GetFederationToken."
+                "`Action` must be AssumeRole, AssumeRoleWithWebIdentity, GetFederationToken or GetSessionToken."
             )
         }
         if let name = left.left { throw invalid("The parameter \(name) is not supported; leave it out.") }
@@ -108,6 +115,7 @@ package enum AWSTokenService {
                 text("Arn", "arn:aws:sts::\(account):federated-user/\(request.name)")
                     + text("FederatedUserId", "\(account):\(request.name)")
             )
+        case .getSessionToken: action = "GetSessionToken"
         }
         if request.policy != nil {
             let share = credentials.sessionToken.utf8.count * 100 / CredentialIssuer.maximumTokenByteCount

@@ -5,6 +5,8 @@ package struct TokenRequest: Sendable, Equatable {
         /// With the token of an identity provider, which nobody has looked at yet.
         case assumeRoleWithWebIdentity(Role, token: String, provider: String?)
         case getFederationToken
+        /// For whoever asks, without a name.
+        case getSessionToken
     }
 
     /// A role by its name, as `arn:aws:iam::account:role/name` and `acs:ram::account:role/name` have it.

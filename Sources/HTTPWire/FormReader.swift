@@ -1,17 +1,16 @@
-internal import Bytes
-internal import HTTPWire
+package import Bytes
 
 /// The parts of a form, pulled out of the content of its request one after the other.
 ///
 /// Like a source it belongs to the task that pulls it.
-final class FormReader {
-    let body: any RequestBody
+package final class FormReader {
+    package let body: any RequestBody
     private var parser: MultipartParser
     private var failure: SourceFailure?
     /// The data of a part are being read.
     private var isInPart = false
 
-    init(_ body: any RequestBody, boundary: MultipartBoundary) {
+    package init(_ body: any RequestBody, boundary: MultipartBoundary) {
         self.body = body
         parser = MultipartParser(boundary: boundary)
     }
@@ -20,7 +19,7 @@ final class FormReader {
     ///
     /// - Returns: `nil` after the last part.
     /// - Throws: What ended the content before the last boundary; again at every later call.
-    func nextPart() async throws(SourceFailure) -> HTTPFields? {
+    package func nextPart() async throws(SourceFailure) -> HTTPFields? {
         while isInPart { _ = try await nextData(maximum: Self.pieceSize) }
         switch try await step(maximum: Self.pieceSize) {
         case .part(let fields):
@@ -34,7 +33,7 @@ final class FormReader {
     }
 
     /// Data of the current part, or `nil` at its end.
-    func nextData(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
+    package func nextData(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
         guard isInPart else { return nil }
         if case .data(let bytes) = try await step(maximum: maximum) { return bytes }
         isInPart = false
@@ -73,27 +72,36 @@ final class FormReader {
     private static let pieceSize = 65_536
 }
 
+extension FormDisposition {
+    /// That of the part with this head; `nil` if it has none that can be read.
+    package init?(of head: HTTPFields) {
+        guard let index = head.entries.indices.first(where: { head.name(at: $0).lowercased() == "content-disposition" })
+        else { return nil }
+        self.init(head.rawValue(at: index))
+    }
+}
+
 /// The data of one file in a form.
-final class FormFile: ByteSource {
+package final class FormFile: ByteSource {
     private let reader: FormReader
     private var first: [UInt8]?
 
     /// - Parameter reader: Stands at the data of the file, and is left alone while they are pulled.
-    init(_ reader: FormReader) {
+    package init(_ reader: FormReader) {
         self.reader = reader
     }
 
-    var remaining: Int64? { nil }
+    package var remaining: Int64? { nil }
 
-    var interrupter: SourceInterrupter { reader.body.interrupter }
+    package var interrupter: SourceInterrupter { reader.body.interrupter }
 
     /// Whether there are no data; to be asked before any are pulled.
-    func isEmpty() async throws(SourceFailure) -> Bool {
+    package func isEmpty() async throws(SourceFailure) -> Bool {
         first = try await reader.nextData(maximum: 1)
         return first == nil
     }
 
-    func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
+    package func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
         if let piece = first {
             first = nil
             return piece

@@ -1,0 +1,78 @@
+internal import XMLText
+
+/// The keys that a request deletes (`Delete`).
+package struct S3Deletion: Sendable, Equatable {
+    package struct Entry: Sendable, Equatable {
+        package let key: String
+        /// Why it can not be deleted, whoever asks.
+        package let problem: S3Error?
+    }
+
+    /// Only errors are told.
+    package let isQuiet: Bool
+    /// 1 to 1000.
+    package let entries: [Entry]
+
+    /// - Parameter bytes: The document.
+    /// - Throws: `MalformedXML`.
+    package init(document bytes: [UInt8]) throws(S3Error) {
+        let root = try S3Documents.root(bytes, "Delete", limit: S3Documents.Limit.deletion)
+        var isQuiet = false
+        var entries: [Entry] = []
+        for node in root.children {
+            switch node.name {
+            case "Quiet": isQuiet = root.trimmed("Quiet")?.lowercased() == "true"
+            case "Object":
+                guard let key = node["Key"] else { throw S3Error(.malformedXML) }
+                entries.append(Entry(key: key, problem: Self.problem(node, key: key)))
+            default: throw S3Error(.malformedXML)
+            }
+        }
+        guard (1...1000).contains(entries.count) else { throw S3Error(.malformedXML) }
+        self.isQuiet = isQuiet
+        self.entries = entries
+    }
+
+    private static func problem(_ node: XMLNode, key: String) -> S3Error? {
+        if let version = node.trimmed("VersionId"), !version.isEmpty, version != "null" {
+            return S3Error(.notImplemented, "Versions of objects are not implemented.")
+        }
+        if let name = ["ETag", "LastModifiedTime", "Size"].first(where: { node[$0] != nil }) {
+            return S3Error(.notImplemented, "The condition \(name) is not implemented here.")
+        }
+        do throws(S3Error) {
+            try S3Names.check(key: key)
+            return nil
+        } catch {
+            return error
+        }
+    }
+}
+
+/// What became of one key of a request that deletes many.
+package struct S3DeletionOutcome: Sendable {
+    package let key: String
+    package let error: S3Error?
+
+    package init(key: String, error: S3Error? = nil) {
+        self.key = key
+        self.error = error
+    }
+
+    /// A document `DeleteResult`.
+    package static func document(_ outcomes: [S3DeletionOutcome], isQuiet: Bool) -> [UInt8] {
+        var document = XMLWriter("DeleteResult")
+        for outcome in outcomes {
+            if let error = outcome.error {
+                document.element("Error") { node in
+                    node.element("Key", outcome.key)
+                    node.element("Code", error.code.rawValue)
+                    node.element("Message", error.message)
+                }
+            } else if !isQuiet {
+                document.element("Deleted") { $0.element("Key", outcome.key) }
+            }
+        }
+        return document.finished()
+    }
+}

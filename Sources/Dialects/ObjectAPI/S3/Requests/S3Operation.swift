@@ -1,0 +1,213 @@
+package import UploadCore
+
+/// What a request to the S3 endpoint asks for, by the names of the Amazon S3 API Reference.
+package enum S3Operation: Sendable, Equatable {
+    case listBuckets
+    case createBucket(String)
+    case headBucket(String)
+    case deleteBucket(String)
+    case getBucketLocation(String)
+    case getBucketDocument(String, S3BucketDocument)
+    case putBucketDocument(String, S3BucketDocument)
+    case deleteBucketDocument(String, S3BucketDocument)
+    case listObjects(S3ObjectListing)
+    case listMultipartUploads(S3UploadListing)
+    case deleteObjects(String)
+    /// An upload by an HTML form, whose fields tell the rest.
+    case postObject(String)
+
+    case putObject(ObjectName)
+    case copyObject(ObjectName, from: S3CopySource)
+    case getObject(ObjectName, S3Reading)
+    case headObject(ObjectName, S3Reading)
+    case deleteObject(ObjectName)
+    case getObjectTagging(ObjectName)
+    case putObjectTagging(ObjectName)
+    case deleteObjectTagging(ObjectName)
+
+    case createMultipartUpload(ObjectName)
+    case uploadPart(ObjectName, S3Part)
+    /// A part that is made of bytes of an object; all of them if there is no range.
+    case uploadPartCopy(ObjectName, S3Part, from: S3CopySource, range: ClosedRange<Int64>?)
+    case listParts(ObjectName, S3PartListing)
+    case completeMultipartUpload(ObjectName, uploadID: String)
+    case abortMultipartUpload(ObjectName, uploadID: String)
+
+    /// The question of a browser before a request of a page from another origin; nobody signs it.
+    case preflight(bucket: String?)
+}
+
+/// A document of a bucket that clients set; the raw value is its sub-resource.
+package enum S3BucketDocument: String, Sendable, CaseIterable {
+    case cors, lifecycle
+}
+
+/// Which part of which upload.
+package struct S3Part: Sendable, Equatable {
+    /// 1 to 10,000.
+    package let number: Int
+    package let uploadID: String
+
+    package init(_ number: Int, of uploadID: String) {
+        self.number = number
+        self.uploadID = uploadID
+    }
+}
+
+/// How an object is to be read.
+package struct S3Reading: Sendable, Equatable {
+    /// The field `Range` as it came; never beside a part.
+    package var range: String?
+    /// 1 to 10,000; of an object that did not come in parts there is the first.
+    package var part: Int?
+    /// Whether the checksum is asked for (`x-amz-checksum-mode`).
+    package var wantsChecksum = false
+    /// Fields of the answer that the request sets, by their names in lower case, such as `content-disposition`.
+    package var overrides: [String: String] = [:]
+
+    package init() {}
+}
+
+/// A page of the parts of an upload.
+package struct S3PartListing: Sendable, Equatable {
+    package var uploadID: String
+    /// Parts with greater numbers are wanted.
+    package var marker: Int
+    /// 0 to 1000.
+    package var maximum: Int
+    package var encodesURL: Bool
+}
+
+extension S3Operation {
+    /// As in the Amazon S3 API Reference; one of a bounded number of texts, for logs and metrics.
+    package var name: String {
+        switch self {
+        case .listBuckets: "ListBuckets"
+        case .createBucket: "CreateBucket"
+        case .headBucket: "HeadBucket"
+        case .deleteBucket: "DeleteBucket"
+        case .getBucketLocation: "GetBucketLocation"
+        case .getBucketDocument(_, .cors): "GetBucketCors"
+        case .putBucketDocument(_, .cors): "PutBucketCors"
+        case .deleteBucketDocument(_, .cors): "DeleteBucketCors"
+        case .getBucketDocument(_, .lifecycle): "GetBucketLifecycleConfiguration"
+        case .putBucketDocument(_, .lifecycle): "PutBucketLifecycleConfiguration"
+        case .deleteBucketDocument(_, .lifecycle): "DeleteBucketLifecycle"
+        case .listObjects(let listing): listing.version == .one ? "ListObjects" : "ListObjectsV2"
+        case .listMultipartUploads: "ListMultipartUploads"
+        case .deleteObjects: "DeleteObjects"
+        case .postObject: "PostObject"
+        case .putObject: "PutObject"
+        case .copyObject: "CopyObject"
+        case .getObject: "GetObject"
+        case .headObject: "HeadObject"
+        case .deleteObject: "DeleteObject"
+        case .getObjectTagging: "GetObjectTagging"
+        case .putObjectTagging: "PutObjectTagging"
+        case .deleteObjectTagging: "DeleteObjectTagging"
+        case .createMultipartUpload: "CreateMultipartUpload"
+        case .uploadPart: "UploadPart"
+        case .uploadPartCopy: "UploadPartCopy"
+        case .listParts: "ListParts"
+        case .completeMultipartUpload: "CompleteMultipartUpload"
+        case .abortMultipartUpload: "AbortMultipartUpload"
+        case .preflight: "Preflight"
+        }
+    }
+
+    /// `nil` for what is about the service itself.
+    package var bucket: String? {
+        switch self {
+        case .listBuckets: nil
+        case .preflight(let bucket): bucket
+        case .createBucket(let bucket), .headBucket(let bucket), .deleteBucket(let bucket),
+            .getBucketLocation(let bucket), .getBucketDocument(let bucket, _), .putBucketDocument(let bucket, _),
+            .deleteBucketDocument(let bucket, _), .deleteObjects(let bucket), .postObject(let bucket):
+            bucket
+        case .listObjects(let listing): listing.bucket
+        case .listMultipartUploads(let listing): listing.bucket
+        default: object?.bucket
+        }
+    }
+
+    /// The object that it is about; of a copy the one that is written.
+    package var object: ObjectName? {
+        switch self {
+        case .putObject(let object), .copyObject(let object, _), .getObject(let object, _), .headObject(let object, _),
+            .deleteObject(let object), .getObjectTagging(let object), .putObjectTagging(let object),
+            .deleteObjectTagging(let object), .createMultipartUpload(let object), .uploadPart(let object, _),
+            .uploadPartCopy(let object, _, _, _), .listParts(let object, _), .completeMultipartUpload(let object, _),
+            .abortMultipartUpload(let object, _):
+            object
+        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketLocation, .getBucketDocument,
+            .putBucketDocument, .deleteBucketDocument, .listObjects, .listMultipartUploads, .deleteObjects, .postObject,
+            .preflight:
+            nil
+        }
+    }
+
+    /// What "not there" means in answers to it.
+    package var subject: S3Error.Subject {
+        switch self {
+        case .uploadPart, .uploadPartCopy, .listParts, .completeMultipartUpload, .abortMultipartUpload: .upload
+        default: .object
+        }
+    }
+
+    /// Who may do it.
+    package enum Requirement: Sendable, Equatable {
+        case administrator
+        /// Whoever may do all of this.
+        case accesses([ObjectAccess])
+        /// Whoever may do this with one of the objects; each is asked for by itself once the content tells which.
+        case each(ObjectAction, bucket: String)
+        case anybody
+    }
+
+    /// Who may do it, before the content of the request is known.
+    ///
+    /// Tags are set by whoever may write the object, which sets them too, and read by whoever may look at it.
+    ///
+    /// - Parameters:
+    ///   - contentLength: Bytes of the object that the request brings; `nil` if it does not tell.
+    ///   - contentType: Of the object that the request makes; `nil` if it does not tell.
+    /// - Returns: What to ask for.
+    package func requirement(contentLength: Int64? = nil, contentType: String? = nil) -> Requirement {
+        func access(_ action: ObjectAction, _ name: ObjectName) -> ObjectAccess {
+            ObjectAccess(
+                action,
+                bucket: name.bucket,
+                key: name.key,
+                contentLength: action.bringsContent ? contentLength : nil,
+                contentType: action.bringsContentType ? contentType : nil
+            )
+        }
+        switch self {
+        case .listBuckets, .createBucket, .deleteBucket, .getBucketDocument, .putBucketDocument, .deleteBucketDocument:
+            return .administrator
+        case .preflight: return .anybody
+        case .headBucket(let bucket): return .accesses([ObjectAccess(.headBucket, bucket: bucket)])
+        case .getBucketLocation(let bucket): return .accesses([ObjectAccess(.getBucketLocation, bucket: bucket)])
+        case .listObjects(let listing):
+            return .accesses([ObjectAccess(.listObjects, bucket: listing.bucket, key: listing.prefix)])
+        case .listMultipartUploads(let listing):
+            return .accesses([ObjectAccess(.listMultipartUploads, bucket: listing.bucket, key: listing.prefix)])
+        case .deleteObjects(let bucket): return .each(.deleteObject, bucket: bucket)
+        case .postObject(let bucket): return .each(.postObject, bucket: bucket)
+        case .putObject(let name), .putObjectTagging(let name), .deleteObjectTagging(let name):
+            return .accesses([access(.putObject, name)])
+        case .copyObject(let name, let source):
+            return .accesses([access(.putObject, name), access(.copySource, source.object)])
+        case .getObject(let name, _): return .accesses([access(.getObject, name)])
+        case .headObject(let name, _), .getObjectTagging(let name): return .accesses([access(.headObject, name)])
+        case .deleteObject(let name): return .accesses([access(.deleteObject, name)])
+        case .createMultipartUpload(let name): return .accesses([access(.createMultipartUpload, name)])
+        case .uploadPart(let name, _): return .accesses([access(.uploadPart, name)])
+        case .uploadPartCopy(let name, _, let source, _):
+            return .accesses([access(.uploadPart, name), access(.copySource, source.object)])
+        case .listParts(let name, _): return .accesses([access(.listParts, name)])
+        case .completeMultipartUpload(let name, _): return .accesses([access(.completeMultipartUpload, name)])
+        case .abortMultipartUpload(let name, _): return .accesses([access(.abortMultipartUpload, name)])
+        }
+    }
+}

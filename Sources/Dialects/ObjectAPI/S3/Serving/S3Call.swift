@@ -1,0 +1,127 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPWire
+internal import Signing
+internal import UploadCore
+
+/// A request whose sender is known, and may ask for this.
+struct S3Call {
+    let operation: S3Operation
+    let request: Request
+    /// An effective one, see `S3Request.effectiveHead`.
+    let head: RequestHead
+    let caller: S3Caller
+
+    /// - Throws: What is wrong with the signature; `AccessDenied`.
+    init(
+        _ operation: S3Operation,
+        _ request: Request,
+        _ authentication: S3Authentication,
+        at now: Date
+    ) async throws(S3Error) {
+        let caller = try await authentication.authenticate(request.head, for: operation, at: now)
+        let head = S3Request.effectiveHead(request.head)
+        let length = head.fields["x-amz-decoded-content-length"] ?? head.fields["Content-Length"]
+        try caller.authorize(
+            operation,
+            contentLength: length.flatMap { Int64($0) },
+            contentType: head.fields["Content-Type"]
+        )
+        self.operation = operation
+        self.request = request
+        self.head = head
+        self.caller = caller
+    }
+
+    /// What uploads of the caller may be.
+    var grant: Grant { caller.uploadGrant }
+
+    /// Checks that the caller may do this with one of the objects that the content of the request names.
+    func authorize(_ action: ObjectAction, _ name: ObjectName) throws(S3Error) {
+        try caller.check(ObjectAccess(action, bucket: name.bucket, key: name.key))
+    }
+
+    /// What must hold of the object that is there, for a request that puts another one in its place.
+    func writeCondition() throws(S3Error) -> ObjectCondition? {
+        switch (head.fields["If-Match"], head.fields["If-None-Match"]) {
+        case (nil, nil): return nil
+        case (nil, "*"?): return .isAbsent
+        case (let text?, nil):
+            guard let tag = EntityTag(text) ?? EntityTag(strong: text), !tag.isWeak, tag.opaque != "*" else {
+                throw S3Error(.notImplemented, "If-Match must be an entity tag here.")
+            }
+            return .hasTag(tag.opaque)
+        default:
+            throw S3Error(.notImplemented, "Of conditions there may be If-Match with a tag, or If-None-Match with *.")
+        }
+    }
+
+    // MARK: Content
+
+    /// A document, whole and compared with what the request says of it.
+    func collect(limit: Int, kind: ObjectBody.Kind = .document) async throws(S3Error) -> [UInt8] {
+        try await ObjectBody(head, request.body, caller, kind: kind).document(limit: limit)
+    }
+
+    /// The bytes of an object or a part.
+    ///
+    /// - Parameter algorithm: Of the checksum that is wanted; `nil` for that of the request, if it has one.
+    /// - Returns: Not pulled yet.
+    /// - Throws: What is wrong with what the request says of them.
+    func body(checksum algorithm: ObjectChecksum.Algorithm? = nil) throws(S3Error) -> S3Content {
+        let body = try ObjectBody(head, request.body, caller, checksum: algorithm)
+        let source = DigestedSource(body, body.digests)
+        let object = ObjectContent(source, size: body.length) { () async throws(UploadError) in
+            try await source.finish { body.failure ?? S3Error(content: $0) }
+            let outcome: ObjectBody.Outcome
+            do throws(S3Error) {
+                outcome = try body.outcome()
+            } catch {
+                throw UploadError(.checksumMismatch, error.message, cause: error)
+            }
+            return ContentDigests(outcome.values)
+        }
+        return S3Content(object: object, checksum: body.digests.algorithm)
+    }
+
+    /// The bytes of an object that is copied.
+    func content(
+        copying bytes: any ByteSource,
+        size: Int64,
+        checksum algorithm: ObjectChecksum.Algorithm? = nil
+    ) throws(S3Error) -> S3Content {
+        var algorithm = algorithm
+        if algorithm == nil, let name = head.fields["x-amz-checksum-algorithm"] {
+            guard let own = ObjectChecksum.Algorithm(s3Name: name) else { throw S3Error.unknownChecksum }
+            algorithm = own
+        }
+        let digests = ObjectDigests(algorithm)
+        let source = DigestedSource(bytes, digests)
+        let object = ObjectContent(source, size: size) { () async throws(UploadError) in
+            try await source.finish { S3Error(content: $0) }
+            return ContentDigests(digests.finish())
+        }
+        return S3Content(object: object, checksum: algorithm)
+    }
+}
+
+/// Bytes on their way into an object, and by which algorithm their checksum is computed.
+struct S3Content {
+    let object: ObjectContent
+    let checksum: ObjectChecksum.Algorithm?
+}
+
+extension ContentDigests {
+    init(_ values: ObjectDigests.Values) {
+        self.init(md5: values.md5, crc64: values.crc64, checksum: values.checksum)
+    }
+}
+
+extension S3Caller {
+    /// What uploads of the caller may be.
+    var uploadGrant: Grant {
+        if let grant { return grant.upload }
+        let id = StaticKeyPair.keyID(of: accessKeyID) ?? accessKeyID
+        return Grant(id: id, issuer: id, subject: nil, expiresAt: .distantFuture)
+    }
+}

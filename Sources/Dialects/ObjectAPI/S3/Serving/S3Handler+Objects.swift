@@ -1,0 +1,248 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPWire
+internal import UploadCore
+
+/// Objects, whole.
+extension S3Handler {
+    func put(_ name: ObjectName, _ call: S3Call) async throws(S3Error) -> Response {
+        let condition = try call.writeCondition()
+        let body = try call.body()
+        let object = try await store(name, try S3ObjectHeaders(call.head), body, condition, under: call.grant)
+        var response = Response(200, ["ETag": object.quotedTag])
+        object.attributes?.checksum?.add(to: &response.fields, parts: nil)
+        response.trace.uploadID = object.id.text
+        return response
+    }
+
+    /// Stores an object whose bytes come at once.
+    func store(
+        _ name: ObjectName,
+        _ headers: S3ObjectHeaders,
+        _ content: S3Content,
+        _ condition: ObjectCondition?,
+        under grant: Grant
+    ) async throws(S3Error) -> Upload {
+        var attributes = headers.attributes(checksum: content.checksum.map { ObjectChecksum($0) })
+        attributes.condition = condition
+        let new = headers.upload(name, attributes, length: content.object.size)
+        let object = content.object
+        return try await core { () async throws(UploadError) in
+            try await service.putObject(new, under: grant, object) { attributes, digests in
+                attributes.entityTag = Hexadecimal.encode(digests.md5)
+                attributes.crc64 = digests.crc64
+                attributes.checksum?.value = digests.checksum
+            }
+        }
+    }
+
+    // MARK: Reading
+
+    func get(_ name: ObjectName, _ reading: S3Reading, _ call: S3Call) async throws(S3Error) -> Response {
+        let isHead = call.head.method == .head
+        let (media, blob) = try await core { () async throws(UploadError) in try await service.openObject(name) }
+        let modified = Int64(media.createdAt.timeIntervalSince1970)
+        var fields: HTTPFields = [
+            "ETag": media.quotedTag, "Last-Modified": HTTPDate.format(modified), "Accept-Ranges": "bytes",
+        ]
+        try Self.check(call.head, media, fields)
+        for (name, value) in media.attributes?.headers ?? [:] {
+            if let name = FieldName(name) { fields[name] = value }
+        }
+        fields["Content-Type"] = media.contentType ?? "binary/octet-stream"
+        for (name, value) in reading.overrides {
+            if let name = FieldName(name) { fields[name] = value }
+        }
+        // The bytes are somebody else's: no page of ours may be made of them.
+        fields["X-Content-Type-Options"] = "nosniff"
+        fields["Content-Security-Policy"] = "default-src 'none'; sandbox"
+        if let tags = media.attributes?.tags, !tags.isEmpty { fields["x-amz-tagging-count"] = String(tags.count) }
+        var response = Response(200, fields)
+        let range = try Self.range(reading, of: media, call.head, &response)
+        if reading.wantsChecksum, range.lowerBound == 0, range.upperBound == media.size {
+            media.attributes?.checksum?.add(to: &response.fields, parts: media.attributes?.partSizes?.count)
+        }
+        let content = content
+        response.content = try await core { () async throws(UploadError) in try await content(blob, range, isHead) }
+        response.trace.uploadID = media.id.text
+        return response
+    }
+
+    /// - Throws: 304 and 412, with what these answers tell of the object.
+    private static func check(_ head: RequestHead, _ media: Media, _ fields: HTTPFields) throws(S3Error) {
+        let outcome = EntityTagConditions.evaluate(
+            head.fields,
+            method: head.method,
+            tag: EntityTag(media.quotedTag),
+            lastModified: Int64(media.createdAt.timeIntervalSince1970)
+        )
+        switch outcome {
+        case .proceed: return
+        case .notModified: throw S3Error(.notModified, fields: fields)
+        case .preconditionFailed: throw S3Error(.preconditionFailed)
+        }
+    }
+
+    /// The bytes that are asked for; the answer is told which.
+    private static func range(
+        _ reading: S3Reading,
+        of media: Media,
+        _ head: RequestHead,
+        _ response: inout Response
+    ) throws(S3Error) -> Range<Int64> {
+        let size = media.size
+        if let number = reading.part {
+            let sizes = media.attributes?.partSizes ?? [size]
+            guard number <= sizes.count else { throw S3Error(.invalidPartNumber) }
+            let start = sizes.prefix(number - 1).reduce(0, +)
+            let part = start..<start + sizes[number - 1]
+            if media.attributes?.partSizes != nil { response.fields["x-amz-mp-parts-count"] = String(sizes.count) }
+            response.status = 206
+            if !part.isEmpty { response.fields["Content-Range"] = ByteRanges.contentRange(part, size: size) }
+            return part
+        }
+        let isWanted = EntityTagConditions.honoursRange(head.fields, tag: EntityTag(media.quotedTag))
+        switch ByteRanges.select(isWanted ? reading.range : nil, size: size) {
+        case .whole: return 0..<size
+        case .single(let part):
+            response.status = 206
+            response.fields["Content-Range"] = ByteRanges.contentRange(part, size: size)
+            return part
+        case .unsatisfiable:
+            throw S3Error(
+                .invalidRange,
+                details: [S3Error.Detail("ActualObjectSize", String(size))],
+                fields: ["Content-Range": ByteRanges.unsatisfiedContentRange(size: size)]
+            )
+        }
+    }
+
+    // MARK: Removing
+
+    func delete(_ name: ObjectName) async throws(S3Error) -> Response {
+        // Of one that is not there the answer is the same.
+        _ = try await core { () async throws(UploadError) in try await service.removeObject(name) }
+        return Response(204)
+    }
+
+    func delete(from bucket: String, _ call: S3Call) async throws(S3Error) -> Response {
+        let deletion = try S3Deletion(document: try await call.collect(limit: S3Documents.Limit.deletion))
+        var outcomes: [S3DeletionOutcome] = []
+        for entry in deletion.entries {
+            let name = ObjectName(bucket: bucket, key: entry.key)
+            do throws(S3Error) {
+                if let problem = entry.problem { throw problem }
+                try call.authorize(.deleteObject, name)
+                _ = try await delete(name)
+                outcomes.append(S3DeletionOutcome(key: entry.key))
+            } catch {
+                outcomes.append(S3DeletionOutcome(key: entry.key, error: error))
+            }
+        }
+        return Self.document(S3DeletionOutcome.document(outcomes, isQuiet: deletion.isQuiet))
+    }
+
+    // MARK: Copying
+
+    func copy(_ source: S3CopySource, to name: ObjectName, _ call: S3Call) async throws(S3Error) -> Response {
+        try await requireBucket(source.object.bucket)
+        let replacesMetadata = try S3ObjectHeaders.replaces(S3ObjectHeaders.metadataDirective, in: call.head)
+        let replacesTags = try S3ObjectHeaders.replaces(S3ObjectHeaders.taggingDirective, in: call.head)
+        guard source.object != name || replacesMetadata || replacesTags else {
+            throw S3Error(
+                .invalidRequest,
+                "This copy request is illegal because it is trying to copy an object to itself without changing the "
+                    + "object's metadata or tags."
+            )
+        }
+        let (media, bytes) = try await read(source, nil)
+        var headers = try S3ObjectHeaders(call.head)
+        if !replacesMetadata {
+            headers.contentType = media.contentType
+            headers.headers = media.attributes?.headers ?? [:]
+        }
+        if !replacesTags { headers.tags = media.attributes?.tags ?? [:] }
+        let content = try call.content(copying: bytes, size: media.size)
+        let object = try await store(name, headers, content, try call.writeCondition(), under: call.grant)
+        return Self.document(
+            S3Uploads.copied(
+                entityTag: object.attributes?.entityTag ?? "",
+                modifiedAt: object.endedAt ?? object.updatedAt,
+                checksum: object.attributes?.checksum,
+                parts: nil
+            )
+        )
+    }
+
+    /// Opens the source of a copy, if it is as the request expects.
+    func read(
+        _ source: S3CopySource,
+        _ range: ClosedRange<Int64>?
+    ) async throws(S3Error) -> (Media, any ByteSource) {
+        try await core { () async throws(UploadError) in
+            try await service.readObject(source.object) { media throws(UploadError) in
+                try source.check(media)
+                guard let range else { return 0..<media.size }
+                guard range.upperBound < media.size else {
+                    throw UploadError(
+                        .invalidRequest,
+                        "",
+                        cause: S3Error.argument(
+                            "x-amz-copy-source-range",
+                            "bytes=\(range.lowerBound)-\(range.upperBound)",
+                            "Range specified is not valid for source object of size: \(media.size)"
+                        )
+                    )
+                }
+                return range.lowerBound..<range.upperBound + 1
+            }
+        }
+    }
+
+    // MARK: Tags
+
+    func tagging(_ call: S3Call) async throws(S3Error) -> Response {
+        switch call.operation {
+        case .getObjectTagging(let name):
+            let media = try await core { () async throws(UploadError) in try await service.object(name) }
+            guard let media else { throw S3Error(.noSuchKey) }
+            return Self.document(S3Tagging.document(media.attributes?.tags ?? [:]))
+        case .putObjectTagging(let name):
+            let tags = try S3Tagging.tags(document: try await call.collect(limit: S3Documents.Limit.tagging))
+            try await setTags(of: name, to: tags)
+            return Response(200)
+        case .deleteObjectTagging(let name):
+            try await setTags(of: name, to: [:])
+            return Response(204)
+        default: throw S3Error(.methodNotAllowed)
+        }
+    }
+
+    private func setTags(of name: ObjectName, to tags: [String: String]) async throws(S3Error) {
+        try await core { () async throws(UploadError) in try await service.setTags(of: name, to: tags) }
+    }
+}
+
+extension S3CopySource {
+    /// - Throws: With `PreconditionFailed` as its cause.
+    fileprivate func check(_ media: Media) throws(UploadError) {
+        let outcome = EntityTagConditions.evaluate(
+            conditions,
+            method: .get,
+            tag: EntityTag(media.quotedTag),
+            lastModified: Int64(media.createdAt.timeIntervalSince1970)
+        )
+        guard outcome == .proceed else {
+            throw UploadError(.conditionFailed, "The source of the copy is not as it was expected to be.")
+        }
+    }
+}
+
+extension Media {
+    /// The entity tag of the object; of other media none is needed here.
+    var quotedTag: String { "\"\(attributes?.entityTag ?? id.text)\"" }
+}
+
+extension Upload {
+    var quotedTag: String { "\"\(attributes?.entityTag ?? id.text)\"" }
+}

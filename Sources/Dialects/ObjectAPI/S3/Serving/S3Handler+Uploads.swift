@@ -1,0 +1,165 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPWire
+internal import UploadCore
+
+/// Multipart uploads.
+extension S3Handler {
+    /// Bytes that each part but the last one must have ("Amazon S3 multipart upload limits").
+    private static let minimumPartSize: Int64 = 5 << 20
+
+    func create(_ name: ObjectName, _ call: S3Call) async throws(S3Error) -> Response {
+        let headers = try S3ObjectHeaders(call.head)
+        let checksum = try ObjectChecksum.ofNewMultipartUpload(call.head.fields)
+        let new = headers.upload(name, headers.attributes(checksum: checksum), takesParts: true)
+        let grant = call.grant
+        let upload = try await core { () async throws(UploadError) in try await service.create(new, under: grant) }
+        var response = Self.document(S3Uploads.initiated(name, uploadID: upload.id.text))
+        if let checksum {
+            response.fields["x-amz-checksum-algorithm"] = checksum.algorithm.s3Name
+            response.fields["x-amz-checksum-type"] = checksum.s3Type
+        }
+        response.trace.uploadID = upload.id.text
+        return response
+    }
+
+    func put(_ part: S3Part, of name: ObjectName, _ call: S3Call) async throws(S3Error) -> Response {
+        let upload = try await upload(part.uploadID, name)
+        let content = try call.body(checksum: upload.attributes?.checksum?.algorithm)
+        let record = try await store(part, of: upload, content)
+        var response = Response(200, ["ETag": "\"\(record.entityTag)\""])
+        if let algorithm = content.checksum, let value = record.checksum {
+            response.fields[algorithm.s3Field] = Base64.encode(value)
+        }
+        response.trace.uploadID = upload.id.text
+        return response
+    }
+
+    private func store(_ part: S3Part, of upload: Upload, _ content: S3Content) async throws(S3Error) -> PartRecord {
+        let object = content.object
+        return try await core(.upload) { () async throws(UploadError) in
+            try await service.putPart(part.number, of: upload.id, object)
+        }
+    }
+
+    func copy(
+        _ source: S3CopySource,
+        _ range: ClosedRange<Int64>?,
+        to part: S3Part,
+        of name: ObjectName,
+        _ call: S3Call
+    ) async throws(S3Error) -> Response {
+        try await requireBucket(source.object.bucket)
+        let upload = try await upload(part.uploadID, name)
+        let (media, bytes) = try await read(source, range)
+        let algorithm = upload.attributes?.checksum?.algorithm
+        let size = range.map { $0.upperBound - $0.lowerBound + 1 } ?? media.size
+        let content = try call.content(copying: bytes, size: size, checksum: algorithm)
+        let record = try await store(part, of: upload, content)
+        return Self.document(S3Uploads.copiedPart(record, checksum: algorithm))
+    }
+
+    func list(_ listing: S3PartListing, of name: ObjectName) async throws(S3Error) -> Response {
+        let upload = try await upload(listing.uploadID, name)
+        let (_, parts) = try await core(.upload) { () async throws(UploadError) in
+            try await service.parts(of: upload.id, after: listing.marker, limit: listing.maximum + 1)
+        }
+        return Self.document(
+            S3Uploads.parts(of: name, listing, parts, checksum: upload.attributes?.checksum, owner: Self.owner)
+        )
+    }
+
+    func complete(_ text: String, _ name: ObjectName, _ call: S3Call) async throws(S3Error) -> Response {
+        let upload = try await upload(text, name, isOpen: false)
+        let condition = try call.writeCondition()
+        let expected = try S3CompletedPart.Expectation(call.head)
+        let bytes = try await call.collect(limit: S3Documents.Limit.completion, kind: .completion)
+        // Of 10,000 parts it takes some tenths of a second, in which a loop serves others.
+        let parts = try await Task.detached { () -> Result<[S3CompletedPart], S3Error> in
+            Result { () throws(S3Error) in try S3CompletedPart.list(document: bytes) }
+        }.value.get()
+        let algorithm = upload.attributes?.checksum?.algorithm
+        let named = parts.map { part in
+            NamedPart(
+                number: part.number,
+                entityTag: part.entityTag,
+                checksum: algorithm.flatMap { part.checksums[$0] }
+            )
+        }
+        let object = try await core(.upload) { () async throws(UploadError) in
+            try await service.completeParts(
+                named,
+                of: upload.id,
+                minimumSize: Self.minimumPartSize,
+                if: condition
+            ) { attributes, records throws(UploadError) in
+                try Self.describe(&attributes, records, expected)
+            }
+        }
+        guard object.state == .completed else { throw S3Error(.serviceUnavailable, fields: ["Retry-After": "1"]) }
+        var response = Self.document(
+            S3Uploads.completed(
+                name,
+                location: "\(baseURL(call.request))/\(name.bucket)/\(Self.path(name.key))",
+                entityTag: object.attributes?.entityTag ?? "",
+                checksum: object.attributes?.checksum,
+                parts: parts.count
+            )
+        )
+        response.trace.uploadID = upload.id.text
+        return response
+    }
+
+    static func path(_ key: String) -> String {
+        PercentEncoding.encode(key) { PercentEncoding.isUnreserved($0) || $0 == UInt8(ascii: "/") }
+    }
+
+    func abort(_ text: String, _ name: ObjectName) async throws(S3Error) -> Response {
+        let upload = try await upload(text, name)
+        try await core(.upload) { () async throws(UploadError) in try await service.terminate(upload.id) }
+        return Response(204)
+    }
+
+    /// What is told of an object that was made of parts.
+    ///
+    /// - Parameters:
+    ///   - attributes: As they were asked for; they become those of the object.
+    ///   - parts: In their order.
+    ///   - expected: What the client says of it.
+    /// - Throws: With `BadDigest` or `InvalidRequest` as its cause.
+    private static func describe(
+        _ attributes: inout ObjectAttributes,
+        _ parts: [PartRecord],
+        _ expected: S3CompletedPart.Expectation
+    ) throws(UploadError) {
+        attributes.entityTag = MultipartDigests.entityTag(parts.map(\.md5))
+        attributes.crc64 = MultipartDigests.crc64(parts.map { ($0.crc64, $0.size) })
+        attributes.checksum = attributes.checksum.flatMap { MultipartDigests.checksum($0, of: parts) }
+        do throws(S3Error) {
+            try expected.check(
+                attributes.checksum,
+                parts: parts.count,
+                size: parts.reduce(0) { $0 + $1.size }
+            )
+        } catch {
+            throw UploadError(.invalidRequest, error.message, cause: error)
+        }
+    }
+
+    /// The upload with an id, if it is one of this object.
+    ///
+    /// - Parameters:
+    ///   - text: As the client names it.
+    ///   - name: Of the object.
+    ///   - isOpen: It must be open.
+    /// - Returns: As it is recorded.
+    /// - Throws: `NoSuchUpload`.
+    private func upload(_ text: String, _ name: ObjectName, isOpen: Bool = true) async throws(S3Error) -> Upload {
+        guard let id = UploadID(text) else { throw S3Error(.noSuchUpload) }
+        let upload = try await core(.upload) { () async throws(UploadError) in try await service.inspect(id) }
+        guard upload.takesParts, upload.objectName == name,
+            upload.state == .open || !isOpen && upload.state == .completed
+        else { throw S3Error(.noSuchUpload) }
+        return upload
+    }
+}

@@ -1,0 +1,153 @@
+internal import Bytes
+package import HTTPWire
+package import UploadCore
+
+/// The object endpoint for clients of Amazon S3.
+///
+/// Objects are media that have a name in a bucket; multipart uploads are uploads that take parts, and their ids are the ids of
+/// these.
+package struct S3Handler: RequestHandler {
+    /// Bytes of a blob as the content of an answer, of which only the head is sent if the last argument says so.
+    package typealias ContentMaker =
+        @Sendable (StoredBlob, Range<Int64>, Bool) async throws(UploadError) -> Response.Content
+
+    let service: UploadService
+    let endpoint: S3Endpoint
+    let region: String
+    let authentication: S3Authentication
+    let content: ContentMaker
+    /// For buckets that have no rules of their own; `nil` for none.
+    let cors: S3CORS?
+    let baseURL: @Sendable (Request) -> String
+    let clock: any WallClock
+
+    /// - Parameters:
+    ///   - service: Does what is asked for.
+    ///   - endpoint: Where it is reached.
+    ///   - region: Where clients are told to be.
+    ///   - authentication: Knows who sends a request.
+    ///   - cors: Which pages may use buckets that have no rules of their own.
+    ///   - baseURL: The URL of the endpoint as the client of a request reaches it, without slash.
+    ///   - clock: Tells the time.
+    ///   - content: Makes the content of answers.
+    package init(
+        service: UploadService,
+        endpoint: S3Endpoint,
+        region: String,
+        authentication: S3Authentication,
+        cors: S3CORS?,
+        baseURL: @escaping @Sendable (Request) -> String,
+        clock: any WallClock,
+        content: @escaping ContentMaker
+    ) {
+        self.service = service
+        self.endpoint = endpoint
+        self.region = region
+        self.authentication = authentication
+        self.cors = cors
+        self.baseURL = baseURL
+        self.clock = clock
+        self.content = content
+    }
+
+    package func respond(to request: Request) async -> Response {
+        var name = "S3"
+        var bucket: String?
+        var response: Response
+        do throws(S3Error) {
+            let operation = try S3Request.operation(request.head, at: endpoint)
+            name = operation.name
+            bucket = operation.bucket
+            response = try await answer(operation, request)
+            response.fields["x-amz-request-id"] = request.id
+        } catch {
+            response = error.response(to: request.head, requestID: request.id)
+        }
+        response.trace.route = name
+        if let bucket, request.head.fields.contains("Origin"), request.head.method != .options {
+            await rules(of: bucket)?.decorate(&response.fields, for: request.head)
+        }
+        return response
+    }
+
+    private func answer(_ operation: S3Operation, _ request: Request) async throws(S3Error) -> Response {
+        if case .preflight(let bucket) = operation {
+            return try S3CORS.preflight(request.head, await bucket.asyncMap { await rules(of: $0) } ?? cors)
+        }
+        if case .postObject(let bucket) = operation { return try await post(to: bucket, request) }
+        let call = try await S3Call(operation, request, authentication, at: clock.now)
+        if let bucket = operation.bucket, !operation.makesBucket { try await requireBucket(bucket) }
+        switch operation {
+        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketLocation, .getBucketDocument,
+            .putBucketDocument, .deleteBucketDocument:
+            return try await bucketAnswer(call)
+        case .listObjects(let listing): return try await list(listing, call)
+        case .listMultipartUploads(let listing): return try await list(listing, call)
+        case .deleteObjects(let bucket): return try await delete(from: bucket, call)
+        case .putObject(let name): return try await put(name, call)
+        case .copyObject(let name, let source): return try await copy(source, to: name, call)
+        case .getObject(let name, let reading), .headObject(let name, let reading):
+            return try await get(name, reading, call)
+        case .deleteObject(let name): return try await delete(name)
+        case .getObjectTagging, .putObjectTagging, .deleteObjectTagging: return try await tagging(call)
+        case .createMultipartUpload(let name): return try await create(name, call)
+        case .uploadPart(let name, let part): return try await put(part, of: name, call)
+        case .uploadPartCopy(let name, let part, let source, let range):
+            return try await copy(source, range, to: part, of: name, call)
+        case .listParts(let name, let listing): return try await list(listing, of: name)
+        case .completeMultipartUpload(let name, let id): return try await complete(id, name, call)
+        case .abortMultipartUpload(let name, let id): return try await abort(id, name)
+        case .preflight, .postObject: throw S3Error(.methodNotAllowed)
+        }
+    }
+
+    // MARK: Shared steps
+
+    /// Does something with the service, and tells what goes wrong in S3's words.
+    func core<Success>(
+        _ subject: S3Error.Subject = .object,
+        _ body: () async throws(UploadError) -> Success
+    ) async throws(S3Error) -> Success {
+        do throws(UploadError) {
+            return try await body()
+        } catch {
+            // What content says that is not what was announced.
+            if let cause = error.cause as? S3Error { throw cause }
+            throw S3Error(error, about: subject)
+        }
+    }
+
+    func requireBucket(_ name: String) async throws(S3Error) {
+        let bucket = try await core { () async throws(UploadError) in try await service.bucket(name) }
+        guard bucket != nil else {
+            throw S3Error(.noSuchBucket, details: [S3Error.Detail("BucketName", name)])
+        }
+    }
+
+    /// Which pages may use a bucket: its own rules, or those of the server.
+    private func rules(of bucket: String) async -> S3CORS? {
+        guard let record = try? await service.bucket(bucket) else { return cors }
+        guard let document = record.documents[S3BucketDocument.cors.rawValue] else { return cors }
+        return try? S3CORS(document: Array(document.utf8))
+    }
+
+    /// An answer with a document.
+    static func document(_ bytes: [UInt8]) -> Response {
+        Response(200, ["Content-Type": "application/xml"], .bytes(bytes))
+    }
+
+    /// Whom everything belongs to.
+    static let owner = S3Owner(id: "sluice", name: "sluice")
+}
+
+extension S3Operation {
+    /// Whether the bucket need not be there.
+    fileprivate var makesBucket: Bool { if case .createBucket = self { true } else { false } }
+}
+
+extension Optional {
+    fileprivate func asyncMap<Result>(_ transform: (Wrapped) async -> Result?) async -> Result? {
+        guard let self else { return nil }
+        return await transform(self)
+    }
+}

@@ -1,0 +1,259 @@
+package import Bytes
+internal import Digests
+package import UploadCore
+
+#if canImport(Glibc)
+internal import Glibc
+#endif
+
+/// Uploads whose bytes come in parts.
+///
+/// Parts of one size, which nearly all are, have their places one behind the other in a file that then needs only another
+/// name. What has no place there, because of its size or because its place is taken by a part that is recorded, gets a file
+/// of its own, and is copied when the parts are joined.
+extension DiskStorage: PartStorage {
+    package func createForParts(_ blob: NewBlob) async throws(UploadError) {
+        let id = blob.id
+        try await onPool { storage throws(SystemCallError) in
+            try storage.makeFile(storage.directory.partsPath(id), of: id)
+        }
+    }
+
+    package func storePart(
+        _ part: NewPart,
+        of id: UploadID,
+        replacing replaced: String?,
+        from source: any ByteSource,
+        verifying verify: () async throws(UploadError) -> [UInt8]
+    ) async throws(UploadError) -> String {
+        _ = try await places.unit(of: id) { () async throws(UploadError) -> Int64? in
+            try await onBlob { storage throws(SystemCallError) in try storage.unit(of: id, beginning: part) }
+        }
+        let isRecorded = replaced.map { PartLocation($0)?.isPlace ?? true } ?? false
+        guard let writer = places.begin(part, of: id, isRecorded: isRecorded, interrupter: source.interrupter) else {
+            throw Self.joined
+        }
+        let location = writer.offset.map { PartLocation.place($0) } ?? PartLocation.makeOwn(of: part.number)
+        do throws(UploadError) {
+            try await write(part, of: id, at: location, from: source, verifying: verify)
+        } catch {
+            if case .own(let name) = location { try? await removeOwn(name, of: id) }
+            places.end(writer, of: id, isStored: false)
+            if error.code == .notFound { places.forget(id) }
+            throw error
+        }
+        places.end(writer, of: id, isStored: true)
+        return location.text
+    }
+
+    package func removePart(_ number: Int, at location: String, of id: UploadID) async {
+        switch PartLocation(location) {
+        // The bytes are overwritten by the next one in this place, or cut off.
+        case .place: places.release(number, of: id)
+        // What remains goes with the blob.
+        case .own(let name): try? await removeOwn(name, of: id)
+        case nil: break
+        }
+    }
+
+    package func isJoined(_ id: UploadID) async throws(UploadError) -> Bool {
+        try await onPool { storage throws(SystemCallError) in
+            if try Paths.exists(storage.directory.partsPath(id)) { return false }
+            return try Paths.exists(storage.directory.blobPath(id))
+        }
+    }
+
+    package func join(_ parts: [PartRecord], of id: UploadID) async throws(UploadError) {
+        let total = parts.reduce(0) { $0 + $1.size }
+        if try await isJoined(id) { return try await finishJoin(id, length: total) }
+        await places.close(id)
+        do throws(UploadError) {
+            if Self.areInPlace(parts) {
+                try await onBlob { storage throws(SystemCallError) in
+                    let file = try OpenFile.open(storage.directory.partsPath(id), O_WRONLY)
+                    // Shorter than what is recorded of it.
+                    guard try file.size() >= total else { throw SystemCallError("fstat", errno: EIO) }
+                    if storage.durability == .completed { try file.synchronizeAll() }
+                    try Paths.rename(storage.directory.partsPath(id), to: storage.directory.blobPath(id))
+                }
+            } else {
+                try await copyTogether(parts, of: id)
+            }
+            try await finishJoin(id, length: total)
+        } catch {
+            places.reopen(id)
+            throw error
+        }
+        places.forget(id)
+    }
+
+    // MARK: Storing
+
+    /// The size of places that is recorded, or one that fits a part which comes before others.
+    ///
+    /// Part 1 has the size of all but the last one. Another one is taken for that if its size is one that somebody chose: the
+    /// last one has it hardly ever, and if so only costs copying.
+    private func unit(of id: UploadID, beginning part: NewPart) throws(SystemCallError) -> Int64? {
+        let path = directory.layoutPath(id)
+        if let unit = try NumberFile.value(at: path) { return unit }
+        guard part.size > 0, part.number == 1 || part.size % Self.chosenSizes == 0 else { return nil }
+        // Nothing must be left of a blob that is not there.
+        _ = try Paths.size(of: directory.partsPath(id))
+        try NumberFile.write(part.size, at: path, durableIn: durability == .none ? nil : shardPath(of: id))
+        return part.size
+    }
+
+    private static let chosenSizes: Int64 = 64 << 10
+
+    private func write(
+        _ part: NewPart,
+        of id: UploadID,
+        at location: PartLocation,
+        from source: any ByteSource,
+        verifying verify: () async throws(UploadError) -> [UInt8]
+    ) async throws(UploadError) {
+        let (file, offset) = try await onBlob { storage throws(SystemCallError) in try storage.open(location, of: id) }
+        let outcome = await copy(from: source, to: file, at: offset, limit: part.size, digest: nil)
+        switch outcome.end {
+        case .sourceFailed(let failure): throw UploadError(failure)
+        case .fileFailed(let number): throw UploadError(SystemCallError("write", errno: number))
+        case .endOfSource, .limitReached: break
+        }
+        guard outcome.moved == part.size else {
+            throw UploadError(
+                .lengthConflict(length: part.size),
+                "The part has \(outcome.moved) bytes and not \(part.size); send it again."
+            )
+        }
+        _ = try await verify()
+        guard durability == .acknowledged else { return }
+        try await onBlob { storage throws(SystemCallError) in
+            try file.synchronizeData()
+            if !location.isPlace { try Paths.synchronizeDirectory(storage.directory.ownPartsPath(id)) }
+        }
+    }
+
+    /// On the pool.
+    private func open(_ location: PartLocation, of id: UploadID) throws(SystemCallError) -> (OpenFile, Int64) {
+        switch location {
+        case .place(let offset): return (try OpenFile.open(directory.partsPath(id), O_WRONLY), offset)
+        case .own(let name):
+            // There is one that takes parts.
+            _ = try Paths.size(of: directory.partsPath(id))
+            let path = directory.ownPartsPath(id)
+            if try Paths.makeDirectory(path), durability != .none {
+                try Paths.synchronizeDirectory(shardPath(of: id))
+            }
+            return (try OpenFile.open(path + "/" + name, O_WRONLY | O_CREAT | O_EXCL), 0)
+        }
+    }
+
+    private func removeOwn(_ name: String, of id: UploadID) async throws(UploadError) {
+        try await onPool { storage throws(SystemCallError) in
+            try Paths.remove(storage.directory.ownPartsPath(id) + "/" + name)
+        }
+    }
+
+    // MARK: Joining
+
+    /// Whether each part is where it belongs in the whole.
+    private static func areInPlace(_ parts: [PartRecord]) -> Bool {
+        var offset: Int64 = 0
+        for part in parts {
+            guard PartLocation(part.location) == .place(offset) else { return false }
+            offset += part.size
+        }
+        return true
+    }
+
+    private func copyTogether(_ parts: [PartRecord], of id: UploadID) async throws(UploadError) {
+        let output = try await onPool { storage throws(SystemCallError) in
+            try OpenFile.open(storage.directory.joiningPath(id), O_WRONLY | O_CREAT | O_TRUNC)
+        }
+        var offset: Int64 = 0
+        for part in parts {
+            guard let location = PartLocation(part.location) else {
+                throw UploadError(.storageFailure, "Where part \(part.number) is can not be read.")
+            }
+            let (input, start) = try await onBlob { storage throws(SystemCallError) in
+                switch location {
+                case .place(let offset): (try OpenFile.open(storage.directory.partsPath(id), O_RDONLY), offset)
+                case .own(let name):
+                    (try OpenFile.open(storage.directory.ownPartsPath(id) + "/" + name, O_RDONLY), 0)
+                }
+            }
+            try await copyInPieces(start..<start + part.size, of: input, to: output, at: offset)
+            offset += part.size
+        }
+        try await onPool { storage throws(SystemCallError) in
+            if storage.durability != .none { try output.synchronizeAll() }
+            try Paths.rename(storage.directory.joiningPath(id), to: storage.directory.blobPath(id))
+            // From here on the parts are not needed: `isJoined`.
+            if storage.durability != .none { try Paths.synchronizeDirectory(storage.shardPath(of: id)) }
+            try Paths.remove(storage.directory.partsPath(id))
+        }
+    }
+
+    /// Removes what is left of the parts, also of those that were not joined.
+    private func finishJoin(_ id: UploadID, length: Int64) async throws(UploadError) {
+        try await onBlob { storage throws(SystemCallError) in
+            let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
+            let size = try file.size()
+            guard size >= length else { throw SystemCallError("fstat", errno: EIO) }
+            // Behind them there may be parts that were not named.
+            if size > length {
+                try file.truncate(to: length)
+                if storage.durability != .none { try file.synchronizeAll() }
+            }
+            try storage.removeParts(of: id)
+            guard storage.durability != .none else { return }
+            try Paths.synchronizeDirectory(storage.shardPath(of: id))
+            storage.durable.note(id, length: length)
+        }
+    }
+
+    /// Removes everything but the blob; on the pool.
+    func removeParts(of id: UploadID) throws(SystemCallError) {
+        try Paths.remove(directory.joiningPath(id))
+        try Paths.remove(directory.partsPath(id))
+        try Paths.removeDirectory(directory.ownPartsPath(id))
+        try Paths.remove(directory.layoutPath(id))
+    }
+
+    private static let joined = UploadError(.notFound, "The parts of this upload are joined, and it takes no more.")
+}
+
+/// Where a part is.
+private enum PartLocation: Equatable {
+    /// In the file of parts, so many bytes from its beginning.
+    case place(Int64)
+    /// In a file of its own, with this name.
+    case own(String)
+
+    init?(_ text: String) {
+        if text.hasPrefix("@") {
+            guard let offset = Int64(text.dropFirst()), offset >= 0 else { return nil }
+            self = .place(offset)
+        } else {
+            guard !text.isEmpty, text.utf8.allSatisfy({ Self.digits.contains($0) }) else { return nil }
+            self = .own(text)
+        }
+    }
+
+    /// A new one.
+    static func makeOwn(of number: Int) -> PartLocation {
+        .own("\(number)-" + Hexadecimal.encode(SecureRandom.bytes(8)))
+    }
+
+    /// Of names: digits of hexadecimal numbers and what is between them.
+    private static let digits = Set("0123456789abcdef-".utf8)
+
+    var isPlace: Bool { if case .place = self { true } else { false } }
+
+    var text: String {
+        switch self {
+        case .place(let offset): "@\(offset)"
+        case .own(let name): name
+        }
+    }
+}

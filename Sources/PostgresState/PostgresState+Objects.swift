@@ -1,0 +1,272 @@
+internal import StateRecords
+package import UploadCore
+
+// MARK: Parts
+
+extension PostgresState {
+    fileprivate static let partColumns = "number, size, md5, crc64, checksum, location, stored_at"
+
+    package func putPart(_ part: PartRecord, of id: UploadID) async throws(UploadError) -> PartRecord? {
+        try await write(holding: id) { connection in
+            // Shared, because parts come several at a time; who ends the upload, or begins its completion, waits for them.
+            let upload = try connection.row(
+                "SELECT \(Self.uploadColumns) FROM upload WHERE id = $1 FOR SHARE",
+                [id.text]
+            ).map(Upload.init(row:))
+            guard let upload, upload.isTakingParts else { throw UploadError.takesNoParts }
+            let values: [(any Parameter)?] = [
+                id.text, part.number, part.size, part.md5, part.storedCRC64, part.checksum, part.location,
+                Milliseconds(part.storedAt),
+            ]
+            // Of two with a new number the second one waits here for the first, and then sees it.
+            let added = try connection.run(
+                """
+                INSERT INTO object_part (upload_id, \(Self.partColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                ON CONFLICT (upload_id, number) DO NOTHING
+                """,
+                values
+            )
+            if added == 1 { return nil }
+            let before = try connection.row(
+                "SELECT \(Self.partColumns) FROM object_part WHERE upload_id = $1 AND number = $2 FOR UPDATE",
+                [id.text, part.number]
+            ).map(PartRecord.init(row:))
+            try connection.run(
+                """
+                UPDATE object_part SET size = $3, md5 = $4, crc64 = $5, checksum = $6, location = $7, stored_at = $8
+                WHERE upload_id = $1 AND number = $2
+                """,
+                values
+            )
+            return before
+        }
+    }
+
+    package func objectParts(
+        of id: UploadID,
+        after number: Int,
+        limit: Int
+    ) async throws(UploadError) -> [PartRecord] {
+        try await read { connection in
+            try connection.rows(
+                """
+                SELECT \(Self.partColumns) FROM object_part WHERE upload_id = $1 AND number > $2
+                ORDER BY number LIMIT $3
+                """,
+                [id.text, number, limit]
+            ).map(PartRecord.init(row:))
+        }
+    }
+
+    package func objectPart(_ number: Int, of id: UploadID) async throws(UploadError) -> PartRecord? {
+        try await read { connection in
+            try connection.row(
+                "SELECT \(Self.partColumns) FROM object_part WHERE upload_id = $1 AND number = $2",
+                [id.text, number]
+            ).map(PartRecord.init(row:))
+        }
+    }
+
+    package func partBytes(of id: UploadID) async throws(UploadError) -> Int64 {
+        try await read { connection in
+            try connection.row(
+                "SELECT coalesce(sum(size), 0)::bigint AS bytes FROM object_part WHERE upload_id = $1",
+                [id.text]
+            )?.value("bytes", of: "object_part") ?? 0
+        }
+    }
+
+    package func setAttributes(
+        of id: UploadID,
+        to attributes: ObjectAttributes
+    ) async throws(UploadError) -> Bool {
+        try await write(holding: id) { connection in
+            try connection.run(
+                "UPDATE upload SET attributes = $2 WHERE id = $1 AND state = 'open'",
+                [id.text, try JSONText(attributes)]
+            ) == 1
+        }
+    }
+
+    package func partUploads(_ query: PartUploadQuery) async throws(UploadError) -> [Upload] {
+        try await read { connection in
+            let (sql, values) = Self.statement(of: query)
+            return try connection.rows(sql, values).map(Upload.init(row:))
+        }
+    }
+
+    static func statement(of query: PartUploadQuery) -> (sql: String, values: [(any Parameter)?]) {
+        let keys = KeyRange(prefix: query.prefix, after: query.after)
+        var conditions = "state = 'open' AND bucket = $1 AND takes_parts"
+        var values: [(any Parameter)?] = [query.bucket, query.limit, keys.lower]
+        if let id = query.afterID, !keys.includesLower {
+            values.append(id.text)
+            conditions += " AND (\(Connection.key), id) > ($3, $4)"
+        } else {
+            conditions += " AND \(Connection.key) \(keys.includesLower ? ">=" : ">") $3"
+        }
+        if let upper = keys.upper {
+            values.append(upper)
+            conditions += " AND \(Connection.key) < $\(values.count)"
+        }
+        return (
+            """
+            SELECT \(uploadColumns) FROM upload WHERE \(conditions)
+            ORDER BY \(Connection.key), id LIMIT $2
+            """,
+            values
+        )
+    }
+}
+
+// MARK: Objects
+
+extension PostgresState {
+    package func object(_ name: ObjectName) async throws(UploadError) -> Media? {
+        try await read { connection in try connection.object(name) }
+    }
+
+    package func objects(_ query: ObjectQuery) async throws(UploadError) -> [Media] {
+        try await read { connection in
+            let (sql, values) = Self.statement(of: query)
+            return try connection.rows(sql, values).map(Media.init(row:))
+        }
+    }
+
+    static func statement(of query: ObjectQuery) -> (sql: String, values: [(any Parameter)?]) {
+        let keys = KeyRange(prefix: query.prefix, after: query.after)
+        var conditions = "bucket = $1 AND \(Connection.key) \(keys.includesLower ? ">=" : ">") $3"
+        var values: [(any Parameter)?] = [query.bucket, query.limit, keys.lower]
+        if let upper = keys.upper {
+            values.append(upper)
+            conditions += " AND \(Connection.key) < $4"
+        }
+        return (
+            """
+            SELECT \(Connection.mediaColumns) FROM media WHERE \(conditions)
+            ORDER BY \(Connection.key) LIMIT $2
+            """,
+            values
+        )
+    }
+}
+
+// MARK: Buckets
+
+extension PostgresState {
+    private static let bucketColumns = "name, created_at, documents"
+
+    package func insert(_ bucket: BucketRecord) async throws(UploadError) -> Bool {
+        try await write { connection in
+            try connection.run(
+                "INSERT INTO bucket (\(Self.bucketColumns)) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING",
+                [bucket.name, Milliseconds(bucket.createdAt), try JSONText(bucket.documents)]
+            ) == 1
+        }
+    }
+
+    package func bucket(_ name: String) async throws(UploadError) -> BucketRecord? {
+        try await read { connection in
+            try connection.row("SELECT \(Self.bucketColumns) FROM bucket WHERE name = $1", [name])
+                .map(BucketRecord.init(row:))
+        }
+    }
+
+    package func buckets() async throws(UploadError) -> [BucketRecord] {
+        try await read { connection in
+            try connection.rows("SELECT \(Self.bucketColumns) FROM bucket ORDER BY name")
+                .map(BucketRecord.init(row:))
+        }
+    }
+
+    package func setDocument(
+        _ name: String,
+        to text: String?,
+        ofBucket bucket: String
+    ) async throws(UploadError) -> Bool {
+        try await write { connection in
+            // The lock of a change that leaves the name: uploads may be created beside it.
+            let found = try connection.row(
+                "SELECT \(Self.bucketColumns) FROM bucket WHERE name = $1 FOR NO KEY UPDATE",
+                [bucket]
+            ).map(BucketRecord.init(row:))
+            guard var record = found else { return false }
+            record.documents[name] = text
+            try connection.run(
+                "UPDATE bucket SET documents = $2 WHERE name = $1",
+                [bucket, try JSONText(record.documents)]
+            )
+            return true
+        }
+    }
+
+    package func removeBucket(_ name: String) async throws(UploadError) -> Bool {
+        try await write { connection in
+            // Waits for uploads that are being created in it; those that come later do not find it.
+            try connection.run("SELECT FROM bucket WHERE name = $1 FOR UPDATE", [name])
+            // Both at a time, because an open upload may become an object meanwhile. In the order of an index, which else would be
+            // passed over for a whole table: in that of a full bucket an object is soon found, in that of an empty one never.
+            let use = try connection.row(
+                """
+                (SELECT 1 FROM media WHERE bucket = $1 ORDER BY \(Connection.key) LIMIT 1)
+                UNION ALL
+                (SELECT 1 FROM upload WHERE state = 'open' AND bucket = $1 ORDER BY takes_parts LIMIT 1)
+                """,
+                [name]
+            )
+            guard use == nil else { return false }
+            try connection.run("DELETE FROM bucket WHERE name = $1", [name])
+            return true
+        }
+    }
+}
+
+extension Connection {
+    /// The key of an object, compared by its bytes.
+    fileprivate static let key = #"object_key COLLATE "C""#
+
+    static let mediaColumns = """
+        id, object_key, bucket, attributes, subject, size, content_type, filename, metadata, digests, created_at
+        """
+
+    /// Keeps a bucket there until the transaction ends.
+    ///
+    /// - Throws: `UploadError.noBucket` if it is not.
+    func keepBucket(_ name: String) throws {
+        guard try row("SELECT name FROM bucket WHERE name = $1 FOR KEY SHARE", [name]) != nil else {
+            throw UploadError.noBucket
+        }
+    }
+
+    fileprivate func object(_ name: ObjectName) throws -> Media? {
+        try row(
+            "SELECT \(Self.mediaColumns) FROM media WHERE bucket = $1 AND \(Self.key) = $2",
+            [name.bucket, name.key]
+        ).map(Media.init(row:))
+    }
+
+    /// Throws `UploadError.objectChanged` unless `expected` is the object whose place `media` take.
+    ///
+    /// Its upload is locked: so it stays until the transaction ends, or is known to have gone. That nothing gets a name that
+    /// is free is seen when `media` are inserted.
+    func demand(_ expected: UploadID?, isReplacedBy media: Media?) throws {
+        guard try media?.objectName.flatMap(object)?.id == expected else { throw UploadError.objectChanged }
+    }
+
+    /// - Throws: `UploadError.objectChanged` if another object has got the name.
+    func insert(_ media: Media) throws {
+        // One that is being inserted with the name is waited for.
+        let inserted = try run(
+            """
+            INSERT INTO media (\(Self.mediaColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+            ON CONFLICT (bucket, \(Self.key)) WHERE bucket IS NOT NULL DO NOTHING
+            """,
+            [
+                media.id.text, media.key, media.bucket, try media.attributes.map { try JSONText($0) }, media.subject,
+                media.size, media.contentType, media.filename, try JSONText(media.metadata),
+                try JSONText(media.digests), Milliseconds(media.createdAt),
+            ]
+        )
+        guard inserted == 1 else { throw UploadError.objectChanged }
+    }
+}

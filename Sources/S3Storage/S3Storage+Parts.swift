@@ -1,0 +1,128 @@
+package import Bytes
+internal import Signing
+package import UploadCore
+
+/// Uploads whose bytes come in parts, each of which becomes a part of the store's multipart upload.
+extension S3Storage: PartStorage {
+    package func createForParts(_ blob: NewBlob) async throws(UploadError) {
+        try await create(blob, partSize: 0)
+        do throws(UploadError) {
+            // Now: parts may come to several nodes at the same time.
+            _ = try await withMultipart(try await record(of: blob.id))
+        } catch {
+            // What the store may have of it is found by its key.
+            try? await remove(blob.id)
+            throw error
+        }
+    }
+
+    package func storePart(
+        _ part: NewPart,
+        of id: UploadID,
+        replacing replaced: String?,
+        from source: any ByteSource,
+        verifying verify: () async throws(UploadError) -> [UInt8]
+    ) async throws(UploadError) -> String {
+        let record = try await record(of: id)
+        guard record.state == .open, record.multipart != nil else {
+            throw Self.joined
+        }
+        guard part.number <= settings.maximumParts else {
+            throw UploadError(.invalidRequest, "The store takes parts with numbers up to \(settings.maximumParts).")
+        }
+        guard part.size <= S3Settings.largestPart else {
+            throw UploadError(
+                .tooLarge(limit: S3Settings.largestPart),
+                "The store takes parts of up to \(S3Settings.largestPart) bytes."
+            )
+        }
+        let buffer = PartBuffer()
+        defer { memory.giveBack(buffer.discard()) }
+        buffer.settle(length: part.size)
+        var sending: Sending?
+        do throws(UploadError) {
+            let last = try await receive(part, from: source, into: buffer) { rest, taken, beginning in
+                // With a digest in its head the request can not begin before the end.
+                guard sending == nil, !settings.sendsContentMD5,
+                    Self.comesSoon(rest, after: taken, since: beginning)
+                else { return }
+                sending = Sending(part: part.number, buffer, record, self)
+            }
+            // The store must not have all bytes of a part, in place of the one before, that is not to be stored.
+            let md5 = try await verify()
+            // Nor one that comes too late: some stores make no object while there is a part that is not named.
+            guard try await self.record(of: id).state == .open else { throw Self.joined }
+            guard try await keep(last, in: buffer, relieving: { false }) else { throw Reception.tooSlow }
+            buffer.close()
+            buffer.tell(md5: md5)
+            return try await (sending ?? Sending(part: part.number, buffer, record, self)).entityTag()
+        } catch {
+            buffer.stopReaders()
+            sending?.cancel()
+            await sending?.wait()
+            throw error
+        }
+    }
+
+    /// Has all bytes of a part kept but for the last piece.
+    ///
+    /// - Parameters:
+    ///   - part: What comes.
+    ///   - source: Pulled for all its bytes.
+    ///   - buffer: Of the part.
+    ///   - look: Told how many bytes are still to come, how many have come and since when.
+    /// - Returns: The last piece.
+    /// - Throws: What became of the source; `.lengthConflict`; `.unavailable` if there was no room in time.
+    private func receive(
+        _ part: NewPart,
+        from source: any ByteSource,
+        into buffer: PartBuffer,
+        _ look: (Int64, Int64, ContinuousClock.Instant) -> Void
+    ) async throws(UploadError) -> [UInt8] {
+        let beginning = ContinuousClock.now
+        var taken: Int64 = 0
+        while true {
+            let piece: [UInt8]
+            do throws(SourceFailure) {
+                let room = Int(min(Self.receivedAtOnce, part.size - taken))
+                piece = room > 0 ? try await source.next(maximum: room) ?? [] : []
+            } catch {
+                throw UploadError(error)
+            }
+            taken += Int64(piece.count)
+            if taken == part.size { return piece }
+            guard !piece.isEmpty else {
+                throw UploadError(
+                    .lengthConflict(length: part.size),
+                    "The part has \(taken) bytes and not \(part.size); send it again."
+                )
+            }
+            guard try await keep(piece, in: buffer, relieving: { false }) else { throw Reception.tooSlow }
+            look(part.size - taken, taken, beginning)
+        }
+    }
+
+    private static let joined = UploadError(.notFound, "The parts of this upload are joined, and it takes no more.")
+
+    private static let receivedAtOnce: Int64 = 128 << 10
+
+    /// The store keeps one part of each number.
+    package func removePart(_ number: Int, at location: String, of id: UploadID) async {}
+
+    package func join(_ parts: [PartRecord], of id: UploadID) async throws(UploadError) {
+        var record = try await record(of: id)
+        guard record.state == .open else { return }
+        record.state = .completing
+        record.partCount = parts.count
+        record.partBytes = parts.reduce(0) { $0 + $1.size }
+        record.crc32c = nil
+        let stored = parts.map { BlobPart(number: $0.number, size: $0.size, entityTag: $0.location) }
+        // `synchronize` has the store join them, here or after a restart.
+        _ = try await records.update(record, adding: stored, droppingFrom: 1)
+    }
+
+    package func isJoined(_ id: UploadID) async throws(UploadError) -> Bool {
+        guard let record = try await records.blob(id) else { return false }
+        return record.state != .open
+    }
+}

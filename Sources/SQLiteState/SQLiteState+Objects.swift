@@ -1,0 +1,216 @@
+internal import Foundation
+internal import GRDB
+internal import StateRecords
+package import UploadCore
+
+// MARK: Parts
+
+extension SQLiteState {
+    package func putPart(_ part: PartRecord, of id: UploadID) async throws(UploadError) -> PartRecord? {
+        try await write { database in
+            guard let upload = try database.upload(id), upload.isTakingParts else { throw UploadError.takesNoParts }
+            let before = try database.part(part.number, of: id)
+            try database.run(
+                """
+                INSERT INTO object_part (upload_id, number, size, md5, crc64, checksum, location, stored_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (upload_id, number) DO UPDATE SET size = excluded.size, md5 = excluded.md5,
+                    crc64 = excluded.crc64, checksum = excluded.checksum, location = excluded.location,
+                    stored_at = excluded.stored_at
+                """,
+                [
+                    id.text, part.number, part.size, Data(part.md5), part.storedCRC64, part.checksum.map { Data($0) },
+                    part.location, Milliseconds(part.storedAt),
+                ]
+            )
+            return before
+        }
+    }
+
+    package func objectParts(
+        of id: UploadID,
+        after number: Int,
+        limit: Int
+    ) async throws(UploadError) -> [PartRecord] {
+        try await read { database in
+            try database.rows(
+                "SELECT * FROM object_part WHERE upload_id = ? AND number > ? ORDER BY number LIMIT ?",
+                [id.text, number, limit]
+            ).map(PartRecord.init(row:))
+        }
+    }
+
+    package func objectPart(_ number: Int, of id: UploadID) async throws(UploadError) -> PartRecord? {
+        try await read { database in try database.part(number, of: id) }
+    }
+
+    package func partBytes(of id: UploadID) async throws(UploadError) -> Int64 {
+        try await read { database in
+            try database.row(
+                "SELECT coalesce(sum(size), 0) AS bytes FROM object_part WHERE upload_id = ?",
+                [id.text]
+            )?.value("bytes", of: "object_part") ?? 0
+        }
+    }
+
+    package func setAttributes(
+        of id: UploadID,
+        to attributes: ObjectAttributes
+    ) async throws(UploadError) -> Bool {
+        try await write { database in
+            try database.run(
+                "UPDATE upload SET attributes = ? WHERE id = ? AND state = 'open'",
+                [try JSONText(attributes), id.text]
+            )
+            return database.changesCount == 1
+        }
+    }
+
+    package func partUploads(_ query: PartUploadQuery) async throws(UploadError) -> [Upload] {
+        try await read { database in
+            let (sql, arguments) = Self.statement(of: query)
+            return try database.rows(sql, arguments).map(Upload.init(row:))
+        }
+    }
+
+    static func statement(of query: PartUploadQuery) -> (sql: String, arguments: StatementArguments) {
+        let keys = KeyRange(prefix: query.prefix, after: query.after)
+        var conditions = "state = 'open' AND bucket = ? AND takes_parts = 1"
+        var arguments: StatementArguments = [query.bucket, keys.lower]
+        if let id = query.afterID, !keys.includesLower {
+            conditions += " AND (object_key, id) > (?, ?)"
+            arguments += [id.text]
+        } else {
+            conditions += " AND object_key \(keys.includesLower ? ">=" : ">") ?"
+        }
+        if let upper = keys.upper {
+            conditions += " AND object_key < ?"
+            arguments += [upper]
+        }
+        arguments += [query.limit]
+        return (
+            """
+            SELECT * FROM upload INDEXED BY upload_open_by_name WHERE \(conditions) ORDER BY object_key, id LIMIT ?
+            """,
+            arguments
+        )
+    }
+}
+
+// MARK: Objects
+
+extension SQLiteState {
+    package func object(_ name: ObjectName) async throws(UploadError) -> Media? {
+        try await read { database in try database.object(name) }
+    }
+
+    package func objects(_ query: ObjectQuery) async throws(UploadError) -> [Media] {
+        try await read { database in
+            let (sql, arguments) = Self.statement(of: query)
+            return try database.rows(sql, arguments).map(Media.init(row:))
+        }
+    }
+
+    static func statement(of query: ObjectQuery) -> (sql: String, arguments: StatementArguments) {
+        let keys = KeyRange(prefix: query.prefix, after: query.after)
+        var conditions = "bucket = ? AND object_key \(keys.includesLower ? ">=" : ">") ?"
+        var arguments: StatementArguments = [query.bucket, keys.lower]
+        if let upper = keys.upper {
+            conditions += " AND object_key < ?"
+            arguments += [upper]
+        }
+        arguments += [query.limit]
+        return (
+            "SELECT * FROM media INDEXED BY media_by_name WHERE \(conditions) ORDER BY object_key LIMIT ?", arguments
+        )
+    }
+}
+
+// MARK: Buckets
+
+extension SQLiteState {
+    package func insert(_ bucket: BucketRecord) async throws(UploadError) -> Bool {
+        try await write { database in
+            try database.run(
+                "INSERT INTO bucket (name, created_at, documents) VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING",
+                [bucket.name, Milliseconds(bucket.createdAt), try JSONText(bucket.documents)]
+            )
+            return database.changesCount == 1
+        }
+    }
+
+    package func bucket(_ name: String) async throws(UploadError) -> BucketRecord? {
+        try await read { database in try database.bucket(name) }
+    }
+
+    package func buckets() async throws(UploadError) -> [BucketRecord] {
+        try await read { database in
+            try database.rows("SELECT * FROM bucket ORDER BY name").map(BucketRecord.init(row:))
+        }
+    }
+
+    package func setDocument(
+        _ name: String,
+        to text: String?,
+        ofBucket bucket: String
+    ) async throws(UploadError) -> Bool {
+        try await write { database in
+            guard var record = try database.bucket(bucket) else { return false }
+            record.documents[name] = text
+            try database.run(
+                "UPDATE bucket SET documents = ? WHERE name = ?",
+                [try JSONText(record.documents), bucket]
+            )
+            return true
+        }
+    }
+
+    package func removeBucket(_ name: String) async throws(UploadError) -> Bool {
+        try await write { database in
+            let isEmpty = try Database.uses(ofBucket: name).allSatisfy { sql, arguments in
+                try database.row(sql, arguments) == nil
+            }
+            guard isEmpty else { return false }
+            try database.run("DELETE FROM bucket WHERE name = ?", [name])
+            return true
+        }
+    }
+}
+
+extension Database {
+    /// What finds an object or an open upload in a bucket.
+    static func uses(ofBucket name: String) -> [(sql: String, arguments: StatementArguments)] {
+        [
+            ("SELECT 1 FROM media INDEXED BY media_by_name WHERE bucket = ? LIMIT 1", [name]),
+            ("SELECT 1 FROM upload INDEXED BY upload_open_by_name WHERE state = 'open' AND bucket = ? LIMIT 1", [name]),
+        ]
+    }
+
+    func bucket(_ name: String) throws -> BucketRecord? {
+        try row("SELECT * FROM bucket WHERE name = ?", [name]).map(BucketRecord.init(row:))
+    }
+
+    fileprivate func part(_ number: Int, of id: UploadID) throws -> PartRecord? {
+        try row("SELECT * FROM object_part WHERE upload_id = ? AND number = ?", [id.text, number])
+            .map(PartRecord.init(row:))
+    }
+
+    fileprivate func object(_ name: ObjectName) throws -> Media? {
+        try row(
+            "SELECT * FROM media INDEXED BY media_by_name WHERE bucket = ? AND object_key = ?",
+            [name.bucket, name.key]
+        ).map(Media.init(row:))
+    }
+
+    /// The upload of the object whose place `media` take.
+    ///
+    /// - Parameters:
+    ///   - expected: The id that it must have.
+    ///   - media: What gets the name.
+    /// - Returns: `nil` if nothing has the name, or `media` are no object.
+    /// - Throws: `UploadError.objectChanged` if another object has the name.
+    func replaced(_ expected: UploadID?, by media: Media?) throws -> Upload? {
+        guard try media?.objectName.flatMap(object)?.id == expected else { throw UploadError.objectChanged }
+        return try expected.flatMap(upload)
+    }
+}

@@ -1,0 +1,43 @@
+package import Bytes
+package import UploadCore
+
+extension FaultyStorage: PartStorage {
+    private var parts: any PartStorage {
+        get throws(UploadError) {
+            guard let parts = base as? any PartStorage else {
+                throw UploadError(.storageFailure, "The storage below takes no parts.")
+            }
+            return parts
+        }
+    }
+
+    package func createForParts(_ blob: NewBlob) async throws(UploadError) {
+        try plan.step(.createForParts)
+        try await parts.createForParts(blob)
+    }
+
+    package func storePart(
+        _ part: NewPart,
+        of id: UploadID,
+        replacing replaced: String?,
+        from source: any ByteSource,
+        verifying verify: () async throws(UploadError) -> [UInt8]
+    ) async throws(UploadError) -> String {
+        try plan.step(.storePart)
+        return try await parts.storePart(part, of: id, replacing: replaced, from: source, verifying: verify)
+    }
+
+    package func removePart(_ number: Int, at location: String, of id: UploadID) async {
+        await (try? parts)?.removePart(number, at: location, of: id)
+    }
+
+    package func join(_ records: [PartRecord], of id: UploadID) async throws(UploadError) {
+        try plan.step(.join)
+        try await parts.join(records, of: id)
+    }
+
+    package func isJoined(_ id: UploadID) async throws(UploadError) -> Bool {
+        try plan.step(.isJoined)
+        return try await parts.isJoined(id)
+    }
+}

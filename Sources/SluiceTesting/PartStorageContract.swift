@@ -1,0 +1,287 @@
+internal import Bytes
+internal import Digests
+internal import Foundation
+package import UploadCore
+
+/// What every `PartStorage` has to do besides what `BlobStorageContract` demands.
+package enum PartStorageContract {
+    /// What a storage has to do whose parts must have `partSize` bytes, if others follow.
+    package static func all(partSize: Int = 64 << 10) -> [Contract<any PartStorage>] {
+        whole(partSize) + repeated(partSize) + ended(partSize)
+    }
+
+    private static func whole(_ partSize: Int) -> [Contract<any PartStorage>] {
+        [
+            Contract("parts in any order, of which the last is shorter, become one blob") { storage in
+                let id = try await newBlob(in: storage)
+                let parts = bytes([partSize, partSize, partSize, 1234])
+                var records: [PartRecord] = []
+                for number in [3, 1, 4, 2] {
+                    records.append(try await store(parts[number - 1], number, of: id, in: storage))
+                }
+                try demand(try await storage.isJoined(id), is: false)
+                try await storage.join(records.sorted { $0.number < $1.number }, of: id)
+                try demand(try await storage.isJoined(id), is: true)
+                try demand(try await contents(of: id, in: storage), is: Array(parts.joined()))
+            },
+            Contract("one part, also an empty one, becomes a blob") { storage in
+                for size in [0, 1, 100_000] {
+                    let id = try await newBlob(in: storage)
+                    let part = bytes([size])[0]
+                    try await storage.join([try await store(part, 1, of: id, in: storage)], of: id)
+                    try demand(try await contents(of: id, in: storage), is: part)
+                }
+            },
+            Contract("parts of different sizes, with gaps between their numbers") { storage in
+                let id = try await newBlob(in: storage)
+                let parts = bytes([partSize + 1, partSize, partSize + 70_000, 5])
+                var records: [PartRecord] = []
+                for (part, number) in zip(parts, [2, 3, 700, 10_000]) {
+                    records.append(try await store(part, number, of: id, in: storage))
+                }
+                try await storage.join(records, of: id)
+                try demand(try await contents(of: id, in: storage), is: Array(parts.joined()))
+            },
+            Contract("parts that are not named are not in the blob, wherever they are") { storage in
+                let parts = bytes([partSize, partSize, partSize, partSize])
+                for chosen in [[1, 2], [1, 3], [2, 4], [4], [2, 3, 4]] {
+                    let id = try await newBlob(in: storage)
+                    var records: [PartRecord] = []
+                    for number in 1...4 {
+                        let record = try await store(parts[number - 1], number, of: id, in: storage)
+                        if chosen.contains(number) { records.append(record) }
+                    }
+                    do {
+                        try await storage.join(records, of: id)
+                        try demand(
+                            try await contents(of: id, in: storage),
+                            is: Array(chosen.map { parts[$0 - 1] }.joined())
+                        )
+                    } catch let error as UploadError where error.code == .invalidParts(.unnamed) {
+                        // Some stores leave none out; the upload goes on.
+                        try demand(try await storage.isJoined(id), is: false)
+                        let again = try await store(parts[0], 1, of: id, in: storage)
+                        try demand(again.size, is: Int64(partSize))
+                    }
+                }
+            },
+        ]
+    }
+
+    private static func repeated(_ partSize: Int) -> [Contract<any PartStorage>] {
+        [
+            Contract("a part that comes again is another one, and the first is whole until it is replaced") { storage in
+                let id = try await newBlob(in: storage)
+                let parts = bytes([partSize, partSize, 10])
+                let first = try await store(parts[0], 1, of: id, in: storage)
+                let last = try await store(parts[2], 2, of: id, in: storage)
+                let again = try await store(parts[1], 1, of: id, replacing: first, in: storage)
+                try demand(again.location == first.location, is: false)
+                await storage.removePart(1, at: first.location, of: id)
+                try await storage.join([again, last], of: id)
+                try demand(try await contents(of: id, in: storage), is: parts[1] + parts[2])
+            },
+            Contract("a part that broke off leaves the first one as it was") { storage in
+                let id = try await newBlob(in: storage)
+                let parts = bytes([partSize, 10])
+                let first = try await store(parts[0], 1, of: id, in: storage)
+                for failure in [SourceFailure.disconnected, .timedOut, .shuttingDown] {
+                    let source = ScriptedSource([.bytes([UInt8](repeating: 0, count: partSize / 2)), .fail(failure)])
+                    let code = await code { () async throws(UploadError) in
+                        try await storage.storePart(
+                            NewPart(number: 1, size: Int64(partSize)),
+                            of: id,
+                            replacing: first.location,
+                            from: source,
+                            verifying: { [] }
+                        )
+                    }
+                    try demand(code, is: UploadError(failure).code)
+                }
+                let last = try await store(parts[1], 2, of: id, in: storage)
+                try await storage.join([first, last], of: id)
+                try demand(try await contents(of: id, in: storage), is: parts[0] + parts[1])
+            },
+            Contract("a part whose bytes are not those that were announced is none, and the first is as it was") {
+                storage in
+                let id = try await newBlob(in: storage)
+                let parts = bytes([partSize, partSize, 10])
+                let first = try await store(parts[0], 1, of: id, in: storage)
+                let code = await code { () async throws(UploadError) in
+                    try await storage.storePart(
+                        NewPart(number: 1, size: Int64(partSize)),
+                        of: id,
+                        replacing: first.location,
+                        from: ArraySource(parts[1]),
+                        verifying: { () async throws(UploadError) in throw UploadError(.checksumMismatch, "others") }
+                    )
+                }
+                try demand(code, is: .checksumMismatch)
+                try await storage.join([first, try await store(parts[2], 2, of: id, in: storage)], of: id)
+                try demand(try await contents(of: id, in: storage), is: parts[0] + parts[2])
+            },
+            Contract("parts that come at the same time do not touch each other") { storage in
+                let id = try await newBlob(in: storage)
+                let parts = bytes([partSize, partSize, partSize, 4321])
+                let records = try await withThrowingTaskGroup(of: PartRecord.self) { group in
+                    for (index, part) in parts.enumerated() {
+                        group.addTask { try await store(part, index + 1, of: id, in: storage) }
+                    }
+                    var records: [PartRecord] = []
+                    for try await record in group { records.append(record) }
+                    return records.sorted { $0.number < $1.number }
+                }
+                try await storage.join(records, of: id)
+                try demand(try await contents(of: id, in: storage), is: Array(parts.joined()))
+            },
+        ]
+    }
+
+    private static func ended(_ partSize: Int) -> [Contract<any PartStorage>] {
+        [
+            Contract("fewer bytes than announced are none") { storage in
+                let id = try await newBlob(in: storage)
+                let code = await code { () async throws(UploadError) in
+                    try await storage.storePart(
+                        NewPart(number: 1, size: 11),
+                        of: id,
+                        replacing: nil,
+                        from: ScriptedSource([.bytes([UInt8](repeating: 1, count: 10))]),
+                        verifying: { [] }
+                    )
+                }
+                try demand(code, is: .lengthConflict(length: 11))
+            },
+            Contract("once they are joined no part comes, and joining again changes nothing") { storage in
+                let id = try await newBlob(in: storage)
+                let part = bytes([1000])[0]
+                let record = try await store(part, 1, of: id, in: storage)
+                try await storage.join([record], of: id)
+                let code = await code { () async throws(UploadError) in
+                    try await storage.storePart(
+                        NewPart(number: 2, size: 10),
+                        of: id,
+                        replacing: nil,
+                        from: ArraySource([UInt8](repeating: 1, count: 10)),
+                        verifying: { Digest.hash([UInt8](repeating: 1, count: 10), .md5) }
+                    )
+                }
+                try demand(code, is: .notFound)
+                try await storage.join([record], of: id)
+                try demand(try await contents(of: id, in: storage), is: part)
+            },
+            Contract("a part that is on its way when the others are joined is ended") { storage in
+                let id = try await newBlob(in: storage)
+                let part = bytes([1000])[0]
+                let record = try await store(part, 1, of: id, in: storage)
+                let source = ScriptedSource([.bytes([1, 2, 3]), .stall, .bytes([UInt8](repeating: 4, count: 7))])
+                async let late = code { () async throws(UploadError) in
+                    try await storage.storePart(
+                        NewPart(number: 2, size: 10),
+                        of: id,
+                        replacing: nil,
+                        from: source,
+                        verifying: { [] }
+                    )
+                }
+                await source.waitUntilStalled()
+                try await storage.join([record], of: id)
+                source.proceed()
+                try demand(await late == nil, is: false)
+                try demand(try await contents(of: id, in: storage), is: part)
+            },
+            Contract("blobs that take parts are listed and removed with all that came") { storage in
+                let id = try await newBlob(in: storage)
+                let first = try await store(bytes([partSize])[0], 1, of: id, in: storage)
+                _ = try await store(bytes([77])[0], 1, of: id, replacing: first, in: storage)
+                try demand(try await storage.list(after: nil, limit: 10), is: [id])
+                try await storage.remove(id)
+                try demand(try await storage.list(after: nil, limit: 10), is: [])
+                try demand(try await storage.isJoined(id), is: false)
+                let code = await code { () async throws(UploadError) in
+                    try await storage.storePart(
+                        NewPart(number: 1, size: 1),
+                        of: id,
+                        replacing: nil,
+                        from: ArraySource([1]),
+                        verifying: { Digest.hash([1], .md5) }
+                    )
+                }
+                try demand(code, is: .notFound)
+                try demand(
+                    await Self.code { () async throws(UploadError) in try await storage.join([first], of: id) },
+                    is: .notFound
+                )
+            },
+        ]
+    }
+
+    // MARK: Steps
+
+    private static func newBlob(in storage: any PartStorage) async throws -> UploadID {
+        let id = UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000))
+        try await storage.createForParts(NewBlob(id, createdAt: id.createdAt))
+        return id
+    }
+
+    /// Bytes that differ from one another.
+    private static func bytes(_ sizes: [Int]) -> [[UInt8]] {
+        sizes.enumerated().map { blocks($1, seed: UInt8($0 + 1)) }
+    }
+
+    /// Blocks that differ from one another, which a debug build makes quickly.
+    private static func blocks(_ count: Int, seed: UInt8) -> [UInt8] {
+        let base = BlobStorageContract.pattern(4096, seed: seed)
+        return [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+            for start in stride(from: 0, to: count, by: base.count) {
+                let block = UnsafeMutableBufferPointer(rebasing: buffer[start..<min(count, start + base.count)])
+                _ = block.initialize(fromContentsOf: base.prefix(block.count))
+                block[0] = UInt8(truncatingIfNeeded: start / base.count)
+            }
+            initialized = count
+        }
+    }
+
+    private static func store(
+        _ bytes: [UInt8],
+        _ number: Int,
+        of id: UploadID,
+        replacing replaced: PartRecord? = nil,
+        in storage: any PartStorage
+    ) async throws -> PartRecord {
+        let location = try await storage.storePart(
+            NewPart(number: number, size: Int64(bytes.count)),
+            of: id,
+            replacing: replaced?.location,
+            from: ArraySource(bytes),
+            verifying: { Digest.hash(bytes, .md5) }
+        )
+        return PartRecord(
+            number: number,
+            size: Int64(bytes.count),
+            md5: Digest.hash(bytes, .md5),
+            crc64: checksum(of: bytes),
+            location: location,
+            storedAt: id.createdAt
+        )
+    }
+
+    private static func checksum(of bytes: [UInt8]) -> UInt64 {
+        var checksum = CRC64XZ()
+        checksum.update(bytes)
+        return checksum.value
+    }
+
+    private static func contents(of id: UploadID, in storage: any PartStorage) async throws -> [UInt8] {
+        try await BlobStorageContract.contents(of: id, in: storage)
+    }
+
+    private static func code<Value>(_ body: () async throws(UploadError) -> Value) async -> UploadError.Code? {
+        do throws(UploadError) {
+            _ = try await body()
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+}

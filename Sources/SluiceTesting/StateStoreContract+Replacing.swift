@@ -1,0 +1,192 @@
+internal import Foundation
+internal import UploadCore
+
+/// Objects that take the place of others.
+extension StateStoreContract {
+    private static let name = ObjectName(bucket: "videos", key: "k")
+
+    /// As its media, complete, in place of `replaced`.
+    static func complete(
+        _ upload: Upload,
+        replacing replaced: UploadID?,
+        in store: any StateStore,
+        under terms: QuotaTerms = terms()
+    ) async throws(UploadError) -> Bool {
+        let done = finished(upload)
+        return try await store.complete(
+            done,
+            as: Media(of: done),
+            replacing: replaced,
+            under: terms,
+            recording: [.sample(.completed, of: done)]
+        )
+    }
+
+    static let replacements: [Contract<any StateStore>] = [
+        Contract("an object takes the place of the one that it is to replace, which is ended") { store in
+            try await makeBuckets(in: store)
+            var old = object("k")
+            old.subject = "bob"
+            let new = object("k", 1, length: 30)
+            try await put(old, into: store)
+            try await insert(new, into: store)
+            let done = finished(new, at: start.addingTimeInterval(7))
+            let events = [EventRecord.sample(.completed, of: done), .sample(.terminated, of: old)]
+            let before = try await store.lastEvent()
+            let isFirst = try await store.complete(
+                done,
+                as: Media(of: done),
+                replacing: old.id,
+                under: terms(),
+                recording: events
+            )
+            try demand(isFirst, is: true)
+            try demand(await store.object(name), is: Media(of: done))
+            try demand(await store.upload(new.id), is: done)
+            try demand(await store.media(old.id), is: nil)
+            let ended = try await store.upload(old.id)
+            try demand(ended?.state, is: .terminated)
+            try demand(ended?.endedAt, is: done.updatedAt)
+            try demand(ended?.updatedAt, is: done.updatedAt)
+            try demand(ended?.reservedBytes, is: 0)
+            try demand(await store.needed([old.id, new.id]), is: [new.id])
+            try demand(await store.end(old.id, as: .terminated, at: start), is: false)
+            // Those that the caller names, and no other.
+            let told = try await store.events(EventQuery(after: before))
+            try demand(told.map(\.id), is: events.map(\.id))
+            let bob = Account(.subject, "bob")
+            try demand(await usage(store, bob), is: usage(bytes: 10, uploads: 1))
+            try demand(await usage(store), is: usage(stored: 30, bytes: 30, uploads: 1))
+            try demand(await usage(store, issuer), is: usage(stored: 30, bytes: 40, uploads: 2))
+            try await store.forgetEnded(before: start.addingTimeInterval(8))
+            try demand(await store.upload(old.id), is: nil)
+            try demand(await store.object(name)?.id, is: new.id)
+        },
+        Contract("who expects another object at the name than there is completes nothing") { store in
+            try await makeBuckets(["videos", "images"], in: store)
+            let (old, other) = (object("k"), object("k", in: "images", 1))
+            for upload in [old, other] { try await put(upload, into: store) }
+            let (taken, free) = (object("k", 2), object("free", 3))
+            var plain = object("k", 4)
+            plain.bucket = nil
+            for upload in [taken, free, plain] { try await insert(upload, into: store) }
+            let used = try await usage(store)
+            let last = try await store.lastEvent()
+            let unknown = UploadID.generate(at: start)
+            let wrong: [(Upload, UploadID?)] = [
+                (taken, nil), (taken, other.id), (taken, unknown), (taken, taken.id), (free, old.id), (free, unknown),
+                (plain, old.id),
+            ]
+            for (upload, replaced) in wrong {
+                try demand(
+                    await code { () async throws(UploadError) in
+                        try await complete(upload, replacing: replaced, in: store)
+                    },
+                    is: .busy
+                )
+                try demand(await store.upload(upload.id), is: upload)
+                try demand(await store.media(upload.id), is: nil)
+            }
+            // Without media there is nothing that could replace something.
+            try demand(
+                await code { () async throws(UploadError) in
+                    try await store.complete(finished(taken), as: nil, replacing: old.id)
+                },
+                is: .busy
+            )
+            try demand(await store.object(name)?.id, is: old.id)
+            try demand(await store.upload(old.id)?.state, is: .completed)
+            try demand(await usage(store), is: used)
+            try demand(await store.lastEvent(), is: last)
+            // What was ended is not there to be replaced, and the name is free.
+            _ = try await store.end(old.id, as: .terminated, at: start)
+            try demand(
+                await code { () async throws(UploadError) in
+                    try await complete(taken, replacing: old.id, in: store)
+                },
+                is: .busy
+            )
+            try demand(await complete(taken, replacing: nil, in: store), is: true)
+            try demand(await complete(plain, replacing: nil, in: store), is: true)
+            try demand(await store.object(name)?.id, is: taken.id)
+            // Who comes too late with an upload that is not open is told that.
+            try demand(await complete(taken, replacing: nil, in: store), is: false)
+            try demand(await complete(old, replacing: taken.id, in: store), is: false)
+        },
+        Contract("what is replaced makes room for what replaces it, and for nothing else") { store in
+            try await makeBuckets(in: store)
+            let old = object("k", length: 5)
+            try await put(old, into: store)
+            // Seven bytes each when they are complete.
+            let (new, beside) = (object("k", 1, length: nil), object("b", 2, length: nil))
+            for upload in [new, beside] { try await insert(upload, into: store) }
+            for (upload, replaced, limit) in [(beside, nil, 11), (new, old.id, 6)] as [(Upload, UploadID?, Int64)] {
+                try demand(
+                    await code { () async throws(UploadError) in
+                        try await complete(
+                            upload,
+                            replacing: replaced,
+                            in: store,
+                            under: terms { $0.storedBytes = limit }
+                        )
+                    }?.name,
+                    is: "quota_exceeded"
+                )
+            }
+            try demand(await store.object(name)?.id, is: old.id)
+            try demand(await usage(store), is: usage(stored: 5, open: 2, bytes: 5, uploads: 3))
+            let enough = terms { $0.storedBytes = 7 }
+            try demand(await complete(new, replacing: old.id, in: store, under: enough), is: true)
+            try demand(await usage(store), is: usage(stored: 7, open: 1, bytes: 12, uploads: 3))
+        },
+        Contract("of many that get one name at the same time one does, and the others are told to try again") { store in
+            try await makeBuckets(in: store)
+            var current: UploadID?
+            for round in 0..<4 {
+                let uploads = (0..<6).map { object("k", TimeInterval(round * 10 + $0)) }
+                for upload in uploads { try await insert(upload, into: store) }
+                let replaced = current
+                let codes = await withTaskGroup(of: (UploadID, UploadError.Code?).self) { group in
+                    for upload in uploads {
+                        group.addTask {
+                            let code = await code { () async throws(UploadError) in
+                                try await complete(upload, replacing: replaced, in: store)
+                            }
+                            return (upload.id, code)
+                        }
+                    }
+                    return await group.reduce(into: []) { $0.append($1) }
+                }
+                let winners = codes.filter { $0.1 == nil }.map(\.0)
+                try demand(winners.count, is: 1)
+                try demand(codes.count { $0.1 == .busy }, is: 5)
+                try demand(await store.object(name)?.id, is: winners.first)
+                if let replaced { try demand(await store.upload(replaced)?.state, is: .terminated) }
+                current = winners.first
+            }
+            try demand(
+                await store.objects(ObjectQuery(bucket: "videos", limit: 9)).map(\.id),
+                is: [current].compactMap { $0 }
+            )
+            try demand(await usage(store).storedBytes, is: 10)
+        },
+        Contract("of two that end and replace an object at the same time one does") { store in
+            try await makeBuckets(in: store)
+            for round in 0..<8 {
+                let (old, new) = (object("k", TimeInterval(2 * round)), object("k", TimeInterval(2 * round + 1)))
+                try await put(old, into: store)
+                try await insert(new, into: store)
+                async let ending = store.end(old.id, as: .terminated, at: start)
+                let refusal = await code { () async throws(UploadError) in
+                    try await complete(new, replacing: old.id, in: store)
+                }
+                try demand(await ending, is: refusal == .busy)
+                try demand(refusal == nil || refusal == .busy, is: true)
+                try demand(await store.object(name)?.id, is: refusal == nil ? new.id : nil)
+                try demand(await store.end(new.id, as: .terminated, at: start), is: true)
+                try demand(await usage(store).storedBytes, is: 0)
+                try demand(await usage(store).openUploads, is: 0)
+            }
+        },
+    ]
+}

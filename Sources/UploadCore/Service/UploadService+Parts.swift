@@ -1,0 +1,312 @@
+internal import Bytes
+internal import Foundation
+internal import Synchronization
+
+/// Uploads whose bytes come in numbered parts, several at a time.
+///
+/// Parts need no lease: each is stored where no other one is, and recorded only while the upload is open. Whoever completes
+/// or ends the upload has the lease.
+extension UploadService {
+    /// Stores a part in place of one with the same number, which is kept until then.
+    ///
+    /// - Parameters:
+    ///   - number: See `PartRecord.numbers`.
+    ///   - id: An upload that takes parts.
+    ///   - content: The bytes.
+    /// - Returns: As it is recorded.
+    /// - Throws: `.notFound`, `.gone`, `.notOpen` once it is complete; `.invalidRequest` for a number that can not be;
+    ///   `.tooLarge`, `.quotaExceeded`; `.checksumMismatch`, `.lengthConflict`; `.storageFull`, `.storageFailure`; what became
+    ///   of the source.
+    package func putPart(
+        _ number: Int,
+        of id: UploadID,
+        _ content: ObjectContent
+    ) async throws(UploadError) -> PartRecord {
+        try await reporting(id) { () async throws(UploadError) -> PartRecord in
+            guard PartRecord.numbers.contains(number) else {
+                throw UploadError(.invalidRequest, "A part has a number from 1 to 10,000.")
+            }
+            guard let size = content.size else {
+                throw UploadError(.invalidRequest, "The size of a part must be told before its bytes.")
+            }
+            let upload = try await openForParts(id)
+            let before = try await state.objectPart(number, of: id)
+            try await makeRoom(for: size, in: upload, replacing: before)
+            defer {
+                comingParts.withLock { coming in
+                    let rest = coming[id, default: 0] - size
+                    coming[id] = rest > 0 ? rest : nil
+                }
+            }
+            var digests: ContentDigests?
+            let location = try await partStorage.storePart(
+                NewPart(number: number, size: size),
+                of: id,
+                replacing: before?.location,
+                from: content.source
+            ) { () async throws(UploadError) -> [UInt8] in
+                let found = try await content.digests()
+                digests = found
+                return found.md5
+            }
+            guard let digests else { throw UploadError(.storageFailure, "The storage did not look at the part.") }
+            let part = try await recorded(number, at: location, of: upload, size, digests)
+            var current = upload
+            current.updatedAt = part.storedAt
+            observer.observe(.appended(current, bytes: part.size))
+            _ = await renewedExpiry(of: current)
+            return part
+        }
+    }
+
+    private func recorded(
+        _ number: Int,
+        at location: String,
+        of upload: Upload,
+        _ size: Int64,
+        _ digests: ContentDigests
+    ) async throws(UploadError) -> PartRecord {
+        let part = PartRecord(
+            number: number,
+            size: size,
+            md5: digests.md5,
+            crc64: digests.crc64,
+            checksum: digests.checksum,
+            location: location,
+            storedAt: now
+        )
+        do throws(UploadError) {
+            if let replaced = try await state.putPart(part, of: upload.id) {
+                try await partStorage.removePart(number, at: replaced.location, of: upload.id)
+            }
+            return part
+        } catch {
+            // If it may have been recorded, its bytes must stay.
+            if error.code == .gone { try await partStorage.removePart(number, at: location, of: upload.id) }
+            throw error
+        }
+    }
+
+    /// Parts that are stored, by their numbers.
+    ///
+    /// - Parameters:
+    ///   - id: An upload that takes parts.
+    ///   - number: Those after it.
+    ///   - limit: At most so many.
+    /// - Returns: The upload with its bytes, and the parts.
+    /// - Throws: `.notFound`, `.gone`, `.notOpen` once it is complete; `.storageFailure`.
+    package func parts(
+        of id: UploadID,
+        after number: Int,
+        limit: Int
+    ) async throws(UploadError) -> (Upload, [PartRecord]) {
+        try await reporting(id) { () async throws(UploadError) -> (Upload, [PartRecord]) in
+            var upload = try await openForParts(id)
+            upload.offset = try await state.partBytes(of: id)
+            return (upload, try await state.objectParts(of: id, after: number, limit: limit))
+        }
+    }
+
+    /// A page of open uploads that take parts.
+    package func partUploads(_ query: PartUploadQuery) async throws(UploadError) -> [Upload] {
+        try await reporting(nil) { () async throws(UploadError) -> [Upload] in try await state.partUploads(query) }
+    }
+
+    /// Makes an object of parts.
+    ///
+    /// Should the process die, or the storage take long, what was begun is finished by the next request or the sweep. One that
+    /// is complete already is returned as it is.
+    ///
+    /// - Parameters:
+    ///   - named: The parts, in the order of their numbers.
+    ///   - id: An upload that takes parts.
+    ///   - minimumSize: Bytes that each part but the last one must have.
+    ///   - condition: What must hold of the object that has the name.
+    ///   - describe: Makes the attributes of the object of what was asked for and its parts.
+    /// - Returns: Completed.
+    /// - Throws: `.invalidParts`; `.conditionFailed`; `.notFound`, `.gone`, `.busy`; as `append` for what completes an upload.
+    package func completeParts(
+        _ named: [NamedPart],
+        of id: UploadID,
+        minimumSize: Int64,
+        if condition: ObjectCondition?,
+        describe: (inout ObjectAttributes, [PartRecord]) throws(UploadError) -> Void
+    ) async throws(UploadError) -> Upload {
+        try await reporting(id) { () async throws(UploadError) -> Upload in
+            let upload = try await leases.withLease(on: id, interrupter: nil) {
+                () async throws(UploadError) -> Upload in
+                let upload = try await settled(id)
+                guard upload.takesParts else { throw Self.notFound }
+                if upload.state == .completed {
+                    guard upload.attributes?.partSizes?.count == named.count else { throw Self.notFound }
+                    return upload
+                }
+                let parts = try await stored(named, of: id, minimumSize)
+                var attributes = upload.attributes ?? ObjectAttributes()
+                attributes.partSizes = parts.map(\.size)
+                try describe(&attributes, parts)
+                attributes.completing = parts.map(\.number)
+                attributes.condition = condition
+                return try await complete(upload, of: parts, attributes)
+            }
+            return try await finished(upload)
+        }
+    }
+
+    /// To be called with the lease.
+    private func complete(
+        _ upload: Upload,
+        of parts: [PartRecord],
+        _ wanted: ObjectAttributes
+    ) async throws(UploadError) -> Upload {
+        var attributes = wanted
+        // What can be seen now must not cost the parts.
+        if let condition = attributes.condition, let name = upload.objectName,
+            !condition.holds(for: try await state.object(name))
+        {
+            throw UploadError(.conditionFailed, "What the request expects of the object with this key does not hold.")
+        }
+        var upload = upload
+        upload.attributes = attributes
+        upload.offset = parts.reduce(0) { $0 + $1.size }
+        guard upload.offset <= mostBytes(of: upload) else { throw Self.tooLarge(mostBytes(of: upload)) }
+        // No part comes from here on, and whoever comes after a crash knows which they are.
+        guard try await state.setAttributes(of: upload.id, to: attributes) else { throw Self.gone }
+        do throws(UploadError) {
+            try await bytesOf(upload.id) { id throws(UploadError) in try await partStorage.join(parts, of: id) }
+            return try await complete(upload)
+        } catch {
+            if case .invalidParts = error.code {
+                // Nothing was joined, and the client may name others.
+                attributes.completing = nil
+                attributes.condition = nil
+                _ = try await state.setAttributes(of: upload.id, to: attributes)
+            }
+            throw error
+        }
+    }
+
+    /// The parts that are named, as they are stored.
+    private func stored(
+        _ named: [NamedPart],
+        of id: UploadID,
+        _ minimumSize: Int64
+    ) async throws(UploadError) -> [PartRecord] {
+        guard let last = named.last else { throw Self.invalid(.empty, "Name the parts that the object is made of.") }
+        for (part, next) in zip(named, named.dropFirst()) where next.number <= part.number {
+            throw Self.invalid(.order, "The parts must be in the order of their numbers, each once.")
+        }
+        let all = Dictionary(uniqueKeysWithValues: try await allParts(of: id).map { ($0.number, $0) })
+        var parts: [PartRecord] = []
+        for name in named {
+            guard let part = all[name.number], part.entityTag == name.entityTag.lowercased(),
+                name.checksum == nil || name.checksum == part.checksum
+            else {
+                throw Self.invalid(
+                    .unknown(number: name.number),
+                    "There is no part \(name.number), or it has another entity tag or checksum; send it again."
+                )
+            }
+            guard part.size >= minimumSize || name == last else {
+                throw Self.invalid(
+                    .tooSmall(number: part.number, size: part.size, minimum: minimumSize),
+                    "Part \(part.number) has \(part.size) bytes; all but the last one must have \(minimumSize)."
+                )
+            }
+            parts.append(part)
+        }
+        return parts
+    }
+
+    private static func invalid(_ problem: PartsProblem, _ text: String) -> UploadError {
+        UploadError(.invalidParts(problem), text)
+    }
+
+    private func allParts(of id: UploadID) async throws(UploadError) -> [PartRecord] {
+        try await state.objectParts(of: id, after: 0, limit: PartRecord.numbers.upperBound)
+    }
+
+    /// An open upload that takes parts, and is not being completed.
+    private func openForParts(_ id: UploadID) async throws(UploadError) -> Upload {
+        guard let upload = try await state.upload(id), upload.takesParts else { throw Self.notFound }
+        switch upload.state {
+        case .terminated, .expired: throw Self.gone
+        case .completed: throw UploadError(.notOpen, "The upload is complete and takes no more parts.")
+        case .open: break
+        }
+        guard !isOver(upload) else { throw Self.gone }
+        return upload
+    }
+
+    /// Checks that a part has room in its upload, reserves that where bytes are limited, and counts the part as coming.
+    ///
+    /// What the other parts have is only looked at where it can matter: the state looks at each of them. Whether all of them
+    /// together are too many is seen once more when they are joined.
+    private func makeRoom(
+        for size: Int64,
+        in upload: Upload,
+        replacing part: PartRecord?
+    ) async throws(UploadError) {
+        let limit = mostBytes(of: upload)
+        guard size >= 0 else { throw UploadError(.invalidRequest, "A part can not have fewer than no bytes.") }
+        guard size <= limit else { throw Self.tooLarge(limit) }
+        let terms = try await terms(for: upload.accounts)
+        if terms.limitsBytes || upload.maximumBytes != nil {
+            try await edits.withLease(on: upload.id, interrupter: nil) { () async throws(UploadError) in
+                let stored = try await state.partBytes(of: upload.id) - (part?.size ?? 0)
+                let coming = comingParts.withLock { $0[upload.id] ?? 0 }
+                let (wanted, overflow) = (stored + coming).addingReportingOverflow(size)
+                guard !overflow, wanted <= limit else { throw Self.tooLarge(limit) }
+                if terms.limitsBytes, let recorded = try await state.upload(upload.id),
+                    wanted > recorded.reservedBytes
+                {
+                    _ = try await reserve(wanted, for: recorded, under: terms, isWhole: true)
+                }
+                comingParts.withLock { $0[upload.id, default: 0] += size }
+            }
+        } else {
+            comingParts.withLock { $0[upload.id, default: 0] += size }
+        }
+    }
+
+    private static func tooLarge(_ limit: Int64) -> UploadError {
+        UploadError(.tooLarge(limit: limit), "The upload may have at most \(limit) bytes.")
+    }
+
+    /// An open upload that takes parts as it is; finishes a completion that was begun.
+    ///
+    /// To be called with the lease.
+    func settledParts(of open: Upload) async throws(UploadError) -> Upload {
+        var upload = open
+        if let numbers = upload.attributes?.completing, !isOver(upload),
+            try await partStorage.isJoined(upload.id)
+        {
+            let chosen = Set(numbers)
+            let parts = try await allParts(of: upload.id).filter { chosen.contains($0.number) }
+            upload.offset = parts.reduce(0) { $0 + $1.size }
+            try await partStorage.join(parts, of: upload.id)
+            return try await complete(upload)
+        }
+        if isOver(upload) {
+            try await end(upload, as: .expired)
+            throw Self.gone
+        }
+        upload.offset = try await state.partBytes(of: upload.id)
+        return upload
+    }
+
+    /// The storage, where it takes parts; nothing that takes parts is recorded where it does not.
+    var partStorage: any PartStorage {
+        get throws(UploadError) {
+            guard let storage = storage as? any PartStorage else {
+                throw UploadError(.invalidRequest, "The storage of this server takes no uploads in parts.")
+            }
+            return storage
+        }
+    }
+}
+
+extension PartRecord {
+    /// The MD5 in hexadecimal.
+    package var entityTag: String { Hexadecimal.encode(md5) }
+}

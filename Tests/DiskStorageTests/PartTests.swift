@@ -1,0 +1,214 @@
+import Bytes
+import Foundation
+import Glibc
+import SluiceTesting
+import Testing
+import Transport
+import UploadCore
+
+@testable import DiskStorage
+
+@Suite("Parts on disk")
+struct PartTests {
+    private let bench: DiskBench
+
+    init() throws { bench = try DiskBench() }
+
+    private func newBlob() async throws -> UploadID {
+        let id = DiskBench.newID()
+        try await bench.storage.createForParts(NewBlob(id, createdAt: id.createdAt))
+        return id
+    }
+
+    private func store(
+        _ bytes: [UInt8],
+        _ number: Int,
+        of id: UploadID,
+        replacing replaced: PartRecord? = nil,
+        in storage: DiskStorage? = nil
+    ) async throws -> PartRecord {
+        let location = try await (storage ?? bench.storage).storePart(
+            NewPart(number: number, size: Int64(bytes.count)),
+            of: id,
+            replacing: replaced?.location,
+            from: ArraySource(bytes),
+            verifying: { [] }
+        )
+        return PartRecord(
+            number: number,
+            size: Int64(bytes.count),
+            md5: [],
+            crc64: 0,
+            location: location,
+            storedAt: id.createdAt
+        )
+    }
+
+    /// The storage as the next process finds it.
+    private func restarted() -> DiskStorage {
+        DiskStorage(
+            directory: bench.directory,
+            durability: .acknowledged,
+            pool: BlockingPool(threads: 2, label: "test")
+        )
+    }
+
+    private func pattern(_ count: Int, _ seed: UInt8) -> [UInt8] { BlobStorageContract.pattern(count, seed: seed) }
+
+    private func inode(_ path: String) throws -> UInt64 {
+        var status = stat()
+        try #require(stat(path, &status) == 0)
+        return UInt64(status.st_ino)
+    }
+
+    /// Names of files of a blob, without its id.
+    private func files(of id: UploadID) throws -> [String] {
+        try FileManager.default.subpathsOfDirectory(atPath: bench.directory.root + "/blobs")
+            .compactMap { $0.split(separator: "/", maxSplits: 1).dropFirst().first }
+            .filter { $0.hasPrefix(id.text) }.map { String($0.dropFirst(id.text.utf8.count)) }.sorted()
+    }
+
+    @Test(
+        "uniform parts are joined by a new name for their file, in whatever order they came",
+        arguments: [
+            [1, 2, 3, 4], [4, 3, 2, 1], [2, 4, 1, 3], [3, 1, 4, 2],
+        ]
+    )
+    func uniform(order: [Int]) async throws {
+        let id = try await newBlob()
+        let size = 64 << 10
+        let parts = (1...4).map { pattern($0 == 4 ? 999 : size, UInt8($0)) }
+        var records: [PartRecord] = []
+        for number in order { records.append(try await store(parts[number - 1], number, of: id)) }
+        records.sort { $0.number < $1.number }
+        let before = try inode(bench.directory.partsPath(id))
+        // The last part came first, when nobody knew how large the others are: it alone is copied.
+        let isCopied = order.first == 4
+        #expect(records.map(\.location).filter { !$0.hasPrefix("@") }.count == (isCopied ? 1 : 0))
+        try await bench.storage.join(records, of: id)
+        #expect(try inode(bench.directory.blobPath(id)) == before || isCopied)
+        #expect(try await bench.contents(of: id) == Array(parts.joined()))
+        #expect(try files(of: id) == [""])
+    }
+
+    @Test("a part that comes at the same time as another with its number has a place of its own")
+    func sameNumber() async throws {
+        let id = try await newBlob()
+        let size = 256 << 10
+        let first = try await store(pattern(size, 1), 1, of: id)
+        let slow = ScriptedSource([.bytes(pattern(1000, 2)), .stall, .bytes(Array(pattern(size, 2).dropFirst(1000)))])
+        async let slowLocation = bench.storage.storePart(
+            NewPart(number: 2, size: Int64(size)),
+            of: id,
+            replacing: nil,
+            from: slow,
+            verifying: { [] }
+        )
+        await slow.waitUntilStalled()
+        let quick = try await store(pattern(size, 3), 2, of: id)
+        slow.proceed()
+        var late = quick
+        late.location = try await slowLocation
+        #expect(quick.location != late.location)
+        // Whichever was recorded is whole.
+        try await bench.storage.join([first, late], of: id)
+        #expect(try await bench.contents(of: id) == pattern(size, 1) + pattern(size, 2))
+    }
+
+    @Test("a place whose part broke off is used again; one whose part is recorded is not, also after a restart")
+    func placesAfterRestart() async throws {
+        let id = try await newBlob()
+        let size = 128 << 10
+        let first = try await store(pattern(size, 1), 1, of: id)
+        await #expect(throws: UploadError.self) {
+            try await bench.storage.storePart(
+                NewPart(number: 2, size: Int64(size)),
+                of: id,
+                replacing: nil,
+                from: ScriptedSource([.bytes(pattern(10, 9)), .fail(.disconnected)]),
+                verifying: { [] }
+            )
+        }
+        let second = try await store(pattern(size, 2), 2, of: id)
+        #expect(second.location == "@\(size)")
+        let storage = restarted()
+        let again = try await store(pattern(size, 3), 2, of: id, replacing: second, in: storage)
+        #expect(!again.location.hasPrefix("@"))
+        let third = try await store(pattern(size, 4), 3, of: id, in: storage)
+        #expect(third.location == "@\(2 * size)")
+        await storage.removePart(2, at: second.location, of: id)
+        // The place is free: its part is not recorded any more.
+        let last = try await store(pattern(size, 5), 2, of: id, replacing: again, in: storage)
+        #expect(last.location == "@\(size)")
+        try await storage.join([first, last, third], of: id)
+        #expect(try await bench.contents(of: id) == pattern(size, 1) + pattern(size, 5) + pattern(size, 4))
+    }
+
+    @Test("parts that are not named are left out")
+    func unnamed() async throws {
+        let id = try await newBlob()
+        let size = 64 << 10
+        var records: [PartRecord] = []
+        for number in 1...4 { records.append(try await store(pattern(size, UInt8(number)), number, of: id)) }
+        try await bench.storage.join([records[0], records[1]], of: id)
+        #expect(try await bench.contents(of: id) == pattern(size, 1) + pattern(size, 2))
+        #expect(try files(of: id) == [""])
+    }
+
+    @Test("a layout that a crash cut off holds for nothing", arguments: ["", "6553"])
+    func tornLayout(text: String) async throws {
+        let id = try await newBlob()
+        try Data(text.utf8).write(to: URL(fileURLWithPath: bench.directory.layoutPath(id)))
+        let part = try await store(pattern(1000, 1), 1, of: id)
+        #expect(part.location == "@0")
+        #expect(try NumberFile.value(at: bench.directory.layoutPath(id)) == 1000)
+    }
+
+    @Test("a join that died on its way is done again", arguments: ["copying", "renamed", "named", "longer"])
+    func interrupted(at step: String) async throws {
+        let id = try await newBlob()
+        let size = 64 << 10
+        let directory = bench.directory
+        var records = [try await store(pattern(size, 1), 1, of: id), try await store(pattern(size, 2), 2, of: id)]
+        let whole: [UInt8]
+        switch step {
+        case "copying":
+            // Died while it copied.
+            records.removeFirst()
+            whole = pattern(size, 2)
+            try Data(pattern(100, 7)).write(to: URL(fileURLWithPath: directory.joiningPath(id)))
+        case "renamed":
+            // The copy had its name, the parts were still there.
+            records.removeFirst()
+            whole = pattern(size, 2)
+            try Data(whole).write(to: URL(fileURLWithPath: directory.blobPath(id)))
+        case "named":
+            whole = pattern(size, 1) + pattern(size, 2)
+            #expect(rename(directory.partsPath(id), directory.blobPath(id)) == 0)
+        default:
+            // It had its name, and a part that was not chosen was still behind the others.
+            records.removeLast()
+            whole = pattern(size, 1)
+            #expect(rename(directory.partsPath(id), directory.blobPath(id)) == 0)
+        }
+        let storage = restarted()
+        #expect(try await storage.isJoined(id) == (step == "named" || step == "longer"))
+        try await storage.join(records, of: id)
+        #expect(try await storage.isJoined(id))
+        #expect(try await bench.contents(of: id) == whole)
+        #expect(try files(of: id) == [""])
+    }
+
+    @Test("removing a blob removes all that there is of it")
+    func remove() async throws {
+        let id = try await newBlob()
+        let first = try await store(pattern(100, 1), 1, of: id)
+        for seed in 2...4 as ClosedRange<UInt8> {
+            _ = try await store(pattern(100, seed), 1, of: id, replacing: first)
+        }
+        #expect(try files(of: id).contains(".own"))
+        try Data().write(to: URL(fileURLWithPath: bench.directory.joiningPath(id)))
+        try await bench.storage.remove(id)
+        #expect(try files(of: id) == [])
+    }
+}
