@@ -93,6 +93,8 @@ rgw s3 auth use sts = false
 rgw enable usage log = false
 rgw dynamic resharding = false
 rgw override bucket index max shards = 1
+# A completion whose gateway was killed is locked for so many seconds; by default for ten minutes.
+rgw mp lock max time = 5
 rgw gc obj min wait = 10
 rgw gc processor period = 10
 rgw gc processor max time = 10
