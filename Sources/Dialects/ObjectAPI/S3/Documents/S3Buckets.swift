@@ -13,7 +13,8 @@ package enum S3Buckets {
         let root = try S3Documents.root(bytes, "CreateBucketConfiguration", limit: S3Documents.Limit.creation)
         if let other = root.children.first(where: { $0.name != "LocationConstraint" }) {
             guard ["Location", "Bucket", "Tags"].contains(other.name) else { throw S3Error(.malformedXML) }
-            throw S3Error(.notImplemented, "The element \(other.name) is not implemented.")
+            // A bucket that is made otherwise than asked for would be found out too late.
+            throw S3Error(.notImplemented, "Buckets here have no \(other.name): leave the element out.")
         }
         return root.trimmed("LocationConstraint").flatMap { $0.isEmpty ? nil : $0 }
     }

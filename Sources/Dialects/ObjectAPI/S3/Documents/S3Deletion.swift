@@ -35,10 +35,11 @@ package struct S3Deletion: Sendable, Equatable {
 
     private static func problem(_ node: XMLNode, key: String) -> S3Error? {
         if let version = node.trimmed("VersionId"), !version.isEmpty, version != "null" {
-            return S3Error(.notImplemented, "Versions of objects are not implemented.")
+            return S3Error.noVersions
         }
         if let name = ["ETag", "LastModifiedTime", "Size"].first(where: { node[$0] != nil }) {
-            return S3Error(.notImplemented, "The condition \(name) is not implemented here.")
+            // Deleting all the same would remove an object that the client means to keep.
+            return S3Error(.notImplemented, "Deletions have no condition \(name) here: leave it out.")
         }
         do throws(S3Error) {
             try S3Names.check(key: key)

@@ -3,6 +3,12 @@ internal import HTTPWire
 package import UploadCore
 
 extension S3Error {
+    /// For whoever names a version: there is one object under each key, and another version must not be taken for it.
+    static let noVersions = S3Error(
+        .notImplemented,
+        "Objects have no versions here: leave the version id out, or say `null`."
+    )
+
     /// The error table of the dialect.
     ///
     /// SDKs try again after 500 and 503, so what passes by itself is one of these.

@@ -132,7 +132,7 @@ package enum S3ErrorCode: String, Sendable, CaseIterable {
         case .noSuchKey: "The specified key does not exist."
         case .noSuchLifecycleConfiguration: "The lifecycle configuration does not exist."
         case .noSuchUpload: "The upload does not exist: the id is not valid, or it was aborted or completed."
-        case .notImplemented: "Something that the request asks for is not implemented."
+        case .notImplemented: "The request asks for what this server does not offer: leave it out."
         case .notModified: "Not Modified"
         case .operationAborted: "A conflicting operation is in progress for this resource; try again."
         case .preconditionFailed: "At least one of the preconditions does not hold."

@@ -28,7 +28,7 @@ package struct S3CopySource: Sendable, Equatable {
                 throw .argument("x-amz-copy-source", text, message)
             }
             guard query.items.allSatisfy({ $0.name != "versionId" || $0.value == "null" }) else {
-                throw S3Error(.notImplemented, "Versions of objects are not implemented.")
+                throw S3Error.noVersions
             }
             path = path[..<mark]
         }

@@ -85,10 +85,13 @@ package enum S3Request {
     private static func subresource(_ parameters: S3Parameters) throws(S3Error) -> String? {
         let names = parameters.names
         if let name = names.intersection(unknown).min() {
-            throw S3Error(.notImplemented, "The sub-resource ?\(name) is not implemented.")
+            throw S3Error(
+                .notImplemented,
+                "Nothing here has ?\(name): leave the call out (docs/object.md lists what there is)."
+            )
         }
         if let version = try parameters.text("versionId"), version != "null" {
-            throw S3Error(.notImplemented, "Versions of objects are not implemented.")
+            throw S3Error.noVersions
         }
         let found = names.intersection(known.keys).sorted()
         guard found.count <= 1 else {
@@ -113,7 +116,7 @@ package enum S3Request {
             }
         }
         switch (head.method, resource) {
-        case (_, "tagging"): throw S3Error(.notImplemented, "Tags of buckets are not implemented.")
+        case (_, "tagging"): throw S3Error(.notImplemented, "Buckets have no tags here: tag objects.")
         case (.get, "location"): return .getBucketLocation(bucket)
         case (.get, "uploads"): return .listMultipartUploads(try S3UploadListing(parameters, bucket: bucket))
         case (_, "location"), (_, "uploads"): throw notAllowed("GET")
@@ -252,7 +255,7 @@ package enum S3Request {
     private static func notImplemented(_ header: String) -> S3Error {
         S3Error(
             .notImplemented,
-            "A header you provided implies functionality that is not implemented",
+            "The header \(header) asks for what this server does not keep: leave it out.",
             details: [S3Error.Detail("Header", header)]
         )
     }
