@@ -24,15 +24,6 @@ package enum BlobRecordsContract {
         numbers.map { BlobPart(number: $0, size: 5 << 20, entityTag: "\"\(tag)-\($0)\"") }
     }
 
-    private static func code<Value>(_ body: () async throws(UploadError) -> Value) async -> UploadError.Code? {
-        do throws(UploadError) {
-            _ = try await body()
-            return nil
-        } catch {
-            return error.code
-        }
-    }
-
     /// With a value in each field that is not the one of a new record, and at the ends of their ranges.
     private static func filled(_ record: BlobRecord, _ state: BlobRecord.State) -> BlobRecord {
         var filled = record
@@ -77,7 +68,7 @@ package enum BlobRecordsContract {
             _ = try await records.update(first, adding: parts([1]), droppingFrom: nil)
             let second = filled(first, .complete)
             try demand(
-                await code { () async throws(UploadError) in try await records.insert(second) },
+                await errorCode { () async throws(UploadError) in try await records.insert(second) },
                 is: .storageFailure
             )
             var kept = first
@@ -120,7 +111,7 @@ package enum BlobRecordsContract {
             for version in [1, 3, 0, -1, Int64.max] {
                 late.version = version
                 try demand(
-                    await code { () async throws(UploadError) in
+                    await errorCode { () async throws(UploadError) in
                         try await records.update(late, adding: parts(2...5, tag: "late"), droppingFrom: 1)
                     },
                     is: .interrupted
@@ -136,7 +127,7 @@ package enum BlobRecordsContract {
             let codes = await withTaskGroup(of: (Int, UploadError.Code?).self) { group in
                 for number in 1...12 {
                     group.addTask {
-                        let code = await code { () async throws(UploadError) in
+                        let code = await errorCode { () async throws(UploadError) in
                             try await records.update(read, adding: parts([number]), droppingFrom: nil)
                         }
                         return (number, code)
@@ -166,7 +157,7 @@ package enum BlobRecordsContract {
             late.version = 2
             for record in [gone, late] {
                 try demand(
-                    await code { () async throws(UploadError) in
+                    await errorCode { () async throws(UploadError) in
                         try await records.update(record, adding: parts([4]), droppingFrom: nil)
                     },
                     is: .interrupted

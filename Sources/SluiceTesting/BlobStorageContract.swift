@@ -40,15 +40,6 @@ package enum BlobStorageContract {
 
     private static func newID() -> UploadID { UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000)) }
 
-    private static func code<Value>(_ body: () async throws(UploadError) -> Value) async -> UploadError.Code? {
-        do throws(UploadError) {
-            _ = try await body()
-            return nil
-        } catch {
-            return error.code
-        }
-    }
-
     /// `end`, or `limit`, or the failure of the source, or the code of the error.
     private static func text(_ end: AppendReport.End) -> String {
         switch end {
@@ -62,7 +53,7 @@ package enum BlobStorageContract {
     private static let basics: [Contract<any BlobStorage>] = [
         Contract("a blob that was emptied is as a new one") { storage in
             let id = newID()
-            try demand(await code { () async throws(UploadError) in try await storage.empty(id) }, is: .notFound)
+            try demand(await errorCode { () async throws(UploadError) in try await storage.empty(id) }, is: .notFound)
             try await storage.create(id)
             for bytes in [pattern(70_000), pattern(10, seed: 2)] {
                 let source = ArraySource(bytes)
@@ -89,7 +80,7 @@ package enum BlobStorageContract {
             }
             try await storage.remove(id)
             try demand(
-                await code { () async throws(UploadError) in try await storage.bytes(of: id, 0..<1) },
+                await errorCode { () async throws(UploadError) in try await storage.bytes(of: id, 0..<1) },
                 is: .notFound
             )
         },
@@ -99,21 +90,27 @@ package enum BlobStorageContract {
             try demand(await storage.durableLength(of: id), is: 0)
             try demand(await storage.currentLength(of: id), is: 0)
             try demand(await contents(of: id, in: storage), is: [])
-            try demand(await code { () async throws(UploadError) in try await storage.create(id) } != nil, is: true)
+            try demand(
+                await errorCode { () async throws(UploadError) in try await storage.create(id) } != nil,
+                is: true
+            )
         },
         Contract("a blob that is not there is not found, and removing it is no error") { storage in
             let id = newID()
             let source = ArraySource([1])
             try demand(
-                await code { () async throws(UploadError) in try await storage.durableLength(of: id) },
+                await errorCode { () async throws(UploadError) in try await storage.durableLength(of: id) },
                 is: .notFound
             )
             try demand(
-                await code { () async throws(UploadError) in try await storage.currentLength(of: id) },
+                await errorCode { () async throws(UploadError) in try await storage.currentLength(of: id) },
                 is: .notFound
             )
-            try demand(await code { () async throws(UploadError) in try await storage.synchronize(id) }, is: .notFound)
-            try demand(await code { () async throws(UploadError) in try await storage.open(id) }, is: .notFound)
+            try demand(
+                await errorCode { () async throws(UploadError) in try await storage.synchronize(id) },
+                is: .notFound
+            )
+            try demand(await errorCode { () async throws(UploadError) in try await storage.open(id) }, is: .notFound)
             let report = await storage.append(to: id, at: 0, from: source, limit: 1, expecting: nil)
             try demand(text(report.end), is: "notFound")
             try await storage.remove(id)
@@ -126,7 +123,7 @@ package enum BlobStorageContract {
             let blob = try await storage.open(id)
             try await storage.remove(id)
             try demand(
-                await code { () async throws(UploadError) in try await storage.currentLength(of: id) },
+                await errorCode { () async throws(UploadError) in try await storage.currentLength(of: id) },
                 is: .notFound
             )
             if case .file = blob.content { try demand(await contents(of: blob), is: [1, 2, 3]) }
@@ -182,7 +179,7 @@ package enum BlobStorageContract {
             _ = await storage.append(to: source, at: 0, from: ArraySource([1, 2]), limit: .max, expecting: nil)
             try await storage.synchronize(source)
             func result(_ source: UploadID, _ target: UploadID, at offset: Int64) async -> UploadError.Code? {
-                await code { () async throws(UploadError) in
+                await errorCode { () async throws(UploadError) in
                     try await storage.copy(0..<2, of: source, to: target, at: offset)
                 }
             }
@@ -292,7 +289,7 @@ package enum BlobStorageContract {
             }
             let missing = newID()
             try demand(
-                await code { () async throws(UploadError) in try await storage.digests(of: missing, by: [.md5]) },
+                await errorCode { () async throws(UploadError) in try await storage.digests(of: missing, by: [.md5]) },
                 is: .notFound
             )
         },

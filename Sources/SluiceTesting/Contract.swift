@@ -1,3 +1,5 @@
+package import UploadCore
+
 /// One demand that every adapter of an interface has to meet; a test runs it against a fresh adapter.
 package struct Contract<Subject>: Sendable, CustomStringConvertible {
     /// The demand, as a sentence.
@@ -20,5 +22,15 @@ package struct ContractViolation: Error, CustomStringConvertible {
 func demand<Value: Equatable>(_ actual: Value, is expected: Value, line: UInt = #line) throws {
     if actual != expected {
         throw ContractViolation(description: "line \(line): expected \(expected), got \(actual)")
+    }
+}
+
+/// The code of what `body` throws; `nil` if it throws nothing.
+package func errorCode<Value>(_ body: () async throws(UploadError) -> Value) async -> UploadError.Code? {
+    do throws(UploadError) {
+        _ = try await body()
+        return nil
+    } catch {
+        return error.code
     }
 }

@@ -87,7 +87,7 @@ package enum PartStorageContract {
                 let first = try await store(parts[0], 1, of: id, in: storage)
                 for failure in [SourceFailure.disconnected, .timedOut, .shuttingDown] {
                     let source = ScriptedSource([.bytes([UInt8](repeating: 0, count: partSize / 2)), .fail(failure)])
-                    let code = await code { () async throws(UploadError) in
+                    let code = await errorCode { () async throws(UploadError) in
                         try await storage.storePart(
                             NewPart(number: 1, size: Int64(partSize)),
                             of: id,
@@ -107,7 +107,7 @@ package enum PartStorageContract {
                 let id = try await newBlob(in: storage)
                 let parts = bytes([partSize, partSize, 10])
                 let first = try await store(parts[0], 1, of: id, in: storage)
-                let code = await code { () async throws(UploadError) in
+                let code = await errorCode { () async throws(UploadError) in
                     try await storage.storePart(
                         NewPart(number: 1, size: Int64(partSize)),
                         of: id,
@@ -141,7 +141,7 @@ package enum PartStorageContract {
         [
             Contract("fewer bytes than announced are none") { storage in
                 let id = try await newBlob(in: storage)
-                let code = await code { () async throws(UploadError) in
+                let code = await errorCode { () async throws(UploadError) in
                     try await storage.storePart(
                         NewPart(number: 1, size: 11),
                         of: id,
@@ -157,7 +157,7 @@ package enum PartStorageContract {
                 let part = bytes([1000])[0]
                 let record = try await store(part, 1, of: id, in: storage)
                 try await storage.join([record], of: id)
-                let code = await code { () async throws(UploadError) in
+                let code = await errorCode { () async throws(UploadError) in
                     try await storage.storePart(
                         NewPart(number: 2, size: 10),
                         of: id,
@@ -175,7 +175,7 @@ package enum PartStorageContract {
                 let part = bytes([1000])[0]
                 let record = try await store(part, 1, of: id, in: storage)
                 let source = ScriptedSource([.bytes([1, 2, 3]), .stall, .bytes([UInt8](repeating: 4, count: 7))])
-                async let late = code { () async throws(UploadError) in
+                async let late = errorCode { () async throws(UploadError) in
                     try await storage.storePart(
                         NewPart(number: 2, size: 10),
                         of: id,
@@ -198,7 +198,7 @@ package enum PartStorageContract {
                 try await storage.remove(id)
                 try demand(try await storage.list(after: nil, limit: 10), is: [])
                 try demand(try await storage.isJoined(id), is: false)
-                let code = await code { () async throws(UploadError) in
+                let stored = await errorCode { () async throws(UploadError) in
                     try await storage.storePart(
                         NewPart(number: 1, size: 1),
                         of: id,
@@ -207,9 +207,9 @@ package enum PartStorageContract {
                         verifying: { Digest.hash([1], .md5) }
                     )
                 }
-                try demand(code, is: .notFound)
+                try demand(stored, is: .notFound)
                 try demand(
-                    await Self.code { () async throws(UploadError) in try await storage.join([first], of: id) },
+                    await errorCode { () async throws(UploadError) in try await storage.join([first], of: id) },
                     is: .notFound
                 )
             },
@@ -274,14 +274,5 @@ package enum PartStorageContract {
 
     private static func contents(of id: UploadID, in storage: any PartStorage) async throws -> [UInt8] {
         try await BlobStorageContract.contents(of: id, in: storage)
-    }
-
-    private static func code<Value>(_ body: () async throws(UploadError) -> Value) async -> UploadError.Code? {
-        do throws(UploadError) {
-            _ = try await body()
-            return nil
-        } catch {
-            return error.code
-        }
     }
 }

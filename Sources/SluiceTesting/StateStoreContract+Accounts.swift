@@ -97,7 +97,7 @@ extension StateStoreContract {
             done.length = 30
             // Ten bytes more than the parts hold, because one stands twice.
             try demand(
-                await code { () async throws(UploadError) in
+                await errorCode { () async throws(UploadError) in
                     _ = try await store.complete(
                         done,
                         as: media(of: done),
@@ -131,7 +131,7 @@ extension StateStoreContract {
             ]
             for (measure, limit, change) in limits {
                 let next = counted(1)
-                let code = await code { () async throws(UploadError) in
+                let code = await errorCode { () async throws(UploadError) in
                     try await insert(next, into: store, terms(change))
                 }
                 let isBytes = measure == .storedBytes || measure == .periodBytes
@@ -152,7 +152,7 @@ extension StateStoreContract {
         Contract("uploads whose lengths together are more than a number can hold are refused") { store in
             try await insert(counted(length: .max), into: store)
             let next = counted(1, length: 1)
-            let code = await code { () async throws(UploadError) in try await insert(next, into: store) }
+            let code = await errorCode { () async throws(UploadError) in try await insert(next, into: store) }
             try demand(code, is: .tooLarge(limit: 0))
             try demand(await store.upload(next.id), is: nil)
         },
@@ -172,7 +172,7 @@ extension StateStoreContract {
             let admitted = await withTaskGroup(of: Bool.self) { group in
                 for index in 0..<20 {
                     group.addTask {
-                        await code { () async throws(UploadError) in
+                        await errorCode { () async throws(UploadError) in
                             try await insert(
                                 counted(TimeInterval(index)),
                                 into: store,
@@ -211,7 +211,7 @@ extension StateStoreContract {
             second.alias = "a/ü"
             let taken = second
             try demand(
-                await code { () async throws(UploadError) in try await insert(taken, into: store) },
+                await errorCode { () async throws(UploadError) in try await insert(taken, into: store) },
                 is: .rejected
             )
             try demand(await store.upload(second.id), is: nil)
@@ -233,11 +233,11 @@ extension StateStoreContract {
             try demand(await store.upload(upload.id)?.metadata, is: metadata)
             // Somebody else has changed them since they were read.
             try demand(
-                await code { () async throws(UploadError) in try await set(from: upload.metadata) },
+                await errorCode { () async throws(UploadError) in try await set(from: upload.metadata) },
                 is: .busy
             )
             try demand(
-                await code { () async throws(UploadError) in
+                await errorCode { () async throws(UploadError) in
                     try await store.complete(completed(upload), as: media(of: upload))
                 },
                 is: .busy

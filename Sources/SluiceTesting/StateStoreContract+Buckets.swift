@@ -71,7 +71,7 @@ extension StateStoreContract {
         Contract("in a bucket that is not recorded nothing is created, and nothing is counted") { store in
             let upload = object("k")
             try demand(
-                await code { () async throws(UploadError) in
+                await errorCode { () async throws(UploadError) in
                     try await store.insert(
                         upload,
                         consuming: grant("g"),
@@ -92,7 +92,7 @@ extension StateStoreContract {
                 try await makeBuckets(in: store)
                 let upload = object("k", TimeInterval(round))
                 async let isRemoved = store.removeBucket("videos")
-                let refusal = await code { () async throws(UploadError) in try await insert(upload, into: store) }
+                let refusal = await errorCode { () async throws(UploadError) in try await insert(upload, into: store) }
                 try demand(await isRemoved, is: refusal == .notFound)
                 try demand(await store.bucket("videos") == nil, is: refusal == .notFound)
                 try demand(await store.upload(upload.id) == nil, is: refusal == .notFound)

@@ -50,7 +50,7 @@ extension StateStoreContract {
         },
         Contract("a step that is refused records no event") { store in
             let upload = counted()
-            _ = await code { () async throws(UploadError) in
+            _ = await errorCode { () async throws(UploadError) in
                 try await insert(upload, into: store, terms { $0.openUploads = 0 })
             }
             _ = try await store.end(upload.id, as: .terminated, at: start)

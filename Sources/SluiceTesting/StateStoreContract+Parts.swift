@@ -27,7 +27,7 @@ extension StateStoreContract {
         of id: UploadID,
         by store: any StateStore
     ) async -> UploadError.Code? {
-        await code { () async throws(UploadError) in try await store.putPart(part, of: id) }
+        await errorCode { () async throws(UploadError) in try await store.putPart(part, of: id) }
     }
 
     static let objectParts: [Contract<any StateStore>] = [

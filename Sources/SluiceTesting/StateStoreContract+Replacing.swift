@@ -79,7 +79,7 @@ extension StateStoreContract {
             ]
             for (upload, replaced) in wrong {
                 try demand(
-                    await code { () async throws(UploadError) in
+                    await errorCode { () async throws(UploadError) in
                         try await complete(upload, replacing: replaced, in: store)
                     },
                     is: .busy
@@ -89,7 +89,7 @@ extension StateStoreContract {
             }
             // Without media there is nothing that could replace something.
             try demand(
-                await code { () async throws(UploadError) in
+                await errorCode { () async throws(UploadError) in
                     try await store.complete(finished(taken), as: nil, replacing: old.id)
                 },
                 is: .busy
@@ -101,7 +101,7 @@ extension StateStoreContract {
             // What was ended is not there to be replaced, and the name is free.
             _ = try await store.end(old.id, as: .terminated, at: start)
             try demand(
-                await code { () async throws(UploadError) in
+                await errorCode { () async throws(UploadError) in
                     try await complete(taken, replacing: old.id, in: store)
                 },
                 is: .busy
@@ -122,7 +122,7 @@ extension StateStoreContract {
             for upload in [new, beside] { try await insert(upload, into: store) }
             for (upload, replaced, limit) in [(beside, nil, 11), (new, old.id, 6)] as [(Upload, UploadID?, Int64)] {
                 try demand(
-                    await code { () async throws(UploadError) in
+                    await errorCode { () async throws(UploadError) in
                         try await complete(
                             upload,
                             replacing: replaced,
@@ -149,7 +149,7 @@ extension StateStoreContract {
                 let codes = await withTaskGroup(of: (UploadID, UploadError.Code?).self) { group in
                     for upload in uploads {
                         group.addTask {
-                            let code = await code { () async throws(UploadError) in
+                            let code = await errorCode { () async throws(UploadError) in
                                 try await complete(upload, replacing: replaced, in: store)
                             }
                             return (upload.id, code)
@@ -177,7 +177,7 @@ extension StateStoreContract {
                 try await put(old, into: store)
                 try await insert(new, into: store)
                 async let ending = store.end(old.id, as: .terminated, at: start)
-                let refusal = await code { () async throws(UploadError) in
+                let refusal = await errorCode { () async throws(UploadError) in
                     try await complete(new, replacing: old.id, in: store)
                 }
                 try demand(await ending, is: refusal == .busy)

@@ -59,16 +59,6 @@ package enum StateStoreContract {
         Grant(id: id, subject: nil, expiresAt: start.addingTimeInterval(expiresIn), isOneTime: true)
     }
 
-    /// `nil` if nothing was thrown.
-    static func code<Value>(_ body: () async throws(UploadError) -> Value) async -> UploadError.Code? {
-        do throws(UploadError) {
-            _ = try await body()
-            return nil
-        } catch {
-            return error.code
-        }
-    }
-
     static let uploads: [Contract<any StateStore>] = [
         Contract("an upload is read back as it was inserted") { store in
             let full = upload()
@@ -350,7 +340,7 @@ package enum StateStoreContract {
             let second = upload(1)
             try await store.insert(first, consuming: grant("g1"))
             try demand(
-                await code { () async throws(UploadError) in
+                await errorCode { () async throws(UploadError) in
                     try await store.insert(second, consuming: grant("g1"))
                 },
                 is: .grantUsed
@@ -362,7 +352,7 @@ package enum StateStoreContract {
             let winners = await withTaskGroup(of: Bool.self) { group in
                 for index in 0..<20 {
                     group.addTask {
-                        await code { () async throws(UploadError) in
+                        await errorCode { () async throws(UploadError) in
                             try await store.insert(upload(TimeInterval(index)), consuming: grant("g"))
                         } == nil
                     }
@@ -376,7 +366,7 @@ package enum StateStoreContract {
             try await store.insert(upload(), consuming: grant("g", expiresIn: 60))
             try await store.forgetEnded(before: start.addingTimeInterval(60))
             try demand(
-                await code { () async throws(UploadError) in
+                await errorCode { () async throws(UploadError) in
                     try await store.insert(upload(1), consuming: grant("g"))
                 },
                 is: .grantUsed
@@ -413,7 +403,7 @@ package enum StateStoreContract {
             try await store.insert(key("key_a", 1))
             for other in [key("key_a", 2), key("key_b", 1)] {
                 try demand(
-                    await code { () async throws(UploadError) in try await store.insert(other) },
+                    await errorCode { () async throws(UploadError) in try await store.insert(other) },
                     is: .invalidRequest
                 )
             }
@@ -523,7 +513,7 @@ package enum StateStoreContract {
             try await store.insert(upload(), consuming: grant("g"))
             let second = upload(1)
             try demand(
-                await code { () async throws(UploadError) in
+                await errorCode { () async throws(UploadError) in
                     try await store.insert(second, consuming: grant("g"), pulling: pull(second))
                 },
                 is: .grantUsed

@@ -110,15 +110,6 @@ struct LeaseTests {
         var now: Date { Date() }
     }
 
-    private func code<Value>(_ body: () async throws(UploadError) -> Value) async -> UploadError.Code? {
-        do throws(UploadError) {
-            _ = try await body()
-            return nil
-        } catch {
-            return error.code
-        }
-    }
-
     private func code(_ result: Result<Upload, UploadError>) -> UploadError.Code? {
         if case .failure(let error) = result { error.code } else { nil }
     }
@@ -209,9 +200,11 @@ struct LeaseTests {
             _ = try? await gate.next(maximum: 1)
         }
         await gate.waitUntilStalled()
-        #expect(await code { () async throws(UploadError) in try await cluster.services[1].status(of: id) } == .busy)
+        #expect(
+            await errorCode { () async throws(UploadError) in try await cluster.services[1].status(of: id) } == .busy
+        )
         let service = cluster.services[1]
-        let given = Task { await code { () async throws(UploadError) in try await service.status(of: id) } }
+        let given = Task { await errorCode { () async throws(UploadError) in try await service.status(of: id) } }
         try await wait { try line(cluster) == 1 }
         given.cancel()
         #expect([.unavailable, .busy].contains(await given.value))
@@ -234,7 +227,9 @@ struct LeaseTests {
         await stalled.waitUntilStalled()
         try await cluster.services[1].terminate(id)
         #expect(code(await old) == .interrupted)
-        #expect(await code { () async throws(UploadError) in try await cluster.services[0].status(of: id) } == .gone)
+        #expect(
+            await errorCode { () async throws(UploadError) in try await cluster.services[0].status(of: id) } == .gone
+        )
         #expect(try cluster.leaseCount() == 0)
     }
 
@@ -288,7 +283,7 @@ struct LeaseTests {
                 group.addTask {
                     for _ in 0..<250 {
                         let id = UploadID.generate(at: Date())
-                        let code = await code { () async throws(UploadError) in
+                        let code = await errorCode { () async throws(UploadError) in
                             try await cluster.services[worker % 2].status(of: id)
                         }
                         #expect(code == .notFound)
@@ -315,7 +310,8 @@ struct LeaseTests {
             #expect(await writes(state, before, terms) == Array(repeating: .interrupted, count: 6))
             let part = PartRecord(number: 1, size: 1, md5: [], crc64: 0, location: "", storedAt: Date())
             #expect(
-                await code { () async throws(UploadError) in try await state.putPart(part, of: id) } == .interrupted
+                await errorCode { () async throws(UploadError) in try await state.putPart(part, of: id) }
+                    == .interrupted
             )
         }
         #expect(try await state.upload(id) == before)
@@ -342,20 +338,21 @@ struct LeaseTests {
         completed.endedAt = now
         let done = completed
         return [
-            await code { () async throws(UploadError) in
+            await errorCode { () async throws(UploadError) in
                 try await state.setLength(of: upload.id, to: 3, updatedAt: now, under: terms)
             },
-            await code { () async throws(UploadError) in try await state.reserve(3, for: upload.id, under: terms) },
-            await code { () async throws(UploadError) in
+            await errorCode { () async throws(UploadError) in try await state.reserve(3, for: upload.id, under: terms)
+            },
+            await errorCode { () async throws(UploadError) in
                 try await state.setExpiry(of: upload.id, to: nil, updatedAt: now)
             },
-            await code { () async throws(UploadError) in
+            await errorCode { () async throws(UploadError) in
                 try await state.setAttributes(of: upload.id, to: ObjectAttributes())
             },
-            await code { () async throws(UploadError) in
+            await errorCode { () async throws(UploadError) in
                 try await state.end(upload.id, as: .terminated, at: now)
             },
-            await code { () async throws(UploadError) in
+            await errorCode { () async throws(UploadError) in
                 try await state.complete(done, as: nil, replacing: nil, under: terms, recording: [])
             },
         ]
@@ -377,7 +374,7 @@ struct LeaseTests {
                 Issue.record(error)
             }
             let state = cluster.states[0]
-            async let outcome = code { () async throws(UploadError) in
+            async let outcome = errorCode { () async throws(UploadError) in
                 try await state.setExpiry(of: id, to: nil, updatedAt: Date())
                 log.add("written")
             }

@@ -53,16 +53,6 @@ struct ObjectTests {
         return state
     }
 
-    /// `nil` if nothing was thrown.
-    private func code<Value>(_ body: () async throws(UploadError) -> Value) async -> UploadError.Code? {
-        do throws(UploadError) {
-            _ = try await body()
-            return nil
-        } catch {
-            return error.code
-        }
-    }
-
     // MARK: Several nodes
 
     @Test("who completes an object while another node gives its name to another one waits for that, and tries again")
@@ -76,7 +66,7 @@ struct ObjectTests {
         try await database.interleave { connection in
             try connection.insert(Media(of: first))
         } _: { other in
-            let code = await code { () async throws(UploadError) in
+            let code = await errorCode { () async throws(UploadError) in
                 try await other.complete(second, as: Media(of: second))
             }
             #expect(code == .busy)
@@ -116,7 +106,7 @@ struct ObjectTests {
             try connection.run("UPDATE upload SET state = 'terminated' WHERE id = $1", [old.id.text])
             try connection.run("DELETE FROM media WHERE id = $1", [old.id.text])
         } _: { other in
-            let code = await code { () async throws(UploadError) in
+            let code = await errorCode { () async throws(UploadError) in
                 try await other.complete(new, as: Media(of: new), replacing: old.id)
             }
             #expect(code == .busy)
@@ -138,7 +128,8 @@ struct ObjectTests {
             try connection.run("UPDATE upload SET \(change) WHERE id = $1", [upload.id.text])
         } _: { other in
             #expect(
-                await code { () async throws(UploadError) in try await other.putPart(part, of: upload.id) } == .gone
+                await errorCode { () async throws(UploadError) in try await other.putPart(part, of: upload.id) }
+                    == .gone
             )
         }
         #expect(try await state.objectParts(of: upload.id, after: 0, limit: 5) == [])
@@ -213,7 +204,8 @@ struct ObjectTests {
         try await database.interleave { connection in
             try connection.run("DELETE FROM bucket")
         } _: { other in
-            let code = await code { () async throws(UploadError) in try await other.insert(upload, consuming: nil) }
+            let code = await errorCode { () async throws(UploadError) in try await other.insert(upload, consuming: nil)
+            }
             #expect(code == .notFound)
         }
         #expect(try await state.upload(upload.id) == nil)
@@ -227,7 +219,7 @@ struct ObjectTests {
         var events = [EventRecord.sample(.completed, of: done)]
         if let replaced, let old = try await node.upload(replaced) { events.append(.sample(.terminated, of: old)) }
         let told = events
-        let code = await code { () async throws(UploadError) in
+        let code = await errorCode { () async throws(UploadError) in
             let isFirst = try await node.complete(
                 done,
                 as: Media(of: done),

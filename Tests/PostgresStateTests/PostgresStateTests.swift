@@ -50,16 +50,6 @@ struct PostgresStateTests {
         try await state.insert(upload, consuming: nil, under: terms, recording: .sample(.created, of: upload))
     }
 
-    /// `nil` if nothing was thrown.
-    private func code<Value>(_ body: () async throws(UploadError) -> Value) async -> UploadError.Code? {
-        do throws(UploadError) {
-            _ = try await body()
-            return nil
-        } catch {
-            return error.code
-        }
-    }
-
     /// Until `condition` holds; fails when it does not at any of many looks.
     private func wait(until condition: () async throws -> Bool) async throws {
         for _ in 0..<10_000 {
@@ -91,7 +81,7 @@ struct PostgresStateTests {
         try await insert(upload, into: first, terms())
         try await first.insert(key(1))
         first.close()
-        #expect(await code { () async throws(UploadError) in try await first.upload(upload.id) } == .unavailable)
+        #expect(await errorCode { () async throws(UploadError) in try await first.upload(upload.id) } == .unavailable)
         let state = try await database.open()
         defer { state.close() }
         #expect(try await state.upload(upload.id) == upload)
@@ -142,7 +132,7 @@ struct PostgresStateTests {
         let name = (0..<100).map { _ in UUID().uuidString }.joined()
         let long = upload(subject: name)
         #expect(
-            await code { () async throws(UploadError) in try await insert(long, into: state, terms()) }
+            await errorCode { () async throws(UploadError) in try await insert(long, into: state, terms()) }
                 == .invalidRequest
         )
         #expect(try await state.upload(long.id) == nil)
@@ -210,10 +200,13 @@ struct PostgresStateTests {
         let upload = upload()
         try await insert(upload, into: state, terms())
         try await state.write { try $0.run("UPDATE upload SET metadata = 'no json'") }
-        #expect(await code { () async throws(UploadError) in try await state.upload(upload.id) } == .storageFailure)
+        #expect(
+            await errorCode { () async throws(UploadError) in try await state.upload(upload.id) } == .storageFailure
+        )
         try await state.write { try $0.run("UPDATE upload SET id = 'no id'") }
         #expect(
-            await code { () async throws(UploadError) in try await state.uploads(UploadQuery()) } == .storageFailure
+            await errorCode { () async throws(UploadError) in try await state.uploads(UploadQuery()) }
+                == .storageFailure
         )
     }
 
@@ -286,8 +279,8 @@ struct PostgresStateTests {
         try await database.open().close()
         let state = try await database.open(options: ["default_transaction_read_only=on"])
         defer { state.close() }
-        #expect(await code { () async throws(UploadError) in try await state.check() } == .unavailable)
-        #expect(await code { () async throws(UploadError) in try await state.insert(key(1)) } == .unavailable)
+        #expect(await errorCode { () async throws(UploadError) in try await state.check() } == .unavailable)
+        #expect(await errorCode { () async throws(UploadError) in try await state.insert(key(1)) } == .unavailable)
         #expect(try await state.keys() == [])
     }
 
@@ -349,7 +342,7 @@ struct PostgresStateTests {
         let state = try await database.open(connections: 1)
         defer { state.close() }
         let runs = Mutex(0)
-        let code = await code { () async throws(UploadError) in
+        let code = await errorCode { () async throws(UploadError) in
             try await state.write { connection in
                 runs.withLock { $0 += 1 }
                 try connection.run("INSERT INTO used_grant VALUES ('g', 'u', 1)")
@@ -371,7 +364,7 @@ struct PostgresStateTests {
         let state = try await database.open(connections: 1)
         defer { state.close() }
         let runs = Mutex(0)
-        let code = await code { () async throws(UploadError) in
+        let code = await errorCode { () async throws(UploadError) in
             try await state.write { connection in
                 runs.withLock { $0 += 1 }
                 let process = try connection.row("SELECT pg_backend_pid() AS pid")?.integer("pid")
@@ -393,15 +386,15 @@ struct PostgresStateTests {
         try await insert(first, into: state, terms())
         server.stop()
         for _ in 0..<3 {
-            let code = await code { () async throws(UploadError) in try await state.upload(first.id) }
+            let code = await errorCode { () async throws(UploadError) in try await state.upload(first.id) }
             #expect(code == .unavailable)
         }
         #expect(
-            await code { () async throws(UploadError) in try await insert(second, into: state, terms()) }
+            await errorCode { () async throws(UploadError) in try await insert(second, into: state, terms()) }
                 == .unavailable
         )
         try server.start()
-        try await wait { await code { () async throws(UploadError) in try await state.check() } == nil }
+        try await wait { await errorCode { () async throws(UploadError) in try await state.check() } == nil }
         #expect(try await state.upload(first.id) == first)
         #expect(try await state.upload(second.id) == nil)
         try await insert(second, into: state, terms())
@@ -419,7 +412,7 @@ struct PostgresStateTests {
         let admitted = await withTaskGroup(of: Bool.self) { group in
             for number in 0..<50 {
                 group.addTask {
-                    await code { () async throws(UploadError) in
+                    await errorCode { () async throws(UploadError) in
                         try await insert(
                             upload(TimeInterval(number)),
                             into: nodes[number % 2],
@@ -444,7 +437,7 @@ struct PostgresStateTests {
         let codes = await withTaskGroup(of: UploadError.Code?.self) { group in
             for number in 0..<30 {
                 group.addTask {
-                    await code { () async throws(UploadError) in
+                    await errorCode { () async throws(UploadError) in
                         try await nodes[number % 2].insert(upload(TimeInterval(number)), consuming: grant)
                     }
                 }
@@ -569,7 +562,7 @@ struct PostgresStateTests {
         try holder.run("UPDATE account SET open_uploads = open_uploads")
         let second = upload(1)
         #expect(
-            await code { () async throws(UploadError) in try await insert(second, into: other, terms()) }
+            await errorCode { () async throws(UploadError) in try await insert(second, into: other, terms()) }
                 == .unavailable
         )
         #expect(try await other.upload(second.id) == nil)
@@ -603,7 +596,7 @@ struct PostgresStateTests {
         let record = BlobRecordsContract.record()
         try await state.insert(record)
         try await state.write { try $0.run("UPDATE blob SET sides = 'no json'") }
-        #expect(await code { () async throws(UploadError) in try await state.blob(record.id) } == .storageFailure)
+        #expect(await errorCode { () async throws(UploadError) in try await state.blob(record.id) } == .storageFailure)
     }
 
     @Test("who changes a blob while another node does waits for that, and has then come too late")
@@ -616,7 +609,7 @@ struct PostgresStateTests {
         try await database.interleave { connection in
             try connection.run("UPDATE blob SET version = version + 1, part_count = 1")
         } _: { other in
-            let code = await code { () async throws(UploadError) in
+            let code = await errorCode { () async throws(UploadError) in
                 try await other.update(record, adding: BlobRecordsContract.parts([2]), droppingFrom: 1)
             }
             #expect(code == .interrupted)
@@ -635,7 +628,7 @@ struct PostgresStateTests {
         try await database.interleave { connection in
             try connection.run("DELETE FROM blob")
         } _: { other in
-            let code = await code { () async throws(UploadError) in
+            let code = await errorCode { () async throws(UploadError) in
                 try await other.update(record, adding: BlobRecordsContract.parts([1]), droppingFrom: nil)
             }
             #expect(code == .interrupted)
@@ -721,7 +714,7 @@ struct PostgresStateTests {
         let state = try await Database().open()
         defer { state.close() }
         let upload = upload()
-        _ = await code { () async throws(UploadError) in
+        _ = await errorCode { () async throws(UploadError) in
             try await state.write { connection in
                 try connection.insert([.sample(.updated, of: upload)])
                 throw UploadError(.rejected, "")
