@@ -11,9 +11,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from botocore.exceptions import BotoCoreError
 from test_clients import CLIENTS, run_client
 
 from harness import faulty_store as faults
+from harness import object_client
 from harness.api import API, TUS, patch_fields, path_of, upload_id
 from harness.data import KIB, MIB, content, told, write_file
 from harness.draft import Client
@@ -341,6 +343,50 @@ def test_the_writer_dies_and_another_node_goes_on(cluster, report, kind):
     if kind == "kill":
         cluster.nodes[0].start()
     assert_whole(cluster, url, data, strays=True)
+
+
+def test_parts_of_an_object_meet_different_nodes(make_cluster):
+    """One of which dies within a part and another after it, and the object is completed on two at once."""
+    cluster = make_cluster(environment={"SLUICE_OBJECT_LISTEN": "127.0.0.1:0"})
+    pair = cluster.nodes[0].pair()
+    clients = [object_client.client(node.object_url, pair) for node in cluster.nodes]
+    pieces = [content(PART, number) for number in range(1, 5)] + [b"end"]
+    name = {"Bucket": object_client.BUCKET, "Key": "of all nodes"}
+    upload = name | {"UploadId": clients[0].create_multipart_upload(**name)["UploadId"]}
+
+    def put(node, number):
+        answer = clients[node].upload_part(**upload, PartNumber=number, Body=pieces[number - 1])
+        return {"PartNumber": number, "ETag": answer["ETag"]}
+
+    parts = {number: put(number % 3, number) for number in (5, 1, 2)}
+    held = faults.Hold()
+    cluster.proxy.fault("UploadPart", held)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        cut = pool.submit(put, 0, 3)
+        assert held.reached.wait(20)
+        cluster.nodes[0].kill()
+        held.release()
+        with pytest.raises(BotoCoreError):
+            cut.result()
+        parts[3] = put(1, 3)
+        parts[4] = put(2, 4)
+        # Again, and only the last one counts.
+        parts[2] = put(1, 2)
+        listed = clients[2].list_parts(**upload)["Parts"]
+        assert [part["PartNumber"] for part in listed] == [1, 2, 3, 4, 5]
+        named = {"Parts": [parts[number] for number in sorted(parts)]}
+        done = [
+            pool.submit(clients[node].complete_multipart_upload, **upload, MultipartUpload=named) for node in (1, 2)
+        ]
+        assert len({one.result()["ETag"] for one in done}) == 1
+    cluster.nodes[0].start()
+    again = object_client.client(cluster.nodes[0].object_url, pair)
+    data = b"".join(pieces)
+    for client in [again, *clients[1:]]:
+        assert told(client.get_object(**name)["Body"].read()) == told(data)
+    until(lambda: cluster.objects() == [told(data)], timeout=30, interval=0.2)
+    again.delete_object(**name)
+    until(lambda: cluster.objects() == [], timeout=30, interval=0.2)
 
 
 def test_clocks_that_differ(make_cluster):

@@ -87,6 +87,45 @@ struct FullDiskTests {
         #expect(again.stored == Int64(count))
     }
 
+    @Test("a part that finds no room is none, and neither are parts that can not be copied together")
+    func parts() async throws {
+        let bench = try Bench(.acknowledged)
+        let storage = bench.disk.storage
+        let id = DiskBench.newID()
+        try await storage.createForParts(NewBlob(id, createdAt: id.createdAt))
+        func store(_ number: Int, _ count: Int) async throws(UploadError) -> PartRecord {
+            let location = try await storage.storePart(
+                NewPart(number: number, size: Int64(count)),
+                of: id,
+                replacing: nil,
+                from: ArraySource(Array(Self.bytes.prefix(count))),
+                verifying: { [] }
+            )
+            return PartRecord(
+                number: number,
+                size: Int64(count),
+                md5: [],
+                crc64: 0,
+                location: location,
+                storedAt: id.createdAt
+            )
+        }
+        let one = try await store(1, 65_536)
+        // Larger than a place, so that they have to be copied.
+        let two = try await store(2, 200_000)
+        #expect(await errorCode { () async throws(UploadError) in try await store(3, 400_000) } == .storageFull)
+        let three = try await store(3, 65_536)
+        let joining = await errorCode { () async throws(UploadError) in
+            try await storage.join([one, two, three], of: id)
+        }
+        #expect(joining == .storageFull)
+        #expect(try await storage.isJoined(id) == false)
+        try bench.makeRoom()
+        try await storage.join([one, two, three], of: id)
+        let small = Array(Self.bytes.prefix(65_536))
+        #expect(try await bench.disk.contents(of: id) == small + Array(Self.bytes.prefix(200_000)) + small)
+    }
+
     @Test("the storage says that it is full, until it is not")
     func check() async throws {
         let bench = try Bench(.acknowledged)

@@ -144,6 +144,23 @@ struct UploadServicePartTests {
         #expect(await code { try await bench.put([1], part: 2, of: id) } == .gone)
     }
 
+    @Test("after a completion that failed parts come again, and others can be named", arguments: [false, true])
+    func failedCompletion(dies: Bool) async throws {
+        let id = try await bench.begin()
+        let one = try await bench.put([1, 2], part: 1, of: id)
+        bench.storage.plan.fail(.join, with: UploadError(.storageFull, "full"))
+        if dies { bench.state.plan.fail(.setAttributes, onCall: 2) }
+        #expect(await code { try await bench.complete(id, [one], if: .isAbsent) } == .storageFull)
+        if dies {
+            // Its record says that it is being completed, until somebody looks.
+            #expect(await code { try await bench.put([3], part: 2, of: id) } == .gone)
+            #expect(try await bench.service.status(of: id).state == .open)
+        }
+        let two = try await bench.put([3], part: 2, of: id)
+        try await bench.complete(id, [one, two])
+        #expect(try await bench.read() == [1, 2, 3])
+    }
+
     @Test("a condition that does not hold costs no part")
     func condition() async throws {
         try await bench.put([1])

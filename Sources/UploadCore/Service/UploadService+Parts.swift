@@ -157,9 +157,8 @@ extension UploadService {
     private func complete(
         _ upload: Upload,
         of parts: [PartRecord],
-        _ wanted: ObjectAttributes
+        _ attributes: ObjectAttributes
     ) async throws(UploadError) -> Upload {
-        var attributes = wanted
         // What can be seen now must not cost the parts.
         if let condition = attributes.condition, let name = upload.objectName,
             !condition.holds(for: try await state.object(name))
@@ -176,14 +175,23 @@ extension UploadService {
             try await bytesOf(upload.id) { id throws(UploadError) in try await partStorage.join(parts, of: id) }
             return try await complete(upload)
         } catch {
-            if case .invalidParts = error.code {
-                // Nothing was joined, and the client may name others.
-                attributes.completing = nil
-                attributes.condition = nil
-                _ = try await state.setAttributes(of: upload.id, to: attributes)
-            }
+            // If this fails, too, the next one who has the lease does it.
+            if (try? await partStorage.isJoined(upload.id)) == false { _ = try? await reopened(upload) }
             throw error
         }
+    }
+
+    /// An upload whose completion was begun, and nothing was joined: parts may come again, and others may be named.
+    ///
+    /// To be called with the lease.
+    private func reopened(_ upload: Upload) async throws(UploadError) -> Upload {
+        var upload = upload
+        upload.attributes?.completing = nil
+        upload.attributes?.condition = nil
+        guard let attributes = upload.attributes,
+            try await state.setAttributes(of: upload.id, to: attributes)
+        else { throw Self.gone }
+        return upload
     }
 
     /// The parts that are named, as they are stored.
@@ -273,14 +281,17 @@ extension UploadService {
         UploadError(.tooLarge(limit: limit), "The upload may have at most \(limit) bytes.")
     }
 
-    /// An open upload that takes parts as it is; finishes a completion that was begun.
+    /// An open upload that takes parts as it is; finishes a completion that was begun, or takes it back if nothing was joined.
     ///
     /// To be called with the lease.
     func settledParts(of open: Upload) async throws(UploadError) -> Upload {
         var upload = open
-        if let numbers = upload.attributes?.completing, !isOver(upload),
-            try await partStorage.isJoined(upload.id)
-        {
+        if let numbers = upload.attributes?.completing, !isOver(upload) {
+            guard try await partStorage.isJoined(upload.id) else {
+                upload = try await reopened(upload)
+                upload.offset = try await state.partBytes(of: upload.id)
+                return upload
+            }
             let chosen = Set(numbers)
             let parts = try await allParts(of: upload.id).filter { chosen.contains($0.number) }
             upload.offset = parts.reduce(0) { $0 + $1.size }
