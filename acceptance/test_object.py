@@ -475,6 +475,98 @@ def test_who_may_not_mint(gateway, sts):
     assert code(again.get_session_token) == (403, "InvalidClientTokenId")
 
 
+# Credentials of the REST API
+
+
+def minted(gateway, **wanted):
+    wanted = {"subject": "dora", "bucket": BUCKET, "keyPrefix": "dora/"} | wanted
+    answer = API(gateway.url, gateway.admin_key).post("/v1/sts/tokens", wanted)
+    assert answer.status_code == 201, answer.text
+    assert answer.headers["Cache-Control"] == "no-store"
+    return answer.json()
+
+
+def test_tokens_by_the_names_of_each_vendor(gateway):
+    aws = minted(gateway)["Credentials"]
+    aliyun = minted(gateway, format="aliyun")
+    tencent = minted(gateway, format="tencent", expiresIn=600)
+    assert tencent["expiredTime"] - tencent["startTime"] in (599, 600)
+    pairs = [
+        (aws["AccessKeyId"], aws["SecretAccessKey"], aws["SessionToken"]),
+        (aliyun["AccessKeyId"], aliyun["AccessKeySecret"], aliyun["SecurityToken"]),
+        tuple(tencent["credentials"][name] for name in ("tmpSecretId", "tmpSecretKey", "sessionToken")),
+    ]
+    assert [pair[0][:4] for pair in pairs] == ["ASIA", "STS.", "AKID"]
+    for number, (identifier, secret, token) in enumerate(pairs):
+        s3 = gateway.client(pair=(identifier, secret), token=token)
+        s3.put_object(Bucket=BUCKET, Key=f"dora/{number}", Body=b"1")
+        assert code(s3.put_object, Bucket=BUCKET, Key="eve/1", Body=b"1") == (403, "AccessDenied")
+
+
+def test_tokens_hold_what_they_were_minted_with(gateway):
+    limited = session(minted(gateway, maxBytes=3, contentTypes=["video/*"], metadata={"album": "7"})["Credentials"])
+    s3 = gateway.client(**limited)
+    assert (
+        code(s3.put_object, Bucket=BUCKET, Key="dora/4", Body=b"1234", ContentType="video/mp4")[1] == "EntityTooLarge"
+    )
+    assert (
+        code(s3.put_object, Bucket=BUCKET, Key="dora/4", Body=b"123", ContentType="text/a")[1] == "ContentTypeRefused"
+    )
+    s3.put_object(Bucket=BUCKET, Key="dora/4", Body=b"123", ContentType="video/mp4", Metadata={"album": "8"})
+    api = API(gateway.url, gateway.admin_key)
+    uploads = api.get("/v1/uploads?subject=dora&state=completed&limit=1").json()["uploads"]
+    assert uploads[0]["metadata"]["album"] == "7"
+
+    once = gateway.client(**session(minted(gateway, oneTime=True)["Credentials"]))
+    once.put_object(Bucket=BUCKET, Key="dora/5", Body=b"1")
+    assert code(once.put_object, Bucket=BUCKET, Key="dora/6", Body=b"1") == (403, "AccessDenied")
+
+    wanted = {"keyPrefix": None, "key": "dora/7", "actions": ["upload", "read", "delete"]}
+    only = gateway.client(**session(minted(gateway, **wanted)["Credentials"]))
+    only.put_object(Bucket=BUCKET, Key="dora/7", Body=b"1")
+    assert read(only, "dora/7") == b"1"
+    assert code(only.get_object, Bucket=BUCKET, Key="dora/4") == (403, "AccessDenied")
+    only.delete_object(Bucket=BUCKET, Key="dora/7")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"subject": None}, "subject"),
+        ({"bucket": None}, "bucket"),
+        ({"keyPrefix": None}, "keyPrefix"),
+        ({"key": "a"}, "key"),
+        ({"keyPrefix": None, "key": ""}, "key"),
+        ({"actions": ["everything"]}, "actions"),
+        ({"expiresIn": 59}, "expiresIn"),
+        ({"expiresIn": 129_601}, "expiresIn"),
+        ({"format": "gcp"}, "format"),
+        ({"maxBytes": -1}, "maxBytes"),
+        ({"more": 1}, "more"),
+    ],
+)
+def test_tokens_that_can_not_be(gateway, changes, field):
+    wanted = {"subject": "dora", "bucket": BUCKET, "keyPrefix": "dora/"} | changes
+    answer = API(gateway.url, gateway.admin_key).post(
+        "/v1/sts/tokens", {name: value for name, value in wanted.items() if value is not None}
+    )
+    assert answer.status_code == 422, answer.text
+    assert field in [error["field"] for error in answer.json()["errors"]]
+
+
+def test_keys_mint_tokens_for_what_they_may_do_themselves(gateway):
+    made = run(
+        "keys", "create", "--name", "m", "--scope", "mint", "--scope", "read", environment=gateway.environment
+    ).stdout
+    api = API(gateway.url, re.search(r"API key: (\S+)", made)[1])
+    wanted = {"subject": "dora", "bucket": BUCKET, "keyPrefix": "dora/"}
+    assert api.post("/v1/sts/tokens", wanted | {"actions": ["upload", "read"]}).status_code == 201
+    assert api.post("/v1/sts/tokens", wanted | {"actions": ["delete"]}).status_code == 422
+    reader = run("keys", "create", "--name", "r", "--scope", "read", environment=gateway.environment).stdout
+    api = API(gateway.url, re.search(r"API key: (\S+)", reader)[1])
+    assert api.post("/v1/sts/tokens", wanted).status_code == 403
+
+
 # Presigned
 
 

@@ -30,10 +30,12 @@ extension S3Storage: PartStorage {
         guard part.number <= settings.maximumParts else {
             throw UploadError(.invalidRequest, "The store takes parts with numbers up to \(settings.maximumParts).")
         }
-        guard part.size <= S3Settings.largestPart else {
+        // It is kept until the store has confirmed it.
+        let most = min(S3Settings.largestPart, Int64(memory.capacity) + spool.capacity)
+        guard part.size <= most else {
             throw UploadError(
-                .tooLarge(limit: S3Settings.largestPart),
-                "The store takes parts of up to \(S3Settings.largestPart) bytes."
+                .tooLarge(limit: most),
+                "The server takes parts of up to \(most) bytes; send smaller ones."
             )
         }
         let buffer = PartBuffer()

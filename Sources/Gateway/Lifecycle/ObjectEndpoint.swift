@@ -62,6 +62,10 @@ struct ObjectEndpoint: Sendable {
         }
     }
 
+    /// Seconds after the end of a session in which uploads that began in it can be completed: the parts of a large one may have
+    /// taken all of its time.
+    private static let grace: TimeInterval = 3600
+
     private static func handler(
         _ settings: Settings,
         _ master: MasterSecret,
@@ -75,7 +79,7 @@ struct ObjectEndpoint: Sendable {
             service: place.service,
             endpoint: S3Endpoint(hosts: settings.object.domains),
             region: region,
-            authentication: S3Authentication(region: region, issuer: issuer) {
+            authentication: S3Authentication(region: region, issuer: issuer, grace: grace) {
                 (accessKeyID) async throws(S3Error) in
                 try await pair(accessKeyID, .admin, in: state, master, at: clock.now).map {
                     S3KeyHolder($0.credentials, .administrator)

@@ -16,7 +16,7 @@ package final class Spool: Sendable {
 
     private let directory: String
     private let pool: BlockingPool
-    private let capacity: Int64
+    let capacity: Int64
     private let contents: Mutex<Contents>
 
     /// - Parameters:

@@ -29,6 +29,16 @@ extension UploadService {
         }
     }
 
+    /// The upload in whatever state as it is recorded, which says of an open one not how many bytes it has.
+    ///
+    /// - Throws: `.notFound`, `.storageFailure`.
+    package func recorded(_ id: UploadID) async throws(UploadError) -> Upload {
+        try await reporting(id) { () async throws(UploadError) -> Upload in
+            guard let upload = try await state.upload(id) else { throw Self.notFound }
+            return upload
+        }
+    }
+
     /// A page of uploads, newest first, with offsets as `inspect` gives them; 0 where the storage can not tell.
     package func list(_ query: UploadQuery) async throws(UploadError) -> [Upload] {
         try await reporting(nil) { () async throws(UploadError) -> [Upload] in

@@ -12,42 +12,6 @@ struct S3AuthenticationTests {
     private let issuer = CredentialIssuer(master: master(1))
     private let known = SigningCredentials(accessKeyID: "SLAKKNOWN", secretAccessKey: "secret")
 
-    /// A request signed in its header, or in its query.
-    private func signed(
-        _ method: String,
-        _ target: String,
-        _ credentials: SigningCredentials,
-        fields: HTTPFields = [:],
-        lifetime: Int64? = nil,
-        region: String = "us-east-1",
-        service: String = "s3"
-    ) throws -> RequestHead {
-        var head = try s3Head(method, target, fields)
-        var request = try SigningRequest(head)
-        let signer = SigV4Signer(credentials: credentials, region: region, service: service)
-        if let lifetime {
-            request.payload = .unsigned
-            let query = SigningRequest.query(
-                of: signer.presign(request, at: noon.unixSeconds, lifetime: lifetime)
-            )
-            head.target = try RequestTarget(parsing: "\(head.target.rawPath)?\(query)")
-        } else {
-            for field in signer.sign(request, at: noon.unixSeconds).fields {
-                head.fields[try #require(FieldName(field.name))] = field.value
-            }
-        }
-        return head
-    }
-
-    private func session(_ grant: ObjectGrant) throws -> SigningCredentials {
-        let session = try issuer.mint(grant, for: .s3)
-        return SigningCredentials(
-            accessKeyID: session.accessKeyID,
-            secretAccessKey: session.secretAccessKey.text,
-            sessionToken: session.sessionToken
-        )
-    }
-
     private func caller(
         _ head: RequestHead,
         at now: Date = noon,
@@ -70,7 +34,7 @@ struct S3AuthenticationTests {
     @Test("the holder of keys, by header and by query")
     func holder() async throws {
         for lifetime in [nil, 60 as Int64] {
-            let head = try signed("GET", "/bucket-1/a", known, lifetime: lifetime)
+            let head = try s3Signed("GET", "/bucket-1/a", known, lifetime: lifetime)
             let caller = try await caller(head)
             #expect(caller.identity == .administrator && caller.accessKeyID == "SLAKKNOWN" && !caller.isInGrace)
             #expect(caller.claim?.lifetime == lifetime)
@@ -81,9 +45,9 @@ struct S3AuthenticationTests {
     @Test("the grant of a session, by header and by query")
     func sessions() async throws {
         let grant = grant()
-        let credentials = try session(grant)
+        let credentials = try issuer.session(grant)
         for lifetime in [nil, 60 as Int64] {
-            let head = try signed("PUT", "/bucket-1250000000/sv/a", credentials, lifetime: lifetime)
+            let head = try s3Signed("PUT", "/bucket-1250000000/sv/a", credentials, lifetime: lifetime)
             let caller = try await caller(head)
             #expect(caller.grant == grant)
             try caller.authorize(try S3Request.operation(head, at: endpoint))
@@ -92,7 +56,7 @@ struct S3AuthenticationTests {
 
     @Test("a session without its token, with another one or one that was changed")
     func tokens() async throws {
-        let (first, second) = (try session(grant()), try session(grant()))
+        let (first, second) = (try issuer.session(grant()), try issuer.session(grant()))
         let token = try #require(first.sessionToken)
         let last = token.last == "A" ? "B" : "A"
         let wrong: [(String?, S3ErrorCode)] = [
@@ -106,7 +70,7 @@ struct S3AuthenticationTests {
                     secretAccessKey: first.secretAccessKey,
                     sessionToken: token
                 )
-                let head = try signed("GET", "/bucket-1250000000/sv/a", credentials, lifetime: lifetime)
+                let head = try s3Signed("GET", "/bucket-1250000000/sv/a", credentials, lifetime: lifetime)
                 #expect(await error(head)?.code == code)
             }
         }
@@ -115,14 +79,14 @@ struct S3AuthenticationTests {
             secretAccessKey: "secret",
             sessionToken: first.sessionToken
         )
-        #expect(await error(try signed("GET", "/bucket-1/a", stolen))?.code == .invalidToken)
+        #expect(await error(try s3Signed("GET", "/bucket-1/a", stolen))?.code == .invalidToken)
     }
 
     @Test("credentials that are over, and the time of grace for completing an upload")
     func expiry() async throws {
-        let credentials = try session(grant(expiresAt: noon.addingTimeInterval(-10)))
-        let put = try signed("PUT", "/bucket-1250000000/sv/a", credentials)
-        let complete = try signed("POST", "/bucket-1250000000/sv/a?uploadId=1", credentials)
+        let credentials = try issuer.session(grant(expiresAt: noon.addingTimeInterval(-10)))
+        let put = try s3Signed("PUT", "/bucket-1250000000/sv/a", credentials)
+        let complete = try s3Signed("POST", "/bucket-1250000000/sv/a?uploadId=1", credentials)
         #expect(await error(put)?.code == .expiredToken)
         #expect(await error(put, grace: 60)?.code == .expiredToken)
         #expect(await error(complete)?.code == .expiredToken)
@@ -152,8 +116,8 @@ struct S3AuthenticationTests {
         #expect(await error(malformed)?.code == .authorizationHeaderMalformed)
         let part = try s3Head("GET", target + "?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=y")
         #expect(await error(part)?.code == .authorizationQueryParametersError)
-        var both = try signed("GET", target, known, lifetime: 60)
-        both.fields["Authorization"] = try signed("GET", target, known).fields["Authorization"]
+        var both = try s3Signed("GET", target, known, lifetime: 60)
+        both.fields["Authorization"] = try s3Signed("GET", target, known).fields["Authorization"]
         #expect(await error(both)?.code == .invalidArgument)
     }
 
@@ -161,39 +125,39 @@ struct S3AuthenticationTests {
     func wrong() async throws {
         let target = "/bucket-1/a"
         let unknown = SigningCredentials(accessKeyID: "SLAKOTHER", secretAccessKey: "secret")
-        #expect(await error(try signed("GET", target, unknown))?.code == .invalidAccessKeyID)
+        #expect(await error(try s3Signed("GET", target, unknown))?.code == .invalidAccessKeyID)
         let secret = SigningCredentials(accessKeyID: "SLAKKNOWN", secretAccessKey: "other")
-        let mismatch = await error(try signed("GET", target, secret))
+        let mismatch = await error(try s3Signed("GET", target, secret))
         #expect(mismatch?.code == .signatureDoesNotMatch && mismatch?.details == [])
-        let region = await error(try signed("GET", target, known, region: "eu-central-1"))
+        let region = await error(try s3Signed("GET", target, known, region: "eu-central-1"))
         #expect(region?.code == .authorizationHeaderMalformed)
         #expect(region?.details == [S3Error.Detail("Region", "us-east-1")])
-        let service = await error(try signed("GET", target, known, lifetime: 60, service: "sts"))
+        let service = await error(try s3Signed("GET", target, known, lifetime: 60, service: "sts"))
         #expect(service?.code == .authorizationQueryParametersError)
 
-        var head = try signed("PUT", target, known, fields: ["Content-Type": "video/mp4"], lifetime: 60)
+        var head = try s3Signed("PUT", target, known, fields: ["Content-Type": "video/mp4"], lifetime: 60)
         head.fields["Content-Type"] = "text/html"
         #expect(await error(head)?.code == .signatureDoesNotMatch)
         head.fields["Content-Type"] = nil
         let missing = await error(head)
         #expect(missing?.code == .signatureDoesNotMatch && missing?.message.contains("content-type") == true)
-        var added = try signed("PUT", target, known)
+        var added = try s3Signed("PUT", target, known)
         added.fields["x-amz-acl"] = "private"
         let unsigned = await error(added)
         #expect(unsigned?.code == .accessDenied)
         #expect(unsigned?.details == [S3Error.Detail("HeadersNotSigned", "x-amz-acl")])
 
-        let presigned = try signed("GET", target, known, lifetime: 60)
+        let presigned = try s3Signed("GET", target, known, lifetime: 60)
         #expect(await error(presigned, at: noon.addingTimeInterval(59))?.code == nil)
         #expect(await error(presigned, at: noon.addingTimeInterval(60))?.message == "Request has expired")
         #expect(await error(presigned, at: noon.addingTimeInterval(-901))?.code == .accessDenied)
-        let plain = try signed("GET", target, known)
+        let plain = try s3Signed("GET", target, known)
         #expect(await error(plain, at: noon.addingTimeInterval(901))?.code == .requestTimeTooSkewed)
     }
 
     @Test("the look-up may fail")
     func failingLookUp() async throws {
-        let head = try signed("GET", "/bucket-1/a", known)
+        let head = try s3Signed("GET", "/bucket-1/a", known)
         let authentication = S3Authentication(region: nil, issuer: issuer) { _ throws(S3Error) in
             throw S3Error(UploadError(.unavailable, "away"), about: .object)
         }

@@ -1,4 +1,8 @@
+import Foundation
 import HTTPWire
+import Signing
+import Testing
+import UploadCore
 
 @testable import ObjectAPI
 
@@ -17,5 +21,47 @@ func s3Code<Success>(_ work: () throws(S3Error) -> Success) -> S3ErrorCode? {
         return nil
     } catch {
         return error.code
+    }
+}
+
+/// A request signed in its header, or in its query.
+func s3Signed(
+    _ method: String,
+    _ target: String,
+    _ credentials: SigningCredentials,
+    fields: HTTPFields = [:],
+    lifetime: Int64? = nil,
+    region: String = "us-east-1",
+    service: String = "s3",
+    payload: SigV4Payload = .empty,
+    at now: Date = noon
+) throws -> RequestHead {
+    var head = try s3Head(method, target, fields)
+    var request = try SigningRequest(head)
+    request.payload = payload
+    let signer = SigV4Signer(credentials: credentials, region: region, service: service)
+    if let lifetime {
+        request.payload = .unsigned
+        let query = SigningRequest.query(
+            of: signer.presign(request, at: now.unixSeconds, lifetime: lifetime)
+        )
+        head.target = try RequestTarget(parsing: "\(head.target.rawPath)?\(query)")
+    } else {
+        for field in signer.sign(request, at: now.unixSeconds).fields {
+            head.fields[try #require(FieldName(field.name))] = field.value
+        }
+    }
+    return head
+}
+
+extension CredentialIssuer {
+    /// What a client of a session signs with.
+    func session(_ grant: ObjectGrant) throws -> SigningCredentials {
+        let session = try mint(grant, for: .s3)
+        return SigningCredentials(
+            accessKeyID: session.accessKeyID,
+            secretAccessKey: session.secretAccessKey.text,
+            sessionToken: session.sessionToken
+        )
     }
 }

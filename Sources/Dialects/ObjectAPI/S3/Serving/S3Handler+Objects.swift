@@ -120,8 +120,9 @@ extension S3Handler {
     // MARK: Removing
 
     func delete(_ name: ObjectName) async throws(S3Error) -> Response {
-        // Of one that is not there the answer is the same.
-        _ = try await core { () async throws(UploadError) in try await service.removeObject(name) }
+        let isRemoved = try await core { () async throws(UploadError) in try await service.removeObject(name) }
+        // Of one that is not there the answer is the same, if its bucket is.
+        if !isRemoved { try await requireBucket(name.bucket) }
         return Response(204)
     }
 

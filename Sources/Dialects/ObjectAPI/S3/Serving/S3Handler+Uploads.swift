@@ -71,6 +71,10 @@ extension S3Handler {
 
     func complete(_ text: String, _ name: ObjectName, _ call: S3Call) async throws(S3Error) -> Response {
         let upload = try await upload(text, name, isOpen: false)
+        // After the session was over nothing can have been begun in it.
+        if call.caller.isInGrace, let grant = call.caller.grant, upload.createdAt >= grant.upload.expiresAt {
+            throw S3Error(.expiredToken)
+        }
         let condition = try call.writeCondition()
         let expected = try S3CompletedPart.Expectation(call.head)
         let bytes = try await call.collect(limit: S3Documents.Limit.completion, kind: .completion)
@@ -156,7 +160,7 @@ extension S3Handler {
     /// - Throws: `NoSuchUpload`.
     private func upload(_ text: String, _ name: ObjectName, isOpen: Bool = true) async throws(S3Error) -> Upload {
         guard let id = UploadID(text) else { throw S3Error(.noSuchUpload) }
-        let upload = try await core(.upload) { () async throws(UploadError) in try await service.inspect(id) }
+        let upload = try await core(.upload) { () async throws(UploadError) in try await service.recorded(id) }
         guard upload.takesParts, upload.objectName == name,
             upload.state == .open || !isOpen && upload.state == .completed
         else { throw S3Error(.noSuchUpload) }

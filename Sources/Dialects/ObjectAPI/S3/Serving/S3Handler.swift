@@ -72,12 +72,25 @@ package struct S3Handler: RequestHandler {
 
     private func answer(_ operation: S3Operation, _ request: Request) async throws(S3Error) -> Response {
         if case .preflight(let bucket) = operation {
-            return try S3CORS.preflight(request.head, await bucket.asyncMap { await rules(of: $0) } ?? cors)
+            var rules = cors
+            if let bucket { rules = await self.rules(of: bucket) }
+            return try S3CORS.preflight(request.head, rules)
         }
         if case .postObject(let bucket) = operation { return try await post(to: bucket, request) }
         let call = try await S3Call(operation, request, authentication, at: clock.now)
-        if let bucket = operation.bucket, !operation.makesBucket { try await requireBucket(bucket) }
-        switch operation {
+        guard let bucket = operation.bucket else { return try await answer(call) }
+        // Of what is about an object the state says by itself that there is no bucket.
+        if operation.object == nil, !operation.makesBucket { try await requireBucket(bucket) }
+        do throws(S3Error) {
+            return try await answer(call)
+        } catch {
+            if error.code == .noSuchKey || error.code == .noSuchUpload { try await requireBucket(bucket) }
+            throw error
+        }
+    }
+
+    private func answer(_ call: S3Call) async throws(S3Error) -> Response {
+        switch call.operation {
         case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketLocation, .getBucketDocument,
             .putBucketDocument, .deleteBucketDocument:
             return try await bucketAnswer(call)
@@ -143,11 +156,4 @@ package struct S3Handler: RequestHandler {
 extension S3Operation {
     /// Whether the bucket need not be there.
     fileprivate var makesBucket: Bool { if case .createBucket = self { true } else { false } }
-}
-
-extension Optional {
-    fileprivate func asyncMap<Result>(_ transform: (Wrapped) async -> Result?) async -> Result? {
-        guard let self else { return nil }
-        return await transform(self)
-    }
 }
