@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import io
 import json
-import shutil
 import subprocess
 import time
 
@@ -13,6 +12,7 @@ import httpx
 import pytest
 import requests
 
+from harness import browser
 from harness.api import API, problem
 from harness.data import MIB, content, sha256, write_file
 from harness.disk import mounted
@@ -448,12 +448,7 @@ def test_content_that_is_hard_to_search(server, api, report):
     assert api.download_hash(media["id"]) == (hashlib.sha256(data).hexdigest(), len(data))
 
 
-BROWSER = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
-
-
-@pytest.mark.skipif(not BROWSER, reason="there is no browser")
+@pytest.mark.skipif(not browser.PROGRAM, reason="there is no browser: install chromium")
 def test_browser(server, api, tmp_path):
     """A real browser makes a form of what a page holds, and sends it."""
     page = """<!doctype html><meta charset=utf-8><pre id=out></pre><script>
@@ -469,11 +464,7 @@ def test_browser(server, api, tmp_path):
     path = tmp_path / "page.html"
     path.write_text(page.replace("TOKEN", token).replace("URL", server.url))
     before = states(api)
-    subprocess.run(
-        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
-         "--virtual-time-budget=5000", "--dump-dom", path.as_uri()],
-        capture_output=True, timeout=120, check=True,
-    )  # fmt: skip
+    browser.dump(path.as_uri(), tmp_path / "profile")
     until(lambda: states(api) != before)
     newest = api.get("/v1/uploads?limit=1").json()["uploads"][0]
     assert newest["metadata"] == {

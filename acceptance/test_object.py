@@ -25,6 +25,7 @@ from harness.data import KIB, MIB, content, crc32c, sha256
 from harness.object_client import BUCKET, DOMAIN, ROLE, ObjectServer, code, session
 from harness.server import run
 from harness.tls import Certificate
+from harness.wire import until
 
 PART = 5 * MIB
 
@@ -445,9 +446,13 @@ def test_what_a_policy_says_that_is_not_understood_is_refused(sts):
 
 def new_key(gateway, *scopes):
     """The pair of a new API key."""
+    return gateway.pair(new_key_id(gateway, *scopes))
+
+
+def new_key_id(gateway, *scopes):
     options = [text for scope in scopes for text in ("--scope", scope)]
     made = run("keys", "create", "--name", "test", *options, environment=gateway.environment).stdout
-    return gateway.pair(re.search(r"id: (\S+)", made)[1])
+    return re.search(r"id: (\S+)", made)[1]
 
 
 def test_sessions_may_do_no_more_than_the_key_that_minted_them(gateway, s3):
@@ -461,6 +466,21 @@ def test_sessions_may_do_no_more_than_the_key_that_minted_them(gateway, s3):
         assert code(client.delete_object, Bucket=BUCKET, Key="of somebody") == (403, "AccessDenied")
     assert code(minted["mint",].get_object, Bucket=BUCKET, Key="of somebody") == (403, "AccessDenied")
     assert read(minted["mint", "read"], "of somebody") == b"1"
+
+
+def test_credentials_end_with_the_key_that_minted_them(gateway):
+    """And those of another key do not."""
+    clients = {}
+    for name in ("revoked", "kept"):
+        key = new_key_id(gateway, "mint")
+        sts = gateway.client(service="sts", pair=gateway.pair(key))
+        clients[name] = key, gateway.client(**session(federated(sts)))
+    for _, client in clients.values():
+        client.put_object(Bucket=BUCKET, Key="before", Body=b"1")
+    run("keys", "revoke", clients["revoked"][0], environment=gateway.environment)
+    put = {"Bucket": BUCKET, "Key": "after", "Body": b"1"}
+    until(lambda: code(clients["revoked"][1].put_object, **put) == (400, "ExpiredToken"), timeout=30, interval=0.2)
+    clients["kept"][1].put_object(**put)
 
 
 def test_who_may_not_mint(gateway, sts):

@@ -4,6 +4,8 @@ package import UploadCore
 
 /// Uploads whose bytes come in parts, each of which becomes a part of the store's multipart upload.
 extension S3Storage: PartStorage {
+    package var minimumPartSize: Int64 { settings.minimumPartSize }
+
     package func createForParts(_ blob: NewBlob) async throws(UploadError) {
         try await create(blob, partSize: 0)
         do throws(UploadError) {

@@ -4,6 +4,8 @@ internal import Synchronization
 package import UploadCore
 
 extension InMemoryStorage: PartStorage {
+    package var minimumPartSize: Int64 { 0 }
+
     package func createForParts(_ blob: NewBlob) async throws(UploadError) {
         parts.withLock { $0[blob.id] = [:] }
     }

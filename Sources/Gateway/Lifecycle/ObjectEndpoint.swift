@@ -79,7 +79,14 @@ struct ObjectEndpoint: Sendable {
             service: place.service,
             endpoint: S3Endpoint(hosts: settings.object.domains),
             region: region,
-            authentication: S3Authentication(region: region, issuer: issuer, grace: grace) {
+            authentication: S3Authentication(
+                region: region,
+                issuer: issuer,
+                grace: grace,
+                revoked: RevocationList(clock: clock) { (id) async throws(UploadError) in
+                    try await state.key(id: id).map { $0.revokedAt != nil } ?? true
+                }
+            ) {
                 (accessKeyID) async throws(S3Error) in
                 try await pair(accessKeyID, .admin, in: state, master, at: clock.now).map {
                     S3KeyHolder($0.credentials, .administrator)

@@ -19,8 +19,8 @@ package struct OSSResource: Sendable, Equatable {
 
 /// Parameters that OSS signs in version 1, because they change what a request does ("Include signatures in the Authorization
 /// header", OSS documentation, and the lists of its SDKs).
-enum OSSSubresource {
-    static func isSigned(_ name: String) -> Bool {
+package enum OSSSubresource {
+    package static func isSigned(_ name: String) -> Bool {
         names.contains(name) || name.hasPrefix("x-oss-ac-")
     }
 

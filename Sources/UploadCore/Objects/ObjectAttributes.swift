@@ -14,6 +14,8 @@ package struct ObjectAttributes: Sendable, Equatable, Codable {
     package var checksum: ObjectChecksum?
     /// Bytes of each part in their order; `nil` for what did not come in parts.
     package var partSizes: [Int64]?
+    /// Whether bytes may be put behind those that it has; `nil` for not.
+    package var isAppendable: Bool?
     /// Of an open upload whose completion was begun: the numbers of its parts in their order.
     package var completing: [Int]?
     /// Of an open upload: what must hold when it becomes the object.

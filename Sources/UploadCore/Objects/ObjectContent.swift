@@ -22,7 +22,7 @@ package struct ObjectContent {
     }
 
     /// - Throws: `.checksumMismatch`, or whatever else is wrong with what came.
-    func digests() async throws(UploadError) -> ContentDigests { try await finish() }
+    package func digests() async throws(UploadError) -> ContentDigests { try await finish() }
 }
 
 /// What is computed of bytes on their way into an object.

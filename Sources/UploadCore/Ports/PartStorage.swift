@@ -5,6 +5,9 @@ package import Bytes
 /// Once the parts are joined, the blob is one that was synchronised, see `BlobStorage`; before that it has no bytes. Blobs
 /// that take parts are listed and removed as all others.
 package protocol PartStorage: BlobStorage {
+    /// Bytes that each part but the last one must have to be joined; 0 for any number.
+    var minimumPartSize: Int64 { get }
+
     /// Makes a blob that takes parts, and survives a crash.
     ///
     /// - Throws: As `create`.

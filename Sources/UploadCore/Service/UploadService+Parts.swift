@@ -120,7 +120,7 @@ extension UploadService {
     /// - Parameters:
     ///   - named: The parts, in the order of their numbers.
     ///   - id: An upload that takes parts.
-    ///   - minimumSize: Bytes that each part but the last one must have.
+    ///   - minimumSize: Bytes that each part but the last one must have; the storage may want more.
     ///   - condition: What must hold of the object that has the name.
     ///   - describe: Makes the attributes of the object of what was asked for and its parts.
     /// - Returns: Completed.
@@ -141,7 +141,7 @@ extension UploadService {
                     guard upload.attributes?.partSizes?.count == named.count else { throw Self.notFound }
                     return upload
                 }
-                let parts = try await stored(named, of: id, minimumSize)
+                let parts = try await stored(named, of: id, max(minimumSize, try partStorage.minimumPartSize))
                 var attributes = upload.attributes ?? ObjectAttributes()
                 attributes.partSizes = parts.map(\.size)
                 try describe(&attributes, parts)

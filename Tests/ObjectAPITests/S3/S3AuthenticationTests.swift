@@ -1,6 +1,8 @@
 import Foundation
 import HTTPWire
 import Signing
+import SluiceTesting
+import Synchronization
 import Testing
 import UploadCore
 
@@ -29,6 +31,40 @@ struct S3AuthenticationTests {
         } catch {
             return error
         }
+    }
+
+    @Test("credentials are over some seconds after the key that minted them was revoked, and not when another was")
+    func revocation() async throws {
+        let clock = ManualClock(noon)
+        let revokedKey = Mutex("none")
+        let issuer = CredentialIssuer(master: master(1))
+        let list = RevocationList(clock: clock) { id in revokedKey.withLock { $0 == id } }
+        let authentication = S3Authentication(region: nil, issuer: issuer, revoked: list) { _ in nil }
+        var minted = grant()
+        minted.upload.issuer = "key-1"
+        let credentials = try issuer.session(minted)
+        func code() async throws -> S3ErrorCode? {
+            let head = try s3Signed("GET", "/bucket-1/sv/1", credentials, at: clock.now)
+            let operation = try S3Request.operation(head, at: S3Endpoint())
+            do throws(S3Error) {
+                _ = try await authentication.authenticate(head, for: operation, at: clock.now)
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        #expect(try await code() == nil)
+        revokedKey.withLock { $0 = "key-2" }
+        clock.advance(by: RevocationList.memory + 1)
+        #expect(try await code() == nil)
+        revokedKey.withLock { $0 = "key-1" }
+        #expect(try await code() == nil)
+        clock.advance(by: RevocationList.memory + 1)
+        #expect(try await code() == .expiredToken)
+        // Nor may a clock that was set back let them live.
+        revokedKey.withLock { $0 = "none" }
+        clock.advance(by: -3600)
+        #expect(try await code() == nil)
     }
 
     @Test("the holder of keys, by header and by query")

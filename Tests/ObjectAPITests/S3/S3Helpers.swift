@@ -56,8 +56,8 @@ func s3Signed(
 
 extension CredentialIssuer {
     /// What a client of a session signs with.
-    func session(_ grant: ObjectGrant) throws -> SigningCredentials {
-        let session = try mint(grant, for: .s3)
+    func session(_ grant: ObjectGrant, for dialect: ObjectDialect = .s3) throws -> SigningCredentials {
+        let session = try mint(grant, for: dialect)
         return SigningCredentials(
             accessKeyID: session.accessKeyID,
             secretAccessKey: session.secretAccessKey.text,

@@ -42,7 +42,7 @@ struct S3VectorTests {
             while let piece = try await body.next(maximum: Int.random(in: 1...300, using: &random)) {
                 body.digests.update(piece)
                 received += piece
-                #expect(body.remaining == body.length - Int64(received.count))
+                #expect(body.remaining == body.length.map { $0 - Int64(received.count) })
             }
             #expect(received == (try vector.bytes(vector.content)))
             #expect(try body.outcome().values.count == Int64(received.count))
@@ -130,7 +130,7 @@ struct S3VectorTests {
             }
             return
         }
-        let (caller, policy) = try await authentication.authenticate(form, bucket: "bucket-1", at: vector.now)
+        let (caller, policy, _) = try await authentication.authenticate(form, bucket: "bucket-1", at: vector.now)
         #expect(caller.identity == .administrator && policy.contentLengths == 1...10)
         await expect(.accessDenied) { try await authentication.authenticate(form, bucket: "other", at: vector.now) }
         await expect(.accessDenied) {

@@ -16,7 +16,8 @@ package import UploadCore
 package final class ObjectBody: ByteSource {
     /// What the request says of its bytes.
     private struct Declared {
-        var length: Int64
+        /// `nil` for content whose end alone tells, as clients of OSS send it.
+        var length: Int64?
         var md5: [UInt8]?
         var sha256: [UInt8]?
         var checksum: ObjectChecksum.Declared?
@@ -43,8 +44,8 @@ package final class ObjectBody: ByteSource {
 
     /// Whoever stores the bytes calls its `update` with all of them.
     package let digests: ObjectDigests
-    /// Bytes, as the request announces them.
-    package var length: Int64 { declared.length }
+    /// Bytes, as the request announces them; `nil` if it does not.
+    package var length: Int64? { declared.length }
 
     private let declared: Declared
     private let source: any ByteSource
@@ -59,6 +60,7 @@ package final class ObjectBody: ByteSource {
     ///   - signature: That of the request; needed for content in chunks.
     ///   - kind: What it is.
     ///   - algorithm: Of the checksum that is to be computed; `nil` for that of the request, if it has one.
+    ///   - dialect: Of the request; S3 has no content without a length.
     /// - Throws: `MissingContentLength`; `InvalidDigest`, `InvalidRequest` for what the request says of its content;
     ///   `InvalidRequest` if it has another checksum than `algorithm`.
     package init(
@@ -67,9 +69,10 @@ package final class ObjectBody: ByteSource {
         payload: SigV4Payload,
         signature: SigV4Signature?,
         kind: Kind = .object,
-        checksum algorithm: ObjectChecksum.Algorithm? = nil
+        checksum algorithm: ObjectChecksum.Algorithm? = nil,
+        for dialect: ObjectDialect = .s3
     ) throws(S3Error) {
-        let declared = try Self.declared(head.fields, payload, kind)
+        let declared = try Self.declared(head.fields, payload, kind, dialect)
         let own = declared.checksum?.algorithm ?? declared.trailer
         if let own, let algorithm, own != algorithm {
             throw S3Error(
@@ -80,10 +83,10 @@ package final class ObjectBody: ByteSource {
         }
         self.declared = declared
         digests = ObjectDigests(algorithm ?? own, needsSHA256: declared.sha256 != nil)
-        if let signature,
-            let decoder = AWSChunkedDecoder(payload: payload, signature: signature, length: declared.length)
+        if let signature, let length = declared.length,
+            let decoder = AWSChunkedDecoder(payload: payload, signature: signature, length: length)
         {
-            let chunks = AWSChunkedSource(body, decoder, length: declared.length)
+            let chunks = AWSChunkedSource(body, decoder, length: length)
             self.chunks = chunks
             source = chunks
         } else {
@@ -98,7 +101,8 @@ package final class ObjectBody: ByteSource {
         _ body: any ByteSource,
         _ caller: S3Caller,
         kind: Kind = .object,
-        checksum algorithm: ObjectChecksum.Algorithm? = nil
+        checksum algorithm: ObjectChecksum.Algorithm? = nil,
+        for dialect: ObjectDialect = .s3
     ) throws(S3Error) {
         try self.init(
             head,
@@ -106,22 +110,23 @@ package final class ObjectBody: ByteSource {
             payload: caller.payload,
             signature: caller.signature,
             kind: kind,
-            checksum: algorithm
+            checksum: algorithm,
+            for: dialect
         )
     }
 
-    package var remaining: Int64? { declared.length - delivered }
+    package var remaining: Int64? { declared.length.map { $0 - delivered } }
 
     package var interrupter: SourceInterrupter { source.interrupter }
 
     package func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
         guard let piece = try await source.next(maximum: maximum) else {
-            guard delivered == declared.length else { throw .disconnected }
+            guard delivered == declared.length ?? delivered else { throw .disconnected }
             hasEnded = true
             return nil
         }
         delivered += Int64(piece.count)
-        guard delivered <= declared.length else { throw .malformed("it is longer than the request says.") }
+        guard delivered <= declared.length ?? delivered else { throw .malformed("it is longer than the request says.") }
         return piece
     }
 
@@ -163,13 +168,19 @@ package final class ObjectBody: ByteSource {
     /// - Returns: Its bytes.
     /// - Throws: `MaxMessageLengthExceeded`; what `outcome` throws; what became of the connection.
     package func document(limit: Int) async throws(S3Error) -> [UInt8] {
-        guard length <= Int64(limit) else {
-            throw S3Error(.maxMessageLengthExceeded, details: [S3Error.Detail("MaxMessageLengthBytes", String(limit))])
-        }
+        var tooLong = S3Error(
+            .maxMessageLengthExceeded,
+            details: [S3Error.Detail("MaxMessageLengthBytes", String(limit))]
+        )
+        guard length ?? 0 <= Int64(limit) else { throw tooLong }
         let bytes: [UInt8]
         do throws(SourceFailure) {
             bytes = try await collect(limit: limit)
         } catch {
+            if case .tooLarge = error, length == nil {
+                tooLong.closesConnection = true
+                throw tooLong
+            }
             throw failure ?? S3Error(content: error)
         }
         digests.update(bytes)
@@ -182,11 +193,13 @@ package final class ObjectBody: ByteSource {
     private static func declared(
         _ fields: HTTPFields,
         _ payload: SigV4Payload,
-        _ kind: Kind
+        _ kind: Kind,
+        _ dialect: ObjectDialect
     ) throws(S3Error) -> Declared {
-        let isAbsent =
-            kind != .object && !fields.contains("Content-Length") && !fields.contains("Transfer-Encoding")
-        var declared = Declared(length: isAbsent ? 0 : try length(fields, payload))
+        let isChunked = fields.contains("Transfer-Encoding")
+        let isAbsent = kind != .object && !fields.contains("Content-Length") && !isChunked
+        var declared = Declared(length: isAbsent ? 0 : nil)
+        if !isAbsent, dialect == .s3 || !isChunked { declared.length = try length(fields, payload) }
         if let text = fields["Content-MD5"] {
             guard let md5 = Base64.decode(text), md5.count == 16 else { throw S3Error(.invalidDigest) }
             declared.md5 = md5

@@ -10,6 +10,8 @@ package struct PostForm: Sendable, Equatable {
     }
 
     package let fields: [Field]
+    /// Whose form it is.
+    package let dialect: ObjectDialect
     private let values: [String: String]
 
     /// The form with these fields.
@@ -17,13 +19,14 @@ package struct PostForm: Sendable, Equatable {
     /// - Parameters:
     ///   - fields: All but the file, in their order.
     ///   - fileName: As the client gives it, perhaps with a path; empty if it gives none.
-    ///   - dialect: Whose form it is.
+    ///   - dialect: Whose form it is; `nil` for what its fields tell.
     /// - Throws: `.repeatedField`.
     package init(
         _ fields: [(name: String, value: String)],
         fileName: String,
-        dialect: ObjectDialect
+        dialect: ObjectDialect? = nil
     ) throws(PostPolicyProblem) {
+        let dialect = dialect ?? ObjectDialect(ofForm: fields.map(\.name))
         let lastComponent = String(
             fileName[
                 (fileName.lastIndex { $0 == "/" || $0 == "\\" }.map(fileName.index(after:)) ?? fileName.startIndex)...
@@ -41,6 +44,7 @@ package struct PostForm: Sendable, Equatable {
             expanded.append(Field(name: name, value: value))
         }
         self.fields = expanded
+        self.dialect = dialect
         self.values = values
     }
 

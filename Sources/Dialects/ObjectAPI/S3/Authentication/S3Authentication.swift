@@ -19,25 +19,29 @@ package struct S3Authentication: Sendable {
     let region: String?
     let issuer: CredentialIssuer
     private let verifier: SigV4Verifier
-    private let grace: TimeInterval
+    let grace: TimeInterval
+    private let revoked: RevocationList?
     private let holder: @Sendable (String) async throws(S3Error) -> S3KeyHolder?
 
     /// - Parameters:
     ///   - region: That signatures must be for; `nil` for any.
     ///   - issuer: Knows the credentials of sessions.
     ///   - grace: Seconds for which credentials that are over are still taken for completing a multipart upload.
+    ///   - revoked: API keys whose credentials are over; `nil` for none.
     ///   - keys: Where derived keys are kept.
     ///   - holder: Looks up an access key id that is not that of a session; `nil` if it is not known.
     package init(
         region: String?,
         issuer: CredentialIssuer,
         grace: TimeInterval = 0,
+        revoked: RevocationList? = nil,
         keys: SigV4Keys = SigV4Keys(),
         holder: @escaping @Sendable (String) async throws(S3Error) -> S3KeyHolder?
     ) {
         self.region = region
         self.issuer = issuer
         self.grace = grace
+        self.revoked = revoked
         self.holder = holder
         verifier = SigV4Verifier(region: region, keys: keys)
     }
@@ -96,6 +100,7 @@ package struct S3Authentication: Sendable {
             } catch {
                 throw S3Error(credentials: error)
             }
+            try await checkIssuer(of: session)
             let credentials = SigningCredentials(
                 accessKeyID: accessKeyID,
                 secretAccessKey: session.secretAccessKey.text,
@@ -105,6 +110,17 @@ package struct S3Authentication: Sendable {
         }
         guard let found = try await holder(accessKeyID) else { throw S3Error(.invalidAccessKeyID) }
         return (found, false)
+    }
+
+    private func checkIssuer(of session: Session) async throws(S3Error) {
+        guard let revoked, let issuer = session.grant.upload.issuer else { return }
+        let isRevoked: Bool
+        do throws(UploadError) {
+            isRevoked = try await revoked.contains(issuer)
+        } catch {
+            throw S3Error(error, about: .object)
+        }
+        if isRevoked { throw S3Error(.expiredToken, "The API key that minted these credentials was revoked.") }
     }
 
     /// Signature Version 2, which nothing signs any more that is not very old.

@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Digests
 package import Foundation
+internal import HTTPWire
 internal import Signing
 
 extension S3Authentication {
@@ -9,15 +10,16 @@ extension S3Authentication {
     ///
     /// - Parameters:
     ///   - form: The fields before the file.
-    ///   - bucket: That the request is for.
+    ///   - bucket: That the request is for; without one it is none.
     ///   - now: The time.
-    /// - Returns: Who signed it, and the policy, with which the size of the file is to be compared.
+    /// - Returns: Who signed it, the policy, with which the size of the file is to be compared, and the bucket.
     /// - Throws: `AccessDenied` for a form without signature or one that does not meet its policy, and whatever else is wrong.
     package func authenticate(
         _ form: PostForm,
-        bucket: String,
+        bucket: String?,
         at now: Date
-    ) async throws(S3Error) -> (caller: S3Caller, policy: PostPolicy) {
+    ) async throws(S3Error) -> (caller: S3Caller, policy: PostPolicy, bucket: String) {
+        guard let bucket else { throw S3Error(.methodNotAllowed, fields: ["Allow": "GET"]) }
         guard let policy = form["policy"] else { throw S3Error(.accessDenied) }
         guard form["signature"] == nil, form["awsaccesskeyid"] == nil else { throw .unsupportedSignature }
         let names = ["x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-signature"]
@@ -54,7 +56,7 @@ extension S3Authentication {
         } catch {
             throw S3Error(policy: error)
         }
-        return (S3Caller(holder.identity, accessKeyID: credential.accessKeyID), parsed)
+        return (S3Caller(holder.identity, accessKeyID: credential.accessKeyID), parsed, bucket)
     }
 
     /// `id/day/region/s3/aws4_request`.

@@ -20,24 +20,43 @@ package enum S3Buckets {
     }
 
     /// A document `ListAllMyBucketsResult`.
-    package static func list(_ buckets: [(name: String, createdAt: Date)], owner: S3Owner) -> [UInt8] {
-        var document = XMLWriter("ListAllMyBucketsResult")
+    ///
+    /// - Parameters:
+    ///   - buckets: All that are told of.
+    ///   - owner: Of all.
+    ///   - region: Where they are; for S3 nobody asks.
+    ///   - host: Where they are reached.
+    ///   - dialect: Whose client reads it.
+    /// - Returns: XML.
+    package static func list(
+        _ buckets: [(name: String, createdAt: Date)],
+        owner: S3Owner,
+        region: String = "",
+        host: String = "",
+        for dialect: ObjectDialect = .s3
+    ) -> [UInt8] {
+        var document = XMLWriter("ListAllMyBucketsResult", dialect)
         owner.write("Owner", to: &document)
         document.element("Buckets") { list in
             for bucket in buckets {
                 list.element("Bucket") { node in
                     node.element("Name", bucket.name)
                     node.element("CreationDate", bucket.createdAt)
+                    if dialect != .s3 { node.element("Location", region) }
+                    guard dialect == .oss else { return }
+                    node.element("ExtranetEndpoint", host)
+                    node.element("IntranetEndpoint", host)
+                    node.element("StorageClass", dialect.storageClass)
                 }
             }
         }
         return document.finished()
     }
 
-    /// A document `LocationConstraint`, which is empty for the region `us-east-1`.
-    package static func location(_ region: String) -> [UInt8] {
-        var document = XMLWriter("LocationConstraint")
-        if region != "us-east-1" { document.text(region) }
+    /// A document `LocationConstraint`, which is empty for the region `us-east-1` of S3.
+    package static func location(_ region: String, for dialect: ObjectDialect = .s3) -> [UInt8] {
+        var document = XMLWriter("LocationConstraint", dialect)
+        if dialect != .s3 || region != "us-east-1" { document.text(region) }
         return document.finished()
     }
 }

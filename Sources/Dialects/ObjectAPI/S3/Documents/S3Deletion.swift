@@ -61,13 +61,17 @@ package struct S3DeletionOutcome: Sendable {
     }
 
     /// A document `DeleteResult`.
-    package static func document(_ outcomes: [S3DeletionOutcome], isQuiet: Bool) -> [UInt8] {
-        var document = XMLWriter("DeleteResult")
+    package static func document(
+        _ outcomes: [S3DeletionOutcome],
+        isQuiet: Bool,
+        for dialect: ObjectDialect = .s3
+    ) -> [UInt8] {
+        var document = XMLWriter("DeleteResult", dialect)
         for outcome in outcomes {
             if let error = outcome.error {
                 document.element("Error") { node in
                     node.element("Key", outcome.key)
-                    node.element("Code", error.code.rawValue)
+                    node.element("Code", error.codeText(dialect))
                     node.element("Message", error.message)
                 }
             } else if !isQuiet {

@@ -10,13 +10,23 @@ package struct S3ListedObject: Sendable, Equatable {
     package let entityTag: String
     package let modifiedAt: Date
     package let checksum: ObjectChecksum?
+    /// How it came, in OSS's words.
+    package let typeOfOSS: String
 
-    package init(key: String, size: Int64, entityTag: String, modifiedAt: Date, checksum: ObjectChecksum? = nil) {
+    package init(
+        key: String,
+        size: Int64,
+        entityTag: String,
+        modifiedAt: Date,
+        checksum: ObjectChecksum? = nil,
+        typeOfOSS: String = "Normal"
+    ) {
         self.key = key
         self.size = size
         self.entityTag = entityTag
         self.modifiedAt = modifiedAt
         self.checksum = checksum
+        self.typeOfOSS = typeOfOSS
     }
 }
 
@@ -58,17 +68,24 @@ extension S3ObjectListing {
     /// - Parameters:
     ///   - page: What it tells.
     ///   - owner: Of all objects.
+    ///   - dialect: Whose client reads it.
     /// - Returns: XML.
-    package func document(_ page: ListingPage<S3ListedObject>, owner: S3Owner) -> [UInt8] {
+    package func document(
+        _ page: ListingPage<S3ListedObject>,
+        owner: S3Owner,
+        for dialect: ObjectDialect = .s3
+    ) -> [UInt8] {
         let text = S3KeyText(encodesURL: encodesURL)
-        var document = XMLWriter("ListBucketResult")
+        var document = XMLWriter("ListBucketResult", dialect)
         document.element("Name", bucket)
         document.element("Prefix", text(prefix))
         switch version {
         case .one:
             document.element("Marker", text(marker ?? ""))
-            // Without a delimiter the last key serves.
-            if delimiter != nil { document.element("NextMarker", ifPresent: page.next.map { text($0.marker) }) }
+            // For clients of S3 without a delimiter the last key serves.
+            if delimiter != nil || dialect != .s3 {
+                document.element("NextMarker", ifPresent: page.next.map { text($0.marker) })
+            }
         case .two:
             document.element("KeyCount", page.count)
             document.element("ContinuationToken", ifPresent: token)
@@ -83,14 +100,15 @@ extension S3ObjectListing {
             document.element("Contents") { node in
                 node.element("Key", text(object.key))
                 node.element("LastModified", object.modifiedAt)
-                node.element("ETag", "\"\(object.entityTag)\"")
+                node.element(entityTag: object.entityTag)
                 if let checksum = object.checksum {
                     node.element("ChecksumAlgorithm", checksum.algorithm.s3Name)
                     node.element("ChecksumType", checksum.s3Type)
                 }
+                if dialect == .oss { node.element("Type", object.typeOfOSS) }
                 node.element("Size", object.size)
                 if wantsOwner { owner.write("Owner", to: &node) }
-                node.element("StorageClass", "STANDARD")
+                node.element("StorageClass", dialect.storageClass)
             }
         }
         text.write(page.commonPrefixes, to: &document)
@@ -100,15 +118,20 @@ extension S3ObjectListing {
 
 extension S3UploadListing {
     /// A document `ListMultipartUploadsResult`.
-    package func document(_ page: ListingPage<S3ListedUpload>, owner: S3Owner) -> [UInt8] {
+    package func document(
+        _ page: ListingPage<S3ListedUpload>,
+        owner: S3Owner,
+        for dialect: ObjectDialect = .s3
+    ) -> [UInt8] {
         let text = S3KeyText(encodesURL: encodesURL)
-        var document = XMLWriter("ListMultipartUploadsResult")
+        var document = XMLWriter("ListMultipartUploadsResult", dialect)
         document.element("Bucket", bucket)
         document.element("KeyMarker", text(keyMarker ?? ""))
         document.element("UploadIdMarker", uploadIDMarker ?? "")
-        if let next = page.next {
-            document.element("NextKeyMarker", text(next.marker))
-            document.element("NextUploadIdMarker", next.cursor.id ?? "")
+        // Clients of OSS look for them in any case.
+        if page.next != nil || dialect == .oss {
+            document.element("NextKeyMarker", page.next.map { text($0.marker) } ?? "")
+            document.element("NextUploadIdMarker", page.next?.cursor.id ?? "")
         }
         document.element("Prefix", text(prefix))
         document.element("Delimiter", ifPresent: delimiter.map { text($0) })
@@ -121,7 +144,7 @@ extension S3UploadListing {
                 node.element("UploadId", upload.uploadID)
                 owner.write("Initiator", to: &node)
                 owner.write("Owner", to: &node)
-                node.element("StorageClass", "STANDARD")
+                node.element("StorageClass", dialect.storageClass)
                 node.element("Initiated", upload.createdAt)
                 if let checksum = upload.checksum {
                     node.element("ChecksumAlgorithm", checksum.algorithm.s3Name)

@@ -56,8 +56,8 @@ package enum S3Tagging {
     private static func isText(_ text: String) -> Bool { text.unicodeScalars.allSatisfy { $0.value >= 0x20 } }
 
     /// A document `Tagging`, in the order of the keys.
-    package static func document(_ tags: [String: String]) -> [UInt8] {
-        var document = XMLWriter("Tagging")
+    package static func document(_ tags: [String: String], for dialect: ObjectDialect = .s3) -> [UInt8] {
+        var document = XMLWriter("Tagging", dialect)
         document.element("TagSet") { set in
             for (key, value) in tags.sorted(by: { $0.key < $1.key }) {
                 set.element("Tag") { tag in

@@ -1,5 +1,6 @@
 package import Foundation
 internal import Bytes
+internal import UploadCore
 internal import XMLText
 
 /// Writes a document of one root, as the answers of object stores are.
@@ -9,14 +10,17 @@ package struct XMLWriter {
 
     private var bytes: [UInt8] = []
     private let root: String
+    private let dialect: ObjectDialect
 
     /// - Parameters:
     ///   - root: Name of the root.
-    ///   - namespace: Its default namespace; `nil` for none, as errors have it.
-    package init(_ root: String, namespace: String? = s3Namespace) {
+    ///   - dialect: Whose clients read it; only those of S3 know a namespace.
+    ///   - hasNamespace: Not of errors.
+    package init(_ root: String, _ dialect: ObjectDialect, hasNamespace: Bool = true) {
         self.root = root
+        self.dialect = dialect
         append("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
-        append(namespace.map { "<\(root) xmlns=\"\($0)\">" } ?? "<\(root)>")
+        append(hasNamespace && dialect == .s3 ? "<\(root) xmlns=\"\(Self.s3Namespace)\">" : "<\(root)>")
     }
 
     /// An element with a text.
@@ -34,7 +38,16 @@ package struct XMLWriter {
     package mutating func element(_ name: String, _ value: some BinaryInteger) { element(name, String(value)) }
 
     /// An element with a time, see `timestamp`.
-    package mutating func element(_ name: String, _ date: Date) { element(name, Self.timestamp(date)) }
+    ///
+    /// Of the others' clients some read whole seconds only, which are written as `.000Z`.
+    package mutating func element(_ name: String, _ date: Date) {
+        element(name, Self.timestamp(dialect == .s3 ? date : Date(timeIntervalSince1970: Double(date.unixSeconds))))
+    }
+
+    /// An element `ETag`, in quotes.
+    ///
+    /// - Parameter entityTag: Without them, as it is recorded.
+    package mutating func element(entityTag: String) { element("ETag", dialect.quoted(entityTag)) }
 
     /// An element that holds what `content` writes.
     package mutating func element(_ name: String, _ content: (inout XMLWriter) -> Void) {

@@ -1,3 +1,4 @@
+internal import Bytes
 package import HTTPWire
 
 /// Why a request to the S3 endpoint gets no good answer.
@@ -21,6 +22,8 @@ package struct S3Error: Error, Sendable, Equatable {
     package var fields: HTTPFields
     /// No other request of the connection can be told from what may still come of this one.
     package var closesConnection = false
+    /// Whose client filled in the form that it is about; of other requests the head tells.
+    var dialect: ObjectDialect?
 
     package init(
         _ code: S3ErrorCode,
@@ -48,7 +51,7 @@ package struct S3Error: Error, Sendable, Equatable {
     ///   - requestID: As in logs.
     /// - Returns: XML.
     package func document(resource: String, requestID: String) -> [UInt8] {
-        var document = XMLWriter("Error", namespace: nil)
+        var document = XMLWriter("Error", .s3, hasNamespace: false)
         document.element("Code", code.rawValue)
         document.element("Message", message)
         for detail in details { document.element(detail.name, detail.text) }
@@ -58,16 +61,34 @@ package struct S3Error: Error, Sendable, Equatable {
     }
 
     /// The answer; for HEAD, and with the status 304, without a document.
-    package func response(to head: RequestHead, requestID: String) -> Response {
-        var response = Response(code.status)
+    ///
+    /// - Parameters:
+    ///   - head: Of the request.
+    ///   - requestID: As in logs.
+    ///   - dialect: Whose client reads it.
+    /// - Returns: An answer without more content than it has here.
+    package func response(
+        to head: RequestHead,
+        requestID: String,
+        for dialect: ObjectDialect = .s3
+    ) -> Response {
+        if dialect == .oss, code == .preconditionFailed, head.fields["x-oss-forbid-overwrite"] != nil {
+            return S3Error(.fileAlreadyExists).response(to: head, requestID: requestID, for: dialect)
+        }
+        let status = status(dialect)
+        var response = Response(status)
         response.fields.append(contentsOf: fields)
-        response.fields["x-amz-request-id"] = requestID
-        if head.method != .head, !code.status.forbidsContent {
+        dialect.finish(&response.fields, requestID: requestID)
+        let document = status.forbidsContent ? [] : document(dialect, to: head, requestID: requestID)
+        if head.method != .head, !status.forbidsContent {
             response.fields["Content-Type"] = "application/xml"
-            response.content = .bytes(document(resource: head.target.rawPath, requestID: requestID))
+            response.content = .bytes(document)
+        } else if dialect == .oss, !document.isEmpty {
+            // Its clients read the error there.
+            response.fields["x-oss-err"] = Base64.encode(document)
         }
         response.closesConnection = closesConnection
-        response.trace.errorCode = code.rawValue
+        response.trace.errorCode = codeText(dialect)
         return response
     }
 

@@ -2,7 +2,7 @@ package import HTTPWire
 
 /// The codes by which clients know errors, with status and usual text ("Error responses", Amazon S3 API Reference).
 ///
-/// The last three are not Amazon's.
+/// The last six are not Amazon's.
 package enum S3ErrorCode: String, Sendable, CaseIterable {
     case accessDenied = "AccessDenied"
     case accessControlListNotSupported = "AccessControlListNotSupported"
@@ -58,7 +58,10 @@ package enum S3ErrorCode: String, Sendable, CaseIterable {
     case userKeyMustBeSpecified = "UserKeyMustBeSpecified"
     case xAmzContentSHA256Mismatch = "XAmzContentSHA256Mismatch"
     case contentTypeRefused = "ContentTypeRefused"
+    case fileAlreadyExists = "FileAlreadyExists"
     case insufficientStorage = "InsufficientStorage"
+    case objectNotAppendable = "ObjectNotAppendable"
+    case positionNotEqualToLength = "PositionNotEqualToLength"
     case quotaExceeded = "QuotaExceeded"
 
     package var status: Status {
@@ -69,7 +72,9 @@ package enum S3ErrorCode: String, Sendable, CaseIterable {
             403
         case .noSuchBucket, .noSuchCORSConfiguration, .noSuchKey, .noSuchLifecycleConfiguration, .noSuchUpload: 404
         case .methodNotAllowed: 405
-        case .bucketAlreadyExists, .bucketAlreadyOwnedByYou, .bucketNotEmpty, .operationAborted: 409
+        case .bucketAlreadyExists, .bucketAlreadyOwnedByYou, .bucketNotEmpty, .fileAlreadyExists, .objectNotAppendable,
+            .operationAborted, .positionNotEqualToLength:
+            409
         case .missingContentLength: 411
         case .preconditionFailed: 412
         case .invalidPartNumber, .invalidRange: 416
@@ -145,7 +150,10 @@ package enum S3ErrorCode: String, Sendable, CaseIterable {
         case .userKeyMustBeSpecified: "The form must have a field `key` before the file."
         case .xAmzContentSHA256Mismatch: "The provided 'x-amz-content-sha256' header does not match what was computed."
         case .contentTypeRefused: "The credentials do not allow objects of this media type."
+        case .fileAlreadyExists: "The object you specified already exists and can not be overwritten."
         case .insufficientStorage: "The storage has no room left."
+        case .objectNotAppendable: "The object is not appendable: it was not made by appending."
+        case .positionNotEqualToLength: "The position is not the length of the object."
         case .quotaExceeded: "The quota is exceeded."
         }
     }

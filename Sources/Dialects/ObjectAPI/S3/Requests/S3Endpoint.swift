@@ -44,6 +44,38 @@ package struct S3Endpoint: Sendable {
         )
     }
 
+    /// All that a request may be addressed to, the likeliest first.
+    ///
+    /// - Parameters:
+    ///   - head: Of the request.
+    ///   - bucket: For which the path may be the whole key: that of the credentials.
+    ///   - plusIsSpace: Whether a `+` in the path may stand for a space.
+    /// - Returns: At least one.
+    func addresses(of head: RequestHead, bucket: String?, plusIsSpace: Bool = false) -> [Address] {
+        var addresses = [address(of: head)]
+        if self.bucket(inHost: head.target.authority ?? head.fields["Host"] ?? "") == nil {
+            let path = head.target.segments.joined(separator: "/")
+            let forwarded = head.fields["Vod-Forward-Cos"].flatMap { $0.split(separator: ".").first }
+            for bucket in [forwarded.map { String($0) }, bucket] {
+                guard let bucket else { continue }
+                let address = Address(bucket: bucket, key: path)
+                if !addresses.contains(address) { addresses.append(address) }
+            }
+        }
+        let target = head.target
+        guard plusIsSpace, target.rawPath.utf8.contains(UInt8(ascii: "+")),
+            let spaced = try? RequestTarget(parsing: target.rawPath.replacing("+", with: "%20"))
+        else { return addresses }
+        var other = head
+        other.target = RequestTarget(
+            rawPath: spaced.rawPath,
+            rawQuery: target.rawQuery,
+            authority: target.authority,
+            segments: spaced.segments
+        )
+        return addresses + self.addresses(of: other, bucket: bucket)
+    }
+
     private func bucket(inHost host: String) -> String? {
         let host = host.lowercased()
         // An IPv6 address has colons of its own, and is no name with a bucket in front.

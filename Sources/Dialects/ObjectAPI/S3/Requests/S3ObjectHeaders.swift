@@ -92,7 +92,8 @@ extension S3ObjectHeaders {
         _ name: ObjectName,
         _ attributes: ObjectAttributes,
         length: Int64? = nil,
-        takesParts: Bool = false
+        takesParts: Bool = false,
+        for dialect: ObjectDialect
     ) -> NewUpload {
         var values: [String: String] = [:]
         for (header, value) in headers where header.hasPrefix(Self.userPrefix) {
@@ -103,7 +104,7 @@ extension S3ObjectHeaders {
             values["filename"] = String(file)
         }
         var new = NewUpload(
-            dialect: ObjectDialect.s3.rawValue,
+            dialect: dialect.rawValue,
             length: length,
             metadata: UploadMetadata(describing: values),
             completesWhenFull: false

@@ -13,14 +13,16 @@ package enum S3Operation: Sendable, Equatable {
     case listObjects(S3ObjectListing)
     case listMultipartUploads(S3UploadListing)
     case deleteObjects(String)
-    /// An upload by an HTML form, whose fields tell the rest.
-    case postObject(String)
+    /// An upload by an HTML form, whose fields tell the rest; without a bucket it is for that of the credentials.
+    case postObject(String?)
 
     case putObject(ObjectName)
     case copyObject(ObjectName, from: S3CopySource)
     case getObject(ObjectName, S3Reading)
     case headObject(ObjectName, S3Reading)
     case deleteObject(ObjectName)
+    /// Bytes behind those that it has; OSS only.
+    case appendObject(ObjectName, position: Int64)
     case getObjectTagging(ObjectName)
     case putObjectTagging(ObjectName)
     case deleteObjectTagging(ObjectName)
@@ -35,6 +37,8 @@ package enum S3Operation: Sendable, Equatable {
 
     /// The question of a browser before a request of a page from another origin; nobody signs it.
     case preflight(bucket: String?)
+    /// The question whether anybody is there, which clients of COS do not sign.
+    case probe
 }
 
 /// A document of a bucket that clients set; the raw value is its sub-resource.
@@ -102,6 +106,7 @@ extension S3Operation {
         case .getObject: "GetObject"
         case .headObject: "HeadObject"
         case .deleteObject: "DeleteObject"
+        case .appendObject: "AppendObject"
         case .getObjectTagging: "GetObjectTagging"
         case .putObjectTagging: "PutObjectTagging"
         case .deleteObjectTagging: "DeleteObjectTagging"
@@ -112,17 +117,18 @@ extension S3Operation {
         case .completeMultipartUpload: "CompleteMultipartUpload"
         case .abortMultipartUpload: "AbortMultipartUpload"
         case .preflight: "Preflight"
+        case .probe: "Probe"
         }
     }
 
     /// `nil` for what is about the service itself.
     package var bucket: String? {
         switch self {
-        case .listBuckets: nil
-        case .preflight(let bucket): bucket
+        case .listBuckets, .probe: nil
+        case .preflight(let bucket), .postObject(let bucket): bucket
         case .createBucket(let bucket), .headBucket(let bucket), .deleteBucket(let bucket),
             .getBucketLocation(let bucket), .getBucketDocument(let bucket, _), .putBucketDocument(let bucket, _),
-            .deleteBucketDocument(let bucket, _), .deleteObjects(let bucket), .postObject(let bucket):
+            .deleteBucketDocument(let bucket, _), .deleteObjects(let bucket):
             bucket
         case .listObjects(let listing): listing.bucket
         case .listMultipartUploads(let listing): listing.bucket
@@ -134,14 +140,15 @@ extension S3Operation {
     package var object: ObjectName? {
         switch self {
         case .putObject(let object), .copyObject(let object, _), .getObject(let object, _), .headObject(let object, _),
-            .deleteObject(let object), .getObjectTagging(let object), .putObjectTagging(let object),
+            .deleteObject(let object), .appendObject(let object, _), .getObjectTagging(let object),
+            .putObjectTagging(let object),
             .deleteObjectTagging(let object), .createMultipartUpload(let object), .uploadPart(let object, _),
             .uploadPartCopy(let object, _, _, _), .listParts(let object, _), .completeMultipartUpload(let object, _),
             .abortMultipartUpload(let object, _):
             object
         case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketLocation, .getBucketDocument,
             .putBucketDocument, .deleteBucketDocument, .listObjects, .listMultipartUploads, .deleteObjects, .postObject,
-            .preflight:
+            .preflight, .probe:
             nil
         }
     }
@@ -185,7 +192,7 @@ extension S3Operation {
         switch self {
         case .listBuckets, .createBucket, .deleteBucket, .getBucketDocument, .putBucketDocument, .deleteBucketDocument:
             return .administrator
-        case .preflight: return .anybody
+        case .preflight, .probe: return .anybody
         case .headBucket(let bucket): return .accesses([ObjectAccess(.headBucket, bucket: bucket)])
         case .getBucketLocation(let bucket): return .accesses([ObjectAccess(.getBucketLocation, bucket: bucket)])
         case .listObjects(let listing):
@@ -193,7 +200,7 @@ extension S3Operation {
         case .listMultipartUploads(let listing):
             return .accesses([ObjectAccess(.listMultipartUploads, bucket: listing.bucket, key: listing.prefix)])
         case .deleteObjects(let bucket): return .each(.deleteObject, bucket: bucket)
-        case .postObject(let bucket): return .each(.postObject, bucket: bucket)
+        case .postObject(let bucket): return .each(.postObject, bucket: bucket ?? "")
         case .putObject(let name), .putObjectTagging(let name), .deleteObjectTagging(let name):
             return .accesses([access(.putObject, name)])
         case .copyObject(let name, let source):
@@ -201,6 +208,7 @@ extension S3Operation {
         case .getObject(let name, _): return .accesses([access(.getObject, name)])
         case .headObject(let name, _), .getObjectTagging(let name): return .accesses([access(.headObject, name)])
         case .deleteObject(let name): return .accesses([access(.deleteObject, name)])
+        case .appendObject(let name, _): return .accesses([access(.appendObject, name)])
         case .createMultipartUpload(let name): return .accesses([access(.createMultipartUpload, name)])
         case .uploadPart(let name, _): return .accesses([access(.uploadPart, name)])
         case .uploadPartCopy(let name, _, let source, _):

@@ -6,7 +6,7 @@ package enum S3Request {
     /// Sub-resources that are understood, and of what they are one.
     private static let known: [String: Level] = [
         "location": .bucket, "uploads": .either, "delete": .bucket, "cors": .bucket, "lifecycle": .bucket,
-        "tagging": .either, "uploadId": .object,
+        "tagging": .either, "uploadId": .object, "append": .object,
     ]
 
     /// Sub-resources that Amazon has and that are not here; a request with one of them is refused, never answered as if it
@@ -31,12 +31,24 @@ package enum S3Request {
     /// - Returns: What it asks for.
     /// - Throws: The error to answer with.
     package static func operation(_ head: RequestHead, at endpoint: S3Endpoint) throws(S3Error) -> S3Operation {
-        let address = endpoint.address(of: head)
+        let operation = try operation(effectiveHead(head), for: endpoint.address(of: head))
+        if case .appendObject = operation { throw notAllowed("GET, HEAD, PUT, DELETE") }
+        return operation
+    }
+
+    /// Reads the head of a request.
+    ///
+    /// - Parameters:
+    ///   - head: An effective one.
+    ///   - address: What it is about.
+    /// - Returns: What it asks for.
+    /// - Throws: The error to answer with.
+    static func operation(_ head: RequestHead, for address: S3Endpoint.Address) throws(S3Error) -> S3Operation {
         if head.method == .options { return .preflight(bucket: address.bucket) }
-        let head = effectiveHead(head)
         let parameters = try S3Parameters(head.target)
         let resource = try subresource(parameters)
         guard let bucket = address.bucket else {
+            if head.method == .post, isForm(head) { return .postObject(nil) }
             guard head.method == .get else { throw notAllowed("GET") }
             if let resource { throw S3Error(.invalidRequest, "A bucket must be named for ?\(resource).") }
             return .listBuckets
@@ -127,12 +139,17 @@ package enum S3Request {
         case (.put, _): return .createBucket(bucket)
         case (.delete, _): return .deleteBucket(bucket)
         case (.post, _):
-            guard head.fields["Content-Type"].flatMap({ MediaType($0) })?.essence == "multipart/form-data" else {
+            guard isForm(head) else {
                 throw S3Error(.preconditionFailed, "Bucket POST must be of the enclosure-type multipart/form-data")
             }
             return .postObject(bucket)
         default: throw notAllowed("GET, HEAD, PUT, POST, DELETE")
         }
+    }
+
+    /// Whether a request may be a form that uploads a file.
+    static func isForm(_ head: RequestHead) -> Bool {
+        head.fields["Content-Type"].flatMap { MediaType($0) }?.essence == "multipart/form-data"
     }
 
     private static func objectOperation(
@@ -151,6 +168,13 @@ package enum S3Request {
             throw S3Error(.invalidRequest, "Key is not expected for the GET method ?uploads subresource")
         case (_, "uploads"): throw notAllowed("POST")
         case (_, "uploadId"): return try uploadOperation(head, name, parameters)
+        case (.post, "append"):
+            let text = "The position must be a number of bytes."
+            guard let position = try parameters.number("position", in: 0...Int.max, text) else {
+                throw .argument("position", nil, text)
+            }
+            return .appendObject(name, position: Int64(position))
+        case (_, "append"): throw notAllowed("POST")
         case (.put, _):
             guard !parameters.contains("partNumber") else {
                 throw S3Error(.invalidRequest, "The parameter partNumber needs the parameter uploadId.")

@@ -8,19 +8,20 @@ internal import UploadCore
 struct S3Call {
     let operation: S3Operation
     let request: Request
-    /// An effective one, see `S3Request.effectiveHead`.
+    /// An effective one, in S3's words whatever the dialect is.
     let head: RequestHead
     let caller: S3Caller
+    /// In which it came, and is answered.
+    let dialect: ObjectDialect
 
-    /// - Throws: What is wrong with the signature; `AccessDenied`.
+    /// - Throws: `AccessDenied`.
     init(
         _ operation: S3Operation,
         _ request: Request,
-        _ authentication: S3Authentication,
-        at now: Date
-    ) async throws(S3Error) {
-        let caller = try await authentication.authenticate(request.head, for: operation, at: now)
-        let head = S3Request.effectiveHead(request.head)
+        _ head: RequestHead,
+        _ caller: S3Caller,
+        _ dialect: ObjectDialect
+    ) throws(S3Error) {
         let length = head.fields["x-amz-decoded-content-length"] ?? head.fields["Content-Length"]
         try caller.authorize(
             operation,
@@ -31,6 +32,7 @@ struct S3Call {
         self.request = request
         self.head = head
         self.caller = caller
+        self.dialect = dialect
     }
 
     /// What uploads of the caller may be.
@@ -60,7 +62,7 @@ struct S3Call {
 
     /// A document, whole and compared with what the request says of it.
     func collect(limit: Int, kind: ObjectBody.Kind = .document) async throws(S3Error) -> [UInt8] {
-        try await ObjectBody(head, request.body, caller, kind: kind).document(limit: limit)
+        try await ObjectBody(head, request.body, caller, kind: kind, for: dialect).document(limit: limit)
     }
 
     /// The bytes of an object or a part.
@@ -69,7 +71,7 @@ struct S3Call {
     /// - Returns: Not pulled yet.
     /// - Throws: What is wrong with what the request says of them.
     func body(checksum algorithm: ObjectChecksum.Algorithm? = nil) throws(S3Error) -> S3Content {
-        let body = try ObjectBody(head, request.body, caller, checksum: algorithm)
+        let body = try ObjectBody(head, request.body, caller, checksum: algorithm, for: dialect)
         let source = DigestedSource(body, body.digests)
         let object = ObjectContent(source, size: body.length) { () async throws(UploadError) in
             try await source.finish { body.failure ?? S3Error(content: $0) }

@@ -9,7 +9,13 @@ extension S3Handler {
         case .listBuckets:
             let buckets = try await core { () async throws(UploadError) in try await service.buckets() }
             return Self.document(
-                S3Buckets.list(buckets.map { (name: $0.name, createdAt: $0.createdAt) }, owner: Self.owner)
+                S3Buckets.list(
+                    buckets.map { (name: $0.name, createdAt: $0.createdAt) },
+                    owner: Self.owner,
+                    region: region,
+                    host: call.head.target.authority ?? call.head.fields["Host"] ?? "",
+                    for: call.dialect
+                )
             )
         case .createBucket(let name): return try await createBucket(name, call)
         case .headBucket: return Response(200, ["x-amz-bucket-region": region])
@@ -17,7 +23,7 @@ extension S3Handler {
             let isRemoved = try await core { () async throws(UploadError) in try await service.removeBucket(name) }
             guard isRemoved else { throw S3Error(.bucketNotEmpty) }
             return Response(204)
-        case .getBucketLocation: return Self.document(S3Buckets.location(region))
+        case .getBucketLocation: return Self.document(S3Buckets.location(region, for: call.dialect))
         case .getBucketDocument(let name, let document):
             let record = try await core { () async throws(UploadError) in try await service.bucket(name) }
             guard let text = record?.documents[document.rawValue] else { throw document.missing }

@@ -15,10 +15,28 @@ extension S3Handler {
         let contentType: String?
     }
 
-    func post(to bucket: String, _ request: Request) async throws(S3Error) -> Response {
+    /// - Parameters:
+    ///   - bucket: That the request names, if it does.
+    ///   - request: With a form of S3 or OSS.
+    /// - Returns: The answer that the form asks for.
+    /// - Throws: In the dialect of the form, once that is known.
+    func post(to bucket: String?, _ request: Request) async throws(S3Error) -> Response {
         let opened = try await open(request)
+        do throws(S3Error) {
+            return try await post(opened, to: bucket, request)
+        } catch {
+            var refusal = error
+            refusal.dialect = opened.form.dialect
+            throw refusal
+        }
+    }
+
+    private func post(_ opened: Opened, to named: String?, _ request: Request) async throws(S3Error) -> Response {
         let form = opened.form
-        let (caller, policy) = try await authentication.authenticate(form, bucket: bucket, at: clock.now)
+        let (caller, policy, bucket) =
+            form.dialect == .oss
+            ? try await authentication.authenticateOSS(form, bucket: named, at: clock.now)
+            : try await authentication.authenticate(form, bucket: named, at: clock.now)
         try await requireBucket(bucket)
         guard let key = form["key"], !key.isEmpty else {
             throw S3Error.argument("key", nil, "Bucket POST must contain a field named 'key'.")
@@ -33,7 +51,8 @@ extension S3Handler {
         var grant = caller.uploadGrant
         if let most = policy.contentLengths?.upperBound { grant.maximumBytes = min(grant.maximumBytes ?? most, most) }
         let content = try Self.content(opened.file, policy, try ObjectChecksum.declared(head.fields))
-        let object = try await store(name, headers, content, nil, under: grant)
+        let condition: ObjectCondition? = head.fields["If-None-Match"] == "*" ? .isAbsent : nil
+        let object = try await store(name, headers, content, condition, under: grant, for: form.dialect)
         return Self.answer(form, name, object, baseURL(request))
     }
 
@@ -56,7 +75,7 @@ extension S3Handler {
                 if disposition.name.lowercased() == "file" {
                     let form: PostForm
                     do throws(PostPolicyProblem) {
-                        form = try PostForm(fields, fileName: disposition.filename ?? "", dialect: .s3)
+                        form = try PostForm(fields, fileName: disposition.filename ?? "")
                     } catch {
                         throw .malformed(error.message)
                     }
@@ -93,16 +112,22 @@ extension S3Handler {
             guard let name = FieldName(field.name), !field.value.utf8.contains(where: { $0 < 0x20 }) else { continue }
             fields[name] = field.value
         }
+        // A form has no conditions of its own but that of OSS.
+        for name: FieldName in ["If-Match", "If-None-Match"] { fields[name] = nil }
+        if let type = fields["x-oss-content-type"] { fields["Content-Type"] = type }
         if fields["Content-Type"] == nil, let contentType { fields["Content-Type"] = contentType }
-        // In a form tags are a document.
-        fields["x-amz-tagging"] = nil
-        if let tags = form["tagging"] {
-            let values = try S3Tagging.tags(document: Array(tags.utf8))
-            fields["x-amz-tagging"] = values.map { "\(PercentEncoding.encode($0))=\(PercentEncoding.encode($1))" }
-                .joined(separator: "&")
-        }
         var described = head
         described.fields = fields
+        guard form.dialect == .s3 else { return try form.dialect.effectiveHead(described) }
+        // In a form of S3 tags are a document.
+        described.fields["x-amz-tagging"] = nil
+        if let tags = form["tagging"] {
+            let values = try S3Tagging.tags(document: Array(tags.utf8))
+            described.fields["x-amz-tagging"] = values.map {
+                "\(PercentEncoding.encode($0))=\(PercentEncoding.encode($1))"
+            }
+            .joined(separator: "&")
+        }
         return described
     }
 
@@ -132,9 +157,11 @@ extension S3Handler {
     /// The answer that the form asks for: a redirection, 200, 201 with a document, or 204.
     private static func answer(_ form: PostForm, _ name: ObjectName, _ object: Upload, _ base: String) -> Response {
         let location = "\(base)/\(name.bucket)/\(path(name.key))"
-        var response = Response(204, ["ETag": object.quotedTag, "Location": location])
+        var response = Response(204, ["ETag": object.quotedTag(form.dialect), "Location": location])
+        form.dialect.tell(crc64: object.attributes?.crc64, in: &response.fields)
         response.trace.uploadID = object.id.text
-        if let target = form["success_action_redirect"] ?? form["redirect"], let url = redirection(target, name, object)
+        if let target = form["success_action_redirect"] ?? form["redirect"],
+            let url = redirection(target, form, name, object)
         {
             response.status = 303
             response.fields["Location"] = url
@@ -146,7 +173,12 @@ extension S3Handler {
             response.status = 201
             response.fields["Content-Type"] = "application/xml"
             response.content = .bytes(
-                S3Uploads.posted(name, location: location, entityTag: object.attributes?.entityTag ?? "")
+                S3Uploads.posted(
+                    name,
+                    location: location,
+                    entityTag: object.attributes?.entityTag ?? "",
+                    for: form.dialect
+                )
             )
         default: break
         }
@@ -154,9 +186,14 @@ extension S3Handler {
     }
 
     /// The URL that a form names, with what was uploaded in its query; `nil` for what is no URL of the web.
-    private static func redirection(_ text: String, _ name: ObjectName, _ object: Upload) -> String? {
+    private static func redirection(
+        _ text: String,
+        _ form: PostForm,
+        _ name: ObjectName,
+        _ object: Upload
+    ) -> String? {
         guard let target = try? RequestTarget(parsing: text), target.authority != nil else { return nil }
-        let values = [("bucket", name.bucket), ("key", name.key), ("etag", object.quotedTag)]
+        let values = [("bucket", name.bucket), ("key", name.key), ("etag", object.quotedTag(form.dialect))]
         let query = values.map { "\($0)=\(PercentEncoding.encode($1))" }.joined(separator: "&")
         return text + (target.rawQuery == nil ? "?" : "&") + query
     }

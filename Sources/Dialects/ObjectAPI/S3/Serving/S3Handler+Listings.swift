@@ -21,7 +21,7 @@ extension S3Handler {
                 return try await service.objects(query).map { S3ListedObject($0) }
             }
         }
-        return Self.document(listing.document(page, owner: Self.owner))
+        return Self.document(listing.document(page, owner: Self.owner, for: call.dialect))
     }
 
     func list(_ listing: S3UploadListing, _ call: S3Call) async throws(S3Error) -> Response {
@@ -42,7 +42,7 @@ extension S3Handler {
                 return try await service.partUploads(query).map { S3ListedUpload($0) }
             }
         }
-        return Self.document(listing.document(page, owner: Self.owner))
+        return Self.document(listing.document(page, owner: Self.owner, for: call.dialect))
     }
 }
 
@@ -53,7 +53,8 @@ extension S3ListedObject {
             size: media.size,
             entityTag: media.attributes?.entityTag ?? media.id.text,
             modifiedAt: media.createdAt,
-            checksum: media.attributes?.checksum
+            checksum: media.attributes?.checksum,
+            typeOfOSS: media.attributes?.typeOfOSS ?? "Normal"
         )
     }
 }

@@ -8,8 +8,10 @@ extension S3Handler {
     func put(_ name: ObjectName, _ call: S3Call) async throws(S3Error) -> Response {
         let condition = try call.writeCondition()
         let body = try call.body()
-        let object = try await store(name, try S3ObjectHeaders(call.head), body, condition, under: call.grant)
-        var response = Response(200, ["ETag": object.quotedTag])
+        let headers = try S3ObjectHeaders(call.head)
+        let object = try await store(name, headers, body, condition, under: call.grant, for: call.dialect)
+        var response = Response(200, ["ETag": object.quotedTag(call.dialect)])
+        call.dialect.tell(crc64: object.attributes?.crc64, in: &response.fields)
         object.attributes?.checksum?.add(to: &response.fields, parts: nil)
         response.trace.uploadID = object.id.text
         return response
@@ -21,11 +23,14 @@ extension S3Handler {
         _ headers: S3ObjectHeaders,
         _ content: S3Content,
         _ condition: ObjectCondition?,
-        under grant: Grant
+        under grant: Grant,
+        for dialect: ObjectDialect,
+        isAppendable: Bool = false
     ) async throws(S3Error) -> Upload {
         var attributes = headers.attributes(checksum: content.checksum.map { ObjectChecksum($0) })
         attributes.condition = condition
-        let new = headers.upload(name, attributes, length: content.object.size)
+        attributes.isAppendable = isAppendable ? true : nil
+        let new = headers.upload(name, attributes, length: content.object.size, for: dialect)
         let object = content.object
         return try await core { () async throws(UploadError) in
             try await service.putObject(new, under: grant, object) { attributes, digests in
@@ -43,7 +48,7 @@ extension S3Handler {
         let (media, blob) = try await core { () async throws(UploadError) in try await service.openObject(name) }
         let modified = Int64(media.createdAt.timeIntervalSince1970)
         var fields: HTTPFields = [
-            "ETag": media.quotedTag, "Last-Modified": HTTPDate.format(modified), "Accept-Ranges": "bytes",
+            "ETag": media.quotedTag(call.dialect), "Last-Modified": HTTPDate.format(modified), "Accept-Ranges": "bytes",
         ]
         try Self.check(call.head, media, fields)
         for (name, value) in media.attributes?.headers ?? [:] {
@@ -56,6 +61,11 @@ extension S3Handler {
         // The bytes are somebody else's: no page of ours may be made of them.
         fields["X-Content-Type-Options"] = "nosniff"
         fields["Content-Security-Policy"] = "default-src 'none'; sandbox"
+        call.dialect.tell(crc64: media.attributes?.crc64, in: &fields)
+        if call.dialect == .oss {
+            fields["x-oss-object-type"] = media.attributes.map { $0.typeOfOSS }
+            if media.attributes?.isAppendable == true { fields["x-oss-next-append-position"] = String(media.size) }
+        }
         if let tags = media.attributes?.tags, !tags.isEmpty { fields["x-amz-tagging-count"] = String(tags.count) }
         var response = Response(200, fields)
         let range = try Self.range(reading, of: media, call.head, &response)
@@ -140,7 +150,9 @@ extension S3Handler {
                 outcomes.append(S3DeletionOutcome(key: entry.key, error: error))
             }
         }
-        return Self.document(S3DeletionOutcome.document(outcomes, isQuiet: deletion.isQuiet))
+        return Self.document(
+            S3DeletionOutcome.document(outcomes, isQuiet: deletion.isQuiet, for: call.dialect)
+        )
     }
 
     // MARK: Copying
@@ -164,15 +176,18 @@ extension S3Handler {
         }
         if !replacesTags { headers.tags = media.attributes?.tags ?? [:] }
         let content = try call.content(copying: bytes, size: media.size)
-        let object = try await store(name, headers, content, try call.writeCondition(), under: call.grant)
-        return Self.document(
+        let condition = try call.writeCondition()
+        let object = try await store(name, headers, content, condition, under: call.grant, for: call.dialect)
+        var response = Self.document(
             S3Uploads.copied(
                 entityTag: object.attributes?.entityTag ?? "",
                 modifiedAt: object.endedAt ?? object.updatedAt,
                 checksum: object.attributes?.checksum,
-                parts: nil
+                for: call.dialect
             )
         )
+        call.dialect.tell(crc64: object.attributes?.crc64, in: &response.fields)
+        return response
     }
 
     /// Opens the source of a copy, if it is as the request expects.
@@ -207,7 +222,7 @@ extension S3Handler {
         case .getObjectTagging(let name):
             let media = try await core { () async throws(UploadError) in try await service.object(name) }
             guard let media else { throw S3Error(.noSuchKey) }
-            return Self.document(S3Tagging.document(media.attributes?.tags ?? [:]))
+            return Self.document(S3Tagging.document(media.attributes?.tags ?? [:], for: call.dialect))
         case .putObjectTagging(let name):
             let tags = try S3Tagging.tags(document: try await call.collect(limit: S3Documents.Limit.tagging))
             try await setTags(of: name, to: tags)
@@ -240,10 +255,20 @@ extension S3CopySource {
 }
 
 extension Media {
-    /// The entity tag of the object; of other media none is needed here.
-    var quotedTag: String { "\"\(attributes?.entityTag ?? id.text)\"" }
+    /// The entity tag of the object as it is recorded, for comparisons; of other media none is needed here.
+    var quotedTag: String { quotedTag(.s3) }
+
+    func quotedTag(_ dialect: ObjectDialect) -> String { dialect.quoted(attributes?.entityTag ?? id.text) }
+}
+
+extension ObjectAttributes {
+    /// How the object came, in OSS's words.
+    var typeOfOSS: String {
+        if isAppendable == true { return "Appendable" }
+        return partSizes == nil ? "Normal" : "Multipart"
+    }
 }
 
 extension Upload {
-    var quotedTag: String { "\"\(attributes?.entityTag ?? id.text)\"" }
+    func quotedTag(_ dialect: ObjectDialect) -> String { dialect.quoted(attributes?.entityTag ?? id.text) }
 }

@@ -5,16 +5,14 @@ internal import UploadCore
 
 /// Multipart uploads.
 extension S3Handler {
-    /// Bytes that each part but the last one must have ("Amazon S3 multipart upload limits").
-    private static let minimumPartSize: Int64 = 5 << 20
-
     func create(_ name: ObjectName, _ call: S3Call) async throws(S3Error) -> Response {
         let headers = try S3ObjectHeaders(call.head)
         let checksum = try ObjectChecksum.ofNewMultipartUpload(call.head.fields)
-        let new = headers.upload(name, headers.attributes(checksum: checksum), takesParts: true)
+        let attributes = headers.attributes(checksum: checksum)
+        let new = headers.upload(name, attributes, takesParts: true, for: call.dialect)
         let grant = call.grant
         let upload = try await core { () async throws(UploadError) in try await service.create(new, under: grant) }
-        var response = Self.document(S3Uploads.initiated(name, uploadID: upload.id.text))
+        var response = Self.document(S3Uploads.initiated(name, uploadID: upload.id.text, for: call.dialect))
         if let checksum {
             response.fields["x-amz-checksum-algorithm"] = checksum.algorithm.s3Name
             response.fields["x-amz-checksum-type"] = checksum.s3Type
@@ -26,8 +24,10 @@ extension S3Handler {
     func put(_ part: S3Part, of name: ObjectName, _ call: S3Call) async throws(S3Error) -> Response {
         let upload = try await upload(part.uploadID, name)
         let content = try call.body(checksum: upload.attributes?.checksum?.algorithm)
+        guard content.object.size != nil else { throw S3Error(.missingContentLength) }
         let record = try await store(part, of: upload, content)
-        var response = Response(200, ["ETag": "\"\(record.entityTag)\""])
+        var response = Response(200, ["ETag": call.dialect.quoted(record.entityTag)])
+        call.dialect.tell(crc64: record.crc64, in: &response.fields)
         if let algorithm = content.checksum, let value = record.checksum {
             response.fields[algorithm.s3Field] = Base64.encode(value)
         }
@@ -56,16 +56,25 @@ extension S3Handler {
         let size = range.map { $0.upperBound - $0.lowerBound + 1 } ?? media.size
         let content = try call.content(copying: bytes, size: size, checksum: algorithm)
         let record = try await store(part, of: upload, content)
-        return Self.document(S3Uploads.copiedPart(record, checksum: algorithm))
+        var response = Self.document(S3Uploads.copiedPart(record, checksum: algorithm, for: call.dialect))
+        call.dialect.tell(crc64: record.crc64, in: &response.fields)
+        return response
     }
 
-    func list(_ listing: S3PartListing, of name: ObjectName) async throws(S3Error) -> Response {
+    func list(_ listing: S3PartListing, of name: ObjectName, _ call: S3Call) async throws(S3Error) -> Response {
         let upload = try await upload(listing.uploadID, name)
         let (_, parts) = try await core(.upload) { () async throws(UploadError) in
             try await service.parts(of: upload.id, after: listing.marker, limit: listing.maximum + 1)
         }
         return Self.document(
-            S3Uploads.parts(of: name, listing, parts, checksum: upload.attributes?.checksum, owner: Self.owner)
+            S3Uploads.parts(
+                of: name,
+                listing,
+                parts,
+                checksum: upload.attributes?.checksum,
+                owner: Self.owner,
+                for: call.dialect
+            )
         )
     }
 
@@ -94,7 +103,7 @@ extension S3Handler {
             try await service.completeParts(
                 named,
                 of: upload.id,
-                minimumSize: Self.minimumPartSize,
+                minimumSize: call.dialect.minimumPartSize,
                 if: condition
             ) { attributes, records throws(UploadError) in
                 try Self.describe(&attributes, records, expected)
@@ -107,9 +116,12 @@ extension S3Handler {
                 location: "\(baseURL(call.request))/\(name.bucket)/\(Self.path(name.key))",
                 entityTag: object.attributes?.entityTag ?? "",
                 checksum: object.attributes?.checksum,
-                parts: parts.count
+                parts: parts.count,
+                for: call.dialect
             )
         )
+        if call.dialect != .s3 { response.fields["ETag"] = object.quotedTag(call.dialect) }
+        call.dialect.tell(crc64: object.attributes?.crc64, in: &response.fields)
         response.trace.uploadID = upload.id.text
         return response
     }

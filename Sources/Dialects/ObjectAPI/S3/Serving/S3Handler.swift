@@ -2,7 +2,9 @@ internal import Bytes
 package import HTTPWire
 package import UploadCore
 
-/// The object endpoint for clients of Amazon S3.
+/// The object endpoint for clients of Amazon S3, Alibaba Cloud OSS and Tencent Cloud COS.
+///
+/// It thinks in S3's words; what the others have other names for is translated on the way in and out (`ObjectDialect`).
 ///
 /// Objects are media that have a name in a bucket; multipart uploads are uploads that take parts, and their ids are the ids of
 /// these.
@@ -51,17 +53,18 @@ package struct S3Handler: RequestHandler {
     }
 
     package func respond(to request: Request) async -> Response {
-        var name = "S3"
-        var bucket: String?
+        let dialect = ObjectDialect(of: request.head)
+        var name = dialect.rawValue.uppercased()
+        var bucket = endpoint.address(of: request.head).bucket
         var response: Response
         do throws(S3Error) {
-            let operation = try S3Request.operation(request.head, at: endpoint)
+            let (operation, caller) = try await understand(request, dialect)
             name = operation.name
-            bucket = operation.bucket
-            response = try await answer(operation, request)
-            response.fields["x-amz-request-id"] = request.id
+            bucket = operation.bucket ?? bucket
+            response = try await answer(operation, request, caller, dialect)
+            dialect.finish(&response.fields, requestID: request.id)
         } catch {
-            response = error.response(to: request.head, requestID: request.id)
+            response = error.response(to: request.head, requestID: request.id, for: error.dialect ?? dialect)
         }
         response.trace.route = name
         if let bucket, request.head.fields.contains("Origin"), request.head.method != .options {
@@ -70,14 +73,52 @@ package struct S3Handler: RequestHandler {
         return response
     }
 
-    private func answer(_ operation: S3Operation, _ request: Request) async throws(S3Error) -> Response {
+    /// What a request asks for, and who sends it if that had to be found out first.
+    private func understand(
+        _ request: Request,
+        _ dialect: ObjectDialect
+    ) async throws(S3Error) -> (S3Operation, S3Caller?) {
+        let head = request.head
+        guard dialect != .s3, head.method != .options else {
+            return (try S3Request.operation(head, at: endpoint), nil)
+        }
+        let address = endpoint.address(of: head)
+        if head.method == .post, address.key.isEmpty, S3Request.isForm(head) {
+            return (.postObject(address.bucket), nil)
+        }
+        // Clients of COS look which region answers soonest.
+        if dialect == .cos, head.method == .head, address.key.isEmpty, !head.fields.contains("Authorization"),
+            head.target.rawQuery == nil
+        {
+            return (.probe, nil)
+        }
+        let (caller, resource) =
+            dialect == .oss
+            ? try await authentication.authenticateOSS(head, at: endpoint, at: clock.now)
+            : try await authentication.authenticateCOS(head, at: endpoint, at: clock.now)
+        try dialect.checkParameters(of: head.target)
+        return (try S3Request.operation(try dialect.effectiveHead(head), for: resource), caller)
+    }
+
+    private func answer(
+        _ operation: S3Operation,
+        _ request: Request,
+        _ known: S3Caller?,
+        _ dialect: ObjectDialect
+    ) async throws(S3Error) -> Response {
+        if case .probe = operation { return Response(200) }
         if case .preflight(let bucket) = operation {
             var rules = cors
             if let bucket { rules = await self.rules(of: bucket) }
             return try S3CORS.preflight(request.head, rules)
         }
         if case .postObject(let bucket) = operation { return try await post(to: bucket, request) }
-        let call = try await S3Call(operation, request, authentication, at: clock.now)
+        var caller = known
+        if caller == nil {
+            caller = try await authentication.authenticate(request.head, for: operation, at: clock.now)
+        }
+        guard let caller else { throw S3Error(.accessDenied) }
+        let call = try S3Call(operation, request, try dialect.effectiveHead(request.head), caller, dialect)
         guard let bucket = operation.bucket else { return try await answer(call) }
         // Of what is about an object the state says by itself that there is no bucket.
         if operation.object == nil, !operation.makesBucket { try await requireBucket(bucket) }
@@ -102,15 +143,16 @@ package struct S3Handler: RequestHandler {
         case .getObject(let name, let reading), .headObject(let name, let reading):
             return try await get(name, reading, call)
         case .deleteObject(let name): return try await delete(name)
+        case .appendObject(let name, let position): return try await append(name, at: position, call)
         case .getObjectTagging, .putObjectTagging, .deleteObjectTagging: return try await tagging(call)
         case .createMultipartUpload(let name): return try await create(name, call)
         case .uploadPart(let name, let part): return try await put(part, of: name, call)
         case .uploadPartCopy(let name, let part, let source, let range):
             return try await copy(source, range, to: part, of: name, call)
-        case .listParts(let name, let listing): return try await list(listing, of: name)
+        case .listParts(let name, let listing): return try await list(listing, of: name, call)
         case .completeMultipartUpload(let name, let id): return try await complete(id, name, call)
         case .abortMultipartUpload(let name, let id): return try await abort(id, name)
-        case .preflight, .postObject: throw S3Error(.methodNotAllowed)
+        case .preflight, .postObject, .probe: throw S3Error(.methodNotAllowed)
         }
     }
 

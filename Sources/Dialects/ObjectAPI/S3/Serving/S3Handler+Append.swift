@@ -1,0 +1,68 @@
+internal import Bytes
+internal import HTTPWire
+internal import UploadCore
+
+/// "AppendObject", OSS documentation.
+extension S3Handler {
+    /// Puts bytes behind those that an object has.
+    ///
+    /// The object is made anew of both, and takes the place of the one that was read, if that is still there: so nobody reads half of
+    /// what is appended, and of two that append at the same time one is told where the object ends now.
+    func append(_ name: ObjectName, at position: Int64, _ call: S3Call) async throws(S3Error) -> Response {
+        let addition = try call.body()
+        let found = try await core { () async throws(UploadError) in try await service.object(name) }
+        if let found, found.attributes?.isAppendable != true { throw S3Error(.objectNotAppendable) }
+        guard position == found?.size ?? 0 else { throw Self.wrongPosition(found?.size ?? 0) }
+        var headers = try S3ObjectHeaders(call.head)
+        var content = addition
+        if let found {
+            let (media, bytes) = try await read(S3CopySource(name), nil)
+            guard media.id == found.id else { throw Self.wrongPosition(media.size) }
+            headers = S3ObjectHeaders(
+                contentType: media.contentType,
+                headers: media.attributes?.headers ?? [:],
+                tags: media.attributes?.tags ?? [:]
+            )
+            content = Self.joined(bytes, media.size, addition)
+        }
+        let condition: ObjectCondition = (found?.attributes?.entityTag).map { .hasTag($0) } ?? .isAbsent
+        let object: Upload
+        do throws(S3Error) {
+            object = try await store(
+                name,
+                headers,
+                content,
+                condition,
+                under: call.grant,
+                for: call.dialect,
+                isAppendable: true
+            )
+        } catch {
+            guard error.code == .preconditionFailed else { throw error }
+            let now = try await core { () async throws(UploadError) in try await service.object(name) }
+            throw Self.wrongPosition(now?.size ?? 0)
+        }
+        var response = Response(200, ["ETag": object.quotedTag(call.dialect)])
+        response.fields["x-amz-next-append-position"] = String(object.offset)
+        call.dialect.tell(crc64: object.attributes?.crc64, in: &response.fields)
+        response.trace.uploadID = object.id.text
+        return response
+    }
+
+    private static func joined(_ bytes: any ByteSource, _ size: Int64, _ addition: S3Content) -> S3Content {
+        let digests = ObjectDigests(nil)
+        let source = DigestedSource(JoinedSource(bytes, addition.object.source), digests)
+        let object = ObjectContent(source, size: addition.object.size.map { $0 + size }) {
+            () async throws(UploadError) in
+            try await source.finish { S3Error(content: $0) }
+            // Of the addition alone the request says digests.
+            _ = try await addition.object.digests()
+            return ContentDigests(digests.finish())
+        }
+        return S3Content(object: object, checksum: nil)
+    }
+
+    private static func wrongPosition(_ size: Int64) -> S3Error {
+        S3Error(.positionNotEqualToLength, fields: ["x-amz-next-append-position": String(size)])
+    }
+}

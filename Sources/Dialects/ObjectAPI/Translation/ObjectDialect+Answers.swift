@@ -1,0 +1,29 @@
+internal import HTTPWire
+
+/// Answers of OSS and COS out of those of S3.
+extension ObjectDialect {
+    /// Gives the fields of an answer the names that the vendor's clients look for.
+    ///
+    /// - Parameters:
+    ///   - fields: As an answer of S3 has them.
+    ///   - requestID: As in logs.
+    func finish(_ fields: inout HTTPFields, requestID: String) {
+        let prefix = ObjectDialect.s3.fieldPrefix
+        if self != .s3 {
+            var named = HTTPFields()
+            for index in fields.entries.indices {
+                let name = fields.name(at: index)
+                let own = name.lowercased().hasPrefix(prefix) ? fieldPrefix + name.dropFirst(prefix.count) : name
+                if let field = FieldName(own) { named.append(field, fields.value(at: index)) }
+            }
+            fields = named
+        }
+        if let field = FieldName(fieldPrefix + "request-id") { fields[field] = requestID }
+    }
+
+    /// Tells the CRC-64 of a whole object or part, as OSS and COS do: a decimal number without sign.
+    func tell(crc64: UInt64?, in fields: inout HTTPFields) {
+        guard self != .s3, let crc64, let field = FieldName(fieldPrefix + "hash-crc64ecma") else { return }
+        fields[field] = String(crc64)
+    }
+}

@@ -1,0 +1,48 @@
+internal import Foundation
+internal import HTTPWire
+internal import Signing
+internal import UploadCore
+
+extension S3Authentication {
+    private static let verifierCOS = COSVerifier()
+
+    /// Checks the signature of a request to COS.
+    ///
+    /// What is signed is the path. The bucket is the first label of the host; through the proxy of a client of Tencent VOD it is
+    /// that of the host in `Vod-Forward-Cos`. If it is in neither, it is that of the credentials, or the first of the path.
+    ///
+    /// - Parameters:
+    ///   - head: As it was sent.
+    ///   - endpoint: Where it came to.
+    ///   - now: The time.
+    /// - Returns: Who signed it, and for which bucket and key.
+    /// - Throws: `AccessDenied` for a request without signature, and whatever else is wrong.
+    func authenticateCOS(
+        _ head: RequestHead,
+        at endpoint: S3Endpoint,
+        at now: Date
+    ) async throws(S3Error) -> (S3Caller, S3Endpoint.Address) {
+        let request = try SigningRequest(head)
+        let claim: COSClaim
+        do throws(RequestSignatureFailure) {
+            claim = try Self.verifierCOS.claim(request, at: now.unixSeconds)
+        } catch {
+            throw S3Error(signature: error, .cos)
+        }
+        let (holder, isInGrace) = try await find(claim.secretID, token: claim.token, at: now, grace: grace)
+        do throws(RequestSignatureFailure) {
+            try Self.verifierCOS.verify(claim, credentials: holder.credentials)
+        } catch {
+            throw S3Error(signature: error, .cos)
+        }
+        let addresses = endpoint.addresses(of: head, bucket: holder.identity.bucket)
+        var address = addresses[0]
+        if case .grant(let grant) = holder.identity {
+            // Of two ways to read the path it is the one that the credentials are for.
+            address =
+                addresses.first { $0.bucket.map(grant.covers(bucket:)) ?? false && grant.covers($0.key) }
+                ?? addresses.first { $0.bucket.map(grant.covers(bucket:)) ?? false } ?? address
+        }
+        return (S3Caller(holder.identity, accessKeyID: claim.secretID, isInGrace: isInGrace), address)
+    }
+}
