@@ -98,7 +98,7 @@ struct ObjectEndpoint: Sendable {
         ) { blob, range, isHead throws(UploadError) in
             try await blob.responseContent(range, isHead: isHead)
         }
-        let tokens = AWSTokenHandler(
+        let tokens = TokenServiceHandler(
             issuer: issuer,
             clock: clock,
             minter: { (accessKeyID) async throws(S3Error) in
@@ -136,13 +136,14 @@ struct ObjectEndpoint: Sendable {
     }
 }
 
-/// The listener's requests: those for the token service, and all others.
+/// The listener's requests: those for the token services, and all others.
 private struct ObjectHandler: RequestHandler {
     let store: S3Handler
-    let tokens: AWSTokenHandler
+    let tokens: TokenServiceHandler
 
     func respond(to request: Request) async -> Response {
-        AWSTokenHandler.isMeant(by: request.head) ? await tokens.respond(to: request) : await store.respond(to: request)
+        TokenServiceHandler.isMeant(by: request.head)
+            ? await tokens.respond(to: request) : await store.respond(to: request)
     }
 }
 

@@ -1,13 +1,14 @@
-"""Writes oss.json, cos.json, tencent.json, aliyun.json and aws.json: requests as the SDKs of the vendors sign them.
+"""Writes oss, cos, tencent, aliyun, aws and tokens.json: requests as the SDKs of the vendors sign them.
 
     python3 -m venv /tmp/sdks && /tmp/sdks/bin/pip install oss2==2.19.1 alibabacloud-oss-v2==1.4.1 \\
         cos-python-sdk-v5==1.9.44 tencentcloud-sdk-python-common==3.1.195 qcloud-python-sts==3.1.6 \\
-        aliyun-python-sdk-core==2.16.1 alibabacloud-tea-openapi==0.4.6 botocore==1.44.5
+        aliyun-python-sdk-core==2.16.1 alibabacloud-tea-openapi==0.4.6 botocore==1.44.5 \\
+        aliyun-python-sdk-sts==3.1.3 alibabacloud-sts20150401==1.2.0 tencentcloud-sdk-python-sts==3.0.1459
     /tmp/sdks/bin/python Tests/Fixtures/requests/make.py [NAME ...]
 
 With names such as `aws` only these files are written. The same requests come out each time. Each says in `source` which
 package has signed it. The files are read by Tests/SigningTests/Requests/RequestVector.swift, aws.json by
-Tests/ObjectAPITests/S3/S3Vector.swift.
+Tests/ObjectAPITests/S3/S3Vector.swift, tokens.json by Tests/ObjectAPITests/Tokens/TokenVector.swift.
 """
 
 import base64
@@ -17,12 +18,15 @@ import importlib.metadata
 import io
 import json
 import random
+import socket
 import sys
+import threading
 import time
 import zlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 from urllib.parse import parse_qsl, quote, urlsplit
 
 FOLDER = Path(__file__).parent
@@ -270,7 +274,7 @@ def sts_vectors():
         sent.append(data)
         return SimpleNamespace(json=lambda: {"Response": {"ExpiredTime": NOW}})
 
-    requests.post = post
+    real_post, requests.post = requests.post, post
     for index in range(10):
         client = sts.sts.Sts({
             "duration_seconds": 1800 + index, "secret_id": COS_LONG_TERM[0], "secret_key": COS_LONG_TERM[1],
@@ -284,6 +288,7 @@ def sts_vectors():
             source, "tc1", COS_LONG_TERM, method="POST", path="/", query=pairs(data),
             headers=[["host", "127.0.0.1:8080"]],
         )  # fmt: skip
+    requests.post = real_post
 
 
 # MARK: OpenAPI of Alibaba Cloud
@@ -501,6 +506,145 @@ def aws_form(keys):
     return aws_vector(keys, "PostObject", "POST", form["url"], headers, b"", b"", form=pairs(form["fields"]))
 
 
+# MARK: Token services
+
+# Signed as the host.
+TOKEN_HOST = ("127.0.0.1", 18480)
+TOKEN_KEYS = ("SLAKKNOWN", "examplesecret")
+TOKEN_POLICIES = {
+    "s3": {"Version": "2012-10-17", "Statement": [
+        {"Effect": "Allow", "Action": "s3:PutObject", "Resource": "arn:aws:s3:::bucket-1250000000/a b/*"}]},
+    "oss": {"Version": "1", "Statement": [
+        {"Effect": "Allow", "Action": ["oss:PutObject"], "Resource": ["acs:oss:*:*:bucket-1250000000/a b/*"]}]},
+    "cos": {"version": "2.0", "statement": [
+        {"effect": "allow", "action": ["name/cos:PutObject"],
+         "resource": ["qcs::cos:ap-guangzhou:uid/1250000000:bucket-1250000000/a b/*"]}]},
+}  # fmt: skip
+# Not signed, or about the machine.
+TOKEN_HEADERS_LEFT_OUT = {"accept-encoding", "connection", "x-tc-traceid", "amz-sdk-invocation-id", "amz-sdk-request"}
+
+
+def token_calls():
+    """Package, name of the session, and a call."""
+    import boto3
+    import sts.sts
+    from alibabacloud_sts20150401 import client as tea
+    from alibabacloud_sts20150401 import models as tea_models
+    from alibabacloud_tea_openapi.models import Config
+    from alibabacloud_tea_openapi.utils import Utils
+    from aliyunsdkcore.client import AcsClient
+    from aliyunsdkcore.utils import parameter_helper
+    from aliyunsdksts.request.v20150401.AssumeRoleRequest import AssumeRoleRequest
+    from botocore.config import Config as BotoConfig
+    from tencentcloud.common.credential import Credential
+    from tencentcloud.common.profile.client_profile import ClientProfile
+    from tencentcloud.common.profile.http_profile import HttpProfile
+    from tencentcloud.sts.v20180813 import models, sts_client
+
+    address = "{}:{}".format(*TOKEN_HOST)
+    policies = {name: json.dumps(policy) for name, policy in TOKEN_POLICIES.items()}
+    role = "acs:ram::1234567890123456:role/adminrole"
+    aws_client(AWS_LONG_TERM)  # Sets the clock.
+    aws = boto3.client(
+        "sts", region_name="us-east-1", endpoint_url=f"http://{address}", aws_access_key_id=TOKEN_KEYS[0],
+        aws_secret_access_key=TOKEN_KEYS[1], config=BotoConfig(retries={"total_max_attempts": 1}, user_agent="boto3"),
+    )  # fmt: skip
+    narrowed = {"Policy": policies["s3"], "DurationSeconds": 900}
+    arn = "arn:aws:iam::123456789012:role/uploader"
+    yield "boto3", "s3", lambda: aws.assume_role(RoleArn=arn, RoleSessionName="alice", **narrowed)
+    yield "boto3", "s3", lambda: aws.get_federation_token(Name="alice", **narrowed)
+
+    def core(method, index):
+        client = AcsClient(*TOKEN_KEYS, "cn-shanghai", auto_retry=False)
+        client.add_endpoint("cn-shanghai", "Sts", address)
+        request = AssumeRoleRequest()
+        request.set_protocol_type("http")
+        request.set_method(method)
+        request.set_RoleArn(role)
+        request.set_RoleSessionName("alice")
+        request.set_Policy(policies["oss"])
+        request.set_DurationSeconds(900)
+        if index == 2:  # All but the signature in the content, as other SDKs have it.
+            request._body_params, request._params = request._params, {}
+        with (
+            mock.patch.object(parameter_helper, "get_iso_8061_date", lambda: "2026-01-02T03:04:05Z"),
+            mock.patch.object(parameter_helper, "get_uuid", lambda: f"00000000-1111-2222-3333-{index:012}"),
+        ):
+            client.do_action_with_exception(request)
+
+    for index, method in enumerate(["GET", "POST", "POST"]):
+        yield "aliyun-python-sdk-core", "oss", lambda method=method, index=index: core(method, index)
+
+    def acs():
+        keys = {"access_key_id": TOKEN_KEYS[0], "access_key_secret": TOKEN_KEYS[1]}
+        client = tea.Client(Config(**keys, endpoint=address, protocol="http", region_id="cn-shanghai", user_agent="ua"))
+        request = tea_models.AssumeRoleRequest(
+            role_arn=role, role_session_name="alice", policy=policies["oss"], duration_seconds=900
+        )
+        with (
+            mock.patch.object(Utils, "get_timestamp", staticmethod(lambda: "2026-01-02T03:04:05Z")),
+            mock.patch.object(Utils, "get_nonce", staticmethod(lambda: "0" * 32)),
+        ):
+            client.assume_role(request)
+
+    yield "alibabacloud-tea-openapi", "oss", acs
+
+    def tencent(scheme, method):
+        profile = ClientProfile(scheme, HttpProfile(protocol="http", endpoint=address, reqMethod=method))
+        client = sts_client.StsClient(Credential(*TOKEN_KEYS), "ap-guangzhou", profile)
+        request = models.GetFederationTokenRequest()
+        request.Name = "alice"
+        request.Policy = quote(policies["cos"])
+        request.DurationSeconds = 900
+        client.GetFederationToken(request)
+
+    for scheme in ["TC3-HMAC-SHA256", "HmacSHA1", "HmacSHA256"]:
+        for method in ["POST", "GET"]:
+            call = lambda scheme=scheme, method=method: tencent(scheme, method)  # noqa: E731
+            yield "tencentcloud-sdk-python-common", "cos", call
+    tool = {
+        "url": f"http://{address}/", "domain": TOKEN_HOST[0], "duration_seconds": 900, "secret_id": TOKEN_KEYS[0],
+        "secret_key": TOKEN_KEYS[1], "policy": TOKEN_POLICIES["cos"], "region": "ap-guangzhou",
+    }  # fmt: skip
+    yield "qcloud-python-sts", "cos", lambda: sts.sts.Sts(tool).get_credential()
+
+
+def token_vectors():
+    """Whole requests, as they come to a server, which understands none."""
+    random.seed(9)
+    received = []
+    listener = socket.create_server(TOKEN_HOST)
+
+    def serve():
+        while True:
+            connection, _ = listener.accept()
+            with connection, connection.makefile("rb") as stream:
+                line = stream.readline().decode().split()
+                headers = []
+                while text := stream.readline().decode().strip():
+                    name, _, value = text.partition(":")
+                    headers.append([name, value.strip()])
+                length = next((int(v) for k, v in headers if k.lower() == "content-length"), 0)
+                received.append((line[0], line[1], headers, stream.read(length)))
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+
+    threading.Thread(target=serve, daemon=True).start()
+    for name, vendor, call in token_calls():
+        try:
+            call()
+        except Exception:  # There is no answer that it could understand.
+            if not received:
+                raise
+        method, target, headers, body = received.pop()
+        signed = next((v for k, v in headers if k.lower() == "authorization"), "")
+        left_out = TOKEN_HEADERS_LEFT_OUT | (set() if "user-agent" in signed else {"user-agent"})
+        yield {
+            "source": package(name), "vendor": vendor, "id": TOKEN_KEYS[0], "secret": TOKEN_KEYS[1], "time": NOW,
+            "method": method, "target": target, "headers": [h for h in headers if h[0].lower() not in left_out],
+            "body": body.decode(),
+        }  # fmt: skip
+
+
 def write(name, *groups):
     if len(sys.argv) > 1 and name not in sys.argv[1:]:
         return
@@ -515,3 +659,4 @@ write("cos", cos_vectors())
 write("tencent", tencent_vectors(), sts_vectors())
 write("aliyun", rpc_vectors(), acs_vectors())
 write("aws", aws_vectors())
+write("tokens", token_vectors())

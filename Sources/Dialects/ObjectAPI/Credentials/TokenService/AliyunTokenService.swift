@@ -52,55 +52,69 @@ package enum AliyunTokenService {
         TokenRefusal(400, "InvalidParameter.PolicySize", problem.message)
     }
 
-    /// The answer to a request in JSON; `nil` if the request was none for a role.
-    package static func json(to request: TokenRequest, _ credentials: SessionCredentials, requestID: String) -> String?
-    {
-        guard let user = AssumedRoleUser(request) else { return nil }
-        return encoded(
-            Answer(
-                AssumedRoleUser: user,
-                Credentials: Credentials(credentials),
-                RequestId: requestID
-            )
-        )
+    /// In what answers are written.
+    package enum Format: Sendable {
+        case json, xml
+
+        package var contentType: String {
+            switch self {
+            case .json: "application/json;charset=utf-8"
+            case .xml: "text/xml;charset=utf-8"
+            }
+        }
     }
 
-    /// The answer to a request in XML; `nil` if the request was none for a role.
-    package static func xml(to request: TokenRequest, _ credentials: SessionCredentials, requestID: String) -> String? {
-        guard let user = AssumedRoleUser(request) else { return nil }
+    /// The answer to a request; without `AssumedRoleUser` if that was none for a role.
+    package static func response(
+        to request: TokenRequest,
+        _ credentials: SessionCredentials,
+        requestID: String,
+        in format: Format
+    ) -> String {
+        let user = AssumedRoleUser(request)
         let coded = Credentials(credentials)
-        return document(
-            "AssumeRoleResponse",
-            text("RequestId", requestID)
-                + element("AssumedRoleUser", text("Arn", user.Arn) + text("AssumedRoleId", user.AssumedRoleId))
-                + element(
-                    "Credentials",
-                    text("AccessKeyId", coded.AccessKeyId) + text("AccessKeySecret", coded.AccessKeySecret)
-                        + text("SecurityToken", coded.SecurityToken) + text("Expiration", coded.Expiration)
-                )
-        )
+        switch format {
+        case .json: return encoded(Answer(AssumedRoleUser: user, Credentials: coded, RequestId: requestID))
+        case .xml:
+            return document(
+                "AssumeRoleResponse",
+                text("RequestId", requestID)
+                    + (user.map {
+                        element("AssumedRoleUser", text("Arn", $0.Arn) + text("AssumedRoleId", $0.AssumedRoleId))
+                    } ?? "")
+                    + element(
+                        "Credentials",
+                        text("AccessKeyId", coded.AccessKeyId) + text("AccessKeySecret", coded.AccessKeySecret)
+                            + text("SecurityToken", coded.SecurityToken) + text("Expiration", coded.Expiration)
+                    )
+            )
+        }
     }
 
+    /// The answer to a request that is refused.
+    ///
     /// - Parameters:
     ///   - refusal: Why.
     ///   - requestID: Names the request in logs, too.
     ///   - host: That the request was for.
-    /// - Returns: JSON.
-    package static func json(_ refusal: TokenRefusal, requestID: String, host: String) -> String {
-        encoded(Refusal(Code: refusal.code, HostId: host, Message: refusal.message, RequestId: requestID))
-    }
-
-    /// - Parameters:
-    ///   - refusal: Why.
-    ///   - requestID: Names the request in logs, too.
-    ///   - host: That the request was for.
-    /// - Returns: XML in UTF-8.
-    package static func xml(_ refusal: TokenRefusal, requestID: String, host: String) -> String {
-        document(
-            "Error",
-            text("RequestId", requestID) + text("HostId", host) + text("Code", refusal.code)
-                + text("Message", refusal.message)
-        )
+    ///   - format: In which it is read.
+    /// - Returns: UTF-8.
+    package static func response(
+        _ refusal: TokenRefusal,
+        requestID: String,
+        host: String,
+        in format: Format
+    ) -> String {
+        switch format {
+        case .json:
+            encoded(Refusal(Code: refusal.code, HostId: host, Message: refusal.message, RequestId: requestID))
+        case .xml:
+            document(
+                "Error",
+                text("RequestId", requestID) + text("HostId", host) + text("Code", refusal.code)
+                    + text("Message", refusal.message)
+            )
+        }
     }
 
     private static let commonParameters: Set<String> = [
@@ -145,7 +159,7 @@ package enum AliyunTokenService {
     // Members have the names of the document.
 
     private struct Answer: Encodable {
-        let AssumedRoleUser: AssumedRoleUser
+        let AssumedRoleUser: AssumedRoleUser?
         let Credentials: Credentials
         let RequestId: String
     }

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import HTTPWire
 internal import UploadCore
@@ -39,6 +40,32 @@ package enum TencentTokenService {
             throw TokenRefusal(200, "UnknownParameter", "The parameter \(name) is not supported; leave it out.")
         }
         return TokenRequest(operation: .getFederationToken, name: name, seconds: seconds, policy: policy)
+    }
+
+    /// The parameters of a request by version 3 of the signature, as `request` takes them.
+    ///
+    /// - Parameter json: An object, the members of which are texts and whole numbers; nothing is an object without members.
+    /// - Returns: Numbers as texts, and no members that are `null`.
+    /// - Throws: `InvalidParameter.ParamError`.
+    package static func parameters(json: [UInt8]) throws(TokenRefusal) -> [(name: String, value: String)] {
+        if json.isEmpty { return [] }
+        let members: [String: JSONValue]
+        do throws(PolicyDocument.Failure) {
+            members = try PolicyDocument.members(of: json)
+        } catch {
+            throw invalid("The content \(error.reason).")
+        }
+        var parameters: [(name: String, value: String)] = []
+        // In order, so that of several wrong ones always the same is told.
+        for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+            switch value {
+            case .string(let text): parameters.append((name: name, value: text))
+            case .integer(let number): parameters.append((name: name, value: String(number)))
+            case .null: break
+            default: throw invalid("`\(name)` must be a text or a whole number.")
+            }
+        }
+        return parameters
     }
 
     /// For a grant that does not fit into a token.
