@@ -5,12 +5,13 @@ import subprocess
 
 
 class Certificate:
-    """Signed by itself; kept as certificate.pem and key.pem in a folder that is there."""
+    """Signed by itself; kept as certificate.pem and key.pem in a folder that is there. `hosts`: further names."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, hosts=()):
         self.path = folder / "certificate.pem"
         self.key_path = folder / "key.pem"
-        names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+        alternatives = ",".join(["IP:127.0.0.1", *(f"DNS:{host}" for host in hosts)])
+        names = ["-subj", "/CN=127.0.0.1", "-addext", f"subjectAltName={alternatives}"]
         files = ["-keyout", self.key_path, "-out", self.path]
         command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
         subprocess.run(command, check=True, capture_output=True)
