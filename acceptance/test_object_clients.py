@@ -9,11 +9,10 @@ import socket
 import pytest
 
 from harness import hosts
-from harness.api import API
 from harness.cutter import Cutter
 from harness.daemon import free_port
 from harness.data import GIB, MIB, hash_file, write_file
-from harness.object_client import ObjectServer
+from harness.object_client import ObjectServer, minted
 from harness.object_clients import CLIENTS
 from harness.object_clients.base import DOMAINS, HOSTS, PART, Place
 from harness.tls import Certificate
@@ -80,21 +79,10 @@ def gateways(tmp_path_factory, request, certificate):
         yield gateway
 
 
-def minted(server, format, prefix, certificate=None):
-    """Access key, secret and token for all keys that begin so."""
-    api = API(server.url, server.admin_key, verify=str(certificate) if certificate else True)
+def credentials(server, format, prefix, verify=True):
+    """For all keys that begin so."""
     actions = ["upload", "read", "delete"]
-    wanted = {"subject": SUBJECT, "bucket": BUCKET, "keyPrefix": prefix, "actions": actions, "format": format}
-    answer = api.post("/v1/sts/tokens", wanted)
-    assert answer.status_code == 201, answer.text
-    told = answer.json()
-    credentials = told.get("Credentials") or told.get("credentials") or told
-    names = {
-        "aws": ("AccessKeyId", "SecretAccessKey", "SessionToken"),
-        "aliyun": ("AccessKeyId", "AccessKeySecret", "SecurityToken"),
-        "tencent": ("tmpSecretId", "tmpSecretKey", "sessionToken"),
-    }
-    return tuple(credentials[name] for name in names[format])
+    return minted(server, format, verify, subject=SUBJECT, bucket=BUCKET, keyPrefix=prefix, actions=actions)
 
 
 @pytest.fixture(params=CASES, ids=["-".join(case) for case in CASES])
@@ -105,8 +93,8 @@ def case(request, gateways, tmp_path, monkeypatch, certificate):
     link.plan([])
     trusted = certificate.path if tls == "tls" else None
     prefix = f"{SUBJECT}/{name}-{style}/"
-    credentials = minted(server, CLIENTS[name].format, prefix, trusted)
-    place = Place(link.port, style, BUCKET, credentials, tmp_path, trusted)
+    held = credentials(server, CLIENTS[name].format, prefix, verify=str(trusted) if trusted else True)
+    place = Place(link.port, style, BUCKET, held, tmp_path, trusted)
     monkeypatch.setattr(socket, "getaddrinfo", hosts.resolver(place.table))
     if trusted:
         # For those SDKs that can not be told by their own means.
@@ -152,7 +140,7 @@ def test_awscli_copies_a_gibibyte_both_ways(gateways, tmp_path, quick):
     server, _ = gateways("plain", "disk")
     prefix = f"{SUBJECT}/big/"
     port = int(server.object_url.rsplit(":", 1)[1])
-    place = Place(port, "path", BUCKET, minted(server, "aws", prefix), tmp_path)
+    place = Place(port, "path", BUCKET, credentials(server, "aws", prefix), tmp_path)
     client = CLIENTS["awscli"](place, part=8 * MIB)
     source, target = tmp_path / "source", tmp_path / "target"
     digest = write_file(source, 64 * MIB if quick else GIB, 3)

@@ -4,6 +4,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from harness.api import API
 from harness.server import Server
 
 BUCKET = "uploads"
@@ -39,6 +40,24 @@ def session(credentials):
         "pair": (credentials["AccessKeyId"], credentials["SecretAccessKey"]),
         "token": credentials["SessionToken"],
     }
+
+
+# Key, secret and token, in the words of each format of `POST /v1/sts/tokens`.
+MINTED = {
+    "aws": ("AccessKeyId", "SecretAccessKey", "SessionToken"),
+    "aliyun": ("AccessKeyId", "AccessKeySecret", "SecurityToken"),
+    "tencent": ("tmpSecretId", "tmpSecretKey", "sessionToken"),
+}
+
+
+def minted(server, format, verify=True, **wanted):
+    """Key, secret and token of new credentials."""
+    wanted = {"subject": "dora", "format": format} | wanted
+    answer = API(server.url, server.admin_key, verify=verify).post("/v1/sts/tokens", wanted)
+    assert answer.status_code == 201, answer.text
+    told = answer.json()
+    credentials = told.get("Credentials") or told.get("credentials") or told
+    return tuple(credentials[name] for name in MINTED[format])
 
 
 def code(call, *arguments, **parameters):

@@ -1,6 +1,7 @@
 """Tencent Cloud COS: its SDK for Python, and its command-line tool. Neither has a path style."""
 
 import qcloud_cos
+import requests
 
 from harness.object_clients.base import CNAME, DOMAINS, PART, CommandLineClient, ObjectClient
 
@@ -25,7 +26,8 @@ class COS(ObjectClient):
             Scheme=place.scheme,
             VerifySSL=str(place.certificate) if place.certificate else None,
         )
-        self.cos = qcloud_cos.CosS3Client(config, retry=0)
+        # A session of its own: connections of the one that all share would lead to where another client was.
+        self.cos = qcloud_cos.CosS3Client(config, retry=0, session=requests.Session())
 
     def put(self, path, key):
         self.cos.put_object_from_local_file(self.bucket, str(path), key, EnableMD5=True)
