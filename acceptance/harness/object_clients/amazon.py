@@ -1,11 +1,12 @@
 """boto3, the AWS command-line interface, and s3cmd."""
 
 import json
+import re
 
 from botocore.exceptions import HTTPClientError
 
 from harness import object_client
-from harness.object_clients.base import PART, CommandLineClient, ObjectClient
+from harness.object_clients.base import PART, CommandLineClient, ObjectClient, ToolFailed
 
 
 class Boto3(ObjectClient):
@@ -133,6 +134,8 @@ class S3cmd(CommandLineClient):
         if place.certificate:
             settings["ca_certs_file"] = place.certificate
         self.configuration = place.folder / "s3cmd.ini"
+        # The id of an upload.
+        self.broken_off = None
         lines = [f"{name} = {value}\n" for name, value in settings.items()]
         self.configuration.write_text("".join(["[default]\n", *lines]))
 
@@ -151,7 +154,14 @@ class S3cmd(CommandLineClient):
         self._do("put", path, self._url(key))
 
     def upload(self, path, key):
-        self._do("put", "--continue-put", path, self._url(key))
+        """It says itself how to go on. By `--continue-put` it would look for the upload in the whole bucket."""
+        option = ["--upload-id", self.broken_off] if self.broken_off else []
+        try:
+            self._do(*option, "put", path, self._url(key))
+        except ToolFailed as failure:
+            self.broken_off = re.search(r"--upload-id (\S+) put", str(failure))[1]
+            raise
+        self.broken_off = None
 
     def sizes(self, prefix):
         lines = self._do("ls", "--recursive", self._url(prefix)).splitlines()
