@@ -30,14 +30,12 @@ class Trace:
         self.calls = []
 
     def __enter__(self):
-        threads = len(list(Path(f"/proc/{self.pid}/task").iterdir()))
         # -y: descriptors with their paths.
         command = ["strace", "-f", "-y", "-s", "0", "-e", "trace=%file,%desc", "-p", self.pid, "-o", self.output]
         self.process = subprocess.Popen([str(part) for part in command], stderr=subprocess.PIPE, text=True)
-        for _ in range(threads):
-            line = self.process.stderr.readline()
-            assert "attached" in line, f"strace: {line}"
-        # It goes on to tell of threads that come and go.
+        # One line for all threads that there are; then one for each that comes.
+        line = self.process.stderr.readline()
+        assert "attached" in line, f"strace: {line}"
         self.reader = threading.Thread(target=self.process.stderr.read, daemon=True)
         self.reader.start()
         return self
