@@ -3,7 +3,7 @@
 import json
 import re
 
-from botocore.exceptions import HTTPClientError
+from botocore.exceptions import BotoCoreError
 
 from harness import object_client
 from harness.object_clients.base import PART, CommandLineClient, ObjectClient, ToolFailed
@@ -15,7 +15,7 @@ class Boto3(ObjectClient):
     name = "boto3"
     format = "aws"
     dialect = "s3"
-    failures = HTTPClientError
+    failures = BotoCoreError
 
     def __init__(self, place):
         super().__init__(place)
@@ -63,6 +63,7 @@ class AWSCLI(CommandLineClient):
 
     def __init__(self, place, part=PART):
         super().__init__(place)
+        self.has_failed = False
         self.configuration = place.folder / "aws.ini"
         style = "path" if place.style == "path" else "virtual"
         self.configuration.write_text(
@@ -96,16 +97,20 @@ class AWSCLI(CommandLineClient):
         self.checked("s3", "cp", "--no-progress", path, self._url(key))
 
     def upload(self, path, key):
-        bucket = ("--bucket", self.bucket)
-        listed = self.checked("s3api", "list-multipart-uploads", *bucket, "--prefix", key)
-        for one in json.loads(listed or "{}").get("Uploads", []):
-            about = ("--key", one["Key"], "--upload-id", one["UploadId"])
-            self.checked("s3api", "abort-multipart-upload", *bucket, *about)
+        if self.has_failed:
+            bucket = ("--bucket", self.bucket)
+            listed = json.loads(self.checked("s3api", "list-multipart-uploads", *bucket, "--prefix", key))
+            for one in listed["Uploads"]:
+                about = ("--key", one["Key"], "--upload-id", one["UploadId"])
+                self.checked("s3api", "abort-multipart-upload", *bucket, *about)
+        self.has_failed = True
         self.put(path, key)
+        self.has_failed = False
 
     def sizes(self, prefix):
-        lines = self.checked("s3", "ls", "--recursive", self._url(prefix)).splitlines()
-        return {key: int(size) for _, _, size, key in (line.split(maxsplit=3) for line in lines)}
+        # `aws s3 ls` fails if there is nothing.
+        listed = self.checked("s3api", "list-objects-v2", "--bucket", self.bucket, "--prefix", prefix)
+        return {one["Key"]: one["Size"] for one in json.loads(listed or "{}").get("Contents") or []}
 
     def download(self, key, path):
         self.checked("s3", "cp", "--no-progress", self._url(key), path)
