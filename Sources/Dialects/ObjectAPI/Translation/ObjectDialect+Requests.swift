@@ -23,16 +23,34 @@ extension ObjectDialect {
                 else { continue }
                 fields.append(field, value)
             } else if !name.hasPrefix(ObjectDialect.s3.fieldPrefix), let field = FieldName(original) {
-                fields.append(field, Self.tagConditions.contains(name) ? value.lowercased() : value)
+                fields.append(field, Self.tagConditions.contains(name) ? Self.recorded(value) : value)
             }
         }
         var effective = head
         effective.fields = fields
+        effective.target = withoutEmptyToken(head.target)
         return effective
     }
 
-    /// Tags are recorded in lower case.
     private static let tagConditions: Set<String> = ["if-match", "if-none-match"]
+
+    /// An entity tag as it is recorded: in lower case, and in the quotes that some clients leave out.
+    private static func recorded(_ tag: String) -> String {
+        let lowercased = tag.lowercased()
+        return tag == "*" || tag.contains("\"") ? lowercased : "\"\(lowercased)\""
+    }
+
+    /// Clients of OSS send an empty one with the first page.
+    private func withoutEmptyToken(_ target: RequestTarget) -> RequestTarget {
+        guard let query = target.rawQuery, query.contains("continuation-token") else { return target }
+        let items = query.split(separator: "&").filter { !["continuation-token", "continuation-token="].contains($0) }
+        return RequestTarget(
+            rawPath: target.rawPath,
+            rawQuery: items.joined(separator: "&"),
+            authority: target.authority,
+            segments: target.segments
+        )
+    }
 
     /// - Parameters:
     ///   - name: Without the prefix of the vendor.
@@ -44,7 +62,7 @@ extension ObjectDialect {
         if name.hasPrefix("meta-") { return (prefix + name, value) }
         switch name {
         case "copy-source": return (prefix + name, try copySource(value))
-        case "copy-source-if-match", "copy-source-if-none-match": return (prefix + name, value.lowercased())
+        case "copy-source-if-match", "copy-source-if-none-match": return (prefix + name, Self.recorded(value))
         case "copy-source-range", "copy-source-if-modified-since", "copy-source-if-unmodified-since", "tagging":
             return (prefix + name, value)
         case "metadata-directive", "tagging-directive":

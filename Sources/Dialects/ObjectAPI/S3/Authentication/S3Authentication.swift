@@ -147,8 +147,13 @@ extension SigningRequest {
         let authority = head.target.authority
         let headers = head.fields.entries.indices.compactMap { index -> SigningField? in
             let name = head.fields.name(at: index)
-            guard authority == nil || name.lowercased() != "host" else { return nil }
-            return SigningField(name, head.fields.value(at: index))
+            let value = head.fields.value(at: index)
+            switch name.lowercased() {
+            case "host" where authority != nil: return nil
+            // As clients without credentials send it.
+            case "authorization" where value.isEmpty: return nil
+            default: return SigningField(name, value)
+            }
         }
         self.init(
             method: head.method.rawValue,
