@@ -45,6 +45,11 @@ struct TokenDenialTests {
         Row("another scheme", "400 IncompleteSignature") { try .signed(.aws).with("Authorization", "AWS x:y") },
         Row("for another service", "403 SignatureDoesNotMatch") { try .signed(.aws, service: "s3") },
         Row("another form", "403 SignatureDoesNotMatch") { try .signed(.aws).replacing("alice", with: "bob") },
+        Row("another form than that of the hash", "403 SignatureDoesNotMatch") {
+            var message = try TokenMessage.signed(.aws, rules: .s3)
+            message.content += "&DurationSeconds=43200"
+            return message
+        },
         Row("a form that is none", "400 MalformedQueryString") {
             try .signed(.aws, ["A": "b"]).replacing("b", with: "%")
         },

@@ -45,6 +45,7 @@ extension TokenMessage {
     ///   - nonce: Of schemes that have one.
     ///   - shift: Seconds by which the clock of the signer is ahead.
     ///   - service: Of schemes that name one.
+    ///   - rules: Of AWS: those of S3 put the hash of the content into a header.
     ///   - content: Of ACS3, which has its parameters in the query.
     /// - Returns: As a client sends it.
     /// - Throws: Nothing that is to be expected.
@@ -55,6 +56,7 @@ extension TokenMessage {
         nonce: String = "1001",
         shift: Int64 = 0,
         service: String = "sts",
+        rules: SigV4Rules = .general,
         content: String = ""
     ) throws -> TokenMessage {
         var values = parameters(scheme)
@@ -70,7 +72,7 @@ extension TokenMessage {
             let content = SigningRequest.query(of: fields(values))
             request.headers.append(form)
             request.payload = SigV4Payload(content: content.utf8)
-            let signer = SigV4Signer(credentials: credentials, region: "us-east-1", service: service, rules: .general)
+            let signer = SigV4Signer(credentials: credentials, region: "us-east-1", service: service, rules: rules)
             return TokenMessage(request, adding: signer.sign(request, at: now).fields, content: content)
         case .rpcQuery, .rpcForm:
             request.method = scheme == .rpcQuery ? "GET" : "POST"
