@@ -14,7 +14,7 @@ from harness.object_clients.calls import OSSCalls
 BUCKET = "uploads"
 # The least of OSS, which takes the smallest.
 PART = 100 * KIB
-# How many more for a thousand rows of the state than for two. Each part has one, which is removed; a page is two writes.
+# At most so many more for a thousand parts, each of which has a row, than for two. A page is two writes of SQLite.
 WRITES = 150
 
 

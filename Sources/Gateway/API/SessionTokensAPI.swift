@@ -27,19 +27,6 @@ struct SessionTokensAPI: Sendable {
         ]
     }
 
-    /// In whose words credentials are told.
-    private enum Format: String, CaseIterable {
-        case aws, aliyun, tencent
-
-        var dialect: ObjectDialect {
-            switch self {
-            case .aws: .s3
-            case .aliyun: .oss
-            case .tencent: .cos
-            }
-        }
-    }
-
     /// What the app's backend may allow, by the names that it has for it.
     private static let actions: [String: Set<ObjectAction>] = [
         "upload": ObjectAction.upload,
@@ -51,8 +38,8 @@ struct SessionTokensAPI: Sendable {
         let key = try await access.require(.mint, request)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let subject = fields.string("subject", maximumLength: 256, isRequired: true)
-        let bucket = fields.string("bucket", maximumLength: 63, isRequired: true) ?? ""
-        let keys = keys(in: &fields)
+        let bucket = fields.bucket()
+        let keys = fields.objectKeys()
         let actions = actions(in: &fields, of: key)
         let most = fields.integer("maxBytes", in: 0...maximumBytes)
         let contentTypes = fields.strings(
@@ -65,11 +52,11 @@ struct SessionTokensAPI: Sendable {
             fields.integer("expiresIn", in: Self.minimumLifetime...Self.maximumLifetime) ?? Self.defaultLifetime
         let isOneTime = fields.bool("oneTime") ?? false
         let metadata = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 1024)
-        let format = format(in: &fields)
+        let format = fields.objectFormat()
         try fields.finish()
         let grant = ObjectGrant(
             upload: Grant(
-                id: "grant_" + UploadID.generate(at: clock.now).text,
+                id: Grant.newID(at: clock.now),
                 issuer: key.id,
                 subject: subject,
                 maximumBytes: most,
@@ -86,7 +73,7 @@ struct SessionTokensAPI: Sendable {
         do throws(GrantTooLong) {
             credentials = try issuer.mint(grant, for: format.dialect)
         } catch {
-            throw Problem(422, "grant_too_long", error.message)
+            throw Problem(error)
         }
         metrics.minted("sts_token")
         switch format {
@@ -94,20 +81,6 @@ struct SessionTokensAPI: Sendable {
         case .aliyun: return JSONAnswer.response(201, AliyunView(credentials))
         case .tencent: return JSONAnswer.response(201, TencentView(credentials, from: clock.now))
         }
-    }
-
-    private func keys(in fields: inout JSONFields) -> ObjectGrant.Keys {
-        let only = fields.string("key", maximumLength: 1024)
-        let prefix = fields.string("keyPrefix", maximumLength: 1024)
-        switch (only, prefix) {
-        case (let only?, nil):
-            if only.isEmpty { fields.reject("key", "must not be empty") }
-            return .only(only)
-        case (nil, let prefix?): return .prefix(prefix)
-        case (nil, nil): fields.reject("keyPrefix", "is required, or `key`; empty for all keys of the bucket")
-        default: fields.reject("key", "must not be there beside `keyPrefix`")
-        }
-        return .only("")
     }
 
     /// No more than the key that mints may do itself.
@@ -131,34 +104,11 @@ struct SessionTokensAPI: Sendable {
         return actions
     }
 
-    private func format(in fields: inout JSONFields) -> Format {
-        guard let text = fields.string("format", maximumLength: 16) else { return .aws }
-        guard let format = Format(rawValue: text) else {
-            fields.reject("format", "must be one of \(Format.allCases.map(\.rawValue).joined(separator: ", "))")
-            return .aws
-        }
-        return format
-    }
-
     // MARK: Answers
 
     /// As AWS's token service names them.
     private struct AWSView: Encodable {
-        struct Credentials: Encodable {
-            let accessKeyID: String
-            let secretAccessKey: String
-            let sessionToken: String
-            let expiration: String
-
-            enum CodingKeys: String, CodingKey {
-                case accessKeyID = "AccessKeyId"
-                case secretAccessKey = "SecretAccessKey"
-                case sessionToken = "SessionToken"
-                case expiration = "Expiration"
-            }
-        }
-
-        let credentials: Credentials
+        let credentials: AWSCredentialsView
         let bucket: String?
         let region: String
 
@@ -168,12 +118,7 @@ struct SessionTokensAPI: Sendable {
         }
 
         init(_ credentials: SessionCredentials, _ grant: ObjectGrant, _ region: String) {
-            self.credentials = Credentials(
-                accessKeyID: credentials.accessKeyID,
-                secretAccessKey: credentials.secretAccessKey.text,
-                sessionToken: credentials.sessionToken,
-                expiration: credentials.expiresAt.formatted(.iso8601)
-            )
+            self.credentials = AWSCredentialsView(credentials)
             bucket = grant.bucket
             self.region = region
         }
@@ -224,5 +169,27 @@ struct SessionTokensAPI: Sendable {
             expiredTime = Int64(credentials.expiresAt.timeIntervalSince1970)
             expiration = credentials.expiresAt.formatted(.iso8601)
         }
+    }
+}
+
+/// Credentials of a session as AWS's token service names them.
+struct AWSCredentialsView: Encodable {
+    let accessKeyID: String
+    let secretAccessKey: String
+    let sessionToken: String
+    let expiration: String
+
+    enum CodingKeys: String, CodingKey {
+        case accessKeyID = "AccessKeyId"
+        case secretAccessKey = "SecretAccessKey"
+        case sessionToken = "SessionToken"
+        case expiration = "Expiration"
+    }
+
+    init(_ credentials: SessionCredentials) {
+        accessKeyID = credentials.accessKeyID
+        secretAccessKey = credentials.secretAccessKey.text
+        sessionToken = credentials.sessionToken
+        expiration = credentials.expiresAt.formatted(.iso8601)
     }
 }

@@ -58,7 +58,7 @@ struct TusAPI: Sendable {
         try fields.finish()
         let expiresAt = clock.now.addingTimeInterval(Double(lifetime))
         let grant = Grant(
-            id: "grant_" + UploadID.generate(at: clock.now).text,
+            id: Grant.newID(at: clock.now),
             issuer: key.id,
             subject: subject,
             dialect: "tus",

@@ -117,6 +117,8 @@ package struct Settings: Sendable, Equatable {
     package struct Object: Sendable, Equatable {
         /// `nil` for no such endpoint.
         package var listen: ListenAddress? = ListenAddress(host: "127.0.0.1", port: 9000)
+        /// `https://host[:port]`; `nil` is the host of the request with the port of the endpoint.
+        package var publicURL: String?
         /// Made at the start if they are not there.
         package var buckets = ["uploads"]
         /// Names of hosts below which buckets have names of their own.

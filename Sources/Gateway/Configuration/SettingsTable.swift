@@ -53,6 +53,12 @@ package enum SettingsTable {
             "Address of the endpoint for clients of S3."
         ),
         Setting(
+            "object.publicURL",
+            \.object.publicURL,
+            optional: .origin,
+            "URL at which clients reach that endpoint, for URLs that are signed for them; without it, the host that the request came to with the port of that endpoint."
+        ),
+        Setting(
             "object.buckets",
             \.object.buckets,
             .texts("names of buckets separated by commas") { SettingFormat<String>.bucket.parse($0) != nil },

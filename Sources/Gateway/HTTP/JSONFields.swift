@@ -135,6 +135,28 @@ struct JSONFields {
         }
     }
 
+    /// Different whole numbers; `nil` without the member.
+    mutating func integers(_ name: String, maximumCount: Int, in range: ClosedRange<Int>) -> [Int]? {
+        let (lowest, highest) = (range.lowerBound, range.upperBound)
+        let rule = "must be an array of 1 to \(maximumCount) different integers from \(lowest) to \(highest)"
+        switch take(name) {
+        case .array(let values)?:
+            let numbers = values.compactMap { value -> Int? in
+                guard case .integer(let wide) = value, let number = Int(exactly: wide) else { return nil }
+                return range.contains(number) ? number : nil
+            }
+            let isRight =
+                numbers.count == values.count && Set(numbers).count == numbers.count
+                && (1...maximumCount).contains(numbers.count)
+            if !isRight { reject(name, rule) }
+            return numbers
+        case nil, .null?: return nil
+        default:
+            reject(name, rule)
+            return []
+        }
+    }
+
     /// An object of strings, such as metadata.
     mutating func dictionary(_ name: String, maximumCount: Int, maximumBytes: Int) -> [String: String] {
         let rule =

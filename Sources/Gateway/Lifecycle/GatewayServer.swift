@@ -128,11 +128,44 @@ package struct GatewayServer: Sendable {
         )
         self.pulls = pulls
 
+        let loopCount =
+            settings.gateway.loops == 0 ? ProcessInfo.processInfo.activeProcessorCount : settings.gateway.loops
+        let loops = try Self.starting { () throws(SystemError) in try EventLoopGroup(count: loopCount) }
+        self.loops = loops
+        let tls: TLSContext? =
+            if let certificate = settings.tls.certificate, let key = settings.tls.key {
+                try Self.starting { () throws(TLSFailure) in
+                    try TLSContext(certificatePath: certificate, keyPath: key)
+                }
+            } else {
+                nil
+            }
+        let object = try await ObjectEndpoint.open(
+            settings,
+            master,
+            in: ObjectEndpoint.Surroundings(
+                service: service,
+                state: state,
+                clock: clock,
+                loops: loops,
+                pool: pool,
+                tls: tls,
+                observer: observation,
+                metrics: metrics
+            )
+        )
+        self.object = object
+
         let sealer = GrantSealer(master: master)
         let locator = UploadLocator(master: master)
         let authenticator = Authenticator(state: state, sealer: sealer, clock: clock)
         let access = Access(authenticator: authenticator, observer: observation)
         let publicURL = PublicURL(configured: settings.publicURL, trustedProxies: settings.trustedProxies)
+        let objectURL = ObjectURL(
+            configured: settings.object.publicURL,
+            gateway: publicURL,
+            port: object?.server.address.port
+        )
         let bodyLimit = Int(clamping: settings.limits.bodyBytes)
         let names = UploadNames(service: service, locator: locator, access: access)
         let cors = settings.corsPolicy
@@ -146,6 +179,7 @@ package struct GatewayServer: Sendable {
             tus: tusSettings,
             cors: cors
         )
+        let issuer = CredentialIssuer(master: master)
         let routes =
             TencentAPI(
                 issuer: settings.tencentIssuer(master),
@@ -166,9 +200,20 @@ package struct GatewayServer: Sendable {
                 buckets: settings.buckets
             ).routes
             + SessionTokensAPI(
-                issuer: CredentialIssuer(master: master),
+                issuer: issuer,
                 access: access,
                 metrics: metrics,
+                bodyLimit: bodyLimit,
+                maximumBytes: settings.limits.uploadBytes,
+                clock: clock,
+                region: settings.object.region
+            ).routes
+            + PresignAPI(
+                issuer: issuer,
+                uploads: MultipartUploads(service: service),
+                access: access,
+                metrics: metrics,
+                objectURL: objectURL,
                 bodyLimit: bodyLimit,
                 maximumBytes: settings.limits.uploadBytes,
                 clock: clock,
@@ -228,18 +273,6 @@ package struct GatewayServer: Sendable {
             routes.map { (method: $0.method, template: $0.template) }
             + TusHandler.routes.map { (method: $0.0, template: $0.1) }
             + PlainUploads.methodsOfFiles.map { (method: $0, template: "/files") }
-        let loopCount =
-            settings.gateway.loops == 0 ? ProcessInfo.processInfo.activeProcessorCount : settings.gateway.loops
-        let loops = try Self.starting { () throws(SystemError) in try EventLoopGroup(count: loopCount) }
-        self.loops = loops
-        let tls: TLSContext? =
-            if let certificate = settings.tls.certificate, let key = settings.tls.key {
-                try Self.starting { () throws(TLSFailure) in
-                    try TLSContext(certificatePath: certificate, keyPath: key)
-                }
-            } else {
-                nil
-            }
         let listen = settings.gateway.listen
         let address = try Self.starting { () throws(SystemError) in
             try SocketAddress(resolving: listen.host, port: listen.port)
@@ -257,20 +290,6 @@ package struct GatewayServer: Sendable {
         } catch {
             throw StartFailure("can not listen on \(address): \(error)")
         }
-        object = try await ObjectEndpoint.open(
-            settings,
-            master,
-            in: ObjectEndpoint.Surroundings(
-                service: service,
-                state: state,
-                clock: clock,
-                loops: loops,
-                pool: pool,
-                tls: tls,
-                observer: observation,
-                metrics: metrics
-            )
-        )
         firstPair = try await Self.firstPair(firstKey, in: state, master)
     }
 

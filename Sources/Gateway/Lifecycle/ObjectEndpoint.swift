@@ -73,8 +73,7 @@ struct ObjectEndpoint: Sendable {
     ) -> ObjectHandler {
         let (state, clock, region, metrics) = (place.state, place.clock, settings.object.region, place.metrics)
         let issuer = CredentialIssuer(master: master)
-        // As no URL is configured for this listener, it is that of the request.
-        let url = PublicURL(configured: nil, trustedProxies: settings.trustedProxies)
+        let url = PublicURL(configured: settings.object.publicURL, trustedProxies: settings.trustedProxies)
         let store = S3Handler(
             service: place.service,
             endpoint: S3Endpoint(hosts: settings.object.domains),

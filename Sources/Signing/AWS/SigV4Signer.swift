@@ -1,4 +1,7 @@
-/// Signs requests by AWS Signature Version 4, in headers or in the query.
+internal import Bytes
+internal import Digests
+
+/// Signs requests by AWS Signature Version 4, in headers, in the query or in a form.
 ///
 /// Sources: "AWS Signature Version 4 for API requests", AWS IAM User Guide; "Authenticating Requests (AWS Signature Version
 /// 4)", Amazon S3 API Reference.
@@ -103,6 +106,26 @@ package struct SigV4Signer: Sendable {
         if let token = credentials.sessionToken { query.append(SigningField("X-Amz-Security-Token", token)) }
         let signature = signature(of: signed, query: query, signedHeaders: names, timestamp: timestamp)
         return query + [SigningField("X-Amz-Signature", signature.text)]
+    }
+
+    /// Signs the policy of a form ("Authenticating Requests in Browser-Based Uploads Using POST", Amazon S3 API Reference).
+    ///
+    /// - Parameters:
+    ///   - policy: What the form may be, as JSON in base64; its conditions name all fields given to `policy`.
+    ///   - now: Unix seconds.
+    /// - Returns: The fields of the form for it.
+    package func form(policy: (_ fields: [SigningField]) -> String, at now: Int64) -> [SigningField] {
+        let timestamp = SigningTime.format(now)
+        let scope = scope(of: timestamp)
+        var fields = [
+            SigningField("x-amz-algorithm", SigV4Signature.algorithm),
+            SigningField("x-amz-credential", "\(credentials.accessKeyID)/\(scope.text)"),
+            SigningField("x-amz-date", timestamp),
+        ]
+        if let token = credentials.sessionToken { fields.append(SigningField("x-amz-security-token", token)) }
+        let policy = policy(fields)
+        let signature = Hexadecimal.encode(keys.key(for: credentials, scope: scope).code(for: policy.utf8))
+        return fields + [SigningField("policy", policy), SigningField("x-amz-signature", signature)]
     }
 
     private func headersToSign(_ request: SigningRequest) -> [SigningField] {

@@ -45,4 +45,6 @@ package struct Grant: Sendable, Equatable, Codable {
         self.isOneTime = isOneTime
         self.metadata = metadata
     }
+    /// An id for a grant that is minted now.
+    package static func newID(at now: Date) -> String { "grant_" + UploadID.generate(at: now).text }
 }

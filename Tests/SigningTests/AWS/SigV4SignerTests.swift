@@ -1,3 +1,4 @@
+import Bytes
 import Digests
 import Testing
 
@@ -203,5 +204,46 @@ struct SigV4KeysTests {
             _ = keys.key(for: credentials("\(number)", "secret"), scope: scope)
             #expect(keys.count <= 3)
         }
+    }
+
+    /// "Example: Browser-Based Upload using HTTP POST (Using AWS Signature Version 4)", Amazon S3 API Reference.
+    @Test("a form is signed as the documentation says, over its policy")
+    func form() {
+        let conditions = [
+            #"{"bucket": "sigv4examplebucket"}"#, #"["starts-with", "$key", "user/user1/"]"#,
+            #"{"acl": "public-read"}"#,
+            #"{"success_action_redirect": "http://sigv4examplebucket.s3.amazonaws.com/successful_upload.html"}"#,
+            #"["starts-with", "$Content-Type", "image/"]"#, #"{"x-amz-meta-uuid": "14365123651274"}"#,
+            #"{"x-amz-server-side-encryption": "AES256"}"#, #"["starts-with", "$x-amz-meta-tag", ""]"#,
+        ]
+        let signed = [
+            #"{"x-amz-credential": "AKIAIOSFODNN7EXAMPLE/20151229/us-east-1/s3/aws4_request"}"#,
+            #"{"x-amz-algorithm": "AWS4-HMAC-SHA256"}"#, #"{"x-amz-date": "20151229T000000Z" }"#,
+        ]
+        func lines(_ texts: [String]) -> String { texts.map { "    \($0)" }.joined(separator: ",\r\n") }
+        let policy =
+            "{ \"expiration\": \"2015-12-30T12:00:00.000Z\",\r\n  \"conditions\": [\r\n\(lines(conditions)),\r\n\r\n"
+            + "\(lines(signed))\r\n  ]\r\n}"
+        let signer = SigV4Signer(
+            credentials: SigningCredentials(
+                accessKeyID: "AKIAIOSFODNN7EXAMPLE",
+                secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+            ),
+            region: "us-east-1"
+        )
+        var names: [String] = []
+        let fields = signer.form(
+            policy: { fields in
+                names = fields.map(\.name)
+                return Base64.encode(policy.utf8)
+            },
+            at: 1_451_347_200
+        )
+        #expect(names == ["x-amz-algorithm", "x-amz-credential", "x-amz-date"])
+        #expect(fields["x-amz-credential"] == "AKIAIOSFODNN7EXAMPLE/20151229/us-east-1/s3/aws4_request")
+        #expect(fields["x-amz-date"] == "20151229T000000Z")
+        #expect(
+            fields["x-amz-signature"] == "8afdbf4008c03f22c2cd3cdb72e4afbb1f6a588f3255ac628749a66d7f09699e"
+        )
     }
 }

@@ -5,13 +5,15 @@ internal import UploadCore
 
 /// Multipart uploads.
 extension S3Handler {
+    private var uploads: MultipartUploads { MultipartUploads(service: service) }
+
     func create(_ name: ObjectName, _ call: S3Call) async throws(S3Error) -> Response {
         let headers = try S3ObjectHeaders(call.head)
         let checksum = try ObjectChecksum.ofNewMultipartUpload(call.head.fields)
-        let attributes = headers.attributes(checksum: checksum)
-        let new = headers.upload(name, attributes, takesParts: true, for: call.dialect)
         let grant = call.grant
-        let upload = try await core { () async throws(UploadError) in try await service.create(new, under: grant) }
+        let upload = try await core { () async throws(UploadError) in
+            try await uploads.begin(name, headers, checksum: checksum, for: call.dialect, under: grant)
+        }
         var response = Self.document(S3Uploads.initiated(name, uploadID: upload.id.text, for: call.dialect))
         if let checksum {
             response.fields["x-amz-checksum-algorithm"] = checksum.algorithm.s3Name
@@ -100,16 +102,10 @@ extension S3Handler {
             )
         }
         let object = try await core(.upload) { () async throws(UploadError) in
-            try await service.completeParts(
-                named,
-                of: upload.id,
-                minimumSize: call.dialect.minimumPartSize,
-                if: condition
-            ) { attributes, records throws(UploadError) in
-                try Self.describe(&attributes, records, expected)
+            try await uploads.complete(upload, of: named, if: condition) { checksum, records throws(UploadError) in
+                try Self.check(checksum, records, expected)
             }
         }
-        guard object.state == .completed else { throw S3Error(.serviceUnavailable, fields: ["Retry-After": "1"]) }
         var response = Self.document(
             S3Uploads.completed(
                 name,
@@ -136,27 +132,16 @@ extension S3Handler {
         return Response(204)
     }
 
-    /// What is told of an object that was made of parts.
+    /// Compares an object that is made of parts with what the client says of it.
     ///
-    /// - Parameters:
-    ///   - attributes: As they were asked for; they become those of the object.
-    ///   - parts: In their order.
-    ///   - expected: What the client says of it.
     /// - Throws: With `BadDigest` or `InvalidRequest` as its cause.
-    private static func describe(
-        _ attributes: inout ObjectAttributes,
+    private static func check(
+        _ checksum: ObjectChecksum?,
         _ parts: [PartRecord],
         _ expected: S3CompletedPart.Expectation
     ) throws(UploadError) {
-        attributes.entityTag = MultipartDigests.entityTag(parts.map(\.md5))
-        attributes.crc64 = MultipartDigests.crc64(parts.map { ($0.crc64, $0.size) })
-        attributes.checksum = attributes.checksum.flatMap { MultipartDigests.checksum($0, of: parts) }
         do throws(S3Error) {
-            try expected.check(
-                attributes.checksum,
-                parts: parts.count,
-                size: parts.reduce(0) { $0 + $1.size }
-            )
+            try expected.check(checksum, parts: parts.count, size: parts.reduce(0) { $0 + $1.size })
         } catch {
             throw UploadError(.invalidRequest, error.message, cause: error)
         }
@@ -171,11 +156,8 @@ extension S3Handler {
     /// - Returns: As it is recorded.
     /// - Throws: `NoSuchUpload`.
     private func upload(_ text: String, _ name: ObjectName, isOpen: Bool = true) async throws(S3Error) -> Upload {
-        guard let id = UploadID(text) else { throw S3Error(.noSuchUpload) }
-        let upload = try await core(.upload) { () async throws(UploadError) in try await service.recorded(id) }
-        guard upload.takesParts, upload.objectName == name,
-            upload.state == .open || !isOpen && upload.state == .completed
-        else { throw S3Error(.noSuchUpload) }
-        return upload
+        try await core(.upload) { () async throws(UploadError) in
+            try await uploads.find(text, of: name, isOpen: isOpen)
+        }
     }
 }

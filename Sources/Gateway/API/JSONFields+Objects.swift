@@ -1,0 +1,53 @@
+internal import HTTPWire
+internal import ObjectAPI
+
+/// In whose words credentials and URLs for the object endpoint are told.
+enum ObjectFormat: String, CaseIterable {
+    case aws, aliyun, tencent
+
+    var dialect: ObjectDialect {
+        switch self {
+        case .aws: .s3
+        case .aliyun: .oss
+        case .tencent: .cos
+        }
+    }
+}
+
+/// What requests for credentials and those for URLs of the object endpoint say alike.
+extension JSONFields {
+    /// Empty for what is told as an error.
+    mutating func bucket() -> String {
+        guard let bucket = string("bucket", maximumLength: 63, isRequired: true) else { return "" }
+        if !S3Names.isBucket(bucket) { reject("bucket", "must be the name of a bucket") }
+        return bucket
+    }
+
+    /// One key, or all with a prefix.
+    mutating func objectKeys() -> ObjectGrant.Keys {
+        let only = string("key", maximumLength: S3Names.maximumKeyByteCount)
+        let prefix = string("keyPrefix", maximumLength: S3Names.maximumKeyByteCount)
+        switch (only, prefix) {
+        case (let only?, nil):
+            if only.isEmpty { reject("key", "must not be empty") }
+            return .only(only)
+        case (nil, let prefix?): return .prefix(prefix)
+        case (nil, nil): reject("keyPrefix", "is required, or `key`; empty for all keys of the bucket")
+        default: reject("key", "must not be there beside `keyPrefix`")
+        }
+        return .only("")
+    }
+
+    mutating func objectFormat() -> ObjectFormat {
+        guard let text = string("format", maximumLength: 16) else { return .aws }
+        guard let format = ObjectFormat(rawValue: text) else {
+            reject("format", "must be one of \(ObjectFormat.allCases.map(\.rawValue).joined(separator: ", "))")
+            return .aws
+        }
+        return format
+    }
+}
+
+extension Problem {
+    init(_ error: GrantTooLong) { self.init(422, "grant_too_long", error.message) }
+}

@@ -1,0 +1,293 @@
+internal import Foundation
+internal import HTTPServer
+internal import HTTPWire
+internal import ObjectAPI
+internal import Signing
+internal import UploadCore
+
+/// `/v1/presigned-urls`: an app's backend mints URLs and forms for one object, which its app sends to the object endpoint.
+struct PresignAPI: Sendable {
+    let issuer: CredentialIssuer
+    let uploads: MultipartUploads
+    let access: Access
+    let metrics: Metrics
+    let objectURL: ObjectURL
+    let bodyLimit: Int
+    let maximumBytes: Int64
+    let clock: any WallClock
+    let region: String
+
+    static let defaultLifetime: Int64 = 3600
+    /// In one answer.
+    static let maximumParts = 1000
+
+    var routes: [Route] {
+        [
+            Route(.post, "/v1/presigned-urls") { request, _ in
+                await answering(request) { () throws(Problem) in try await presign(request) }
+            }
+        ]
+    }
+
+    /// What is asked for.
+    private enum Purpose {
+        case request(PresignedOperation)
+        case form
+        /// The URLs of a multipart upload, which begins now unless there is an id.
+        case parts([Int], uploadID: String?)
+
+        var actions: Set<ObjectAction> {
+            switch self {
+            case .request(let operation): [operation.action]
+            case .form: [.postObject]
+            case .parts(_, nil): Self.actionsOnParts.union([.createMultipartUpload])
+            case .parts: Self.actionsOnParts
+            }
+        }
+
+        private static let actionsOnParts: Set<ObjectAction> = [
+            .uploadPart, .listParts, .completeMultipartUpload, .abortMultipartUpload,
+        ]
+
+        /// Whether an upload will begin with it.
+        var beginsUpload: Bool { actions.contains { $0.bringsContentType } }
+    }
+
+    private func presign(_ request: Request) async throws(Problem) -> Response {
+        let key = try await access.require(.mint, request)
+        let origin = try objectURL.origin(for: request)
+        let now = clock.now
+        var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
+        let purpose = purpose(in: &fields)
+        let bucket = fields.bucket()
+        let keys = keys(in: &fields, for: purpose)
+        let subject = fields.string("subject", maximumLength: 256)
+        let lifetime =
+            fields.integer("expiresIn", in: 1...ObjectPresigner.maximumLifetime) ?? Self.defaultLifetime
+        var grant = Grant(
+            id: Grant.newID(at: now),
+            issuer: key.id,
+            subject: subject,
+            // Signatures know no fractions of a second.
+            expiresAt: Date(timeIntervalSince1970: Double(now.unixSeconds + lifetime))
+        )
+        let contentType = purpose.beginsUpload ? limit(&grant, in: &fields, for: purpose) : nil
+        let format = fields.objectFormat()
+        if case .form = purpose, format == .tencent {
+            fields.reject("format", "must be aws or aliyun for a form")
+        }
+        if !purpose.actions.isSubset(of: ObjectAction.allowed(to: key)) {
+            fields.reject(
+                "method",
+                "must be what the API key may do itself: GET needs the scope `read`, DELETE needs `admin`"
+            )
+        }
+        try fields.finish()
+        let presigner = ObjectPresigner(
+            issuer: issuer,
+            dialect: format.dialect,
+            origin: origin,
+            region: region
+        )
+        let answer = try await answer(purpose, bucket, keys, contentType, format.dialect, presigner, grant)
+        metrics.minted("presigned_url")
+        return answer
+    }
+
+    private func answer(
+        _ purpose: Purpose,
+        _ bucket: String,
+        _ keys: ObjectGrant.Keys,
+        _ contentType: String?,
+        _ dialect: ObjectDialect,
+        _ presigner: ObjectPresigner,
+        _ grant: Grant
+    ) async throws(Problem) -> Response {
+        let now = clock.now
+        let name = ObjectName(bucket: bucket, key: keys.text)
+        let exact = contentType.flatMap { $0.hasSuffix("/*") ? nil : $0 }
+        switch purpose {
+        case .request(let operation):
+            let headers = exact.map { [SigningField("Content-Type", $0)] } ?? []
+            let signed = try Self.minting { () throws(GrantTooLong) in
+                try presigner.request(operation, name, headers: headers, under: grant, at: now)
+            }
+            return JSONAnswer.response(201, URLView(signed, expiresAt: grant.expiresAt))
+        case .form:
+            let signed = try Self.minting { () throws(GrantTooLong) in
+                try presigner.form(
+                    bucket,
+                    keys,
+                    contentType: contentType,
+                    fields: [SigningField("success_action_status", "201")],
+                    under: grant,
+                    at: now
+                )
+            }
+            // `format` was looked at.
+            guard let form = signed else { throw Problem(500, "internal", "there is no such form") }
+            return JSONAnswer.response(201, FormView(form, expiresAt: grant.expiresAt))
+        case .parts(let numbers, let uploadID):
+            let upload = try await access.core { () async throws(UploadError) -> Upload in
+                if let uploadID { return try await uploads.find(uploadID, of: name) }
+                return try await uploads.begin(name, S3ObjectHeaders(contentType: exact), for: dialect, under: grant)
+            }
+            let view = try Self.minting { () throws(GrantTooLong) in
+                try PartsView(upload.id.text, numbers, name, presigner, grant, at: now)
+            }
+            var response = JSONAnswer.response(201, view)
+            response.trace.uploadID = upload.id.text
+            return response
+        }
+    }
+
+    private static func minting<Success>(
+        _ body: () throws(GrantTooLong) -> Success
+    ) throws(Problem) -> Success {
+        do throws(GrantTooLong) {
+            return try body()
+        } catch {
+            throw Problem(error)
+        }
+    }
+
+    // MARK: Fields
+
+    private static let methods: [(name: String, purpose: Purpose)] = [
+        ("PUT", .request(.putObject)), ("GET", .request(.getObject)), ("HEAD", .request(.headObject)),
+        ("DELETE", .request(.deleteObject)), ("POST", .form),
+    ]
+
+    private func purpose(in fields: inout JSONFields) -> Purpose {
+        let method = fields.string("method", maximumLength: 16)
+        let parts = fields.integers("parts", maximumCount: Self.maximumParts, in: PartRecord.numbers)
+        let uploadID = fields.string("uploadId", maximumLength: 64)
+        if let parts {
+            if method != nil { fields.reject("method", "must not be there beside `parts`") }
+            return .parts(parts, uploadID: uploadID)
+        }
+        if uploadID != nil { fields.reject("parts", "is required beside `uploadId`: numbers of parts") }
+        guard let found = Self.methods.first(where: { $0.name == method ?? "PUT" }) else {
+            let names = Self.methods.map(\.name).joined(separator: ", ")
+            fields.reject("method", "must be one of \(names); POST is a form")
+            return .form
+        }
+        return found.purpose
+    }
+
+    /// The key; for a form perhaps what it begins with.
+    private func keys(in fields: inout JSONFields, for purpose: Purpose) -> ObjectGrant.Keys {
+        var keys = ObjectGrant.Keys.only("")
+        if case .form = purpose {
+            keys = fields.objectKeys()
+            if keys.text.contains("${filename}") {
+                fields.reject("key", "must not hold ${filename}; forms with `keyPrefix` add the name of the file")
+            }
+        } else if let key = fields.string("key", maximumLength: S3Names.maximumKeyByteCount, isRequired: true) {
+            keys = .only(key)
+            if key.isEmpty { fields.reject("key", "must not be empty") }
+        }
+        // Clients take such segments out of URLs, which then have another signature.
+        if keys.text.split(separator: "/").contains(where: { $0 == "." || $0 == ".." }) {
+            fields.reject("key", "must not have . or .. between slashes")
+        }
+        return keys
+    }
+
+    /// Reads what an upload may be into its grant.
+    ///
+    /// - Returns: The media type, or a pattern.
+    private func limit(_ grant: inout Grant, in fields: inout JSONFields, for purpose: Purpose) -> String? {
+        grant.maximumBytes = fields.integer("maxBytes", in: 0...maximumBytes)
+        grant.metadata = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 1024)
+        let contentType = fields.string("contentType", maximumLength: 256)
+        if let contentType {
+            if let type = MediaType(contentType), !contentType.hasSuffix("/*") {
+                grant.contentTypes = [type.essence]
+            } else if MediaTypeText.isPattern(contentType) {
+                grant.contentTypes = [contentType]
+            } else {
+                fields.reject("contentType", "must be \(MediaTypeText.hint)")
+            }
+        }
+        if case .parts = purpose {
+            if contentType?.hasSuffix("/*") == true {
+                fields.reject("contentType", "must be a media type, no pattern: the upload begins now")
+            }
+        } else {
+            grant.isOneTime = fields.bool("oneTime") ?? false
+        }
+        return contentType
+    }
+
+    // MARK: Answers
+
+    private struct URLView: Encodable {
+        var partNumber: Int?
+        let method: String
+        let url: String
+        let headers: [String: String]
+        var expiresAt: String?
+
+        init(_ signed: PresignedRequest, part: Int? = nil, expiresAt: Date? = nil) {
+            partNumber = part
+            method = signed.method
+            url = signed.url
+            headers = signed.headers.reduce(into: [:]) { $0[$1.name] = $1.value }
+            self.expiresAt = expiresAt.map { JSONAnswer.timestamp($0) }
+        }
+    }
+
+    private struct FormView: Encodable {
+        let method = "POST"
+        let url: String
+        let fields: [String: String]
+        let expiresAt: String
+
+        init(_ form: PresignedForm, expiresAt: Date) {
+            url = form.url
+            fields = form.fields.reduce(into: [:]) { $0[$1.name] = $1.value }
+            self.expiresAt = JSONAnswer.timestamp(expiresAt)
+        }
+    }
+
+    private struct PartsView: Encodable {
+        let uploadId: String
+        let parts: [URLView]
+        let list: URLView
+        let complete: URLView
+        let abort: URLView
+        let expiresAt: String
+
+        init(
+            _ id: String,
+            _ numbers: [Int],
+            _ name: ObjectName,
+            _ presigner: ObjectPresigner,
+            _ grant: Grant,
+            at now: Date
+        ) throws(GrantTooLong) {
+            func url(_ operation: PresignedOperation) throws(GrantTooLong) -> URLView {
+                URLView(try presigner.request(operation, name, under: grant, at: now))
+            }
+            uploadId = id
+            parts = zip(numbers, try presigner.parts(numbers, of: id, name, under: grant, at: now)).map {
+                URLView($1, part: $0)
+            }
+            list = try url(.listParts(uploadID: id))
+            complete = try url(.completeMultipartUpload(uploadID: id))
+            abort = try url(.abortMultipartUpload(uploadID: id))
+            expiresAt = JSONAnswer.timestamp(grant.expiresAt)
+        }
+    }
+}
+
+extension ObjectGrant.Keys {
+    /// The key, or what the keys begin with.
+    fileprivate var text: String {
+        switch self {
+        case .only(let key): key
+        case .prefix(let prefix): prefix
+        }
+    }
+}
