@@ -81,10 +81,14 @@ extension PostgresState {
         to attributes: ObjectAttributes
     ) async throws(UploadError) -> Bool {
         try await write(holding: id) { connection in
-            try connection.run(
-                "UPDATE upload SET attributes = $2 WHERE id = $1 AND state = 'open'",
-                [id.text, try JSONText(attributes)]
-            ) == 1
+            let values: [(any Parameter)?] = [id.text, try JSONText(attributes)]
+            let changed = try connection.run(
+                "UPDATE upload SET attributes = $2 WHERE id = $1 AND state IN ('open', 'completed')",
+                values
+            )
+            guard changed == 1 else { return false }
+            try connection.run("UPDATE media SET attributes = $2 WHERE id = $1", values)
+            return true
         }
     }
 

@@ -58,11 +58,14 @@ extension SQLiteState {
         to attributes: ObjectAttributes
     ) async throws(UploadError) -> Bool {
         try await write { database in
+            let values: StatementArguments = [try JSONText(attributes), id.text]
             try database.run(
-                "UPDATE upload SET attributes = ? WHERE id = ? AND state = 'open'",
-                [try JSONText(attributes), id.text]
+                "UPDATE upload SET attributes = ? WHERE id = ? AND state IN ('open', 'completed')",
+                values
             )
-            return database.changesCount == 1
+            guard database.changesCount == 1 else { return false }
+            try database.run("UPDATE media SET attributes = ? WHERE id = ?", values)
+            return true
         }
     }
 

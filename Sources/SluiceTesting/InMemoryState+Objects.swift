@@ -33,8 +33,9 @@ extension InMemoryState {
         to attributes: ObjectAttributes
     ) async throws(UploadError) -> Bool {
         tables.withLock { tables in
-            guard tables.uploads[id]?.state == .open else { return false }
+            guard let state = tables.uploads[id]?.state, state == .open || state == .completed else { return false }
             tables.uploads[id]?.attributes = attributes
+            tables.media[id]?.attributes = attributes
             return true
         }
     }

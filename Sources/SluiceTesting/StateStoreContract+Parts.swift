@@ -126,18 +126,23 @@ extension StateStoreContract {
             try demand(await store.putPart(part(2), of: open.id), is: nil)
             try demand(await store.objectParts(of: open.id, after: 0, limit: 9), is: [part(1), part(2)])
         },
-        Contract("attributes of an open upload are replaced, those of others are not") { store in
+        Contract("attributes of an open upload and of an object are replaced, those of what has ended are not") {
+            store in
             try await makeBuckets(in: store)
             var open = inParts()
             let (whole, ended) = (object("whole", 1), object("ended", 2))
             for upload in [open, ended] { try await insert(upload, into: store) }
             try await put(whole, into: store)
             _ = try await store.end(ended.id, as: .expired, at: start)
-            for id in [whole.id, ended.id, UploadID.generate(at: start)] {
+            for id in [ended.id, UploadID.generate(at: start)] {
                 try demand(await store.setAttributes(of: id, to: attributes()), is: false)
             }
-            try demand(await store.upload(whole.id)?.attributes, is: whole.attributes)
-            try demand(await store.media(whole.id)?.attributes, is: whole.attributes)
+            var labelled = whole.attributes ?? attributes()
+            labelled.tags = ["a": "1"]
+            try demand(await store.setAttributes(of: whole.id, to: labelled), is: true)
+            try demand(await store.upload(whole.id)?.attributes, is: labelled)
+            try demand(await store.media(whole.id)?.attributes, is: labelled)
+            if let name = whole.objectName { try demand(await store.object(name)?.attributes, is: labelled) }
             try demand(await store.upload(ended.id)?.attributes, is: ended.attributes)
             open.attributes = attributes()
             open.attributes?.completing = Array(1...10_000)

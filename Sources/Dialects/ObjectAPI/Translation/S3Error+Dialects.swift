@@ -39,7 +39,7 @@ extension S3Error {
         case (.oss, .expiredToken): "The security token you provided has expired."
         // By these words clients of COS know that they need new credentials.
         case (.cos, .expiredToken): "Request has expired"
-        default: message
+        default: message.replacing(ObjectDialect.s3.fieldPrefix, with: dialect.fieldPrefix)
         }
     }
 
@@ -60,7 +60,12 @@ extension S3Error {
         document.element("RequestId", requestID)
         if dialect == .oss { document.element("HostId", host) }
         if dialect == .cos { document.element("TraceId", requestID) }
-        for detail in details { document.element(detail.name, detail.text) }
+        for detail in details {
+            document.element(
+                detail.name,
+                detail.text.replacing(ObjectDialect.s3.fieldPrefix, with: dialect.fieldPrefix)
+            )
+        }
         return document.finished()
     }
 

@@ -52,11 +52,11 @@ extension S3Handler {
         ]
         try Self.check(call.head, media, fields)
         for (name, value) in media.attributes?.headers ?? [:] {
-            if let name = FieldName(name) { fields[name] = value }
+            if let name = FieldName(Self.spelling(name)) { fields[name] = value }
         }
         fields["Content-Type"] = media.contentType ?? "binary/octet-stream"
         for (name, value) in reading.overrides {
-            if let name = FieldName(name) { fields[name] = value }
+            if let name = FieldName(Self.spelling(name)) { fields[name] = value }
         }
         // The bytes are somebody else's: no page of ours may be made of them.
         fields["X-Content-Type-Options"] = "nosniff"
@@ -76,6 +76,12 @@ extension S3Handler {
         response.content = try await core { () async throws(UploadError) in try await content(blob, range, isHead) }
         response.trace.uploadID = media.id.text
         return response
+    }
+
+    /// A name as it is usually spelt, for clients that look for it so: `Content-Type`; those of users stay as they are.
+    private static func spelling(_ name: String) -> String {
+        guard !name.hasPrefix("x-") else { return name }
+        return name.split(separator: "-").map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined(separator: "-")
     }
 
     /// - Throws: 304 and 412, with what these answers tell of the object.
@@ -186,6 +192,7 @@ extension S3Handler {
                 for: call.dialect
             )
         )
+        if call.dialect != .s3 { response.fields["ETag"] = object.quotedTag(call.dialect) }
         call.dialect.tell(crc64: object.attributes?.crc64, in: &response.fields)
         return response
     }
