@@ -1,0 +1,258 @@
+"""What SDKs of OSS and COS ask of the object endpoint beside uploads: listings, copies, conditions, tags, URLs."""
+
+import io
+import socket
+
+import alibabacloud_oss_v2 as oss_v2
+import oss2
+import pytest
+import requests
+
+from harness import hosts, object_client
+from harness.daemon import free_port
+from harness.data import KIB, MIB, content
+from harness.object_client import ObjectServer, minted
+from harness.object_clients.base import DOMAINS
+from harness.object_clients.calls import DIALECTS, COSCalls, OSS4Calls, OSSCalls, refusal
+
+BUCKET = "media-1250000000"
+ACTIONS = ["upload", "read", "delete"]
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory):
+    settings = {"SLUICE_OBJECT_BUCKETS": BUCKET, "SLUICE_OBJECT_DOMAINS": ",".join(DOMAINS.values())}
+    with ObjectServer(tmp_path_factory.mktemp("vendors") / "data", free_port(), settings) as server:
+        yield server
+
+
+@pytest.fixture
+def make(gateway, request, monkeypatch):
+    """Makes a client that may do all below a prefix of its own, which is its `prefix`."""
+    port = int(gateway.object_url.rsplit(":", 1)[1])
+    monkeypatch.setattr(socket, "getaddrinfo", hosts.resolver({domain: port for domain in DOMAINS.values()}))
+
+    def client(calls):
+        prefix = f"{request.node.name}/"
+        held = minted(gateway, calls.format, bucket=BUCKET, keyPrefix=prefix, actions=ACTIONS)
+        made = calls(port, BUCKET, held)
+        made.prefix = prefix
+        return made
+
+    return client
+
+
+@pytest.fixture(params=[OSSCalls, OSS4Calls], ids=["v1", "v4"])
+def oss(make, request):
+    return make(request.param)
+
+
+@pytest.fixture
+def cos(make):
+    return make(COSCalls)
+
+
+KEYS = ["ü ñ 漢/字.bin", "a+b%20c", "x//y", "/x", "x/", "q?x=1&y", "tilde~'()*!", " x", "<&>\"'", "😀", "e\u0301"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_keys_are_kept_byte_by_byte(make, dialect):
+    client = make(DIALECTS[dialect])
+    for number, name in enumerate(KEYS):
+        key = client.prefix + name
+        client.put(key, b"%d" % number)
+        assert client.get(key) == b"%d" % number
+        client.head(key)
+        client.delete(key)
+        assert client.code("get", key) == (404, "NoSuchKey")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_tags(make, dialect):
+    client = make(DIALECTS[dialect])
+    key = client.prefix + "tagged"
+    client.put(key)
+    for value in ("1", "2"):
+        if dialect == "s3":
+            tags = {"TagSet": [{"Key": "a", "Value": value}]}
+            client.s3.put_object_tagging(Bucket=BUCKET, Key=key, Tagging=tags)
+            assert client.s3.get_object_tagging(Bucket=BUCKET, Key=key)["TagSet"] == tags["TagSet"]
+        elif dialect == "cos":
+            tags = [{"Key": "a", "Value": value}]
+            client.cos.put_object_tagging(BUCKET, key, {"TagSet": {"Tag": tags}})
+            assert client.cos.get_object_tagging(BUCKET, key)["TagSet"]["Tag"] == tags
+        else:
+            rule = oss2.models.TaggingRule()
+            rule.add("a", value)
+            client.oss.put_object_tagging(key, oss2.models.Tagging(rule))
+            assert client.oss.get_object_tagging(key).tag_set.tagging_rule == {"a": value}
+    assert client.get(key) == b"1"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_presigned_urls(make, dialect):
+    client = make(DIALECTS[dialect])
+    key = client.prefix + "é +~.bin"
+    answer = requests.put(client.presigned(key, 60), data=b"presigned", timeout=10)
+    assert refusal(answer) is None
+    assert client.get(key) == b"presigned"
+
+
+# OSS
+
+
+def test_oss_lists_in_pages_and_by_folders(oss):
+    prefix = oss.prefix
+    names = ["a", "b/1", "b/2", "c d", "é"]
+    for name in names:
+        oss.put(prefix + name)
+    for iterator in (oss2.ObjectIterator, oss2.ObjectIteratorV2):
+        for size in (1, 2, 100):
+            found = [one.key for one in iterator(oss.oss, prefix=prefix, max_keys=size)]
+            assert found == [prefix + name for name in names]
+            folders = {one.key: one.is_prefix() for one in iterator(oss.oss, prefix, delimiter="/", max_keys=size)}
+            assert folders == {prefix + name: name == "b/" for name in ("a", "b/", "c d", "é")}
+    keys = [prefix + name for name in names]
+    assert sorted(oss.oss.batch_delete_objects(keys).deleted_keys) == sorted(keys)
+    assert oss.oss.list_objects(prefix).object_list == []
+
+
+def test_oss_copies_and_conditions(oss):
+    key, copy = oss.prefix + "source", oss.prefix + "copy"
+    put = oss.put(key, b"0123456789", **{"Content-Type": "text/x", "x-oss-meta-a": "1"})
+    oss.oss.copy_object(BUCKET, key, copy)
+    head = oss.head(copy)
+    assert (head.content_type, head.headers["x-oss-meta-a"], head.etag) == ("text/x", "1", put.etag)
+    assert oss.oss.get_object(copy, byte_range=(2, 4)).read() == b"234"
+    # The SDK takes the quotation marks off, and sends the tag without.
+    assert oss.oss.get_object(copy, headers={"If-Match": put.etag}).read() == b"0123456789"
+    with pytest.raises(oss2.exceptions.NotModified):
+        oss.oss.get_object(copy, headers={"If-None-Match": put.etag})
+    with pytest.raises(oss2.exceptions.PreconditionFailed):
+        oss.oss.get_object(copy, headers={"If-Match": "0" * 32})
+    assert oss.code("put", copy, **{"x-oss-forbid-overwrite": "true"}) == (409, "FileAlreadyExists")
+    assert (oss.oss.object_exists(copy), oss.oss.object_exists(oss.prefix + "none")) == (True, False)
+
+
+def test_oss_appends(oss):
+    key = oss.prefix + "appended"
+    first = oss.oss.append_object(key, 0, b"abc", init_crc=0)
+    oss.oss.append_object(key, first.next_position, b"def", init_crc=first.crc)
+    assert oss.get(key) == b"abcdef"
+    with pytest.raises(oss2.exceptions.PositionNotEqualToLength) as caught:
+        oss.oss.append_object(key, 3, b"x")
+    assert caught.value.next_position == 6
+
+
+def test_oss_parts_that_are_copied_and_listed_in_pages(oss):
+    source, key = oss.prefix + "source", oss.prefix + "parts é"
+    pieces = [content(100 * KIB, number) for number in range(3)]
+    oss.put(source, b"".join(pieces))
+    upload = oss.create(key)
+    oss.part(key, upload, 1, pieces[0])
+    oss.oss.upload_part_copy(BUCKET, source, (100 * KIB, 200 * KIB - 1), key, upload, 2)
+    oss.part(key, upload, 3, b"end")
+    assert [(one.key, one.upload_id) for one in oss2.MultipartUploadIterator(oss.oss, prefix=key)] == [(key, upload)]
+    parts = list(oss2.iterators.PartIterator(oss.oss, key, upload, max_parts=1))
+    assert [(part.part_number, part.size) for part in parts] == [(1, 100 * KIB), (2, 100 * KIB), (3, 3)]
+    oss.oss.complete_multipart_upload(key, upload, parts)
+    assert oss.get(key) == pieces[0] + pieces[1] + b"end"
+
+
+def test_oss_v2(make):
+    """The newer SDK, which asks for keys to be encoded everywhere."""
+    old = make(OSS4Calls)
+    config = oss_v2.config.load_default()
+    config.credentials_provider = oss_v2.credentials.StaticCredentialsProvider(*old.credentials)
+    config.region, config.endpoint = "cn-shanghai", f"http://{DOMAINS['oss']}"
+    config.retry_max_attempts = 1
+    client = oss_v2.Client(config)
+    key, copy = old.prefix + "é +<&>", old.prefix + "copy"
+    client.put_object(oss_v2.PutObjectRequest(BUCKET, key, body=b"abc", metadata={"a": "1"}))
+    client.copy_object(oss_v2.CopyObjectRequest(BUCKET, copy, source_key=key))
+    assert client.head_object(oss_v2.HeadObjectRequest(BUCKET, copy)).metadata == {"a": "1"}
+    assert client.append_object(oss_v2.AppendObjectRequest(BUCKET, f"{key}2", position=0, body=b"x")).next_position == 1
+    pages = client.list_objects_paginator().iter_page(oss_v2.ListObjectsRequest(BUCKET, prefix=old.prefix, max_keys=1))
+    assert [one.key for page in pages for one in page.contents or []] == [copy, key, f"{key}2"]
+    for request in (oss_v2.PutObjectRequest(BUCKET, key), oss_v2.GetObjectRequest(BUCKET, key)):
+        signed = client.presign(request)
+        answer = requests.request(signed.method, signed.url, headers=signed.signed_headers, data=b"", timeout=10)
+        assert refusal(answer) is None
+    objects = [oss_v2.DeleteObject(key=one) for one in (key, copy, f"{key}2")]
+    deleted = client.delete_multiple_objects(oss_v2.DeleteMultipleObjectsRequest(BUCKET, objects=objects))
+    assert [one.key for one in deleted.deleted_objects] == [key, copy, f"{key}2"]
+    assert (client.is_object_exist(BUCKET, key), client.is_bucket_exist(BUCKET)) == (False, True)
+
+
+# COS
+
+
+def test_cos_lists_in_pages_and_by_folders(cos):
+    prefix = cos.prefix
+    names = ["a", "b/1", "b/2", "c d", "é"]
+    for name in names:
+        cos.put(prefix + name)
+    page = cos.cos.list_objects(BUCKET, Prefix=prefix, Delimiter="/")
+    assert [one["Key"] for one in page["Contents"]] == [prefix + name for name in ("a", "c d", "é")]
+    assert [one["Prefix"] for one in page["CommonPrefixes"]] == [f"{prefix}b/"]
+    objects = [{"Key": prefix + name} for name in names]
+    assert cos.cos.delete_objects(BUCKET, {"Object": objects})["Deleted"] == objects
+    assert "Contents" not in cos.cos.list_objects(BUCKET, Prefix=prefix)
+
+
+def test_cos_copies_and_conditions(cos):
+    key, copy = cos.prefix + "source", cos.prefix + "copy"
+    put = cos.cos.put_object(BUCKET, b"0123456789", key, Metadata={"x-cos-meta-a": "1"}, ContentType="text/x")
+    cos.cos.copy_object(BUCKET, copy, {"Bucket": BUCKET, "Key": key, "Endpoint": DOMAINS["cos"]})
+    head = cos.head(copy)
+    assert (head["Content-Type"], head["x-cos-meta-a"], head["ETag"]) == ("text/x", "1", put["ETag"])
+    got = cos.cos.get_object(BUCKET, copy, Range="bytes=2-4", ResponseContentType="text/y")
+    assert (got["Body"].get_raw_stream().read(), got["Content-Type"]) == (b"234", "text/y")
+    for tag in (put["ETag"], put["ETag"].strip('"')):
+        assert cos.cos.get_object(BUCKET, copy, IfMatch=tag)["ETag"] == put["ETag"]
+    assert cos.cos.object_exists(BUCKET, copy) and not cos.cos.object_exists(BUCKET, cos.prefix + "none")
+
+
+def test_cos_parts_that_are_copied_and_listed_in_pages(cos):
+    source, key = cos.prefix + "source", cos.prefix + "parts é"
+    pieces = [content(MIB, number) for number in range(2)]
+    cos.put(source, b"".join(pieces))
+    upload = cos.create(key)
+    cos.part(key, upload, 1, pieces[0])
+    copied = {"Bucket": BUCKET, "Key": source, "Endpoint": DOMAINS["cos"]}
+    cos.cos.upload_part_copy(BUCKET, key, 2, upload, copied, CopySourceRange=f"bytes={MIB}-{2 * MIB - 1}")
+    cos.part(key, upload, 3, b"end")
+    listed = cos.cos.list_multipart_uploads(BUCKET, Prefix=key)["Upload"]
+    assert [(one["Key"], one["UploadId"]) for one in listed] == [(key, upload)]
+    first = cos.cos.list_parts(BUCKET, key, upload, MaxParts=2)
+    assert (first["IsTruncated"], first["NextPartNumberMarker"]) == ("true", "2")
+    rest = cos.cos.list_parts(BUCKET, key, upload, PartNumberMarker=2)
+    # Clients on phones go on as long as there is a marker.
+    assert rest["IsTruncated"] == "false" and not rest.get("NextPartNumberMarker")
+    parts = [(int(part["PartNumber"]), part["ETag"]) for part in first["Part"] + rest["Part"]]
+    cos.complete(key, upload, parts)
+    assert cos.get(key) == b"".join(pieces) + b"end"
+
+
+def test_cos_uploads_from_a_stream(cos):
+    data = content(2 * MIB + 5, 3)
+    cos.cos.upload_file_from_buffer(BUCKET, cos.prefix + "stream", io.BytesIO(data), PartSize=1)
+    assert cos.get(cos.prefix + "stream") == data
+
+
+def test_administrators_have_buckets_in_each_dialect(gateway, make):
+    pair = gateway.pair()
+    service = oss2.Service(oss2.make_auth(*pair, auth_version="v4"), gateway.object_url, region="cn-shanghai")
+    for name, calls in DIALECTS.items():
+        client = make(calls)
+        bucket = f"made-by-{name}-1250000000"
+        admin = calls(client.port, bucket, (*pair, None))
+        if name == "s3":
+            admin.s3.create_bucket(Bucket=bucket)
+        elif name == "cos":
+            admin.cos.create_bucket(bucket)
+        else:
+            admin.oss.create_bucket()
+        admin.put("a")
+        assert bucket in [one.name for one in oss2.BucketIterator(service)]
+        assert object_client.code(gateway.client().delete_bucket, Bucket=bucket) == (409, "BucketNotEmpty")
