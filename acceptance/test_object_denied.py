@@ -39,7 +39,11 @@ def servers(tmp_path_factory):
             if seconds not in made:
                 folder = tmp_path_factory.mktemp("denied")
                 settings = SETTINGS | (clock.shifted(seconds) if seconds else {})
-                made[seconds] = stack.enter_context(ObjectServer(folder / "data", free_port(), settings))
+                one = ObjectServer(folder / "data", free_port(), settings)
+                if seconds:
+                    # Else the time would be that of the database.
+                    one.environment.pop("SLUICE_DATABASE_URL", None)
+                made[seconds] = stack.enter_context(one)
             return made[seconds]
 
         yield server
