@@ -91,7 +91,7 @@ struct ObjectEndpoint: Sendable {
                     S3KeyHolder($0.credentials, .administrator)
                 }
             },
-            cors: nil,
+            cors: settings.bucketCORS,
             baseURL: { url.base(for: $0) },
             clock: clock
         ) { blob, range, isHead throws(UploadError) in

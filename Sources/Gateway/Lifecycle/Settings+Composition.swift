@@ -3,6 +3,7 @@ internal import HTTPClient
 internal import Webhooks
 internal import HTTPServer
 internal import HTTPWire
+internal import ObjectAPI
 internal import Signing
 internal import TencentVOD
 internal import UploadCore
@@ -125,6 +126,15 @@ extension Settings {
         switch cors.origins {
         case .any: return CORSPolicy(origins: .any)
         case .only(let list): return CORSPolicy(origins: .only(Set(list)))
+        }
+    }
+
+    /// Which pages may use buckets that have no rules of their own: those that may use the gateway.
+    var bucketCORS: S3CORS? {
+        guard cors.isEnabled else { return nil }
+        switch cors.origins {
+        case .any: return S3CORS(origins: ["*"])
+        case .only(let list): return S3CORS(origins: list)
         }
     }
 

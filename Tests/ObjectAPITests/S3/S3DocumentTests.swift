@@ -213,6 +213,26 @@ struct S3CORSTests {
         return try s3Head("OPTIONS", "/bucket-1/a", fields)
     }
 
+    @Test("rules for pages of some origins let them send anything, and show them what clients look for")
+    func origins() throws {
+        for (list, expected) in [(["*"], "*"), (["https://a.example", "https://app.example"], "https://app.example")] {
+            let rules = S3CORS(origins: list)
+            for method in ["GET", "HEAD", "PUT", "POST", "DELETE"] {
+                let answer = try S3CORS.preflight(
+                    try preflight("https://app.example", method, "x-any, content-type"),
+                    rules
+                )
+                #expect(answer.fields["Access-Control-Allow-Origin"] == expected)
+                #expect(answer.fields["Access-Control-Allow-Headers"] == "x-any, content-type")
+                let exposed = answer.fields.list("Access-Control-Expose-Headers")
+                #expect(Set(["ETag", "Location", "Date", "x-oss-hash-crc64ecma"]).isSubset(of: exposed))
+            }
+        }
+        let others = S3CORS(origins: ["https://a.example"])
+        let head = try preflight("https://a.example.org", "PUT", "x-any")
+        #expect(s3Code { () throws(S3Error) in try S3CORS.preflight(head, others) } == .accessForbidden)
+    }
+
     @Test("a preflight is answered by the first rule that allows it")
     func preflights() throws {
         let rules = try cors(document)

@@ -28,6 +28,29 @@ package struct S3CORS: Sendable, Equatable {
         self.rules = rules
     }
 
+    /// For buckets that have no rules of their own: pages of these origins may send anything.
+    ///
+    /// - Parameter origins: As browsers write them; `*` for any.
+    package init(origins: [String]) {
+        rules = [
+            Rule(
+                origins: origins.map { WildcardPattern($0) },
+                methods: ["GET", "HEAD", "PUT", "POST", "DELETE"],
+                headers: [WildcardPattern("*")],
+                exposed: Self.exposed,
+                maximumAge: 86400
+            )
+        ]
+    }
+
+    /// What clients in browsers look for.
+    private static let exposed =
+        ["ETag", "Location", "Date", "Accept-Ranges", "Content-Range"]
+        + ["checksum-crc32", "checksum-crc32c", "checksum-crc64nvme", "checksum-sha1", "checksum-sha256", "request-id"]
+        .map { "x-amz-" + $0 }
+        + ["oss", "cos"].flatMap { ["x-\($0)-hash-crc64ecma", "x-\($0)-request-id"] }
+        + ["x-oss-next-append-position"]
+
     private static func rule(_ node: XMLNode) throws(S3Error) -> Rule {
         let known: Set<String> = [
             "ID", "AllowedOrigin", "AllowedMethod", "AllowedHeader", "ExposeHeader", "MaxAgeSeconds",
