@@ -10,12 +10,13 @@ import requests
 
 from harness.api import API, field_problem, moment, problem
 from harness.daemon import free_port
-from harness.data import MIB, content
+from harness.data import KIB, MIB, content
 from harness.object_client import BUCKET, ObjectServer
 from harness.server import run
 
 PART = 5 * MIB
 MINT = "/v1/presigned-urls"
+ORIGIN = "https://app.example"
 
 
 @pytest.fixture(scope="module")
@@ -207,11 +208,12 @@ def test_many_parts_at_once(api):
 # Forms
 
 
-def post(form, data, name="photo.png", **fields):
+def post(form, data, name="photo.png", origin=None, **fields):
     return requests.post(
         form["url"],
         data=form["fields"] | fields,
         files={"file": (name, data)},
+        headers={"Origin": origin} if origin else None,
         timeout=30,
     )
 
@@ -361,3 +363,239 @@ def test_without_an_endpoint_there_are_no_urls(tmp_path):
     with ObjectServer(tmp_path / "data", free_port(), environment={"SLUICE_OBJECT_LISTEN": "none"}) as server:
         api = API(server.url, server.admin_key)
         assert "object.listen" in problem(api.post(MINT, {"bucket": BUCKET, "key": "a"}), 403, "forbidden")["detail"]
+        assert "object.listen" in problem(api.get("/s3/params?filename=a"), 403, "forbidden")["detail"]
+
+
+# Uppy
+
+
+@pytest.fixture(scope="module")
+def uppy(gateway, api):
+    """What a page has: an upload token in `headers`."""
+    answer = api.post("/v1/tus/tokens", {"subject": "user-42", "contentTypes": ["video/*"], "metadata": {"album": "7"}})
+    return API(gateway.url, answer.json()["token"])
+
+
+def companion_problem(answer, status, code):
+    """A problem whose text Uppy finds."""
+    document = problem(answer, status, code)
+    assert document["error"] == document["message"] == document["detail"]
+    return document
+
+
+def created(api, **wanted):
+    answer = api.post("/s3/multipart", {"filename": "film.mp4", "type": "video/mp4", "metadata": {}} | wanted)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_uppy_sends_a_small_file(uppy, api, s3):
+    metadata = {"metadata[name]": "fïlm 1.mp4", "metadata[type]": "video/mp4", "metadata[relativePath]": "null"}
+    query = urlencode({"filename": "a/fïlm 1.mp4", "type": "video/mp4"} | metadata)
+    answer = uppy.get(f"/s3/params?{query}", headers={"Origin": ORIGIN, "Accept": "application/json"})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    form = answer.json()
+    key = form["fields"]["key"]
+    assert (form["method"], form["url"][-1]) == ("POST", "/")
+    assert 3500 < form["expires"] <= 3600
+    assert re.fullmatch(r"user-42/[0-9a-z]{26}-fïlm 1\.mp4", key)
+    stored = post(form, b"small", name="blob")
+    assert stored.status_code == 201, stored.text
+    assert stored.headers["ETag"] == f'"{hashlib.md5(b"small").hexdigest()}"'
+    assert stored.headers["Location"].startswith(form["url"])
+    assert read(s3, key) == b"small"
+    upload = api.get("/v1/uploads?subject=user-42&state=completed&limit=1").json()["uploads"][0]
+    assert upload["metadata"]["album"] == "7" and upload["metadata"]["name"] == "fïlm 1.mp4"
+    assert key != uppy.get(f"/s3/params?{query}").json()["fields"]["key"]
+
+
+def test_uppy_sends_a_large_file(uppy, s3):
+    data = content(2 * PART + 100 * KIB, 2)
+    pieces = [data[start : start + PART] for start in range(0, len(data), PART)]
+    upload = created(uppy, metadata={"caption": "x", "size": 7, "relativePath": None})
+    assert upload["bucket"] == BUCKET
+    path, key = f"/s3/multipart/{upload['uploadId']}", {"key": upload["key"]}
+    assert uppy.get(path, params=key).json() == []
+
+    def signed(number):
+        answer = uppy.get(f"{path}/{number}", params=key)
+        assert answer.status_code == 200 and answer.json()["expires"] > 0, answer.text
+        return answer.json()["url"]
+
+    tags = [requests.put(signed(1), data=pieces[0], timeout=30).headers["ETag"]]
+    batch = uppy.get(f"{path}/batch", params=key | {"partNumbers": "2,3"}).json()["presignedUrls"]
+    assert sorted(batch) == ["2", "3"]
+    tags += [requests.put(batch[str(number)], data=pieces[number - 1], timeout=30).headers["ETag"] for number in (2, 3)]
+    # A page that was loaded again goes on with what is there.
+    assert uppy.get(path, params=key).json() == [
+        {"PartNumber": number, "ETag": tag, "Size": len(piece)}
+        for number, (tag, piece) in enumerate(zip(tags, pieces, strict=True), 1)
+    ]
+    parts = {"parts": [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]}
+    for _ in range(2):
+        done = uppy.post(f"{path}/complete", parts, params=key)
+        assert done.status_code == 200, done.text
+        assert done.json()["key"] == upload["key"] and done.json()["bucket"] == BUCKET
+        assert urlsplit(done.json()["location"]).path == f"/{BUCKET}/{upload['key']}"
+    assert read(s3, upload["key"]) == data
+    head = s3.head_object(Bucket=BUCKET, Key=upload["key"])
+    assert (head["ContentType"], head["Metadata"]) == ("video/mp4", {"caption": "x", "size": "7"})
+    companion_problem(uppy.get(path, params=key), 404, "not_found")
+
+
+def test_uppy_gives_up(uppy):
+    upload = created(uppy)
+    path, key = f"/s3/multipart/{upload['uploadId']}", {"key": upload["key"]}
+    answer = uppy.delete(path, params=key)
+    assert (answer.status_code, answer.json()) == (200, {})
+    companion_problem(uppy.delete(path, params=key), 404, "not_found")
+    companion_problem(uppy.get(f"{path}/1", params=key), 404, "not_found")
+
+
+def test_users_do_not_reach_each_other(gateway, api, uppy):
+    token = api.post("/v1/tus/tokens", {"subject": "user-43"}).json()["token"]
+    other = API(gateway.url, token)
+    upload = created(uppy)
+    path, key = f"/s3/multipart/{upload['uploadId']}", {"key": upload["key"]}
+    for client in [other, api]:
+        for answer in [
+            client.get(path, params=key),
+            client.get(f"{path}/1", params=key),
+            client.get(f"{path}/batch", params=key | {"partNumbers": "1"}),
+            client.post(f"{path}/complete", {"parts": [{"PartNumber": 1, "ETag": "0"}]}, params=key),
+            client.delete(path, params=key),
+        ]:
+            companion_problem(answer, 404, "not_found")
+    # The same user with a later token.
+    later = API(gateway.url, api.post("/v1/tus/tokens", {"subject": "user-42"}).json()["token"])
+    assert later.delete(path, params=key).status_code == 200
+
+
+def test_tokens_limit_what_uppy_sends(gateway, api, uppy):
+    companion_problem(uppy.post("/s3/multipart", {"filename": "a", "type": "text/html"}), 415, "content_type_refused")
+    form = uppy.get("/s3/params?filename=a&type=text/html").json()
+    assert error(post(form, b"1"))[1] == "ContentTypeRefused"
+    terms = {"subject": "user-42", "maxBytes": 3, "expiresIn": 60}
+    limited = API(gateway.url, api.post("/v1/tus/tokens", terms).json()["token"])
+    form = limited.get("/s3/params?filename=a&type=text/html").json()
+    assert form["expires"] <= 60
+    assert error(post(form, b"1234")) == (400, "EntityTooLarge")
+    assert post(form, b"123").status_code == 201
+    once = API(gateway.url, api.post("/v1/tus/tokens", terms | {"oneTime": True}).json()["token"])
+    form = once.get("/s3/params?filename=a&type=text/html").json()
+    assert post(form, b"123").status_code == 201
+    assert error(post(form, b"123")) == (403, "AccessDenied")
+    companion_problem(once.post("/s3/multipart", {"filename": "a", "type": "a/b"}), 403, "grant_used")
+
+
+def test_who_may_not_use_uppy(gateway, api):
+    companion_problem(api.get("/s3/params?filename=a", key=None), 401, "unauthenticated")
+    made = run("keys", "create", "--name", "m", "--scope", "mint", environment=gateway.environment).stdout
+    minter = API(gateway.url, re.search(r"API key: (\S+)", made)[1])
+    companion_problem(minter.get("/s3/params?filename=a"), 403, "forbidden")
+    assert api.get("/s3/params?filename=a").json()["fields"]["key"].endswith("-a")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/s3/params", None),
+        ("GET", "/s3/params?filename=", None),
+        ("GET", "/s3/params?filename=a%0Ab", None),
+        ("GET", "/s3/params?filename=a&metadata[a%20b]=1", None),
+        ("GET", "/s3/params?filename=a&metadata[a]=" + "x" * 2048, None),
+        ("POST", "/s3/multipart", {}),
+        ("POST", "/s3/multipart", {"filename": ""}),
+        ("POST", "/s3/multipart", {"filename": 1}),
+        ("POST", "/s3/multipart", [1]),
+        ("GET", "/s3/multipart/{id}", None),
+        ("GET", "/s3/multipart/{id}/0?key={key}", None),
+        ("GET", "/s3/multipart/{id}/10001?key={key}", None),
+        ("GET", "/s3/multipart/{id}/one?key={key}", None),
+        ("GET", "/s3/multipart/{id}/1", None),
+        ("GET", "/s3/multipart/{id}/batch?key={key}", None),
+        ("GET", "/s3/multipart/{id}/batch?key={key}&partNumbers=1,,2", None),
+        ("POST", "/s3/multipart/{id}/complete?key={key}", {}),
+        ("POST", "/s3/multipart/{id}/complete?key={key}", {"parts": [{"PartNumber": "1", "ETag": "0"}]}),
+        ("POST", "/s3/multipart/{id}/complete", {"parts": []}),
+        ("DELETE", "/s3/multipart/{id}", None),
+    ],
+)
+def test_what_is_wrong_is_told_as_companion_tells_it(uppy, method, path, body):
+    upload = created(uppy)
+    path = path.replace("{id}", upload["uploadId"]).replace("{key}", upload["key"])
+    companion_problem(uppy.request(method, path, json=body), 400, "invalid_request")
+
+
+def test_parts_that_are_wrong(uppy):
+    upload = created(uppy)
+    path = f"/s3/multipart/{upload['uploadId']}/complete"
+    for parts in [[], [{"PartNumber": 1, "ETag": '"0"'}]]:
+        companion_problem(uppy.post(path, {"parts": parts}, params={"key": upload["key"]}), 400, "invalid_parts")
+
+
+def test_a_page_that_signs_by_itself(gateway, uppy, s3):
+    answer = uppy.get("/s3/sts").json()
+    assert (answer["bucket"], answer["region"], answer["keyPrefix"]) == (BUCKET, "us-east-1", "user-42/")
+    pair = answer["credentials"]
+    own = gateway.client(pair=(pair["AccessKeyId"], pair["SecretAccessKey"]), token=pair["SessionToken"])
+    own.put_object(Bucket=BUCKET, Key="user-42/own", Body=b"1", ContentType="video/mp4")
+    assert read(s3, "user-42/own") == b"1"
+    for key in ["user-43/own", "own"]:
+        with pytest.raises(own.exceptions.ClientError, match="AccessDenied"):
+            own.put_object(Bucket=BUCKET, Key=key, Body=b"1", ContentType="video/mp4")
+
+
+def test_names_of_users_and_files(gateway, api, s3):
+    for subject, prefix in [("..", "%2E%2E/"), ("a/b", "a%2Fb/"), ("ü", "%C3%BC/")]:
+        client = API(gateway.url, api.post("/v1/tus/tokens", {"subject": subject}).json()["token"])
+        form = client.get("/s3/params", params={"filename": "../" + "é" * 1200 + ".txt"}).json()
+        key = form["fields"]["key"]
+        assert key.startswith(prefix) and key.endswith("é.txt") and 1000 < len(key.encode()) <= 1024
+        assert post(form, b"1").status_code == 201
+        assert read(s3, key) == b"1"
+
+
+# Across origins
+
+
+def test_pages_of_other_origins(uppy, s3):
+    asked = {"Origin": ORIGIN, "Access-Control-Request-Method": "POST"}
+    asked["Access-Control-Request-Headers"] = "authorization"
+    answer = uppy.request("OPTIONS", "/s3/multipart", headers=asked, key=None)
+    assert answer.status_code == 204 and "Authorization" in answer.headers["Access-Control-Allow-Headers"]
+    refused = uppy.get("/s3/params", headers={"Origin": ORIGIN})
+    companion_problem(refused, 400, "invalid_request")
+    assert refused.headers["Access-Control-Allow-Origin"] == "*"
+
+    upload = created(uppy)
+    part = uppy.get(f"/s3/multipart/{upload['uploadId']}/1", params={"key": upload["key"]}).json()["url"]
+    rule = {"AllowedOrigins": [ORIGIN], "AllowedMethods": ["PUT", "POST"], "AllowedHeaders": ["*"]}
+    rule["ExposeHeaders"] = ["ETag", "Location"]
+    # By the settings for all pages, then by the bucket for one.
+    for allowed in ["*", ORIGIN]:
+        asked = {"Origin": ORIGIN, "Access-Control-Request-Method": "PUT"}
+        asked["Access-Control-Request-Headers"] = "content-type"
+        answer = requests.options(part, headers=asked, timeout=10)
+        assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (200, allowed)
+        form = uppy.get("/s3/params?filename=a&type=video/mp4").json()
+        for answer in [
+            requests.put(part, data=b"1", headers={"Origin": ORIGIN}, timeout=10),
+            post(form, b"1", origin=ORIGIN),
+        ]:
+            assert answer.ok and answer.headers["Access-Control-Allow-Origin"] == allowed
+            assert {"ETag", "Location"} <= set(answer.headers["Access-Control-Expose-Headers"].split(", "))
+        s3.put_bucket_cors(Bucket=BUCKET, CORSConfiguration={"CORSRules": [rule]})
+    refused = requests.options(part, headers=asked | {"Origin": "https://evil.example"}, timeout=10)
+    assert refused.status_code == 403
+    s3.delete_bucket_cors(Bucket=BUCKET)
+
+
+def test_pages_are_those_of_the_settings(tmp_path):
+    environment = {"SLUICE_CORS_ORIGINS": ORIGIN}
+    with ObjectServer(tmp_path / "data", free_port(), environment=environment) as server:
+        url = minted(API(server.url, server.admin_key), "a")["url"]
+        asked = {"Origin": ORIGIN, "Access-Control-Request-Method": "PUT"}
+        assert requests.options(url, headers=asked, timeout=10).headers["Access-Control-Allow-Origin"] == ORIGIN
+        assert requests.options(url, headers=asked | {"Origin": "https://b.example"}, timeout=10).status_code == 403

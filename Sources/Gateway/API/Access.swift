@@ -44,6 +44,17 @@ struct Access: Sendable {
     }
 }
 
+extension Authenticator {
+    /// What the sender of a request may upload, by whatever protocol: who is admitted to `/files` by tus is admitted by others.
+    ///
+    /// - Throws: `.unauthenticated`, `.forbidden(scope:)`; what the state store throws.
+    func grantToUpload(authorization: String?) async throws(UploadError) -> Grant {
+        var grant = try await grantToUpload(dialect: "tus", authorization: authorization)
+        grant.dialect = nil
+        return grant
+    }
+}
+
 /// The query of a request, each parameter at most once.
 struct QueryParameters {
     private let items: QueryItems

@@ -24,21 +24,19 @@ struct PlainUploads: Sendable {
         cors: CORSPolicy
     ) {
         self.cors = cors
-        // What is admitted to /files by tus is admitted there by whatever protocol.
-        let grants: @Sendable (String?) async throws(UploadError) -> Grant = { authorization throws(UploadError) in
-            var grant = try await authenticator.grantToUpload(dialect: "tus", authorization: authorization)
-            grant.dialect = nil
-            return grant
-        }
         forms = FormHandler(
             service: service,
-            grants: { authorization throws(UploadError) in try await grants(authorization) },
+            grants: { authorization throws(UploadError) in
+                try await authenticator.grantToUpload(authorization: authorization)
+            },
             answer: { outcome, request in FormAnswer.response(outcome, request, publicURL.base(for: request)) }
         )
         handler = ResumableHTTPHandler(
             service: service,
             locator: locator,
-            grants: { head throws(UploadError) in try await grants(head.fields["Authorization"]) },
+            grants: { head throws(UploadError) in
+                try await authenticator.grantToUpload(authorization: head.fields["Authorization"])
+            },
             metadata: { head throws(UploadError) in
                 try Self.metadata(of: head, maximumBytes: tus.maximumMetadataBytes)
             },

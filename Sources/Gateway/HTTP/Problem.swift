@@ -27,6 +27,8 @@ struct Problem: Error {
     /// What was stored all the same.
     var media: [FormMediaView]?
     var fields = HTTPFields()
+    /// The detail stands there by the names that Companion's clients look for, too.
+    var speaksCompanion = false
     /// More bytes of the request may come, or the connection is in doubt.
     var closesConnection = false
 
@@ -56,6 +58,8 @@ struct Problem: Error {
         var errors: [FieldError]?
         var quota: QuotaRefusal?
         var media: [FormMediaView]?
+        var error: String?
+        var message: String?
         var requestId: String
     }
 
@@ -68,6 +72,8 @@ struct Problem: Error {
             errors: errors.isEmpty ? nil : errors,
             quota: quota,
             media: media,
+            error: speaksCompanion ? detail : nil,
+            message: speaksCompanion ? detail : nil,
             requestId: requestID
         )
         var response = Response(status, ["Content-Type": "application/problem+json", "Cache-Control": "no-store"])

@@ -219,6 +219,17 @@ package struct GatewayServer: Sendable {
                 clock: clock,
                 region: settings.object.region
             ).routes
+            + CompanionAPI(
+                service: service,
+                issuer: issuer,
+                access: access,
+                metrics: metrics,
+                objectURL: objectURL,
+                region: settings.object.region,
+                bucket: settings.object.buckets.first,
+                bodyLimit: bodyLimit,
+                clock: clock
+            ).routes
             + UploadsAPI(service: service, names: names, access: access, bodyLimit: bodyLimit, pulls: pulls).routes
             + EventsAPI(service: service, feed: EventFeed(service: service), names: names, access: access).routes
             + PullAPI(
