@@ -448,7 +448,7 @@ def test_content_that_is_hard_to_search(server, api, report):
     assert api.download_hash(media["id"]) == (hashlib.sha256(data).hexdigest(), len(data))
 
 
-@pytest.mark.skipif(not browser.PROGRAM, reason="there is no browser: install chromium")
+@pytest.mark.skipif(not browser.BROWSER, reason="there is no browser: install chromium")
 def test_browser(server, api, tmp_path):
     """A real browser makes a form of what a page holds, and sends it."""
     page = """<!doctype html><meta charset=utf-8><pre id=out></pre><script>

@@ -1,4 +1,4 @@
-"""A real browser without a window: Debian's package chromium."""
+"""A browser with a page of some origin, which tells what it saw."""
 
 import contextlib
 import json
@@ -7,14 +7,17 @@ import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-PROGRAM = next(
+BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
-# What each page begins with: `done` tells the test what became of its script.
-PRELUDE = """<!doctype html><meta charset=utf-8><script>
-const done = value => fetch("/done", {method: "POST", body: JSON.stringify(value)})
-const attempt = work => work().then(done, error => done({error: String(error)}))
-</script>"""
+
+
+def command(profile):
+    return [
+        BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+        "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+        f"--user-data-dir={profile}",
+    ]  # fmt: skip
 
 
 def dump(url, profile):
@@ -27,59 +30,65 @@ def dump(url, profile):
     )
 
 
-def command(profile):
-    return [
-        PROGRAM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-        "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-        f"--user-data-dir={profile}",
-    ]  # fmt: skip
+class Page:
+    """The site of a page on a port of its own, which is its origin."""
 
+    def __init__(self):
+        self.html = b""
+        self.told = None
+        self.has_told = threading.Event()
+        page = self
 
-@contextlib.contextmanager
-def site(script):
-    """A web site of one page with a script, which calls `done` or `attempt` in the end.
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                self._answer(page.html if self.path == "/" else b"")
 
-    Gives its origin, and a function that opens the page in a browser with a profile and returns what the script told.
-    """
-    told, arrived = [], threading.Event()
+            def do_POST(self):
+                page.told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                self._answer(b"")
+                page.has_told.set()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            page = (PRELUDE + f"<script>{script}</script>").encode() if self.path == "/" else b""
-            self.send_response(200 if page else 404)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(page)))
-            self.end_headers()
-            self.wfile.write(page)
+            def _answer(self, body):
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
 
-        def do_POST(self):
-            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(204)
-            self.end_headers()
-            arrived.set()
+            def log_message(self, *_):
+                pass
 
-        def log_message(self, *_):
-            pass
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    origin = f"http://127.0.0.1:{server.server_port}"
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
 
-    def run(profile):
-        process = subprocess.Popen([*command(profile), origin], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def run(self, script, values, profile, timeout=120):
+        """What an asynchronous function body returns in the page, to which `values` are known as `given`."""
+        self.html = f"""<!doctype html><meta charset=utf-8><script type=module>
+            const given = {json.dumps(values)}
+            let told
+            try {{ told = await (async () => {{ {script} }})() }} catch (error) {{ told = {{error: String(error)}} }}
+            await fetch("/told", {{method: "POST", body: JSON.stringify(told)}})
+            </script>""".encode()
+        self.has_told.clear()
+        process = subprocess.Popen(
+            [*command(profile), self.origin],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
-            assert arrived.wait(90), "the page told nothing"
+            assert self.has_told.wait(timeout), "the page told nothing"
         finally:
             process.terminate()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        return told[-1]
-
-    try:
-        yield origin, run
-    finally:
-        server.shutdown()
-        server.server_close()
+            process.kill()
+            process.wait()
+        return self.told
