@@ -50,7 +50,7 @@ package enum SettingsTable {
             "object.listen",
             \.object.listen,
             .listenAddressOrNone,
-            "Address of the endpoint for clients of S3."
+            "Address of the endpoint for clients of S3, OSS and COS."
         ),
         Setting(
             "object.publicURL",

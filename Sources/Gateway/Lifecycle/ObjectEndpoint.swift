@@ -6,7 +6,7 @@ internal import Signing
 internal import Transport
 internal import UploadCore
 
-/// The listener for clients of S3, put together from the settings.
+/// The listener for clients of S3, OSS and COS, put together from the settings.
 struct ObjectEndpoint: Sendable {
     let server: HTTPServer
 
@@ -57,7 +57,7 @@ struct ObjectEndpoint: Sendable {
             )
         } catch {
             throw StartFailure(
-                "can not listen on \(address) for clients of S3: \(error); choose another address (object.listen), or none"
+                "can not listen on \(address) for clients of object stores: \(error); choose another address (object.listen), or none"
             )
         }
     }
