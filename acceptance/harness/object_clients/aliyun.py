@@ -14,7 +14,8 @@ class OSS2(ObjectClient):
     name = "oss2"
     format = "aliyun"
     dialect = "oss"
-    failures = oss2.exceptions.RequestError
+    # The server may still say that the content ended too early.
+    failures = (oss2.exceptions.RequestError, oss2.exceptions.ServerError)
     auth_version = "v1"
 
     def __init__(self, place):

@@ -3,7 +3,8 @@
 import json
 import re
 
-from botocore.exceptions import BotoCoreError
+from boto3.exceptions import Boto3Error
+from botocore.exceptions import BotoCoreError, ClientError
 
 from harness import object_client
 from harness.object_clients.base import PART, CommandLineClient, ObjectClient, ToolFailed
@@ -15,7 +16,8 @@ class Boto3(ObjectClient):
     name = "boto3"
     format = "aws"
     dialect = "s3"
-    failures = BotoCoreError
+    # The server may still say that the content ended too early.
+    failures = (BotoCoreError, ClientError, Boto3Error)
 
     def __init__(self, place):
         super().__init__(place)

@@ -12,7 +12,8 @@ class COS(ObjectClient):
     name = "cos"
     format = "tencent"
     dialect = "cos"
-    failures = qcloud_cos.CosClientError
+    # The server may still say that the content ended too early.
+    failures = (qcloud_cos.CosClientError, qcloud_cos.CosServiceError)
 
     def __init__(self, place):
         super().__init__(place)
