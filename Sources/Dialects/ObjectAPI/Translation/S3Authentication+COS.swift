@@ -23,17 +23,12 @@ extension S3Authentication {
         at now: Date
     ) async throws(S3Error) -> (S3Caller, S3Endpoint.Address) {
         let request = try SigningRequest(head)
-        let claim: COSClaim
-        do throws(RequestSignatureFailure) {
-            claim = try Self.verifierCOS.claim(request, at: now.unixSeconds)
-        } catch {
-            throw S3Error(signature: error, .cos)
+        let claim = try ObjectDialect.cos.checking { () throws(RequestSignatureFailure) in
+            try Self.verifierCOS.claim(request, at: now.unixSeconds)
         }
         let (holder, isInGrace) = try await find(claim.secretID, token: claim.token, at: now, grace: grace)
-        do throws(RequestSignatureFailure) {
+        try ObjectDialect.cos.checking { () throws(RequestSignatureFailure) in
             try Self.verifierCOS.verify(claim, credentials: holder.credentials)
-        } catch {
-            throw S3Error(signature: error, .cos)
         }
         let addresses = endpoint.addresses(of: head, bucket: holder.identity.bucket)
         var address = addresses[0]

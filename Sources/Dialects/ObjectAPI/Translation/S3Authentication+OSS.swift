@@ -23,11 +23,8 @@ extension S3Authentication {
         at now: Date
     ) async throws(S3Error) -> (S3Caller, S3Endpoint.Address) {
         let request = try SigningRequest(head)
-        let claim: OSSClaim
-        do throws(RequestSignatureFailure) {
-            claim = try Self.verifierOSS.claim(request, at: now.unixSeconds)
-        } catch {
-            throw S3Error(signature: error, .oss)
+        let claim = try ObjectDialect.oss.checking { () throws(RequestSignatureFailure) in
+            try Self.verifierOSS.claim(request, at: now.unixSeconds)
         }
         let (holder, isInGrace) = try await find(claim.accessKeyID, token: claim.token, at: now, grace: grace)
         let resources = endpoint.addresses(of: head, bucket: holder.identity.bucket, plusIsSpace: true)
@@ -67,18 +64,13 @@ extension S3Authentication {
         bucket: String?,
         at now: Date
     ) async throws(S3Error) -> (caller: S3Caller, policy: PostPolicy, bucket: String) {
-        let claim: OSSFormClaim
-        do throws(RequestSignatureFailure) {
-            let fields = form.fields.map { SigningField($0.name, $0.value) }
-            claim = try Self.verifierOSS.claim(form: fields, at: now.unixSeconds)
-        } catch {
-            throw S3Error(signature: error, .oss)
+        let fields = form.fields.map { SigningField($0.name, $0.value) }
+        let claim = try ObjectDialect.oss.checking { () throws(RequestSignatureFailure) in
+            try Self.verifierOSS.claim(form: fields, at: now.unixSeconds)
         }
         let (holder, _) = try await find(claim.accessKeyID, token: claim.token, at: now, grace: 0)
-        do throws(RequestSignatureFailure) {
+        try ObjectDialect.oss.checking { () throws(RequestSignatureFailure) in
             try Self.verifierOSS.verify(claim, credentials: holder.credentials)
-        } catch {
-            throw S3Error(signature: error, .oss)
         }
         guard let bucket = bucket ?? holder.identity.bucket else {
             throw S3Error(.invalidBucketName, "The form must be sent to a bucket.")

@@ -2,6 +2,21 @@ internal import Bytes
 internal import HTTPWire
 internal import Signing
 
+extension ObjectDialect {
+    /// A step of checking a signature.
+    ///
+    /// - Throws: What is wrong with it, in the dialect's words.
+    func checking<Success>(
+        _ step: () throws(RequestSignatureFailure) -> Success
+    ) throws(S3Error) -> Success {
+        do throws(RequestSignatureFailure) {
+            return try step()
+        } catch {
+            throw S3Error(signature: error, self)
+        }
+    }
+}
+
 /// The errors of OSS and COS ("Error codes" of both documentations): those of S3, but for some codes and the shape of the document.
 extension S3Error {
     /// The code that the vendor's clients know it by.
