@@ -1,13 +1,13 @@
 """Webhooks with the names, payloads and answers of tusd 2: https://tus.github.io/tusd/advanced-topics/hooks/."""
 
 import base64
-import socket
 import threading
 import time
 
 import pytest
 
 from harness.api import API, TUS, path_of, problem, tus_error, tus_patch, upload_id
+from harness.daemon import free_port
 from harness.data import MIB, content
 from harness.draft import VERSIONS, Client, assert_media
 from harness.receiver import Receiver
@@ -337,12 +337,6 @@ def test_progress_is_told_while_bytes_come(hooked, receiver):
 
 
 # Failures
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from harness.api import API, field_problem, problem
+from harness.daemon import free_port
 from harness.data import KIB, MIB, content, sha256
 from harness.origin import Origin
 from harness.receiver import Receiver
@@ -278,9 +279,7 @@ def test_too_slow(api, origin):
 
 
 def test_nobody_there(api):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    failed(api, pull(api, f"http://127.0.0.1:{port}/"), "unreachable")
+    failed(api, pull(api, f"http://127.0.0.1:{free_port()}/"), "unreachable")
 
 
 def test_a_redirect_loop(api, origin):

@@ -1,5 +1,6 @@
 """Other people's servers as child processes: started in the foreground, and ended by their own process id."""
 
+import collections
 import contextlib
 import os
 import random
@@ -136,6 +137,17 @@ class Daemon:
         return "\n".join(text.splitlines()[-lines:])
 
 
+class Ports:
+    """Those that were given away; none is given twice, or two servers that are yet to start would meet on it."""
+
+    # Not the generator of `random`, which some tests begin anew.
+    random = random.SystemRandom()
+    given = set()
+    # The newest of them stay bound, without listening. Whoever sets SO_REUSEADDR can listen there nevertheless, as all
+    # servers here do; but another run of these tests, which looks for free ports as this one does, passes them over.
+    held = collections.deque(maxlen=256)
+
+
 def free_ports(count):
     """Ports on which nobody listens now; for servers that can not choose one themselves, or must keep theirs.
 
@@ -144,11 +156,23 @@ def free_ports(count):
     first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     found = []
     while len(found) < count:
-        port = random.randrange(10_000, first) if first > 15_000 else 0
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)) as listener:
-            port = listener.getsockname()[1]
-            if port not in found:
-                found.append(port)
+        one = socket.socket()
+        try:
+            # Without SO_REUSEADDR yet, so that it fails where somebody else holds a port in this way.
+            one.bind(("127.0.0.1", Ports.random.randrange(10_000, first) if first > 15_000 else 0))
+        except OSError:
+            one.close()
+            continue
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        port = one.getsockname()[1]
+        if port in Ports.given:
+            one.close()
+            continue
+        Ports.given.add(port)
+        if len(Ports.held) == Ports.held.maxlen:
+            Ports.held[0].close()
+        Ports.held.append(one)
+        found.append(port)
     return found
 
 

@@ -659,29 +659,35 @@ class Exchange:
             async for _ in self._answer_body(head):
                 pass
             return False
-        if rewrite:
-            body = b"".join([data async for data, is_content in self._answer_body(head) if is_content])
-            head, body = rewrite(head, body)
-            if self.call.method != "HEAD":
-                head = re.sub(rb"(?im)^(content-length|transfer-encoding):[^\r\n]*\r\n", b"", head)
-                head = head.replace(b"\r\n", b"\r\nContent-Length: %d\r\n" % len(body), 1)
-            self.writer.write(head + body)
-            self.call.answered += len(body)
-        else:
-            self.writer.write(head)
-            async for data, _ in self._answer_body(head):
-                if cut is not None and self.call.answered + len(data) > cut:
-                    self.writer.write(data[: cut - self.call.answered])
-                    await self.writer.drain()
-                    # What was sent must reach the gateway before the reset throws it away.
-                    await asyncio.sleep(0.1)
-                    self.call.answered = cut
-                    return False
-                self.writer.write(data)
-                await self.writer.drain()
-                self.call.answered += len(data)
+        # Told before it is sent: who has all of the answer may look at the call at once.
         self.call.status = status
-        await self.writer.drain()
+        try:
+            if rewrite:
+                body = b"".join([data async for data, is_content in self._answer_body(head) if is_content])
+                head, body = rewrite(head, body)
+                if self.call.method != "HEAD":
+                    head = re.sub(rb"(?im)^(content-length|transfer-encoding):[^\r\n]*\r\n", b"", head)
+                    head = head.replace(b"\r\n", b"\r\nContent-Length: %d\r\n" % len(body), 1)
+                self.call.answered += len(body)
+                self.writer.write(head + body)
+            else:
+                self.writer.write(head)
+                async for data, _ in self._answer_body(head):
+                    if cut is not None and self.call.answered + len(data) > cut:
+                        self.writer.write(data[: cut - self.call.answered])
+                        await self.writer.drain()
+                        # What was sent must reach the gateway before the reset throws it away.
+                        await asyncio.sleep(0.1)
+                        self.call.answered = cut
+                        self.call.status = None
+                        return False
+                    self.call.answered += len(data)
+                    self.writer.write(data)
+                    await self.writer.drain()
+            await self.writer.drain()
+        except BaseException:
+            self.call.status = None
+            raise
         return not re.search(rb"(?im)^connection:\s*close", head)
 
     async def answer(self, status, content, headers):
@@ -694,15 +700,15 @@ class Exchange:
         lines = [f"HTTP/1.1 {status} Because", *(f"{name}: {value}" for name, value in fields.items())]
         if self.call.method == "HEAD":
             body = b""
+        self.call.status = status
         self.writer.write(("\r\n".join(lines) + "\r\n\r\n").encode() + body)
         await self.writer.drain()
-        self.call.status = status
 
     async def begin_chunks(self, status):
         head = f"HTTP/1.1 {status} OK\r\nContent-Type: application/xml\r\nTransfer-Encoding: chunked\r\n\r\n"
+        self.call.status = status
         self.writer.write(head.encode())
         await self.writer.drain()
-        self.call.status = status
 
     async def send_chunk(self, data):
         """An empty one is the end."""
