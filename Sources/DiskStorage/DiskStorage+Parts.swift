@@ -12,8 +12,6 @@ internal import Glibc
 /// name. What has no place there, because of its size or because its place is taken by a part that is recorded, gets a file
 /// of its own, and is copied when the parts are joined.
 extension DiskStorage: PartStorage {
-    package var minimumPartSize: Int64 { 0 }
-
     package func createForParts(_ blob: NewBlob) async throws(UploadError) {
         let id = blob.id
         try await onPool { storage throws(SystemCallError) in

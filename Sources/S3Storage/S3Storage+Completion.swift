@@ -77,7 +77,7 @@ extension S3Storage {
             var added: [BlobPart] = []
             let obsolete = record.sides
             if !record.sides.isEmpty {
-                let last = try await lastPart(of: record)
+                let last = try await part(record.partCount + 1, of: record.sides, in: record)
                 record.partCount += 1
                 record.partBytes += last.size
                 record.sides = []
@@ -88,6 +88,18 @@ extension S3Storage {
             record.state = .completing
             record.version = try await records.update(record, adding: added, droppingFrom: nil)
             forget(obsolete, of: record)
+        }
+        if record.partSize == 0 {
+            do throws(UploadError) {
+                (record, parts) = try await joiningSmall(record, parts)
+            } catch {
+                // Somebody else who completes the blob may have been there first.
+                (record, parts) = (try await self.record(of: record.id), try await records.parts(of: record.id))
+                if record.state == .complete { return }
+                guard record.state == .completing,
+                    !parts.contains(where: { SmallPart(location: $0.entityTag) != nil })
+                else { throw error }
+            }
         }
         record.entityTag = try await completeMultipart(record, parts)
         record.isBeginning = false
@@ -138,11 +150,21 @@ extension S3Storage {
         }
     }
 
-    /// The bytes behind the last part as a part, which may be small.
-    private func lastPart(of record: BlobRecord) async throws(UploadError) -> BlobPart {
-        let number = record.partCount + 1
-        if record.sides.count == 1 {
-            let side = record.sides[0]
+    /// Bytes of side objects as one part.
+    ///
+    /// - Parameters:
+    ///   - number: Of the part.
+    ///   - sides: In their order; of the size of a part together.
+    ///   - record: Whose they are.
+    /// - Returns: As the store confirmed it.
+    /// - Throws: `.unavailable`, `.storageFailure`.
+    func part(
+        _ number: Int,
+        of sides: [SideObject],
+        in record: BlobRecord
+    ) async throws(UploadError) -> BlobPart {
+        if sides.count == 1, sides[0].length > 0 {
+            let side = sides[0]
             do throws(S3Failure) {
                 let tag = try await client.copyPart(
                     number,
@@ -160,8 +182,8 @@ extension S3Storage {
                 // Not every store can copy into a part; then it is sent.
             }
         }
-        return try await withMemory(for: record.sides) { () async throws(UploadError) in
-            let buffer = PartBuffer(whole: try await bytes(of: record.sides, in: record))
+        return try await withMemory(for: sides) { () async throws(UploadError) in
+            let buffer = try await buffer(of: sides, in: record)
             let tag = try await Sending(part: number, buffer, record, self).entityTag()
             return BlobPart(number: number, size: buffer.length, entityTag: tag)
         }

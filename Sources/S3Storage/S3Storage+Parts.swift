@@ -2,10 +2,9 @@ package import Bytes
 internal import Signing
 package import UploadCore
 
-/// Uploads whose bytes come in parts, each of which becomes a part of the store's multipart upload.
+/// Uploads whose bytes come in parts, each of which becomes a part of the store's multipart upload, if it is large enough (see
+/// `SmallPart`).
 extension S3Storage: PartStorage {
-    package var minimumPartSize: Int64 { settings.minimumPartSize }
-
     package func createForParts(_ blob: NewBlob) async throws(UploadError) {
         try await create(blob, partSize: 0)
         do throws(UploadError) {
@@ -43,11 +42,12 @@ extension S3Storage: PartStorage {
         let buffer = PartBuffer()
         defer { memory.giveBack(buffer.discard()) }
         buffer.settle(length: part.size)
+        let isSmall = isSmall(part)
         var sending: Sending?
         do throws(UploadError) {
             let last = try await receive(part, from: source, into: buffer) { rest, taken, beginning in
                 // With a digest in its head the request can not begin before the end.
-                guard sending == nil, !settings.sendsContentMD5,
+                guard sending == nil, !isSmall, !settings.sendsContentMD5,
                     Self.comesSoon(rest, after: taken, since: beginning)
                 else { return }
                 sending = Sending(part: part.number, buffer, record, self)
@@ -59,6 +59,7 @@ extension S3Storage: PartStorage {
             guard try await keep(last, in: buffer, relieving: { false }) else { throw Reception.tooSlow }
             buffer.close()
             buffer.tell(md5: md5)
+            if isSmall { return try await putSmallPart(buffer, of: record) }
             return try await (sending ?? Sending(part: part.number, buffer, record, self)).entityTag()
         } catch {
             buffer.stopReaders()
@@ -110,17 +111,22 @@ extension S3Storage: PartStorage {
 
     private static let receivedAtOnce: Int64 = 128 << 10
 
-    /// The store keeps one part of each number.
-    package func removePart(_ number: Int, at location: String, of id: UploadID) async {}
+    /// The store keeps one part of each number; only those that are side objects are there beside others.
+    package func removePart(_ number: Int, at location: String, of id: UploadID) async {
+        guard let part = SmallPart(location: location), let record = try? await records.blob(id) else { return }
+        // What remains is removed with the upload.
+        try? await client.delete(sidePrefix(of: id) + part.name, in: record.bucket)
+    }
 
     package func join(_ parts: [PartRecord], of id: UploadID) async throws(UploadError) {
         var record = try await record(of: id)
         guard record.state == .open else { return }
+        let stored = parts.map { BlobPart(number: $0.number, size: $0.size, entityTag: $0.location) }
+        _ = try groups(of: stored)
         record.state = .completing
         record.partCount = parts.count
         record.partBytes = parts.reduce(0) { $0 + $1.size }
         record.crc32c = nil
-        let stored = parts.map { BlobPart(number: $0.number, size: $0.size, entityTag: $0.location) }
         // `synchronize` has the store join them, here or after a restart.
         _ = try await records.update(record, adding: stored, droppingFrom: 1)
     }

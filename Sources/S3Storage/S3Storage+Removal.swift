@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Synchronization
 package import UploadCore
 
 extension S3Storage {
@@ -39,6 +40,11 @@ extension S3Storage {
                 try await client.abort(multipart, of: record.key, in: record.bucket)
             }
             for side in record.sides { try await client.delete(side.key, in: record.bucket) }
+        }
+        if record.partSize == 0, !pristine.withLock({ $0.contains(record.id) }) {
+            // Small parts, which no record of the storage names.
+            let prefix = sidePrefix(of: record.id)
+            _ = try await removeSides(withPrefix: prefix, in: record.bucket, from: .distantFuture, ended: record.id)
         }
         // An open one may be there as well, whose confirmation came too late to be recorded.
         guard record.state != .open || record.multipart == nil else { return }

@@ -40,15 +40,34 @@ extension S3Storage {
         return all
     }
 
+    /// The bytes of side objects, one behind the other, to be sent.
+    func buffer(of sides: [SideObject], in record: BlobRecord) async throws(UploadError) -> PartBuffer {
+        let buffer = PartBuffer()
+        let digest = RunningDigest(.md5)
+        for side in sides where side.length > 0 {
+            let piece = try await bytes(of: [side], in: record)
+            digest.update(piece)
+            buffer.append(piece)
+        }
+        buffer.close()
+        buffer.tell(md5: digest.finish())
+        return buffer
+    }
+
     /// Writes a new side object, which is not recorded yet.
     ///
     /// - Parameters:
     ///   - content: Whole; its digest is known, or on its way.
     ///   - record: Whose it is.
+    ///   - prefix: What its name begins with, before something random.
     /// - Returns: What is to be recorded.
-    func putSide(_ content: PartBuffer, of record: BlobRecord) async -> Result<SideObject, UploadError> {
+    func putSide(
+        _ content: PartBuffer,
+        of record: BlobRecord,
+        named prefix: String = ""
+    ) async -> Result<SideObject, UploadError> {
         pristine.withLock { _ = $0.remove(record.id) }
-        let name = Hexadecimal.encode(SecureRandom.bytes(8))
+        let name = prefix + Hexadecimal.encode(SecureRandom.bytes(8))
         guard await content.whole(), let md5 = content.md5 else {
             return .failure(UploadError(.storageFailure, "The last bytes can not be read any more."))
         }
@@ -85,18 +104,20 @@ extension S3Storage {
         return removed
     }
 
-    /// Removes side objects that no record names.
+    /// Removes side objects that no record names, and those of parts of which an object was made.
     ///
     /// - Parameters:
     ///   - prefix: Of their keys.
     ///   - bucket: Where they are.
     ///   - date: Younger ones may belong to a request that runs.
+    ///   - ended: A blob of which nothing is to be kept.
     /// - Returns: How many there were.
     /// - Throws: `.unavailable`, `.storageFailure`.
     func removeSides(
         withPrefix prefix: String,
         in bucket: String,
-        from date: Date
+        from date: Date,
+        ended: UploadID? = nil
     ) async throws(UploadError) -> Int {
         var removed = 0
         var token: String?
@@ -105,17 +126,23 @@ extension S3Storage {
             let page = try await asking { () async throws(S3Failure) in
                 try await client.list(prefix, in: bucket, after: next)
             }
-            var owned: [UploadID: Set<String>] = [:]
+            var found: [UploadID: BlobRecord?] = [:]
             for object in page.objects {
                 guard let written = object.date, written < date, let id = owner(of: object.key) else { continue }
-                if owned[id] == nil { owned[id] = Set(try await records.blob(id)?.sides.map(\.key) ?? []) }
-                if owned[id]?.contains(object.key) == true { continue }
+                if found[id] == nil { found[id] = .some(try await records.blob(id)) }
+                if id != ended, let record = found[id] ?? nil, isNeeded(object.key, by: record) { continue }
                 try await asking { () async throws(S3Failure) in try await client.delete(object.key, in: bucket) }
                 removed += 1
             }
             token = page.next
         } while token != nil
         return removed
+    }
+
+    /// Which parts are recorded the storage does not know; all of them are kept until there is an object.
+    private func isNeeded(_ key: String, by record: BlobRecord) -> Bool {
+        key.hasPrefix(sidePrefix(of: record.id) + SmallPart.namePrefix)
+            ? record.state != .complete : record.sides.contains { $0.key == key }
     }
 
     private func owner(of key: String) -> UploadID? {

@@ -2,8 +2,6 @@ package import Bytes
 package import UploadCore
 
 extension FaultyStorage: PartStorage {
-    package var minimumPartSize: Int64 { (try? parts)?.minimumPartSize ?? 0 }
-
     private var parts: any PartStorage {
         get throws(UploadError) {
             guard let parts = base as? any PartStorage else {

@@ -4,8 +4,6 @@ internal import Synchronization
 package import UploadCore
 
 extension InMemoryStorage: PartStorage {
-    package var minimumPartSize: Int64 { 0 }
-
     package func createForParts(_ blob: NewBlob) async throws(UploadError) {
         parts.withLock { $0[blob.id] = [:] }
     }

@@ -4,13 +4,22 @@ internal import Foundation
 package import UploadCore
 
 /// What every `PartStorage` has to do besides what `BlobStorageContract` demands.
-package enum PartStorageContract {
-    /// What a storage has to do whose parts must have `partSize` bytes, if others follow.
-    package static func all(partSize: Int = 64 << 10) -> [Contract<any PartStorage>] {
-        whole(partSize) + repeated(partSize) + ended(partSize)
+package struct PartStorageContract: Sendable {
+    private let partSize: Int
+    private let minimumSize: Int64
+
+    /// What a storage has to do.
+    ///
+    /// - Parameters:
+    ///   - partSize: Bytes of parts that others follow.
+    ///   - minimumSize: Bytes that they must have.
+    /// - Returns: Its demands.
+    package static func all(partSize: Int = 64 << 10, minimumSize: Int = 0) -> [Contract<any PartStorage>] {
+        let contract = Self(partSize: partSize, minimumSize: Int64(minimumSize))
+        return contract.whole + contract.repeated + contract.ended
     }
 
-    private static func whole(_ partSize: Int) -> [Contract<any PartStorage>] {
+    private var whole: [Contract<any PartStorage>] {
         [
             Contract("parts in any order, of which the last is shorter, become one blob") { storage in
                 let id = try await newBlob(in: storage)
@@ -68,7 +77,7 @@ package enum PartStorageContract {
         ]
     }
 
-    private static func repeated(_ partSize: Int) -> [Contract<any PartStorage>] {
+    private var repeated: [Contract<any PartStorage>] {
         [
             Contract("a part that comes again is another one, and the first is whole until it is replaced") { storage in
                 let id = try await newBlob(in: storage)
@@ -89,7 +98,7 @@ package enum PartStorageContract {
                     let source = ScriptedSource([.bytes([UInt8](repeating: 0, count: partSize / 2)), .fail(failure)])
                     let code = await errorCode { () async throws(UploadError) in
                         try await storage.storePart(
-                            NewPart(number: 1, size: Int64(partSize)),
+                            NewPart(number: 1, size: Int64(partSize), minimumSize: minimumSize),
                             of: id,
                             replacing: first.location,
                             from: source,
@@ -109,7 +118,7 @@ package enum PartStorageContract {
                 let first = try await store(parts[0], 1, of: id, in: storage)
                 let code = await errorCode { () async throws(UploadError) in
                     try await storage.storePart(
-                        NewPart(number: 1, size: Int64(partSize)),
+                        NewPart(number: 1, size: Int64(partSize), minimumSize: minimumSize),
                         of: id,
                         replacing: first.location,
                         from: ArraySource(parts[1]),
@@ -137,13 +146,13 @@ package enum PartStorageContract {
         ]
     }
 
-    private static func ended(_ partSize: Int) -> [Contract<any PartStorage>] {
+    private var ended: [Contract<any PartStorage>] {
         [
             Contract("fewer bytes than announced are none") { storage in
                 let id = try await newBlob(in: storage)
                 let code = await errorCode { () async throws(UploadError) in
                     try await storage.storePart(
-                        NewPart(number: 1, size: 11),
+                        NewPart(number: 1, size: 11, minimumSize: minimumSize),
                         of: id,
                         replacing: nil,
                         from: ScriptedSource([.bytes([UInt8](repeating: 1, count: 10))]),
@@ -159,7 +168,7 @@ package enum PartStorageContract {
                 try await storage.join([record], of: id)
                 let code = await errorCode { () async throws(UploadError) in
                     try await storage.storePart(
-                        NewPart(number: 2, size: 10),
+                        NewPart(number: 2, size: 10, minimumSize: minimumSize),
                         of: id,
                         replacing: nil,
                         from: ArraySource([UInt8](repeating: 1, count: 10)),
@@ -177,7 +186,7 @@ package enum PartStorageContract {
                 let source = ScriptedSource([.bytes([1, 2, 3]), .stall, .bytes([UInt8](repeating: 4, count: 7))])
                 async let late = errorCode { () async throws(UploadError) in
                     try await storage.storePart(
-                        NewPart(number: 2, size: 10),
+                        NewPart(number: 2, size: 10, minimumSize: minimumSize),
                         of: id,
                         replacing: nil,
                         from: source,
@@ -200,7 +209,7 @@ package enum PartStorageContract {
                 try demand(try await storage.isJoined(id), is: false)
                 let stored = await errorCode { () async throws(UploadError) in
                     try await storage.storePart(
-                        NewPart(number: 1, size: 1),
+                        NewPart(number: 1, size: 1, minimumSize: minimumSize),
                         of: id,
                         replacing: nil,
                         from: ArraySource([1]),
@@ -218,19 +227,19 @@ package enum PartStorageContract {
 
     // MARK: Steps
 
-    private static func newBlob(in storage: any PartStorage) async throws -> UploadID {
+    private func newBlob(in storage: any PartStorage) async throws -> UploadID {
         let id = UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000))
         try await storage.createForParts(NewBlob(id, createdAt: id.createdAt))
         return id
     }
 
     /// Bytes that differ from one another.
-    private static func bytes(_ sizes: [Int]) -> [[UInt8]] {
+    private func bytes(_ sizes: [Int]) -> [[UInt8]] {
         sizes.enumerated().map { blocks($1, seed: UInt8($0 + 1)) }
     }
 
     /// Blocks that differ from one another, which a debug build makes quickly.
-    private static func blocks(_ count: Int, seed: UInt8) -> [UInt8] {
+    private func blocks(_ count: Int, seed: UInt8) -> [UInt8] {
         let base = BlobStorageContract.pattern(4096, seed: seed)
         return [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             for start in stride(from: 0, to: count, by: base.count) {
@@ -242,7 +251,7 @@ package enum PartStorageContract {
         }
     }
 
-    private static func store(
+    private func store(
         _ bytes: [UInt8],
         _ number: Int,
         of id: UploadID,
@@ -250,7 +259,7 @@ package enum PartStorageContract {
         in storage: any PartStorage
     ) async throws -> PartRecord {
         let location = try await storage.storePart(
-            NewPart(number: number, size: Int64(bytes.count)),
+            NewPart(number: number, size: Int64(bytes.count), minimumSize: minimumSize),
             of: id,
             replacing: replaced?.location,
             from: ArraySource(bytes),
@@ -266,13 +275,13 @@ package enum PartStorageContract {
         )
     }
 
-    private static func checksum(of bytes: [UInt8]) -> UInt64 {
+    private func checksum(of bytes: [UInt8]) -> UInt64 {
         var checksum = CRC64XZ()
         checksum.update(bytes)
         return checksum.value
     }
 
-    private static func contents(of id: UploadID, in storage: any PartStorage) async throws -> [UInt8] {
+    private func contents(of id: UploadID, in storage: any PartStorage) async throws -> [UInt8] {
         try await BlobStorageContract.contents(of: id, in: storage)
     }
 }

@@ -95,7 +95,7 @@ struct FullDiskTests {
         try await storage.createForParts(NewBlob(id, createdAt: id.createdAt))
         func store(_ number: Int, _ count: Int) async throws(UploadError) -> PartRecord {
             let location = try await storage.storePart(
-                NewPart(number: number, size: Int64(count)),
+                NewPart(number: number, size: Int64(count), minimumSize: 0),
                 of: id,
                 replacing: nil,
                 from: ArraySource(Array(Self.bytes.prefix(count))),

@@ -28,7 +28,7 @@ struct PartTests {
         in storage: DiskStorage? = nil
     ) async throws -> PartRecord {
         let location = try await (storage ?? bench.storage).storePart(
-            NewPart(number: number, size: Int64(bytes.count)),
+            NewPart(number: number, size: Int64(bytes.count), minimumSize: 0),
             of: id,
             replacing: replaced?.location,
             from: ArraySource(bytes),
@@ -98,7 +98,7 @@ struct PartTests {
         let first = try await store(pattern(size, 1), 1, of: id)
         let slow = ScriptedSource([.bytes(pattern(1000, 2)), .stall, .bytes(Array(pattern(size, 2).dropFirst(1000)))])
         async let slowLocation = bench.storage.storePart(
-            NewPart(number: 2, size: Int64(size)),
+            NewPart(number: 2, size: Int64(size), minimumSize: 0),
             of: id,
             replacing: nil,
             from: slow,
@@ -122,7 +122,7 @@ struct PartTests {
         let first = try await store(pattern(size, 1), 1, of: id)
         await #expect(throws: UploadError.self) {
             try await bench.storage.storePart(
-                NewPart(number: 2, size: Int64(size)),
+                NewPart(number: 2, size: Int64(size), minimumSize: 0),
                 of: id,
                 replacing: nil,
                 from: ScriptedSource([.bytes(pattern(10, 9)), .fail(.disconnected)]),

@@ -11,8 +11,16 @@ struct S3ContractTests {
         try await contract.check(try await RealStore.storage())
     }
 
-    @Test(arguments: PartStorageContract.all(partSize: 5 << 20))
+    @Test(arguments: PartStorageContract.all(partSize: 5 << 20, minimumSize: 5 << 20))
     func parts(_ contract: Contract<any PartStorage>) async throws {
+        try await contract.check(try await RealStore.storage())
+    }
+
+    @Test(
+        "parts that are too small for the store",
+        arguments: PartStorageContract.all(partSize: 200_000, minimumSize: 100_000)
+    )
+    func smallParts(_ contract: Contract<any PartStorage>) async throws {
         try await contract.check(try await RealStore.storage())
     }
 }

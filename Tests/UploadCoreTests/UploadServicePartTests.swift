@@ -72,9 +72,12 @@ struct UploadServicePartTests {
         let id = try await bench.begin()
         let part = try await bench.put([1, 2], part: 1, of: id)
         let cut = ScriptedSource([.bytes([3]), .fail(.timedOut)])
-        #expect(await code { try await bench.service.putPart(1, of: id, bench.content([3, 4], cut)) } == .timedOut)
+        #expect(
+            await code { try await bench.service.putPart(1, of: id, bench.content([3, 4], cut), minimumSize: 0) }
+                == .timedOut
+        )
         let wrong = bench.content([3, 4], isRight: false)
-        #expect(await code { try await bench.service.putPart(1, of: id, wrong) } == .checksumMismatch)
+        #expect(await code { try await bench.service.putPart(1, of: id, wrong, minimumSize: 0) } == .checksumMismatch)
         for number in [0, -1, 10_001] {
             #expect(await code { try await bench.put([1], part: number, of: id) } == .invalidRequest)
         }
@@ -87,7 +90,7 @@ struct UploadServicePartTests {
         let id = try await bench.begin(maximumBytes: 1000)
         let bytes = [UInt8](repeating: 1, count: 600)
         let slow = ScriptedSource([.stall, .bytes(bytes)])
-        async let first = bench.service.putPart(1, of: id, bench.content(bytes, slow))
+        async let first = bench.service.putPart(1, of: id, bench.content(bytes, slow), minimumSize: 0)
         await slow.waitUntilStalled()
         #expect(await code { try await bench.put(bytes, part: 2, of: id) } == .tooLarge(limit: 1000))
         slow.proceed()

@@ -109,6 +109,16 @@ extension UploadError {
     )
 }
 
+extension UploadError {
+    /// For whoever names a part that has fewer than `minimum` bytes and is not the last one.
+    package init(partTooSmall number: Int, size: Int64, minimum: Int64) {
+        self.init(
+            .invalidParts(.tooSmall(number: number, size: size, minimum: minimum)),
+            "Part \(number) has \(size) bytes; all but the last one must have \(minimum)."
+        )
+    }
+}
+
 extension UploadError.Code {
     /// Whether an append that failed so leaves an upload that can be continued.
     package var leavesUploadUsable: Bool {

@@ -5,9 +5,6 @@ package import Bytes
 /// Once the parts are joined, the blob is one that was synchronised, see `BlobStorage`; before that it has no bytes. Blobs
 /// that take parts are listed and removed as all others.
 package protocol PartStorage: BlobStorage {
-    /// Bytes that each part but the last one must have to be joined; 0 for any number.
-    var minimumPartSize: Int64 { get }
-
     /// Makes a blob that takes parts, and survives a crash.
     ///
     /// - Throws: As `create`.
@@ -41,8 +38,8 @@ package protocol PartStorage: BlobStorage {
     /// Either all of it happens or nothing, wherever the process dies; if they were joined before, what is left of that is done.
     /// Parts that are not among them are lost.
     ///
-    /// - Throws: `.notFound`; `.invalidParts(.unnamed)`, here or by `synchronize`, and then nothing was joined and parts may come
-    ///   again; `.storageFull`, `.storageFailure`.
+    /// - Throws: `.notFound`; `.invalidParts(.tooSmall)`; `.invalidParts(.unnamed)`, here or by `synchronize`, and then nothing
+    ///   was joined and parts may come again; `.storageFull`, `.storageFailure`.
     func join(_ parts: [PartRecord], of id: UploadID) async throws(UploadError)
 
     /// Whether the parts were joined.
@@ -55,9 +52,12 @@ package struct NewPart: Sendable, Equatable {
     package var number: Int
     /// Bytes.
     package var size: Int64
+    /// Bytes that a part must have, as its client knows, where another one follows; one with fewer can only be the last.
+    package var minimumSize: Int64
 
-    package init(number: Int, size: Int64) {
+    package init(number: Int, size: Int64, minimumSize: Int64) {
         self.number = number
         self.size = size
+        self.minimumSize = minimumSize
     }
 }

@@ -13,6 +13,7 @@ extension UploadService {
     ///   - number: See `PartRecord.numbers`.
     ///   - id: An upload that takes parts.
     ///   - content: The bytes.
+    ///   - minimumSize: Bytes that each part but the last one must have, as the client knows.
     /// - Returns: As it is recorded.
     /// - Throws: `.notFound`, `.gone`, `.notOpen` once it is complete; `.invalidRequest` for a number that can not be;
     ///   `.tooLarge`, `.quotaExceeded`; `.checksumMismatch`, `.lengthConflict`; `.storageFull`, `.storageFailure`; what became
@@ -20,7 +21,8 @@ extension UploadService {
     package func putPart(
         _ number: Int,
         of id: UploadID,
-        _ content: ObjectContent
+        _ content: ObjectContent,
+        minimumSize: Int64
     ) async throws(UploadError) -> PartRecord {
         try await reporting(id) { () async throws(UploadError) -> PartRecord in
             guard PartRecord.numbers.contains(number) else {
@@ -40,7 +42,7 @@ extension UploadService {
             }
             var digests: ContentDigests?
             let location = try await partStorage.storePart(
-                NewPart(number: number, size: size),
+                NewPart(number: number, size: size, minimumSize: minimumSize),
                 of: id,
                 replacing: before?.location,
                 from: content.source
@@ -120,7 +122,7 @@ extension UploadService {
     /// - Parameters:
     ///   - named: The parts, in the order of their numbers.
     ///   - id: An upload that takes parts.
-    ///   - minimumSize: Bytes that each part but the last one must have; the storage may want more.
+    ///   - minimumSize: Bytes that each part but the last one must have; the storage may want more of some.
     ///   - condition: What must hold of the object that has the name.
     ///   - describe: Makes the attributes of the object of what was asked for and its parts.
     /// - Returns: Completed.
@@ -141,7 +143,7 @@ extension UploadService {
                     guard upload.attributes?.partSizes?.count == named.count else { throw Self.notFound }
                     return upload
                 }
-                let parts = try await stored(named, of: id, max(minimumSize, try partStorage.minimumPartSize))
+                let parts = try await stored(named, of: id, minimumSize)
                 var attributes = upload.attributes ?? ObjectAttributes()
                 attributes.partSizes = parts.map(\.size)
                 try describe(&attributes, parts)
@@ -216,10 +218,7 @@ extension UploadService {
                 )
             }
             guard part.size >= minimumSize || name == last else {
-                throw Self.invalid(
-                    .tooSmall(number: part.number, size: part.size, minimum: minimumSize),
-                    "Part \(part.number) has \(part.size) bytes; all but the last one must have \(minimumSize)."
-                )
+                throw UploadError(partTooSmall: part.number, size: part.size, minimum: minimumSize)
             }
             parts.append(part)
         }

@@ -3,7 +3,7 @@
 import alibabacloud_oss_v2
 import oss2
 
-from harness.object_clients.base import PART, ObjectClient
+from harness.object_clients.base import SMALL_PART, ObjectClient
 
 REGION = "cn-shanghai"
 
@@ -14,6 +14,7 @@ class OSS2(ObjectClient):
     name = "oss2"
     format = "aliyun"
     dialect = "oss"
+    part = SMALL_PART
     # The server may still say that the content ended too early.
     failures = (oss2.exceptions.RequestError, oss2.exceptions.ServerError)
     auth_version = "v1"
@@ -37,7 +38,7 @@ class OSS2(ObjectClient):
     def upload(self, path, key):
         store = oss2.ResumableStore(root=str(self.place.folder))
         oss2.resumable_upload(
-            self.oss, key, str(path), store=store, multipart_threshold=PART, part_size=PART, num_threads=2
+            self.oss, key, str(path), store=store, multipart_threshold=self.part, part_size=self.part, num_threads=2
         )
 
     def sizes(self, prefix):
@@ -45,7 +46,9 @@ class OSS2(ObjectClient):
 
     def download(self, key, path):
         store = oss2.ResumableDownloadStore(root=str(self.place.folder))
-        oss2.resumable_download(self.oss, key, str(path), multiget_threshold=PART, part_size=PART, store=store)
+        oss2.resumable_download(
+            self.oss, key, str(path), multiget_threshold=self.part, part_size=self.part, store=store
+        )
 
     def delete(self, key):
         self.oss.delete_object(key)
@@ -62,6 +65,7 @@ class OSSV2(ObjectClient):
     name = "oss-v2"
     format = "aliyun"
     dialect = "oss"
+    part = SMALL_PART
     failures = alibabacloud_oss_v2.uploader.UploadError
 
     def __init__(self, place):
@@ -81,7 +85,7 @@ class OSSV2(ObjectClient):
 
     def upload(self, path, key):
         self.oss.uploader(
-            part_size=PART,
+            part_size=self.part,
             # It resumes after the first parts that are there without a gap.
             parallel_num=1,
             enable_checkpoint=True,
@@ -95,7 +99,7 @@ class OSSV2(ObjectClient):
 
     def download(self, key, path):
         request = alibabacloud_oss_v2.GetObjectRequest(self.bucket, key)
-        self.oss.downloader(part_size=PART).download_file(request, str(path))
+        self.oss.downloader(part_size=self.part).download_file(request, str(path))
 
     def delete(self, key):
         self.oss.delete_object(alibabacloud_oss_v2.DeleteObjectRequest(self.bucket, key))

@@ -10,8 +10,10 @@ from pathlib import Path
 from harness import hosts
 from harness.data import MIB
 
-# The least that every store takes, so that few bytes make several parts.
+# The least that AWS takes, so that few bytes make several parts.
 PART = 5 * MIB
+# Other vendors take less, of which a store has to be given several at a time.
+SMALL_PART = MIB
 # A host below which each bucket has one of its own, by dialect; and one that leads to a bucket without naming it.
 DOMAINS = {"s3": "s3.localtest", "oss": "oss.localtest", "cos": "cos.localtest"}
 CNAME = "media.localtest"
@@ -60,6 +62,8 @@ class ObjectClient(ABC):
     format: str
     # In whose words the store is spoken to.
     dialect: str
+    # Bytes of the parts that it sends.
+    part = PART
     # Whether it goes on with a multipart upload that broke off; else it aborts that and begins anew.
     resumes = True
     # What it raises if the link to the store breaks.
@@ -75,7 +79,7 @@ class ObjectClient(ABC):
 
     @abstractmethod
     def upload(self, path, key):
-        """Uploads a large file in parts of `PART`; after one that failed, what that left to do."""
+        """Uploads a large file in parts; after one that failed, what that left to do."""
 
     @abstractmethod
     def sizes(self, prefix):

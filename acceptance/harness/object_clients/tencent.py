@@ -3,7 +3,7 @@
 import qcloud_cos
 import requests
 
-from harness.object_clients.base import CNAME, DOMAINS, PART, CommandLineClient, ObjectClient
+from harness.object_clients.base import CNAME, DOMAINS, SMALL_PART, CommandLineClient, ObjectClient
 
 
 class COS(ObjectClient):
@@ -12,6 +12,7 @@ class COS(ObjectClient):
     name = "cos"
     format = "tencent"
     dialect = "cos"
+    part = SMALL_PART
     # The server may still say that the content ended too early.
     failures = (qcloud_cos.CosClientError, qcloud_cos.CosServiceError)
 
@@ -34,7 +35,7 @@ class COS(ObjectClient):
         self.cos.put_object_from_local_file(self.bucket, str(path), key, EnableMD5=True)
 
     def upload(self, path, key):
-        self.cos.upload_file(self.bucket, key, str(path), PartSize=PART >> 20, MAXThread=2, EnableMD5=True)
+        self.cos.upload_file(self.bucket, key, str(path), PartSize=self.part >> 20, MAXThread=2, EnableMD5=True)
 
     def sizes(self, prefix):
         found, marker = {}, ""
@@ -47,7 +48,7 @@ class COS(ObjectClient):
 
     def download(self, key, path):
         self.cos.download_file(
-            self.bucket, key, str(path), PartSize=PART >> 20, EnableCRC=True, DumpRecordDir=str(self.place.folder)
+            self.bucket, key, str(path), PartSize=self.part >> 20, EnableCRC=True, DumpRecordDir=str(self.place.folder)
         )
 
     def delete(self, key):
@@ -58,6 +59,7 @@ class Coscmd(CommandLineClient):
     name = "coscmd"
     format = "tencent"
     dialect = "cos"
+    part = SMALL_PART
     script = "coscmd"
 
     def __init__(self, place):
@@ -70,7 +72,7 @@ class Coscmd(CommandLineClient):
             "bucket": self.bucket,
             "endpoint": DOMAINS["cos"],
             "schema": place.scheme,
-            "part_size": PART >> 20,
+            "part_size": self.part >> 20,
             "max_thread": 2,
             # None would also mean not to ask at all.
             "retry": 1,

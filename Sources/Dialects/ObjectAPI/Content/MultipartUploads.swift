@@ -49,6 +49,26 @@ package struct MultipartUploads: Sendable {
         return upload
     }
 
+    /// Stores a part.
+    ///
+    /// - Parameters:
+    ///   - number: See `PartRecord.numbers`.
+    ///   - upload: As it is recorded.
+    ///   - content: The bytes.
+    /// - Returns: As it is recorded.
+    /// - Throws: As `UploadService.putPart`.
+    package func put(
+        _ number: Int,
+        of upload: Upload,
+        _ content: ObjectContent
+    ) async throws(UploadError) -> PartRecord {
+        try await service.putPart(number, of: upload.id, content, minimumSize: Self.minimumPartSize(of: upload))
+    }
+
+    private static func minimumPartSize(of upload: Upload) -> Int64 {
+        (ObjectDialect(rawValue: upload.dialect) ?? .s3).minimumPartSize
+    }
+
     /// Makes the object.
     ///
     /// - Parameters:
@@ -67,7 +87,7 @@ package struct MultipartUploads: Sendable {
         let object = try await service.completeParts(
             parts,
             of: upload.id,
-            minimumSize: (ObjectDialect(rawValue: upload.dialect) ?? .s3).minimumPartSize,
+            minimumSize: Self.minimumPartSize(of: upload),
             if: condition
         ) { attributes, records throws(UploadError) in
             attributes.entityTag = MultipartDigests.entityTag(records.map(\.md5))

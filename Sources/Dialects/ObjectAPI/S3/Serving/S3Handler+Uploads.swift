@@ -40,7 +40,7 @@ extension S3Handler {
     private func store(_ part: S3Part, of upload: Upload, _ content: S3Content) async throws(S3Error) -> PartRecord {
         let object = content.object
         return try await core(.upload) { () async throws(UploadError) in
-            try await service.putPart(part.number, of: upload.id, object)
+            try await uploads.put(part.number, of: upload, object)
         }
     }
 
