@@ -14,15 +14,28 @@ from harness.swift_s3 import SwiftS3
 from harness.tls import Certificate
 from harness.wire import Wire
 
-REPORT = pytest.StashKey()
+FIGURES = pytest.StashKey()
+FIGURE = "figure"
 
 
 def pytest_addoption(parser):
     parser.addoption("--quick", action="store_true", help="leave out what takes long")
 
 
+class Figures:
+    """What tests report, which may run in other processes."""
+
+    def __init__(self):
+        self.lines = []
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "teardown":
+            self.lines += [value for name, value in report.user_properties if name == FIGURE]
+
+
 def pytest_configure(config):
-    config.stash[REPORT] = []
+    config.stash[FIGURES] = Figures()
+    config.pluginmanager.register(config.stash[FIGURES])
 
 
 def pytest_collection_modifyitems(config, items):
@@ -33,19 +46,19 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    if config.stash[REPORT]:
+    if lines := config.stash[FIGURES].lines:
         terminalreporter.section("figures")
-        for line in config.stash[REPORT]:
+        for line in lines:
             terminalreporter.write_line(line)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def report(request):
     """Prints a line now and again at the end of the run."""
 
     def add(line):
         print(line)
-        request.config.stash[REPORT].append(line)
+        request.node.user_properties.append((FIGURE, line))
 
     return add
 

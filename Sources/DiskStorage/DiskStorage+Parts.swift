@@ -87,6 +87,21 @@ extension DiskStorage: PartStorage {
         places.forget(id)
     }
 
+    /// Bytes of a part that is recorded, and was not joined with others.
+    ///
+    /// - Parameters:
+    ///   - part: As it is recorded.
+    ///   - id: Of its upload.
+    /// - Returns: `nil` if another kind of storage has it.
+    /// - Throws: `.notFound`, `.storageFailure`.
+    package func bytes(of part: PartRecord, of id: UploadID) async throws(UploadError) -> (any ByteSource)? {
+        guard let location = PartLocation(part.location) else { return nil }
+        let (file, start) = try await onBlob { storage throws(SystemCallError) in
+            try storage.open(forReading: location, of: id)
+        }
+        return DiskSource(file, start..<start + part.size, pool: pool)
+    }
+
     // MARK: Storing
 
     /// The size of places that is recorded, or one that fits a part which comes before others.
@@ -148,6 +163,17 @@ extension DiskStorage: PartStorage {
         }
     }
 
+    /// On the pool.
+    private func open(
+        forReading location: PartLocation,
+        of id: UploadID
+    ) throws(SystemCallError) -> (OpenFile, Int64) {
+        switch location {
+        case .place(let offset): (try OpenFile.open(directory.partsPath(id), O_RDONLY), offset)
+        case .own(let name): (try OpenFile.open(directory.ownPartsPath(id) + "/" + name, O_RDONLY), 0)
+        }
+    }
+
     private func removeOwn(_ name: String, of id: UploadID) async throws(UploadError) {
         try await onPool { storage throws(SystemCallError) in
             try Paths.remove(storage.directory.ownPartsPath(id) + "/" + name)
@@ -176,11 +202,7 @@ extension DiskStorage: PartStorage {
                 throw UploadError(.storageFailure, "Where part \(part.number) is can not be read.")
             }
             let (input, start) = try await onBlob { storage throws(SystemCallError) in
-                switch location {
-                case .place(let offset): (try OpenFile.open(storage.directory.partsPath(id), O_RDONLY), offset)
-                case .own(let name):
-                    (try OpenFile.open(storage.directory.ownPartsPath(id) + "/" + name, O_RDONLY), 0)
-                }
+                try storage.open(forReading: location, of: id)
             }
             try await copyInPieces(start..<start + part.size, of: input, to: output, at: offset)
             offset += part.size
@@ -235,7 +257,10 @@ private enum PartLocation: Equatable {
             guard let offset = Int64(text.dropFirst()), offset >= 0 else { return nil }
             self = .place(offset)
         } else {
-            guard !text.isEmpty, text.utf8.allSatisfy({ Self.digits.contains($0) }) else { return nil }
+            let fields = text.split(separator: "-", omittingEmptySubsequences: false)
+            guard fields.count == 2, Int(fields[0]) != nil, Hexadecimal.decode(String(fields[1]))?.count == 8 else {
+                return nil
+            }
             self = .own(text)
         }
     }
@@ -244,9 +269,6 @@ private enum PartLocation: Equatable {
     static func makeOwn(of number: Int) -> PartLocation {
         .own("\(number)-" + Hexadecimal.encode(SecureRandom.bytes(8)))
     }
-
-    /// Of names: digits of hexadecimal numbers and what is between them.
-    private static let digits = Set("0123456789abcdef-".utf8)
 
     var isPlace: Bool { if case .place = self { true } else { false } }
 

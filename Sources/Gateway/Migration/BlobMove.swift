@@ -29,6 +29,7 @@ struct BlobMove: Sendable {
     /// - Throws: `.storageFailure`, also when one of both has other bytes than it should; `.unavailable`, `.storageFull`.
     func run(_ upload: Upload) async throws(UploadError) -> (Outcome, bytes: Int64) {
         let id = upload.id
+        if upload.takesParts, upload.state == .open { return try await moveParts(upload) }
         // Bytes that were never verified are not counted, and left where they are.
         let length = try await disk.currentLength(of: id)
         let found = try await records.blob(id)
@@ -147,7 +148,11 @@ struct BlobMove: Sendable {
         by algorithms: Set<DigestAlgorithm>
     ) async throws(UploadError) -> DigestValues {
         let id = upload.id
-        if found != nil { try await store.empty(id) } else { try await create(NewBlob(of: upload)) }
+        if found != nil {
+            try await store.empty(id)
+        } else {
+            try await create(NewBlob(of: upload)) { blob throws(UploadError) in try await store.create(blob) }
+        }
         let source = HashedSource(try await disk.bytes(of: id, 0..<length), by: algorithms)
         guard length > 0 else { return source.digests() }
         let report = await store.append(
@@ -171,14 +176,23 @@ struct BlobMove: Sendable {
         return source.digests()
     }
 
-    private func create(_ wanted: NewBlob) async throws(UploadError) {
+    /// Has a blob made in the store.
+    ///
+    /// - Parameters:
+    ///   - wanted: With the key that the app wants.
+    ///   - make: Makes it.
+    /// - Throws: What `make` throws.
+    func create(
+        _ wanted: NewBlob,
+        _ make: (NewBlob) async throws(UploadError) -> Void
+    ) async throws(UploadError) {
         do throws(UploadError) {
-            try await store.create(wanted)
+            try await make(wanted)
         } catch  where error.code == .rejected && wanted.key != nil {
             // A disk does not mind the key.
             var blob = wanted
             blob.key = nil
-            try await store.create(blob)
+            try await make(blob)
         }
     }
 

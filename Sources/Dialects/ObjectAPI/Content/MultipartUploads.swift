@@ -65,7 +65,8 @@ package struct MultipartUploads: Sendable {
         try await service.putPart(number, of: upload.id, content, minimumSize: Self.minimumPartSize(of: upload))
     }
 
-    private static func minimumPartSize(of upload: Upload) -> Int64 {
+    /// Bytes that each part but the last one must have, as the client of an upload knows.
+    package static func minimumPartSize(of upload: Upload) -> Int64 {
         (ObjectDialect(rawValue: upload.dialect) ?? .s3).minimumPartSize
     }
 

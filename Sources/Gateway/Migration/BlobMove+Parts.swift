@@ -1,0 +1,71 @@
+internal import Bytes
+internal import Digests
+internal import DiskStorage
+internal import ObjectAPI
+internal import S3Storage
+internal import UploadCore
+
+/// Uploads whose bytes come in parts, and are not joined yet.
+extension BlobMove {
+    /// Copies each part that the disk has; which those are, the locations tell that are recorded.
+    ///
+    /// - Returns: What was done, and the bytes that were sent.
+    /// - Throws: As `run`.
+    func moveParts(_ upload: Upload) async throws(UploadError) -> (Outcome, bytes: Int64) {
+        let id = upload.id
+        guard try await !disk.isJoined(id) else {
+            throw UploadError(
+                .storageFailure,
+                "Its parts were joined, and that was not recorded; start the gateway with the disk once, which completes it."
+            )
+        }
+        if upload.attributes?.completing != nil { try await takeBackCompletion(of: upload) }
+        if try await records.blob(id) == nil {
+            try await create(NewBlob(of: upload)) { blob throws(UploadError) in try await store.createForParts(blob) }
+        }
+        var sent: Int64 = 0
+        var count = 0
+        for part in try await state.objectParts(of: id, after: 0, limit: PartRecord.numbers.upperBound) {
+            guard let bytes = try await disk.bytes(of: part, of: id) else { continue }
+            var moved = part
+            moved.location = try await send(part, bytes, of: upload)
+            _ = try await state.putPart(moved, of: id)
+            sent += part.size
+            count += 1
+        }
+        if isRemoving { try await disk.remove(id) }
+        return (count > 0 ? .copied : .there, sent)
+    }
+
+    private func send(
+        _ part: PartRecord,
+        _ bytes: any ByteSource,
+        of upload: Upload
+    ) async throws(UploadError) -> String {
+        let source = HashedSource(bytes, by: [.md5])
+        let new = NewPart(
+            number: part.number,
+            size: part.size,
+            minimumSize: MultipartUploads.minimumPartSize(of: upload)
+        )
+        return try await store.storePart(new, of: upload.id, replacing: nil, from: source) {
+            () async throws(UploadError) -> [UInt8] in
+            let found = source.digests()[.md5] ?? []
+            guard found == part.md5 else {
+                throw UploadError(
+                    .storageFailure,
+                    "The disk has other bytes of part \(part.number) than it had; restore it from a backup, or abort the upload."
+                )
+            }
+            return found
+        }
+    }
+
+    /// Nothing was joined; its client completes it again, of parts in the store.
+    private func takeBackCompletion(of upload: Upload) async throws(UploadError) {
+        guard var attributes = upload.attributes else { return }
+        attributes.completing = nil
+        attributes.condition = nil
+        _ = try await state.setAttributes(of: upload.id, to: attributes)
+    }
+}
