@@ -74,6 +74,34 @@ package final class HTTPClient: Sendable {
         return HTTPClientResponse(status: download.head.status, headers: download.head.headers, body: body)
     }
 
+    /// Sends a request as `send`, and gives it up if its whole answer is not there in time.
+    ///
+    /// - Parameters:
+    ///   - request: What is sent.
+    ///   - limit: From now on; the time that it waits in line behind others counts, too.
+    /// - Returns: The answer, whatever its status.
+    /// - Throws: As `send`; `.timedOut`.
+    package func send(
+        _ request: HTTPClientRequest,
+        within limit: Duration
+    ) async throws(HTTPClientError) -> HTTPClientResponse {
+        let work = Task { () async -> Result<HTTPClientResponse, HTTPClientError> in
+            do throws(HTTPClientError) { return .success(try await send(request)) } catch { return .failure(error) }
+        }
+        let timer = Task {
+            guard (try? await Task.sleep(for: limit)) != nil else { return }
+            work.cancel()
+        }
+        defer { timer.cancel() }
+        let result = await withTaskCancellationHandler {
+            await work.value
+        } onCancel: {
+            work.cancel()
+        }
+        if case .failure(.cancelled) = result, !Task.isCancelled { throw .timedOut }
+        return try result.get()
+    }
+
     /// Sends a request and returns with the head of its answer; its content comes as it is pulled.
     ///
     /// The transfer ends when the download is forgotten.

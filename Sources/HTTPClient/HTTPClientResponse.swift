@@ -22,4 +22,7 @@ package struct HTTPClientResponse: Sendable, Equatable {
     /// See `HTTPClientHead.headers`.
     package var headers: HTTPFields
     package var body: [UInt8]
+
+    /// See `HTTPClientHead.contentLength`.
+    package var contentLength: Int64? { HTTPClientHead(status: status, headers: headers).contentLength }
 }

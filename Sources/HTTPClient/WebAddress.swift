@@ -11,6 +11,11 @@ package struct WebAddress: Sendable, Equatable {
     package let shown: String
     /// `scheme://host:port`, in lower case and with the default port: who is asked.
     package let origin: String
+    /// In lower case; an IPv6 address without brackets.
+    package let host: String
+    package let port: UInt16
+    /// Whether it is that of the scheme.
+    package let hasDefaultPort: Bool
     /// Percent-encoded, beginning with a slash.
     package let path: String
     /// The host, if it is an address and no name, in whatever spelling.
@@ -32,12 +37,15 @@ package struct WebAddress: Sendable, Equatable {
         let defaultPort = UInt32(CURLU_DEFAULT_PORT)
         guard let scheme = Self.part(CURLUPART_SCHEME, of: url)?.lowercased(), scheme == "http" || scheme == "https",
             let host = Self.part(CURLUPART_HOST, of: url)?.lowercased(), !host.isEmpty,
-            let port = Self.part(CURLUPART_PORT, of: url, flags: defaultPort),
+            let port = Self.part(CURLUPART_PORT, of: url, flags: defaultPort), let number = UInt16(port),
             let path = Self.part(CURLUPART_PATH, of: url)
         else { return nil }
         origin = "\(scheme)://\(host):\(port)"
         self.path = path
-        address = IPAddress(host.hasPrefix("[") ? host.dropFirst().dropLast() : host[...])
+        self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+        self.port = number
+        hasDefaultPort = number == (scheme == "https" ? 443 : 80)
+        address = IPAddress(self.host)
         let name = host.hasSuffix(".") ? host.dropLast() : host[...]
         let isLoopback = name == "localhost" || name.hasSuffix(".localhost")
         loopback = isLoopback ? IPAddress("127.0.0.1") : nil

@@ -86,7 +86,7 @@ package struct HookCaller: Sendable {
         )
         let response: HTTPClientResponse
         do throws(HTTPClientError) {
-            response = try await send(request, within: timeout)
+            response = try await client.send(request, within: timeout)
         } catch {
             throw HookFailure(error.message, isTransient: true)
         }
@@ -98,30 +98,6 @@ package struct HookCaller: Sendable {
             )
         }
         return try HookReply(content: response.body)
-    }
-
-    /// Sends a request; the time that it waits in line behind others counts, too.
-    private func send(
-        _ request: HTTPClientRequest,
-        within timeout: Duration
-    ) async throws(HTTPClientError) -> HTTPClientResponse {
-        let work = Task { () async -> Result<HTTPClientResponse, HTTPClientError> in
-            do throws(HTTPClientError) { return .success(try await client.send(request)) } catch {
-                return .failure(error)
-            }
-        }
-        let timer = Task {
-            guard (try? await Task.sleep(for: timeout)) != nil else { return }
-            work.cancel()
-        }
-        defer { timer.cancel() }
-        let result = await withTaskCancellationHandler {
-            await work.value
-        } onCancel: {
-            work.cancel()
-        }
-        if case .failure(.cancelled) = result, !Task.isCancelled { throw .timedOut }
-        return try result.get()
     }
 
     private static let maximumReplyBytes = 64 << 10
