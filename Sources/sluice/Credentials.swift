@@ -5,7 +5,7 @@ import Gateway
 struct Credentials: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Prints key pairs for the operator, secrets included.",
-        subcommands: [Tencent.self, Webhooks.self]
+        subcommands: [Tencent.self, Webhooks.self, Callbacks.self]
     )
 
     struct Webhooks: ParsableCommand {
@@ -18,6 +18,22 @@ struct Credentials: ParsableCommand {
         func run() throws {
             do {
                 print(try WebhookTools.secret(try options.load().values))
+            } catch let failure as StartFailure {
+                throw ValidationError("\(failure)")
+            }
+        }
+    }
+
+    struct Callbacks: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Prints the secret that receivers of callbacks of OSS check signatures with (Standard Webhooks)."
+        )
+
+        @OptionGroup var options: SettingsOptions
+
+        func run() throws {
+            do {
+                print(try WebhookTools.callbackSecret(try options.load().values))
             } catch let failure as StartFailure {
                 throw ValidationError("\(failure)")
             }

@@ -88,6 +88,7 @@ struct ConfigurationLoaderTests {
         "masterSecret": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "durability": "none",
         "storage": "s3", "s3.endpoint": "https://s3.example:9000", "s3.bucket": "abc", "s3.otherBuckets": "def, ghi",
         "object.listen": "none", "object.buckets": "abc, def", "object.domains": "s3.example.com",
+        "object.callbackHosts": "app.example.com, *.apps.example.com:8443",
         "object.region": "eu-1", "object.publicURL": "https://s3.example.com",
         "s3.region": "eu-1",
         "s3.pathStyle": "true", "s3.createBucket": "true", "s3.accessKeyId": "id", "s3.secretAccessKey": "secret",

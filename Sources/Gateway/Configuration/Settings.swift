@@ -123,6 +123,8 @@ package struct Settings: Sendable, Equatable {
         package var buckets = ["uploads"]
         /// Names of hosts below which buckets have names of their own.
         package var domains: [String] = []
+        /// As `CallbackHost` reads them.
+        package var callbackHosts: [String] = []
         /// That signatures are made for, and clients are told.
         package var region = "us-east-1"
     }

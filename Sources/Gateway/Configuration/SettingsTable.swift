@@ -71,6 +71,14 @@ package enum SettingsTable {
             "Hosts of that endpoint below which each bucket has a name of its own (bucket.s3.example.com)."
         ),
         Setting(
+            "object.callbackHosts",
+            \.object.callbackHosts,
+            .texts("hosts separated by commas, such as app.example.com, 10.1.2.3:8000, *.example.com") {
+                CallbackHost($0) != nil
+            },
+            "Hosts to which clients of OSS may have callbacks sent (x-oss-callback); without any, callbacks are refused."
+        ),
+        Setting(
             "object.region",
             \.object.region,
             .visible(minimum: 1),

@@ -361,6 +361,7 @@ package struct GatewayServer: Sendable {
             throw error
         }
         client.close()
+        object?.close()
         if let store {
             await store.storage.finish(within: .seconds(5))
             store.client.close()

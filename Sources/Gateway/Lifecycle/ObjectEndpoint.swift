@@ -9,6 +9,10 @@ internal import UploadCore
 /// The listener for clients of S3, OSS and COS, put together from the settings.
 struct ObjectEndpoint: Sendable {
     let server: HTTPServer
+    private let callbacks: CallbackClient?
+
+    /// Gives up what is still on its way to apps.
+    func close() { callbacks?.close() }
 
     /// What the listener shares with that of the gateway.
     struct Surroundings {
@@ -43,6 +47,8 @@ struct ObjectEndpoint: Sendable {
         } catch {
             throw StartFailure("\(error)")
         }
+        let metrics = place.metrics
+        let callbacks = settings.callbackClient(master, place.clock) { metrics.calledBack(isAnswered: $0) }
         do throws(SystemError) {
             return ObjectEndpoint(
                 server: try HTTPServer(
@@ -51,9 +57,10 @@ struct ObjectEndpoint: Sendable {
                     configuration: settings.serverConfiguration,
                     loops: place.loops,
                     pool: place.pool,
-                    handler: handler(settings, master, place),
+                    handler: handler(settings, master, place, callbacks),
                     observer: place.observer
-                )
+                ),
+                callbacks: callbacks
             )
         } catch {
             throw StartFailure(
@@ -69,7 +76,8 @@ struct ObjectEndpoint: Sendable {
     private static func handler(
         _ settings: Settings,
         _ master: MasterSecret,
-        _ place: Surroundings
+        _ place: Surroundings,
+        _ callbacks: CallbackClient?
     ) -> ObjectHandler {
         let (state, clock, region, metrics) = (place.state, place.clock, settings.object.region, place.metrics)
         let issuer = CredentialIssuer(master: master)
@@ -92,6 +100,7 @@ struct ObjectEndpoint: Sendable {
                 }
             },
             cors: settings.bucketCORS,
+            callbacks: callbacks,
             baseURL: { url.base(for: $0) },
             clock: clock
         ) { blob, range, isHead throws(UploadError) in

@@ -97,6 +97,21 @@ extension Settings {
         WebhookSigner(key: hooks.secret.flatMap { WebhookSigner.key(in: $0.exposed) } ?? master.key(for: "webhooks v1"))
     }
 
+    /// `nil` if clients may name no callbacks.
+    func callbackClient(
+        _ master: MasterSecret,
+        _ clock: any WallClock,
+        onEnd: @escaping @Sendable (_ isAnswered: Bool) -> Void
+    ) -> CallbackClient? {
+        let hosts = object.callbackHosts.compactMap { CallbackHost($0) }
+        return hosts.isEmpty ? nil : CallbackClient(hosts, signer: callbackSigner(master), clock: clock, onEnd: onEnd)
+    }
+
+    /// Signs callbacks with a key of their own: clients choose their text, which could be that of a hook.
+    func callbackSigner(_ master: MasterSecret) -> WebhookSigner {
+        WebhookSigner(key: master.key(for: "callbacks v1"))
+    }
+
     var pullAddresses: AddressPolicy { .publicOnly(allowing: pull.allow) }
 
     var pullLimits: PullLimits {

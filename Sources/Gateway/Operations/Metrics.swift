@@ -53,6 +53,7 @@ final class Metrics: Sendable {
         var minted: [String: UInt64] = [:]
         var hooks: [HookKey: UInt64] = [:]
         var pulls: [String: UInt64] = [:]
+        var callbacks: [String: UInt64] = [:]
     }
 
     private struct HookKey: Hashable {
@@ -113,6 +114,11 @@ final class Metrics: Sendable {
     ///   - outcome: `delivered`, `retry`, `dead`, or `failed` for a blocking one that could not be asked.
     func called(hook name: String, outcome: String) {
         uploads.withLock { $0.hooks[HookKey(hook: name, outcome: outcome), default: 0] += 1 }
+    }
+
+    /// - Parameter isAnswered: The app answered as it must.
+    func calledBack(isAnswered: Bool) {
+        uploads.withLock { $0.callbacks[isAnswered ? "answered" : "failed", default: 0] += 1 }
     }
 
     func observe(_ event: PullEvent) {
@@ -217,6 +223,12 @@ final class Metrics: Sendable {
         )
         page.family("sluice_minted_total", "Credentials that were minted.", "kind", uploads.minted)
         page.family("sluice_pulls_total", "Attempts to fetch uploads, by how they ended.", "result", uploads.pulls)
+        page.family(
+            "sluice_object_callbacks_total",
+            "Callbacks that clients of OSS asked for.",
+            "outcome",
+            uploads.callbacks
+        )
         page.family("sluice_uploads_created_total", "Uploads that were created.", "dialect", uploads.created)
         page.single(
             "sluice_uploads_completed_total",

@@ -17,7 +17,7 @@ struct S3Bench {
     let service: UploadService
     let handler: S3Handler
 
-    init(grace: TimeInterval = 0) async throws {
+    init(grace: TimeInterval = 0, callbacks: (any CallbackSender)? = nil) async throws {
         let clock = clock
         service = UploadService(
             state: InMemoryState(clock: clock),
@@ -32,6 +32,7 @@ struct S3Bench {
             region: "us-east-1",
             authentication: .knowing(Self.administrator, grace: grace),
             cors: nil,
+            callbacks: callbacks,
             baseURL: { _ in "http://s3.example.org" },
             clock: clock
         ) { blob, range, _ in

@@ -73,7 +73,9 @@ extension ObjectDialect {
             return value == "default" ? nil : (prefix + "acl", value)
         case "forbid-overwrite":
             return value.lowercased() == "true" ? ("If-None-Match", "*") : nil
+        // Of OSS it is heeded where the request is answered.
         case "callback", "callback-var":
+            if self == .oss { return nil }
             throw S3Error(.notImplemented, "Callbacks are not offered here: leave \(fieldPrefix)\(name) out.")
         case "complete-all" where value.lowercased() == "yes":
             throw S3Error(.notImplemented, "Name the parts, and leave \(fieldPrefix)complete-all out.")
@@ -118,7 +120,8 @@ extension ObjectDialect {
 
     /// Sub-resources of OSS that there are here, and those that are without effect.
     private static let understood: Set<String> = [
-        "append", "continuation-token", "cors", "delete", "lifecycle", "location", "objectMeta", "partNumber",
+        "append", "callback", "callback-var", "continuation-token", "cors", "delete", "lifecycle", "location",
+        "objectMeta", "partNumber",
         "position",
         "security-token", "sequential", "tagging", "uploadId", "uploads", "versionId", "x-oss-request-payer",
         "x-oss-traffic-limit",

@@ -2,7 +2,7 @@ package import HTTPWire
 
 /// The codes by which clients know errors, with status and usual text ("Error responses", Amazon S3 API Reference).
 ///
-/// The last six are not Amazon's.
+/// The last seven are not Amazon's.
 package enum S3ErrorCode: String, Sendable, CaseIterable {
     case accessDenied = "AccessDenied"
     case accessControlListNotSupported = "AccessControlListNotSupported"
@@ -57,6 +57,7 @@ package enum S3ErrorCode: String, Sendable, CaseIterable {
     case slowDown = "SlowDown"
     case userKeyMustBeSpecified = "UserKeyMustBeSpecified"
     case xAmzContentSHA256Mismatch = "XAmzContentSHA256Mismatch"
+    case callbackFailed = "CallbackFailed"
     case contentTypeRefused = "ContentTypeRefused"
     case fileAlreadyExists = "FileAlreadyExists"
     case insufficientStorage = "InsufficientStorage"
@@ -66,6 +67,7 @@ package enum S3ErrorCode: String, Sendable, CaseIterable {
 
     package var status: Status {
         switch self {
+        case .callbackFailed: 203
         case .notModified: 304
         case .accessDenied, .accessForbidden, .invalidAccessKeyID, .requestTimeTooSkewed, .signatureDoesNotMatch,
             .contentTypeRefused, .quotaExceeded:
@@ -149,6 +151,7 @@ package enum S3ErrorCode: String, Sendable, CaseIterable {
         case .slowDown: "Please reduce your request rate."
         case .userKeyMustBeSpecified: "The form must have a field `key` before the file."
         case .xAmzContentSHA256Mismatch: "The provided 'x-amz-content-sha256' header does not match what was computed."
+        case .callbackFailed: "The object is stored, but the callback failed."
         case .contentTypeRefused: "The credentials do not allow objects of this media type."
         case .fileAlreadyExists: "The object you specified already exists and can not be overwritten."
         case .insufficientStorage: "The storage has no room left."

@@ -13,6 +13,8 @@ struct S3Call {
     let caller: S3Caller
     /// In which it came, and is answered.
     let dialect: ObjectDialect
+    /// That is sent once the object is there.
+    var callback: UploadCallback?
 
     /// - Throws: `AccessDenied`.
     init(

@@ -50,10 +50,13 @@ extension S3Handler {
         )
         var grant = caller.uploadGrant
         if let most = policy.contentLengths?.upperBound { grant.maximumBytes = min(grant.maximumBytes ?? most, most) }
+        let callback = try callback(of: form)
         let content = try Self.content(opened.file, policy, try ObjectChecksum.declared(head.fields))
         let condition: ObjectCondition? = head.fields["If-None-Match"] == "*" ? .isAbsent : nil
         let object = try await store(name, headers, content, condition, under: grant, for: form.dialect)
-        return Self.answer(form, name, object, baseURL(request))
+        let stored = StoredObject(name: name, upload: object, operation: .postObject(bucket), request: request)
+        let response = Self.answer(form, name, object, baseURL(request), redirects: callback == nil)
+        return await answer(callback, of: stored, with: response)
     }
 
     private func open(_ request: Request) async throws(S3Error) -> Opened {
@@ -155,12 +158,26 @@ extension S3Handler {
     }
 
     /// The answer that the form asks for: a redirection, 200, 201 with a document, or 204.
-    private static func answer(_ form: PostForm, _ name: ObjectName, _ object: Upload, _ base: String) -> Response {
+    ///
+    /// - Parameters:
+    ///   - form: What was sent with the file.
+    ///   - name: Of the object.
+    ///   - object: As it is recorded.
+    ///   - base: The URL of the endpoint.
+    ///   - redirects: Whether the client may be sent elsewhere: not where an app answers instead.
+    /// - Returns: Without what the app answers.
+    private static func answer(
+        _ form: PostForm,
+        _ name: ObjectName,
+        _ object: Upload,
+        _ base: String,
+        redirects: Bool
+    ) -> Response {
         let location = "\(base)/\(name.bucket)/\(path(name.key))"
         var response = Response(204, ["ETag": object.quotedTag(form.dialect), "Location": location])
         form.dialect.tell(crc64: object.attributes?.crc64, in: &response.fields)
         response.trace.uploadID = object.id.text
-        if let target = form["success_action_redirect"] ?? form["redirect"],
+        if redirects, let target = form["success_action_redirect"] ?? form["redirect"],
             let url = redirection(target, form, name, object)
         {
             response.status = 303

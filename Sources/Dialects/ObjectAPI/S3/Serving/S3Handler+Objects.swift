@@ -14,7 +14,7 @@ extension S3Handler {
         call.dialect.tell(crc64: object.attributes?.crc64, in: &response.fields)
         object.attributes?.checksum?.add(to: &response.fields, parts: nil)
         response.trace.uploadID = object.id.text
-        return response
+        return await answer(call.callback, of: StoredObject(name, object, call), with: response)
     }
 
     /// Stores an object whose bytes come at once.

@@ -119,7 +119,7 @@ extension S3Handler {
         if call.dialect != .s3 { response.fields["ETag"] = object.quotedTag(call.dialect) }
         call.dialect.tell(crc64: object.attributes?.crc64, in: &response.fields)
         response.trace.uploadID = upload.id.text
-        return response
+        return await answer(call.callback, of: StoredObject(name, object, call), with: response)
     }
 
     static func path(_ key: String) -> String {

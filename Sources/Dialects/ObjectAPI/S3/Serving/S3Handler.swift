@@ -20,6 +20,8 @@ package struct S3Handler: RequestHandler {
     let content: ContentMaker
     /// For buckets that have no rules of their own; `nil` for none.
     let cors: S3CORS?
+    /// `nil` where clients may name no callbacks.
+    let callbacks: (any CallbackSender)?
     let baseURL: @Sendable (Request) -> String
     let clock: any WallClock
 
@@ -29,6 +31,7 @@ package struct S3Handler: RequestHandler {
     ///   - region: Where clients are told to be.
     ///   - authentication: Knows who sends a request.
     ///   - cors: Which pages may use buckets that have no rules of their own.
+    ///   - callbacks: Sends callbacks that clients of OSS name; `nil` if they may name none.
     ///   - baseURL: The URL of the endpoint as the client of a request reaches it, without slash.
     ///   - clock: Tells the time.
     ///   - content: Makes the content of answers.
@@ -38,6 +41,7 @@ package struct S3Handler: RequestHandler {
         region: String,
         authentication: S3Authentication,
         cors: S3CORS?,
+        callbacks: (any CallbackSender)?,
         baseURL: @escaping @Sendable (Request) -> String,
         clock: any WallClock,
         content: @escaping ContentMaker
@@ -47,6 +51,7 @@ package struct S3Handler: RequestHandler {
         self.region = region
         self.authentication = authentication
         self.cors = cors
+        self.callbacks = callbacks
         self.baseURL = baseURL
         self.clock = clock
         self.content = content
@@ -118,7 +123,8 @@ package struct S3Handler: RequestHandler {
             caller = try await authentication.authenticate(request.head, for: operation, at: clock.now)
         }
         guard let caller else { throw S3Error(.accessDenied) }
-        let call = try S3Call(operation, request, try dialect.effectiveHead(request.head), caller, dialect)
+        var call = try S3Call(operation, request, try dialect.effectiveHead(request.head), caller, dialect)
+        call.callback = try callback(of: call)
         guard let bucket = operation.bucket else { return try await answer(call) }
         // Of what is about an object the state says by itself that there is no bucket.
         if operation.object == nil, !operation.makesBucket { try await requireBucket(bucket) }

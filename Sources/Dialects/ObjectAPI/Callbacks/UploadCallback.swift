@@ -1,0 +1,93 @@
+internal import Bytes
+internal import Foundation
+
+/// What a client wants its app to be told once an object is stored ("Callback", OSS documentation).
+///
+/// A text in JSON, in Base64: `{"callbackUrl":"https://app.example.com/done","callbackBody":"key=${object}&u=${x:user}"}`.
+struct UploadCallback: Sendable, Equatable {
+    /// In the order in which they are tried, each with its scheme.
+    let urls: [String]
+    /// Of the field `Host`, if it is not that of the URL.
+    let host: String?
+    let template: CallbackTemplate
+    /// The client's own, by names such as `x:user`.
+    let variables: [String: String]
+
+    /// In Base64; the same for the client's own variables.
+    static let maximumBytes = 5 << 10
+    static let maximumURLs = 5
+
+    /// - Parameters:
+    ///   - text: In Base64.
+    ///   - variables: The client's own.
+    /// - Throws: `InvalidArgument`.
+    init(_ text: String, variables: [String: String]) throws(S3Error) {
+        func problem(_ message: String) -> S3Error { .argument("callback", text, message) }
+        guard text.utf8.count <= Self.maximumBytes else {
+            throw problem("The length of callback exceed max value: it may have 5 KB.")
+        }
+        guard let bytes = Base64.decode(text) else {
+            throw problem("The callback configuration is not base64 encoded.")
+        }
+        guard let members = Self.members(of: bytes) else {
+            throw problem("The callback configuration is not json format.")
+        }
+        func member(_ name: String) throws(S3Error) -> String? {
+            switch members[name] {
+            case nil, .null?, .string("")?: return nil
+            case .string(let text)?: return text
+            default: throw problem("The \(name) of the callback must be a string.")
+            }
+        }
+        guard let body = try member("callbackBody") else {
+            throw problem("The callback body is empty: callbackBody must be there.")
+        }
+        guard let urls = try member("callbackUrl") else { throw problem("The callback must have a callbackUrl.") }
+        let type = try member("callbackBodyType") ?? CallbackTemplate.Format.form.rawValue
+        guard let format = CallbackTemplate.Format(rawValue: type) else {
+            let names = CallbackTemplate.Format.allCases.map(\.rawValue).joined(separator: " or ")
+            throw .argument("callbackBodyType", type, "The callbackBodyType must be \(names).")
+        }
+        self.urls = urls.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
+            .filter { !$0.isEmpty }.map(Self.withScheme)
+        guard (1...Self.maximumURLs).contains(self.urls.count) else {
+            throw .argument("callbackUrl", urls, "The callbackUrl must be one to five URLs, separated by semicolons.")
+        }
+        host = try member("callbackHost")
+        template = try CallbackTemplate(body, format)
+        self.variables = variables
+    }
+
+    /// The client's own variables.
+    ///
+    /// - Parameter text: In Base64: `{"x:user":"44"}`.
+    /// - Returns: By names with their `x:`.
+    /// - Throws: `InvalidArgument`.
+    static func variables(_ text: String) throws(S3Error) -> [String: String] {
+        func problem(_ message: String) -> S3Error { .argument("callback-var", text, message) }
+        guard text.utf8.count <= maximumBytes else {
+            throw problem("The length of callback var exceed max value: it may have 5 KB.")
+        }
+        guard let bytes = Base64.decode(text) else { throw problem("The callback var is not base64 encoded.") }
+        guard let members = members(of: bytes) else { throw problem("The callback var is not expected json.") }
+        var variables: [String: String] = [:]
+        for (name, value) in members {
+            guard name.hasPrefix("x:"), case .string(let text) = value else {
+                throw problem("The callback var must be an object of strings whose names begin with x:.")
+            }
+            variables[name] = text
+        }
+        return variables
+    }
+
+    private static func members(of bytes: [UInt8]) -> [String: JSONValue]? {
+        guard JSONSyntax.isValid(bytes) else { return nil }
+        return try? JSONDecoder().decode([String: JSONValue].self, from: Data(bytes))
+    }
+
+    /// Without a scheme it is http, as for OSS.
+    private static func withScheme(_ url: String) -> String {
+        let scheme = url.prefix { $0.isASCII && $0.isLetter }
+        return url.dropFirst(scheme.count).hasPrefix("://") ? url : "http://" + url
+    }
+}

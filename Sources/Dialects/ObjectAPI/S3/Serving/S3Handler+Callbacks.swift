@@ -1,0 +1,177 @@
+internal import Bytes
+internal import HTTPWire
+internal import UploadCore
+
+/// "Callback", OSS documentation: an app is told of an object, and what it says is what the client is answered.
+extension S3Handler {
+    /// The callback that a request names in its header or in its query.
+    ///
+    /// - Returns: `nil` without one, and for what makes no object: some clients name it with all that they send.
+    /// - Throws: `InvalidArgument`; `NotImplemented` where there are no callbacks.
+    func callback(of call: S3Call) throws(S3Error) -> UploadCallback? {
+        guard call.dialect == .oss else { return nil }
+        let head = call.request.head
+        let parameters = try S3Parameters(head.target)
+        func text(_ name: String, _ field: FieldName) throws(S3Error) -> String? {
+            let parameter = try parameters.text(name)
+            guard let text = head.fields[field] else { return parameter }
+            guard parameter == nil else {
+                throw .argument(name, nil, "Of \(field.spelling) and ?\(name) only one may be there.")
+            }
+            return text
+        }
+        guard let callback = try text("callback", "x-oss-callback") else { return nil }
+        let variables = try text("callback-var", "x-oss-callback-var")
+        switch call.operation {
+        case .putObject, .completeMultipartUpload:
+            return try checked(
+                callback,
+                try variables.map { (text) throws(S3Error) in try UploadCallback.variables(text) } ?? [:]
+            )
+        case .appendObject, .copyObject:
+            throw S3Error(.notImplemented, "\(call.operation.name) has no callback: leave x-oss-callback out.")
+        default:
+            if callbacks == nil { throw Self.noCallbacks }
+            return nil
+        }
+    }
+
+    /// The callback that a form names; variables of the client are in fields whose names begin with `x:`.
+    ///
+    /// - Throws: As `callback(of:)`.
+    func callback(of form: PostForm) throws(S3Error) -> UploadCallback? {
+        guard form.dialect == .oss, let callback = form["callback"] else { return nil }
+        var variables =
+            try form["callback-var"].map { (text) throws(S3Error) in
+                try UploadCallback.variables(text)
+            } ?? [:]
+        for field in form.fields where field.name.hasPrefix("x:") { variables[field.name] = field.value }
+        return try checked(callback, variables)
+    }
+
+    private static let noCallbacks = S3Error(
+        .notImplemented,
+        "Callbacks are not allowed here: leave them out, or have their host named in the setting object.callbackHosts."
+    )
+
+    private func checked(_ text: String, _ variables: [String: String]) throws(S3Error) -> UploadCallback {
+        guard let callbacks else { throw Self.noCallbacks }
+        let callback = try UploadCallback(text, variables: variables)
+        for url in callback.urls {
+            switch callbacks.problem(with: url) {
+            case nil: break
+            case .malformed: throw .argument("callbackUrl", url, "The callbackUrl is no http or https URL.")
+            case .notAllowed:
+                let message = "Callbacks to this host and port are not allowed by the setting object.callbackHosts."
+                throw .argument("callbackUrl", url, message)
+            }
+        }
+        if let host = callback.host, !callbacks.mayName(host: host) {
+            let message = "The callbackHost is not allowed by the setting object.callbackHosts."
+            throw .argument("callbackHost", host, message)
+        }
+        return callback
+    }
+
+    /// An object that was stored, and how.
+    struct StoredObject {
+        let name: ObjectName
+        let upload: Upload
+        let operation: S3Operation
+        let request: Request
+    }
+
+    /// Sends a callback, if there is one, and gives the answer that follows from it.
+    ///
+    /// The URLs are tried in their order until one answers as it must. If none does the status is 203, which says that the object
+    /// is stored nevertheless.
+    ///
+    /// - Parameters:
+    ///   - callback: That the request named.
+    ///   - stored: What it is about.
+    ///   - response: Of a request without a callback; its fields stay.
+    /// - Returns: What the client is answered.
+    func answer(_ callback: UploadCallback?, of stored: StoredObject, with response: Response) async -> Response {
+        guard let callback, let callbacks else { return response }
+        let image = callback.template.asksForImage ? await image(stored) : nil
+        let message = CallbackMessage(
+            id: "msg_" + stored.upload.id.text,
+            host: callback.host,
+            contentType: callback.template.format.rawValue,
+            content: callback.template.content { stored.value(of: $0, image, callback.variables) }
+        )
+        var answer = response
+        var failure: CallbackFailure?
+        for url in callback.urls {
+            do throws(CallbackFailure) {
+                let json = try await callbacks.send(message, to: url).json()
+                callbacks.ended(nil)
+                answer.status = 200
+                answer.fields["Content-Type"] = "application/json"
+                answer.content = .bytes(json)
+                return answer
+            } catch {
+                failure = error
+            }
+        }
+        callbacks.ended(failure)
+        let error = S3Error(.callbackFailed, failure?.message)
+        answer.status = error.status(.oss)
+        answer.fields["Content-Type"] = "application/xml"
+        answer.content = .bytes(error.document(.oss, to: stored.request.head, requestID: stored.request.id))
+        answer.trace.errorCode = error.codeText(.oss)
+        return answer
+    }
+
+    /// What the first bytes of an object tell, if it is an image.
+    private func image(_ stored: StoredObject) async -> ImageHeader? {
+        let count = min(stored.upload.offset, Int64(ImageHeader.maximumBytes))
+        guard count > 0, let (media, source) = try? await read(S3CopySource(stored.name), 0...count - 1),
+            media.id == stored.upload.id
+        else { return nil }
+        var bytes: [UInt8] = []
+        while let piece = try? await source.next(maximum: ImageHeader.maximumBytes) {
+            bytes += piece
+            if let image = ImageHeader(bytes) { return image }
+        }
+        return nil
+    }
+}
+
+extension S3Handler.StoredObject {
+    init(_ name: ObjectName, _ upload: Upload, _ call: S3Call) {
+        self.init(name: name, upload: upload, operation: call.operation, request: call.request)
+    }
+
+    fileprivate func value(
+        of variable: CallbackVariable,
+        _ image: ImageHeader?,
+        _ custom: [String: String]
+    ) -> CallbackValue {
+        switch variable {
+        case .bucket: .text(name.bucket)
+        case .object: .text(name.key)
+        case .etag: .text((upload.attributes?.entityTag ?? "").uppercased())
+        case .size: .number(upload.offset)
+        case .mimeType: .text(upload.metadata.contentType ?? "application/octet-stream")
+        case .crc64: .text(upload.attributes?.crc64.map { String($0) } ?? "")
+        case .contentMD5: .text(contentMD5)
+        case .clientIP: .text(request.peerAddress)
+        case .requestID: .text(request.id)
+        case .operation: .text(operation.name)
+        case .imageHeight: image.map { .number(Int64($0.height)) } ?? .nothing
+        case .imageWidth: image.map { .number(Int64($0.width)) } ?? .nothing
+        case .imageFormat: .text(image?.format ?? "")
+        case .vpcID: .text("")
+        case .custom(let name): .text(custom[name] ?? "")
+        }
+    }
+
+    /// In Base64; of an object that came in parts there is none.
+    private var contentMD5: String {
+        guard !upload.takesParts, let tag = upload.attributes?.entityTag, let bytes = Hexadecimal.decode(tag) else {
+            return ""
+        }
+        return Base64.encode(bytes)
+    }
+}

@@ -1,0 +1,401 @@
+"""Callbacks of OSS (`x-oss-callback`), by its unmodified SDKs, to an app that is a real HTTP server."""
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import socket
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+
+import alibabacloud_oss_v2 as oss_v2
+import oss2
+import pytest
+import requests
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from harness.callback_app import ANSWER, JSON, VARIABLES, CallbackApp, callback, encoded, named, reply
+from harness.daemon import free_port
+from harness.data import KIB, content
+from harness.object_client import ObjectServer, minted
+from harness.object_clients.aliyun import REGION
+from harness.object_clients.calls import OSS4Calls, OSSCalls, refusal
+from harness.server import run
+
+BUCKET = "media-1250000000"
+DATA = content(70_003, seed=1)
+
+
+def etag(data):
+    return hashlib.md5(data).hexdigest().upper()
+
+
+@pytest.fixture(scope="module")
+def app():
+    with CallbackApp() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def unused():
+    """A port where nobody listens."""
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory, app, unused):
+    hosts = [app.host, f"127.0.0.1:{unused}", f"*.localhost:{app.port}"]
+    settings = {"SLUICE_OBJECT_BUCKETS": BUCKET, "SLUICE_OBJECT_CALLBACK_HOSTS": ",".join(hosts)}
+    with ObjectServer(tmp_path_factory.mktemp("callbacks") / "data", free_port(), settings) as server:
+        app.secret = run("credentials", "callbacks", environment=server.environment).stdout.strip()
+        yield server
+
+
+def port(server):
+    return int(server.object_url.rsplit(":", 1)[1])
+
+
+@pytest.fixture
+def held(gateway):
+    return minted(gateway, "aliyun", bucket=BUCKET, keyPrefix="", actions=["upload", "read", "delete"])
+
+
+@pytest.fixture(params=[OSSCalls, OSS4Calls], ids=["v1", "v4"])
+def client(gateway, held, request):
+    return request.param(port(gateway), BUCKET, held)
+
+
+@pytest.fixture
+def client_v2(gateway, held):
+    config = oss_v2.config.load_default()
+    config.credentials_provider = oss_v2.credentials.StaticCredentialsProvider(*held)
+    config.region = REGION
+    config.endpoint = gateway.object_url
+    config.retry_max_attempts = 1
+    return oss_v2.Client(config)
+
+
+@pytest.fixture
+def path(request):
+    """Of the app, for one test."""
+    return "/" + re.sub(r"\W", "-", request.node.name)
+
+
+def test_put_is_answered_by_the_app(app, client, path):
+    key = "a b/ü&=.mp4"
+    fields = named(app.url(path + "?q=%20"), callbackHost="127.0.0.1") | {"Content-Type": "video/mp4"}
+    result = client.put(key, DATA, **fields)
+    assert result.status == 200 and json.loads(result.resp.read()) == ANSWER
+    assert result.etag == etag(DATA) and result.headers["Content-Type"] == "application/json"
+    (call,) = app.to(path)
+    assert call.path == path + "?q=%20" and call.fields["Host"] == "127.0.0.1"
+    assert call.fields["Content-Type"] == "application/x-www-form-urlencoded"
+    assert call.form == {
+        "bucket": BUCKET,
+        "object": key,
+        "etag": etag(DATA),
+        "size": str(len(DATA)),
+        "type": "video/mp4",
+        "op": "PutObject",
+        "u": VARIABLES["x:user"],
+    }
+    # Nothing of the client goes with it.
+    assert {name.lower() for name in call.fields} == {
+        "host",
+        "user-agent",
+        "accept",
+        "content-type",
+        "content-length",
+        "webhook-id",
+        "webhook-timestamp",
+        "webhook-signature",
+    }
+    assert client.get(key) == DATA
+
+
+def test_json_has_values_and_parts_of_texts(app, client, path):
+    key = 'with "quotes"\\.gif'
+    gif = b"GIF89a\x20\x03\x58\x02\x00\x00\x00;"
+    for data, picture in ((gif, "800,600"), (b"no picture", ",")):
+        client.put(key, data, **named(app.url(path), JSON, callbackBodyType="application/json"))
+        call = app.to(path)[-1]
+        assert call.fields["Content-Type"] == "application/json"
+        assert call.json == {"object": key, "size": len(data), "pic": picture, "u": VARIABLES["x:user"]}
+
+
+def test_completing_is_answered_by_the_app_each_time(app, client, path):
+    key, parts, tags = f"parts{path}", [content(100 * KIB, seed=2), b"end"], []
+    fields = named(app.url(path))
+    # An SDK that names it with all that it sends.
+    upload = client.oss.init_multipart_upload(key, headers=fields).upload_id
+    for number, data in enumerate(parts, 1):
+        tags.append(
+            oss2.models.PartInfo(number, client.oss.upload_part(key, upload, number, data, headers=fields).etag)
+        )
+    assert app.to(path) == []
+    for count in (1, 2):
+        # The answer to the first may have been lost.
+        result = client.oss.complete_multipart_upload(key, upload, tags, headers=fields)
+        assert json.loads(result.resp.read()) == ANSWER and result.etag.endswith("-2")
+        assert len(app.to(path)) == count
+    first, second = app.to(path)
+    assert first.body == second.body and first.fields["webhook-id"] == second.fields["webhook-id"]
+    assert first.form["size"] == str(100 * KIB + 3) and first.form["op"] == "CompleteMultipartUpload"
+    assert client.get(key) == b"".join(parts)
+
+
+def test_resumable_upload_of_an_sdk_that_names_it_at_the_beginning(app, client, path, tmp_path):
+    """oss2 sends it with the first request only, which makes no object: as at the vendor, nobody is called."""
+    file = tmp_path / "file"
+    file.write_bytes(content(250 * KIB, seed=3))
+    settings = {"multipart_threshold": 100 * KIB, "part_size": 100 * KIB, "num_threads": 1}
+    store = oss2.ResumableStore(root=str(tmp_path))
+    oss2.resumable_upload(client.oss, "resumed", str(file), headers=named(app.url(path)), store=store, **settings)
+    assert app.to(path) == [] and client.get("resumed") == file.read_bytes()
+
+
+def test_signed_url(app, client, path):
+    params = {"callback": callback(app.url(path)), "callback-var": encoded(VARIABLES)}
+    url = client.oss.sign_url("PUT", "signed", 60, params=params, slash_safe=True)
+    answer = requests.put(url, data=DATA, timeout=30)
+    assert (answer.status_code, answer.json()) == (200, ANSWER), answer.text
+    assert answer.headers["ETag"] == f'"{etag(DATA)}"'
+    assert app.to(path)[0].form["u"] == VARIABLES["x:user"]
+    # What was signed can not be sent elsewhere.
+    changed = re.sub(r"callback=[^&]+", "callback=e30%3D", url)
+    assert refusal(requests.put(changed, data=DATA, timeout=30)) == (403, "SignatureDoesNotMatch")
+
+
+def test_the_newer_sdk(app, client_v2, path):
+    asked = {"callback": callback(app.url(path)), "callback_var": encoded(VARIABLES)}
+    result = client_v2.put_object(oss_v2.PutObjectRequest(BUCKET, "v2", body=DATA, **asked))
+    assert json.loads(result.callback_result) == ANSWER and result.etag == f'"{etag(DATA)}"'
+    upload = client_v2.initiate_multipart_upload(oss_v2.InitiateMultipartUploadRequest(BUCKET, "v2 parts")).upload_id
+    part = client_v2.upload_part(
+        oss_v2.UploadPartRequest(BUCKET, "v2 parts", part_number=1, upload_id=upload, body=DATA)
+    )
+    parts = oss_v2.CompleteMultipartUpload([oss_v2.UploadPart(part_number=1, etag=part.etag)])
+    done = client_v2.complete_multipart_upload(
+        oss_v2.CompleteMultipartUploadRequest(
+            BUCKET, "v2 parts", upload_id=upload, complete_multipart_upload=parts, **asked
+        )
+    )
+    assert json.loads(done.callback_result) == ANSWER
+    assert [call.form["op"] for call in app.to(path)] == ["PutObject", "CompleteMultipartUpload"]
+
+
+def test_form(app, gateway, held, path):
+    key_id, secret, token = held
+    expiration = (datetime.now(UTC) + timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    policy = encoded({"expiration": expiration, "conditions": [{"bucket": BUCKET}]})
+    signature = base64.b64encode(hmac.digest(secret.encode(), policy.encode(), "sha1")).decode()
+
+    def post(key, **fields):
+        fields = {
+            "key": key,
+            "OSSAccessKeyId": key_id,
+            "policy": policy,
+            "Signature": signature,
+            "x-oss-security-token": token,
+        } | fields
+        files = {"file": ("f.txt", DATA, "text/plain")}
+        return requests.post(f"{gateway.object_url}/{BUCKET}", data=fields, files=files, timeout=30)
+
+    asked = {"callback": callback(app.url(path)), "x:user": VARIABLES["x:user"]}
+    answer = post("form", **asked, success_action_status="201")
+    assert (answer.status_code, answer.json()) == (200, ANSWER), answer.text
+    assert app.to(path)[0].form["op"] == "PostObject" and app.to(path)[0].form["u"] == VARIABLES["x:user"]
+    app.replies[path] = reply(500)
+    answer = post("form failed", **asked)
+    assert answer.status_code == 203 and "<Code>CallbackFailed</Code>" in answer.text
+    refused = post("form refused", callback="e30=")
+    assert refusal(refused) == (400, "InvalidArgument")
+    calls = OSSCalls(port(gateway), BUCKET, held)
+    assert calls.get("form") == calls.get("form failed") == DATA
+    assert calls.code("get", "form refused") == (404, "NoSuchKey")
+
+
+def slow(_):
+    time.sleep(8)
+    return reply()
+
+
+# What an app answers, and how the message to the client begins.
+FAULTS = {
+    "500": (reply(500), "Error status : 500."),
+    "201": (reply(201), "Error status : 201."),
+    "redirect": (reply(302, Location="/other"), "Error status : 302."),
+    "text": (reply(body=b"OK"), "Response body is not valid json format."),
+    "byte order mark": (reply(body=b'\xef\xbb\xbf{"a":1}'), "Response body is not valid json format."),
+    "empty": (reply(body=b""), "Response body is not valid json format."),
+    "without length": (reply(Content_Length=None), "Error status : 400."),
+    "too large": (reply(body=b'"' + b"x" * (1 << 20) + b'"'), "Error status : 400."),
+    "cut off": (reply(Content_Length=1000), "Error status : -1."),
+    "slow": (slow, "Error status : -1."),
+}
+
+
+def assert_failed(result, message):
+    """An answer as SDKs take it: for them it is a success."""
+    assert result.status == 203
+    body = result.resp.read().decode()
+    assert "<Code>CallbackFailed</Code>" in body and f"<Message>{message}" in body, body
+    assert result.etag == etag(DATA) and result.headers["Content-Type"] == "application/xml"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_object_is_kept_when_the_app_fails(app, gateway, held, fault, path):
+    client = OSSCalls(port(gateway), BUCKET, held)
+    app.replies[path], message = FAULTS[fault]
+    assert_failed(client.put(f"failed {fault}", DATA, **named(app.url(path))), message)
+    assert len(app.to(path)) == 1 and app.to("/other") == []
+    assert client.get(f"failed {fault}") == DATA
+
+
+def test_nobody_listens(unused, client):
+    assert_failed(client.put("unused", DATA, **named(f"http://127.0.0.1:{unused}/")), "Error status : -1.")
+    assert client.get("unused") == DATA
+
+
+def test_the_first_url_that_answers_well_counts(app, unused, client, path):
+    app.replies[path + "/1"] = reply(503)
+    urls = [f"127.0.0.1:{unused}/", *(app.url(f"{path}/{number}") for number in (1, 2, 3))]
+    result = client.put("order", DATA, **named(";".join(urls)))
+    assert json.loads(result.resp.read()) == ANSWER
+    assert [len(app.to(f"{path}/{number}")) for number in (1, 2, 3)] == [1, 1, 0]
+
+
+def test_other_hosts_are_refused_before_anything_is_stored(app, client, path):
+    urls = [
+        "http://127.0.0.1/",
+        f"http://localhost:{app.port}{path}",
+        f"http://user:password@{app.host}{path}",
+        f"{app.url(path)};http://other.example/",
+        f"ftp://{app.host}/",
+    ]
+    for url in urls:
+        assert client.code("put", "refused", DATA, **named(url)) == (400, "InvalidArgument"), url
+    other = named(app.url(path), callbackHost="other.example")
+    assert client.code("put", "refused", DATA, **other) == (400, "InvalidArgument")
+    assert client.code("get", "refused") == (404, "NoSuchKey") and app.to(path) == []
+
+
+def test_none_passes_for_a_hook(app, gateway, client, path):
+    """Clients choose the text, and hooks may go to the same host."""
+    hook = '{"Type":"post-finish","Event":{"Upload":{"ID":"1","Size":1}}}'
+    client.put("hook", DATA, **named(app.url(path), hook, callbackBodyType="application/json"))
+    (call,) = app.to(path)
+    fields = {name.lower(): value for name, value in call.fields.items()}
+    assert Webhook(app.secret).verify(call.body, fields) == json.loads(hook)
+    secret = run("credentials", "webhooks", environment=gateway.environment).stdout.strip()
+    with pytest.raises(WebhookVerificationError):
+        Webhook(secret).verify(call.body, fields)
+
+
+def test_private_addresses_of_hosts_that_a_star_stands_for(app, client, path):
+    """Whoever gives out such names could lead the gateway anywhere."""
+    result = client.put("star", DATA, **named(f"http://a.localhost:{app.port}{path}"))
+    assert_failed(result, "Error status : -1.")
+    assert app.to(path) == []
+
+
+def test_without_the_setting_they_are_refused(app, tmp_path, path):
+    with ObjectServer(tmp_path / "data", free_port(), {"SLUICE_OBJECT_BUCKETS": BUCKET}) as server:
+        held = minted(server, "aliyun", bucket=BUCKET, keyPrefix="", actions=["upload", "read"])
+        client = OSSCalls(port(server), BUCKET, held)
+        with pytest.raises(oss2.exceptions.ServerError, match=r"object\.callbackHosts") as refused:
+            client.put("none", DATA, **named(app.url(path)))
+        assert client.refusal(refused.value) == (400, "NotImplemented")
+        assert client.code("get", "none") == (404, "NoSuchKey")
+    assert app.to(path) == []
+
+
+def test_nothing_waits_for_an_app_but_its_client(app, client, path):
+    """Neither the object nor the key is held while an app thinks."""
+    goes_on = threading.Event()
+    app.replies[path] = lambda _: reply() if goes_on.wait(20) else reply(500)
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(client.put("busy", DATA, **named(app.url(path))).status))
+    thread.start()
+    app.wait(path)
+    assert client.get("busy") == DATA
+    client.put("busy", b"newer")
+    client.delete("busy")
+    assert client.code("get", "busy") == (404, "NoSuchKey")
+    goes_on.set()
+    thread.join(20)
+    assert answers == [200]
+
+
+def test_a_client_that_goes_away_changes_nothing(app, gateway, client, path):
+    """The app is told, and gets its answer taken."""
+    goes_on, is_told = threading.Event(), threading.Event()
+
+    def answer(_):
+        goes_on.wait(20)
+        is_told.set()
+        return reply()
+
+    app.replies[path] = answer
+    url = client.oss.sign_url("PUT", "left", 60, params={"callback": callback(app.url(path))}, slash_safe=True)
+    target = url.removeprefix(gateway.object_url)
+    with socket.create_connection(("127.0.0.1", port(gateway))) as link:
+        host = gateway.object_url.removeprefix("http://")
+        head = f"PUT {target} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(DATA)}\r\n\r\n"
+        link.sendall(head.encode() + DATA)
+        app.wait(path)
+    before = outcomes(gateway)
+    goes_on.set()
+    assert is_told.wait(20)
+    assert client.get("left") == DATA
+    deadline = time.monotonic() + 20
+    while outcomes(gateway)["answered"] == before["answered"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert outcomes(gateway)["answered"] == before["answered"] + 1
+
+
+def outcomes(server):
+    text = requests.get(
+        f"{server.url}/metrics", headers={"Authorization": f"Bearer {server.admin_key}"}, timeout=10
+    ).text
+    found = dict(re.findall(r'^sluice_object_callbacks_total\{outcome="(\w+)"\} (\d+)$', text, re.MULTILINE))
+    return {name: int(found.get(name, 0)) for name in ("answered", "failed")}
+
+
+def test_a_crash_between_the_object_and_the_callback(app, tmp_path, path):
+    """The object is there, and the app is told once the client completes it again."""
+    settings = {"SLUICE_OBJECT_BUCKETS": BUCKET, "SLUICE_OBJECT_CALLBACK_HOSTS": app.host}
+    secret, server = app.secret, ObjectServer(tmp_path / "data", free_port(), settings)
+    goes_on = threading.Event()
+    app.replies[path] = lambda _: reply() if goes_on.wait(20) else reply(500)
+    with server:
+        app.secret = run("credentials", "callbacks", environment=server.environment).stdout.strip()
+        held = minted(server, "aliyun", bucket=BUCKET, keyPrefix="", actions=["upload", "read"])
+        client, fields = OSSCalls(port(server), BUCKET, held), named(app.url(path))
+        upload = client.create("crashed")
+        tags = [oss2.models.PartInfo(1, client.part("crashed", upload, 1, DATA).etag)]
+
+        def complete():
+            return client.oss.complete_multipart_upload("crashed", upload, tags, headers=fields)
+
+        def fails():
+            with pytest.raises(oss2.exceptions.RequestError):
+                complete()
+            failed.set()
+
+        failed = threading.Event()
+        thread = threading.Thread(target=fails)
+        thread.start()
+        app.wait(path)
+        server.kill()
+        thread.join(20)
+        assert failed.is_set()
+        server.start()
+        assert client.get("crashed") == DATA and len(app.to(path)) == 1
+        goes_on.set()
+        assert json.loads(complete().resp.read()) == ANSWER
+        first, second = app.to(path)
+        assert first.body == second.body and first.fields["webhook-id"] == second.fields["webhook-id"]
+    app.secret = secret
