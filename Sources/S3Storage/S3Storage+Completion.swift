@@ -98,7 +98,10 @@ extension S3Storage {
                 if record.state == .complete { return }
                 guard record.state == .completing,
                     !parts.contains(where: { SmallPart(location: $0.entityTag) != nil })
-                else { throw error }
+                else {
+                    try await reopen(record, parts, after: error)
+                    throw error
+                }
             }
         }
         record.entityTag = try await completeMultipart(record, parts)
@@ -142,7 +145,8 @@ extension S3Storage {
             if try await records.blob(record.id)?.state == .complete { return }
             throw error
         }
-        if pristine.withLock({ $0.remove(record.id) }) != nil { return }
+        // Small parts may have come to other nodes.
+        if pristine.withLock({ $0.remove(record.id) }) != nil, record.partSize > 0 { return }
         // What a crash has left of an earlier append; nobody waits for this, and the sweep would find it too.
         tidy { [self] in
             let prefix = sidePrefix(of: record.id)
@@ -176,13 +180,16 @@ extension S3Storage {
                 if !settings.tagsAreDigests || EntityTagText.matches(tag, side.md5) {
                     return BlobPart(number: number, size: side.length, entityTag: tag)
                 }
+            } catch  where error.kind == .missing && error.code != "NoSuchUpload" {
+                throw LostSide(side, "\(error)").uploadError
             } catch  where error.kind != .refused {
                 throw error.uploadError
             } catch {
                 // Not every store can copy into a part; then it is sent.
             }
         }
-        return try await withMemory(for: sides) { () async throws(UploadError) in
+        // Nobody waits for this one alone.
+        return try await withMemory(for: sides, within: .seconds(600)) { () async throws(UploadError) in
             let buffer = try await buffer(of: sides, in: record)
             let tag = try await Sending(part: number, buffer, record, self).entityTag()
             return BlobPart(number: number, size: buffer.length, entityTag: tag)

@@ -114,8 +114,8 @@ extension S3Storage: PartStorage {
     /// The store keeps one part of each number; only those that are side objects are there beside others.
     package func removePart(_ number: Int, at location: String, of id: UploadID) async {
         guard let part = SmallPart(location: location), let record = try? await records.blob(id) else { return }
-        // What remains is removed with the upload.
-        try? await client.delete(sidePrefix(of: id) + part.name, in: record.bucket)
+        // Nobody waits for it, and what remains is removed with the upload.
+        tidy { [self] in try? await client.delete(sidePrefix(of: id) + part.name, in: record.bucket) }
     }
 
     package func join(_ parts: [PartRecord], of id: UploadID) async throws(UploadError) {

@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Synchronization
 package import UploadCore
 
 extension S3Storage {
@@ -41,8 +40,8 @@ extension S3Storage {
             }
             for side in record.sides { try await client.delete(side.key, in: record.bucket) }
         }
-        if record.partSize == 0, !pristine.withLock({ $0.contains(record.id) }) {
-            // Small parts, which no record of the storage names.
+        if record.partSize == 0 {
+            // Small parts, which no record of the storage names, and which other nodes may have taken.
             let prefix = sidePrefix(of: record.id)
             _ = try await removeSides(withPrefix: prefix, in: record.bucket, from: .distantFuture, ended: record.id)
         }

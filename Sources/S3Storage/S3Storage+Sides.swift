@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Digests
 package import Foundation
+internal import HTTPClient
 internal import Signing
 internal import Synchronization
 package import UploadCore
@@ -9,13 +10,19 @@ package import UploadCore
 extension S3Storage {
     /// Runs `body` with memory for the bytes of side objects.
     ///
+    /// - Parameters:
+    ///   - sides: Whose bytes.
+    ///   - limit: How long to wait for it.
+    ///   - body: Has it until it returns.
+    /// - Returns: What `body` returns.
     /// - Throws: What `body` throws; `.unavailable` if there is none in time.
     func withMemory<Success>(
         for sides: [SideObject],
+        within limit: Duration? = nil,
         _ body: () async throws(UploadError) -> Success
     ) async throws(UploadError) -> Success {
         let bytes = min(memory.capacity, Int(clamping: sides.reduce(0) { $0 + $1.length }))
-        guard await memory.take(bytes, within: settings.retryTime) else { throw Reception.tooSlow }
+        guard await memory.take(bytes, within: limit ?? settings.retryTime) else { throw Reception.tooSlow }
         defer { memory.giveBack(bytes) }
         return try await body()
     }
@@ -24,20 +31,43 @@ extension S3Storage {
     func bytes(of sides: [SideObject], in record: BlobRecord) async throws(UploadError) -> [UInt8] {
         var all: [UInt8] = []
         for side in sides {
-            let bytes: [UInt8] = try await asking { () async throws(S3Failure) in
-                let download = try await client.get(side.key, in: record.bucket)
-                do throws(SourceFailure) {
-                    return try await download.collect(limit: Int(side.length))
-                } catch {
-                    throw S3Failure(.away, "the store broke off")
-                }
-            }
-            guard Int64(bytes.count) == side.length, Digest.hash(bytes, .md5) == side.md5 else {
-                throw UploadError(.storageFailure, "The store returns other bytes than it was given.")
-            }
+            let bytes = try await bytes(of: side, in: record)
             if all.isEmpty { all = bytes } else { all += bytes }
         }
         return all
+    }
+
+    /// Asks again for what broke off, or was changed on its way.
+    private func bytes(of side: SideObject, in record: BlobRecord) async throws(UploadError) -> [UInt8] {
+        let deadline = ContinuousClock.now + settings.retryTime
+        var attempts = 0
+        while true {
+            let download: HTTPDownload
+            do throws(S3Failure) {
+                download = try await client.get(side.key, in: record.bucket)
+            } catch {
+                throw error.kind == .missing ? LostSide(side, "\(error)").uploadError : error.uploadError
+            }
+            let bytes = await Self.collect(download, limit: Int(side.length))
+            if let bytes {
+                if Int64(bytes.count) == side.length, Digest.hash(bytes, .md5) == side.md5 { return bytes }
+                attempts += 1
+                if attempts == 3 { throw LostSide(side, "the store returns other bytes").uploadError }
+            } else if ContinuousClock.now >= deadline || Task.isCancelled {
+                throw S3Failure(.away, "the store broke off").uploadError
+            }
+            try? await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
+    /// - Returns: `nil` if it broke off; of more than `limit` bytes none.
+    private static func collect(_ download: HTTPDownload, limit: Int) async -> [UInt8]? {
+        do throws(SourceFailure) {
+            return try await download.collect(limit: limit)
+        } catch {
+            if case .tooLarge = error { return [] }
+            return nil
+        }
     }
 
     /// The bytes of side objects, one behind the other, to be sent.
@@ -148,5 +178,23 @@ extension S3Storage {
     private func owner(of key: String) -> UploadID? {
         guard key.hasPrefix(settings.sidePrefix) else { return nil }
         return key.dropFirst(settings.sidePrefix.count).split(separator: "/").first.flatMap { UploadID($0) }
+    }
+}
+
+/// A side object that the store has lost, or has changed.
+struct LostSide: Error, CustomStringConvertible {
+    let key: String
+    let description: String
+
+    /// - Parameters:
+    ///   - side: Which one.
+    ///   - reason: What was seen of it.
+    init(_ side: SideObject, _ reason: String) {
+        key = side.key
+        description = "\(side.key): \(reason)"
+    }
+
+    var uploadError: UploadError {
+        UploadError(.storageFailure, "The store has lost bytes of this upload, or returns others.", cause: self)
     }
 }

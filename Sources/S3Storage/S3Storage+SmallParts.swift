@@ -150,6 +150,28 @@ extension S3Storage {
         return (record, joined)
     }
 
+    /// Lets parts come again if one of those that are recorded is lost.
+    ///
+    /// - Parameters:
+    ///   - found: One whose completion was begun.
+    ///   - parts: As they are recorded.
+    ///   - error: Why they were not joined.
+    /// - Throws: `.invalidParts(.unknown)`, which names the part; `.interrupted`.
+    func reopen(_ found: BlobRecord, _ parts: [BlobPart], after error: UploadError) async throws(UploadError) {
+        guard let lost = error.cause as? LostSide, found.state == .completing else { return }
+        let prefix = sidePrefix(of: found.id)
+        guard let part = parts.first(where: { SmallPart(location: $0.entityTag).map { prefix + $0.name } == lost.key })
+        else { return }
+        var record = found
+        record.state = .open
+        _ = try await records.update(record, adding: [], droppingFrom: 1)
+        throw UploadError(
+            .invalidParts(.unknown(number: part.number)),
+            "The store of the server has lost part \(part.number); send it again.",
+            cause: lost
+        )
+    }
+
     private func joined(
         _ group: ArraySlice<BlobPart>,
         of record: BlobRecord

@@ -6,6 +6,7 @@ package final class FaultPlan<Operation: Hashable & Sendable>: Sendable {
     private struct Contents {
         var calls: [Operation: Int] = [:]
         var faults: [Operation: (calls: Range<Int>, error: UploadError)] = [:]
+        var others: [Operation: @Sendable () async -> Void] = [:]
     }
 
     private let contents = Mutex(Contents())
@@ -33,6 +34,15 @@ package final class FaultPlan<Operation: Hashable & Sendable>: Sendable {
             contents.calls[operation] = 0
             contents.faults[operation] = (call..<(call + count), error)
         }
+    }
+
+    /// Lets others be faster than the next call of `operation`, where the adapter can be overtaken there.
+    package func before(_ operation: Operation, _ work: @escaping @Sendable () async -> Void) {
+        contents.withLock { $0.others[operation] = work }
+    }
+
+    func letOthersPass(_ operation: Operation) async {
+        await contents.withLock { $0.others.removeValue(forKey: operation) }?()
     }
 
     /// No call fails any more.

@@ -29,6 +29,7 @@ extension FaultyState {
         of id: UploadID,
         to attributes: ObjectAttributes
     ) async throws(UploadError) -> Bool {
+        await plan.letOthersPass(.setAttributes)
         try plan.step(.setAttributes)
         return try await base.setAttributes(of: id, to: attributes)
     }

@@ -160,6 +160,7 @@ struct StoredSmallPartTests {
         #expect(try await !storage.isJoined(id))
         let last = try await store(1, large, in: storage, replacing: again)
         await storage.removePart(1, at: again.location, of: id)
+        await storage.finish(within: .seconds(60))
         #expect(try await keys(storage) == [])
         try await storage.join([last, third], of: id)
         #expect(try await contents(storage) == large + large)
@@ -184,23 +185,45 @@ struct StoredSmallPartTests {
         #expect(try await storage.removeLeftovers(from: .distantFuture) == 1)
     }
 
-    @Test("that the store returns as others are not joined")
-    func changed() async throws {
+    @Test("that the store has lost, or returns as others, can come again", arguments: [1, 2], [false, true])
+    func lost(_ count: Int, isThere: Bool) async throws {
         let storage = try await RealStore.storage(records: records)
         try await begun(storage)
-        let parts = [
-            try await store(1, content(1, Self.mebibyte), in: storage),
-            try await store(2, content(2, Self.mebibyte), in: storage),
-        ]
-        let key = try #require(try await keys(storage).first)
-        _ = try await storage.client.put(
-            key,
-            in: storage.settings.bucket,
-            bytes: content(3, Self.mebibyte),
-            headers: []
-        )
+        let pieces = (1...count).map { content($0, Self.mebibyte) }
+        var parts: [PartRecord] = []
+        for (index, piece) in pieces.enumerated() { parts.append(try await store(index + 1, piece, in: storage)) }
+        let small = try #require(SmallPart(location: parts[count - 1].location))
+        let (key, bucket) = (storage.sidePrefix(of: id) + small.name, storage.settings.bucket)
+        if isThere {
+            _ = try await storage.client.put(key, in: bucket, bytes: content(3, Self.mebibyte), headers: [])
+        } else {
+            try await storage.client.delete(key, in: bucket)
+        }
         try await storage.join(parts, of: id)
         let error = await #expect(throws: UploadError.self) { try await storage.synchronize(id) }
-        #expect(error?.code == .storageFailure)
+        #expect(error?.code == .invalidParts(.unknown(number: count)))
+        #expect(try await !storage.isJoined(id))
+        parts[count - 1] = try await store(count, pieces[count - 1], in: storage, replacing: parts[count - 1])
+        try await storage.join(parts, of: id)
+        #expect(try await contents(storage) == pieces.flatMap { $0 })
+    }
+
+    @Test("are removed by whichever node ends the upload")
+    func removedElsewhere() async throws {
+        let bucket = "test-" + String(UInt32.random(in: 0 ... .max))
+        let storage = try await RealStore.storage(records: records, bucket: bucket)
+        let other = try await RealStore.storage(records: records, bucket: bucket)
+        for isCompleted in [true, false] {
+            try await begun(storage)
+            let part = try await store(1, content(1, Self.mebibyte), in: other)
+            if isCompleted {
+                try await storage.join([part], of: id)
+                try await storage.synchronize(id)
+                await storage.finish(within: .seconds(60))
+                #expect(try await keys(storage).count == 1)
+            }
+            try await storage.remove(id)
+            #expect(try await keys(storage) == [])
+        }
     }
 }

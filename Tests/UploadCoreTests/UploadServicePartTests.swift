@@ -55,6 +55,27 @@ struct UploadServicePartTests {
         #expect(try await bench.read() == [1, 2, 3, 4])
     }
 
+    @Test(
+        "a part that is replaced while the upload is completed is not joined as it was; the same bytes are",
+        arguments: [[5, 6], [3, 4]]
+    )
+    func replacedMeanwhile(_ bytes: [UInt8]) async throws {
+        let id = try await bench.begin()
+        let one = try await bench.put([1, 2], part: 1, of: id)
+        let two = try await bench.put([3, 4], part: 2, of: id)
+        bench.state.plan.before(.setAttributes) { [bench] in _ = try? await bench.put(bytes, part: 2, of: id) }
+        let code = await code { try await bench.complete(id, [one, two]) }
+        if bytes == [3, 4] {
+            #expect(code == nil)
+        } else {
+            #expect(code == .invalidParts(.unknown(number: 2)))
+            // It goes on as it was.
+            let again = try await bench.put([3, 4], part: 2, of: id)
+            try await bench.complete(id, [one, again])
+        }
+        #expect(try await bench.read() == [1, 2, 3, 4])
+    }
+
     @Test("once it is complete it takes no part, and completing it again changes nothing")
     func completeAgain() async throws {
         let id = try await bench.begin()

@@ -9,18 +9,22 @@ internal import UploadCore
 extension BlobMove {
     /// Copies each part that the disk has; which those are, the locations tell that are recorded.
     ///
+    /// - Parameters:
+    ///   - upload: Open, or completed in the store.
+    ///   - found: What the store has of it.
     /// - Returns: What was done, and the bytes that were sent.
     /// - Throws: As `run`.
-    func moveParts(_ upload: Upload) async throws(UploadError) -> (Outcome, bytes: Int64) {
+    func moveParts(_ upload: Upload, _ found: BlobRecord?) async throws(UploadError) -> (Outcome, bytes: Int64) {
         let id = upload.id
-        guard try await !disk.isJoined(id) else {
-            throw UploadError(
-                .storageFailure,
-                "Its parts were joined, and that was not recorded; start the gateway with the disk once, which completes it."
-            )
+        if let found, found.state != .open {
+            // A gateway went on with what an earlier call has moved.
+            if isRemoving { try await disk.remove(id) }
+            return (.ahead, 0)
         }
         if upload.attributes?.completing != nil { try await takeBackCompletion(of: upload) }
-        if try await records.blob(id) == nil {
+        if found == nil || found?.multipart == nil {
+            // Or what an earlier call left that died, or whose store was away, before it could take parts.
+            try await store.remove(id)
             try await create(NewBlob(of: upload)) { blob throws(UploadError) in try await store.createForParts(blob) }
         }
         var sent: Int64 = 0
@@ -48,16 +52,24 @@ extension BlobMove {
             size: part.size,
             minimumSize: MultipartUploads.minimumPartSize(of: upload)
         )
-        return try await store.storePart(new, of: upload.id, replacing: nil, from: source) {
-            () async throws(UploadError) -> [UInt8] in
-            let found = source.digests()[.md5] ?? []
-            guard found == part.md5 else {
-                throw UploadError(
-                    .storageFailure,
-                    "The disk has other bytes of part \(part.number) than it had; restore it from a backup, or abort the upload."
-                )
+        do throws(UploadError) {
+            return try await store.storePart(new, of: upload.id, replacing: nil, from: source) {
+                () async throws(UploadError) -> [UInt8] in
+                let found = source.digests()[.md5] ?? []
+                guard found == part.md5 else {
+                    throw UploadError(
+                        .storageFailure,
+                        "The disk has other bytes of part \(part.number) than it had; restore it from a backup, or abort the upload."
+                    )
+                }
+                return found
             }
-            return found
+        } catch {
+            guard case .tooLarge = error.code else { throw error }
+            throw UploadError(
+                .storageFailure,
+                "Part \(part.number) has \(part.size) bytes, for which s3.memory and s3.spool have no room; enlarge s3.spool."
+            )
         }
     }
 

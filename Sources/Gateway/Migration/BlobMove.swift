@@ -29,10 +29,12 @@ struct BlobMove: Sendable {
     /// - Throws: `.storageFailure`, also when one of both has other bytes than it should; `.unavailable`, `.storageFull`.
     func run(_ upload: Upload) async throws(UploadError) -> (Outcome, bytes: Int64) {
         let id = upload.id
-        if upload.takesParts, upload.state == .open { return try await moveParts(upload) }
+        let found = try await records.blob(id)
+        if upload.takesParts, try await !disk.isJoined(id), upload.state == .open || found?.state == .complete {
+            return try await moveParts(upload, found)
+        }
         // Bytes that were never verified are not counted, and left where they are.
         let length = try await disk.currentLength(of: id)
-        let found = try await records.blob(id)
         let outcome: Outcome
         if let found, found.state == .complete ? found.length != length : upload.state == .open && found.length > length
         {

@@ -60,6 +60,7 @@ package struct MediaMigration: Sendable {
             if try await opened.isInUse() {
                 throw UploadError(.rejected, "A gateway uses the database; stop all of them.")
             }
+            try await refuseJoined(move)
             try await moveAll(move, outcome)
             await store.finish(within: .seconds(10))
             try await findMissing(move, outcome)
@@ -152,6 +153,28 @@ package struct MediaMigration: Sendable {
                 return tally.text + " …"
             }
             if let line { report(line) }
+        }
+    }
+
+    /// Looks for multipart uploads that only a gateway with the disk can complete.
+    ///
+    /// - Throws: `.rejected` if there are some: before anything is moved, as that gateway needs all of it.
+    private func refuseJoined(_ move: BlobMove) async throws(UploadError) {
+        var query = UploadQuery(states: [.open], limit: Self.pageSize)
+        while true {
+            let page = try await move.state.uploads(query)
+            guard let last = page.last else { return }
+            for upload in page where upload.takesParts {
+                guard try await move.disk.isJoined(upload.id) else { continue }
+                throw UploadError(
+                    .rejected,
+                    """
+                    The parts of upload \(upload.id) were joined, and that was not recorded: start the gateway with the disk once more, which \
+                    completes it.
+                    """
+                )
+            }
+            query.before = last.id
         }
     }
 

@@ -72,11 +72,14 @@ final class MemoryPool: Sendable {
     }
 
     private func turnAway(_ ticket: UInt64) {
-        let waiter: Waiter? = contents.withLock { contents in
-            guard let index = contents.waiters.firstIndex(where: { $0.ticket == ticket }) else { return nil }
-            return contents.waiters.remove(at: index)
+        let (waiter, served): (Waiter?, [Waiter]) = contents.withLock { contents in
+            guard let index = contents.waiters.firstIndex(where: { $0.ticket == ticket }) else { return (nil, []) }
+            let waiter = contents.waiters.remove(at: index)
+            // Those behind it may want less.
+            return (waiter, Self.serve(&contents))
         }
         waiter?.continuation.resume(returning: false)
+        for waiter in served { waiter.continuation.resume(returning: true) }
     }
 
     private static func serve(_ contents: inout Contents) -> [Waiter] {

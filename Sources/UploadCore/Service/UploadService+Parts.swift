@@ -174,6 +174,7 @@ extension UploadService {
         // No part comes from here on, and whoever comes after a crash knows which they are.
         guard try await state.setAttributes(of: upload.id, to: attributes) else { throw Self.gone }
         do throws(UploadError) {
+            let parts = try await unchanged(parts, of: upload.id)
             try await bytesOf(upload.id) { id throws(UploadError) in try await partStorage.join(parts, of: id) }
             return try await complete(upload)
         } catch {
@@ -181,6 +182,28 @@ extension UploadService {
             if (try? await partStorage.isJoined(upload.id)) == false { _ = try? await reopened(upload) }
             throw error
         }
+    }
+
+    /// Parts as they are stored, now that no more come.
+    ///
+    /// - Parameters:
+    ///   - parts: As they were recorded before.
+    ///   - id: Of their upload.
+    /// - Returns: The same bytes, where they are now.
+    /// - Throws: `.invalidParts(.unknown)` if one was replaced by others.
+    private func unchanged(_ parts: [PartRecord], of id: UploadID) async throws(UploadError) -> [PartRecord] {
+        let all = Dictionary(uniqueKeysWithValues: try await allParts(of: id).map { ($0.number, $0) })
+        var found: [PartRecord] = []
+        for part in parts {
+            guard let now = all[part.number], now.md5 == part.md5, now.size == part.size else {
+                throw Self.invalid(
+                    .unknown(number: part.number),
+                    "Part \(part.number) was replaced while the upload was completed; name it as it is now."
+                )
+            }
+            found.append(now)
+        }
+        return found
     }
 
     /// An upload whose completion was begun, and nothing was joined: parts may come again, and others may be named.
