@@ -128,7 +128,10 @@ let package = Package(
 
         // For tests only; in no product.
         .target(name: "CThreadSanitizer", path: "Sources/C/CThreadSanitizer"),
-        storey("SluiceTesting", ["UploadCore", "Bytes", "Digests", "Transport", "CThreadSanitizer"]),
+        storey(
+            "SluiceTesting",
+            ["UploadCore", "Bytes", "Digests", "HTTPServer", "HTTPWire", "Transport", "CThreadSanitizer"]
+        ),
         tests("BytesTests", ["Bytes"]),
         tests("HTTPWireTests", ["HTTPWire", "Bytes", "SluiceTesting"]),
         tests("TransportTests", ["Transport"]),

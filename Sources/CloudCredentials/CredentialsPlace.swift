@@ -39,6 +39,11 @@ struct FetchedCredentials: Sendable {
         self.validity = validity
     }
 
+    init(_ temporary: TemporaryCredentials) {
+        value = temporary.value
+        validity = .until(temporary.expiresAt)
+    }
+
     /// Visible ASCII, no space.
     private static func isFit(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }

@@ -70,12 +70,7 @@ struct WebIdentityPlace: CredentialsPlace {
             }
             return url
         }
-        let isName = region.utf8.allSatisfy { byte in
-            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || byte == UInt8(ascii: "-")
-        }
-        let domain = region.hasPrefix("cn-") ? "amazonaws.com.cn" : "amazonaws.com"
-        guard isName, !region.isEmpty, let url = WebAddress("https://sts.\(region).\(domain)/") else {
+        guard AWSService.isRegion(region), let url = WebAddress(AWSService.url("sts", region: region) + "/") else {
             throw CredentialsError("the region is no name of a region of AWS; set AWS_REGION or AWS_ENDPOINT_URL_STS")
         }
         return url
@@ -92,15 +87,9 @@ struct WebIdentityPlace: CredentialsPlace {
             let isWord = !code.isEmpty && code.utf8.count <= 64 && code.allSatisfy { $0.isASCII && $0.isLetter }
             throw CredentialsError("\(url) answered \(answer.status)" + (isWord ? " \(code)" : ""))
         }
-        let node = document.all("AssumeRoleWithWebIdentityResult").first?.all("Credentials").first
-        guard let end = node?["Expiration"].flatMap(FetchedCredentials.date),
-            let fetched = FetchedCredentials(
-                id: node?["AccessKeyId"],
-                secret: node?["SecretAccessKey"],
-                token: node?["SessionToken"],
-                .until(end)
-            )
-        else { throw CredentialsError("the answer of \(url) has no credentials in it") }
-        return fetched
+        guard let found = TemporaryCredentials(document, of: "AssumeRoleWithWebIdentity") else {
+            throw CredentialsError("the answer of \(url) has no credentials in it")
+        }
+        return FetchedCredentials(found)
     }
 }

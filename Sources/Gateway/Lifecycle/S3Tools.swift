@@ -58,7 +58,7 @@ extension Settings {
 
     private var s3Settings: S3Settings {
         var settings = S3Settings(
-            endpoint: s3.endpoint ?? "https://s3.\(s3.region).amazonaws.com",
+            endpoint: s3.endpoint ?? AWSService.url("s3", region: s3.region),
             region: s3.region,
             bucket: s3.bucket ?? ""
         )
@@ -96,22 +96,35 @@ extension Settings {
         if let id = s3.accessKeyID, let secret = s3.secretAccessKey {
             return StaticCredentials(SigningCredentials(accessKeyID: id, secretAccessKey: secret.exposed))
         }
-        let environment = ProcessInfo.processInfo.environment
-        let chain = CredentialsChain(
-            environment: environment,
-            home: environment["HOME"] ?? FileManager.default.homeDirectoryForCurrentUser.path,
-            region: s3.region,
-            // What is on this machine is not behind the store's proxy.
-            machine: HTTPClient(userAgent: "Sluice/\(Version.current)", addresses: .any),
-            cloud: client,
-            pool: pool
+        let credentials = RefreshingCredentials(
+            Self.credentialsChain(region: s3.region, client, pool: pool),
+            clock: clock
         )
-        let credentials = RefreshingCredentials(chain, clock: clock)
         do throws(CredentialsError) {
             _ = try await credentials.credentials()
         } catch {
             throw StartFailure("there are no credentials for the store (s3.accessKeyId is not set either): \(error)")
         }
         return credentials
+    }
+
+    /// Where AWS's tools would find credentials.
+    ///
+    /// - Parameters:
+    ///   - region: For AWS's token service where the environment names none.
+    ///   - client: Asks that service.
+    ///   - pool: Reads files.
+    /// - Returns: The places, nothing of which was looked at.
+    static func credentialsChain(region: String, _ client: HTTPClient, pool: BlockingPool) -> CredentialsChain {
+        let environment = ProcessInfo.processInfo.environment
+        return CredentialsChain(
+            environment: environment,
+            home: environment["HOME"] ?? FileManager.default.homeDirectoryForCurrentUser.path,
+            region: region,
+            // What is on this machine is not behind a proxy.
+            machine: HTTPClient(userAgent: "Sluice/\(Version.current)", addresses: .any),
+            cloud: client,
+            pool: pool
+        )
     }
 }

@@ -1,34 +1,36 @@
-import Bytes
-import HTTPServer
-import HTTPWire
-import Synchronization
-import Transport
+internal import Bytes
+internal import HTTPServer
+package import HTTPWire
+internal import Synchronization
+internal import Transport
 
-/// A real HTTP server on 127.0.0.1 that plays a service of AWS.
+/// A real HTTP server on 127.0.0.1 that plays a service of a cloud.
 ///
-/// The metadata of an instance, the agent of a container and the token service can not be run here; what they answer is taken
+/// The metadata of an instance, the agent of a container and the token services can not be run here; what they answer is taken
 /// from their documentation.
-final class TestServer: Sendable {
+package final class TestServer: Sendable {
     /// A request as it came.
-    struct Call: Sendable {
-        var method: String
-        var path: String
-        var fields: HTTPFields
-        var body: String
+    package struct Call: Sendable {
+        package var method: String
+        package var path: String
+        /// With its escapes; empty without one.
+        package var query: String
+        package var fields: HTTPFields
+        package var body: String
     }
 
-    struct Answer: Sendable {
-        var status: Int
-        var body: String
+    package struct Answer: Sendable {
+        package var status: Int
+        package var body: String
 
-        init(_ status: Int, _ body: String = "") { (self.status, self.body) = (status, body) }
+        package init(_ status: Int, _ body: String = "") { (self.status, self.body) = (status, body) }
     }
 
     private final class Record: Sendable {
         let calls = Mutex<[Call]>([])
     }
 
-    let port: UInt16
+    package let port: UInt16
     private let record: Record
     private let server: HTTPServer
     private let loops: EventLoopGroup
@@ -36,7 +38,7 @@ final class TestServer: Sendable {
 
     /// - Parameter answer: Asked with each request and how many came before it.
     /// - Throws: `SystemError` when there is no port.
-    init(_ answer: @escaping @Sendable (Call, Int) async -> Answer) throws {
+    package init(_ answer: @escaping @Sendable (Call, Int) async -> Answer) throws {
         let record = Record()
         self.record = record
         loops = try EventLoopGroup(count: 1)
@@ -54,11 +56,11 @@ final class TestServer: Sendable {
         running = Task { await server.run() }
     }
 
-    var url: String { "http://127.0.0.1:\(port)" }
+    package var url: String { "http://127.0.0.1:\(port)" }
 
-    var calls: [Call] { record.calls.withLock { $0 } }
+    package var calls: [Call] { record.calls.withLock { $0 } }
 
-    func shutDown() async {
+    package func shutDown() async {
         await server.shutDown()
         await running.value
         await loops.close()
@@ -73,6 +75,7 @@ final class TestServer: Sendable {
             let call = Call(
                 method: request.head.method.rawValue,
                 path: request.head.target.rawPath,
+                query: request.head.target.rawQuery ?? "",
                 fields: request.head.fields,
                 body: String(decoding: body, as: UTF8.self)
             )
