@@ -1,5 +1,5 @@
 /// Any JSON value.
-package enum JSONValue: Decodable, Equatable {
+package enum JSONValue: Codable, Equatable {
     case null
     case bool(Bool)
     case integer(Int64)
@@ -24,6 +24,19 @@ package enum JSONValue: Decodable, Equatable {
             self = .array(value)
         } else {
             self = .object(try container.decode([String: JSONValue].self))
+        }
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .bool(let value): try container.encode(value)
+        case .integer(let value): try container.encode(value)
+        case .number(let value): try container.encode(value)
+        case .string(let value): try container.encode(value)
+        case .array(let values): try container.encode(values)
+        case .object(let members): try container.encode(members)
         }
     }
 }

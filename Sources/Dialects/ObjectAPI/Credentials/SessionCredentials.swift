@@ -1,4 +1,5 @@
 package import Foundation
+package import Signing
 
 /// What a client of an object store signs its requests with for a while.
 package struct SessionCredentials: Sendable {
@@ -8,6 +9,14 @@ package struct SessionCredentials: Sendable {
     package let sessionToken: String
     /// Whole seconds.
     package let expiresAt: Date
+
+    package var signing: SigningCredentials {
+        SigningCredentials(
+            accessKeyID: accessKeyID,
+            secretAccessKey: secretAccessKey.text,
+            sessionToken: sessionToken
+        )
+    }
 }
 
 /// What the credentials of a request stand for.

@@ -6,17 +6,28 @@ enum ActionNames {
     /// The actions that a name in a policy stands for; `nil` if there is none.
     static func actions(named name: String, in dialect: ObjectDialect) -> Set<ObjectAction>? {
         if name == "*" { return Set(ObjectAction.allCases) }
-        let prefixes: [String]
-        switch dialect {
-        case .s3: prefixes = ["s3:"]
-        case .oss: prefixes = ["oss:"]
-        case .cos: prefixes = ["name/cos:", "cos:"]
-        }
         let lowercased = name.lowercased()
-        guard let prefix = prefixes.first(where: { lowercased.hasPrefix($0) }) else { return nil }
+        guard let prefix = prefixes(dialect).first(where: { lowercased.hasPrefix($0) }) else { return nil }
         let pattern = WildcardPattern(String(lowercased.dropFirst(prefix.count)))
         let found = table(dialect).filter { pattern.matches($0.key.lowercased()) }.values
         return found.isEmpty ? nil : found.reduce(into: []) { $0.formUnion($1) }
+    }
+
+    /// The names, as the vendor's own policies have them, that stand for nothing but some of these actions.
+    static func names(within actions: Set<ObjectAction>, in dialect: ObjectDialect) -> [(
+        name: String, actions: Set<ObjectAction>
+    )] {
+        table(dialect).filter { $0.value.isSubset(of: actions) }.sorted { $0.key < $1.key }
+            .map { (name: prefixes(dialect)[0] + $0.key, actions: $0.value) }
+    }
+
+    /// What names begin with, in lower case; first the one that is written.
+    private static func prefixes(_ dialect: ObjectDialect) -> [String] {
+        switch dialect {
+        case .s3: ["s3:"]
+        case .oss: ["oss:"]
+        case .cos: ["name/cos:", "cos:"]
+        }
     }
 
     private static func table(_ dialect: ObjectDialect) -> [String: Set<ObjectAction>] {

@@ -63,7 +63,8 @@ extension ObjectPresigner {
             signature = signer.form(policy: policy, at: now.unixSeconds)
         case .cos: return nil
         }
-        return PresignedForm(url: "\(origin)\(SigningRequest.path(of: "/\(bucket)/"))", fields: sent + signature)
+        let (origin, path) = address.place(bucket, "")
+        return PresignedForm(url: origin + path, fields: sent + signature)
     }
 
     /// What `PostPolicy` reads.

@@ -2,29 +2,52 @@ package import Foundation
 package import Signing
 package import UploadCore
 
-/// Signs requests to the object endpoint that somebody else will send, with the bucket in the path.
+/// Signs requests that somebody else will send, to the object endpoint or to a real store.
 ///
-/// The secret that it signs with nobody gets to see, and the token in a URL stands for no more than the URL does: for this
-/// action on this key until then. A URL lasts as long as the grant that it is made for, at most `maximumLifetime`.
+/// The secret that it signs with nobody gets to see. For the object endpoint the token in a URL stands for no more than the URL
+/// does: for this action on this key until then. A URL lasts as long as the grant that it is made for, at most
+/// `maximumLifetime`.
 package struct ObjectPresigner: Sendable {
     /// Seconds; the longest life of a URL at the vendors.
     package static let maximumLifetime = SigV4Signer.maximumLifetime
 
     let dialect: ObjectDialect
-    /// `https://host[:port]`.
-    let origin: String
+    let address: ObjectAddress
     let region: String
-    private let issuer: CredentialIssuer
+    private let source: Source
 
+    private enum Source: Sendable {
+        /// Credentials for nothing but what is signed.
+        case issuer(CredentialIssuer)
+        /// Those of an account.
+        case account(SigningCredentials)
+    }
+
+    /// A presigner for the object endpoint, with the bucket in the path.
+    ///
     /// - Parameters:
     ///   - issuer: Makes the credentials.
     ///   - dialect: How requests are signed; for OSS by version 4.
     ///   - origin: Where the endpoint is reached, `https://host[:port]`, without a port that goes without saying.
     ///   - region: That the endpoint wants signatures to be for.
     package init(issuer: CredentialIssuer, dialect: ObjectDialect, origin: String, region: String) {
-        self.issuer = issuer
+        source = .issuer(issuer)
         self.dialect = dialect
-        self.origin = origin
+        address = ObjectAddress(origin: origin, isPathStyle: true)
+        self.region = region
+    }
+
+    /// A presigner for a real store, where only what the signature holds limits what a URL does.
+    ///
+    /// - Parameters:
+    ///   - credentials: Of the account. With a token they end, and what they signed does then, too.
+    ///   - dialect: How requests are signed; for OSS by version 4.
+    ///   - address: Of the store.
+    ///   - region: Of the store.
+    package init(credentials: SigningCredentials, dialect: ObjectDialect, address: ObjectAddress, region: String) {
+        source = .account(credentials)
+        self.dialect = dialect
+        self.address = address
         self.region = region
     }
 
@@ -82,10 +105,11 @@ package struct ObjectPresigner: Sendable {
         _ headers: [SigningField],
         _ signer: Signer
     ) -> PresignedRequest {
+        let (origin, path) = address.place(name.bucket, name.key)
         let request = SigningRequest(
             method: operation.method,
-            host: host,
-            path: SigningRequest.path(of: "/\(name.bucket)/\(name.key)"),
+            host: ObjectAddress.host(of: origin),
+            path: path,
             query: operation.query,
             headers: headers,
             payload: .unsigned
@@ -119,17 +143,18 @@ package struct ObjectPresigner: Sendable {
         min(max(grant.expiresAt.unixSeconds - now.unixSeconds, 1), Self.maximumLifetime)
     }
 
-    private var host: String {
-        origin.firstRange(of: "://").map { String(origin[$0.upperBound...]) } ?? origin
-    }
-
-    /// Credentials for nothing but this.
+    /// Credentials for this.
     func credentials(
         for action: ObjectAction,
         _ bucket: String,
         _ keys: ObjectGrant.Keys,
         under grant: Grant
     ) throws(GrantTooLong) -> SigningCredentials {
+        let issuer: CredentialIssuer
+        switch source {
+        case .issuer(let found): issuer = found
+        case .account(let credentials): return credentials
+        }
         var upload = grant
         if !action.bringsContentType {
             // They are for whoever begins an upload, and would only make the URL longer.
@@ -137,14 +162,9 @@ package struct ObjectPresigner: Sendable {
             upload.contentTypes = []
             upload.maximumBytes = nil
         }
-        let session = try issuer.mint(
+        return try issuer.mint(
             ObjectGrant(upload: upload, bucket: bucket, keys: keys, actions: [action]),
             for: dialect
-        )
-        return SigningCredentials(
-            accessKeyID: session.accessKeyID,
-            secretAccessKey: session.secretAccessKey.text,
-            sessionToken: session.sessionToken
-        )
+        ).signing
     }
 }

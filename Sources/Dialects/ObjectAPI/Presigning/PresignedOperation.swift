@@ -6,6 +6,7 @@ package enum PresignedOperation: Sendable, Equatable {
     case headObject
     case putObject
     case deleteObject
+    case createMultipartUpload
     case uploadPart(Int, uploadID: String)
     case listParts(uploadID: String)
     /// With the document that names the parts.
@@ -18,7 +19,7 @@ package enum PresignedOperation: Sendable, Equatable {
         case .headObject: "HEAD"
         case .putObject, .uploadPart: "PUT"
         case .deleteObject, .abortMultipartUpload: "DELETE"
-        case .completeMultipartUpload: "POST"
+        case .createMultipartUpload, .completeMultipartUpload: "POST"
         }
     }
 
@@ -28,6 +29,7 @@ package enum PresignedOperation: Sendable, Equatable {
         case .headObject: .headObject
         case .putObject: .putObject
         case .deleteObject: .deleteObject
+        case .createMultipartUpload: .createMultipartUpload
         case .uploadPart: .uploadPart
         case .listParts: .listParts
         case .completeMultipartUpload: .completeMultipartUpload
@@ -38,6 +40,7 @@ package enum PresignedOperation: Sendable, Equatable {
     var query: [SigningField] {
         switch self {
         case .getObject, .headObject, .putObject, .deleteObject: []
+        case .createMultipartUpload: [SigningField("uploads", "")]
         case .uploadPart(let number, let id):
             [SigningField("partNumber", String(number)), SigningField("uploadId", id)]
         case .listParts(let id), .completeMultipartUpload(let id), .abortMultipartUpload(let id):

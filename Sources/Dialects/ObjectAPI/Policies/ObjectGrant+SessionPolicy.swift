@@ -1,0 +1,199 @@
+internal import Bytes
+internal import Foundation
+internal import UploadCore
+
+extension ObjectGrant {
+    /// The most characters that AWS ("AssumeRole") and Alibaba Cloud ("AssumeRole") take.
+    private static let maximumPolicyLength = 2048
+
+    /// The grant as a session policy for the real cloud, which allows nothing that the grant does not.
+    ///
+    /// Of the actions it names those that the vendor can allow alone: where looking at an object is the same right as reading
+    /// it, an upload has neither. Listings are for the prefix only; where a vendor can not limit them to it, and the prefix is
+    /// not empty, they are left out.
+    ///
+    /// - Parameters:
+    ///   - dialect: Whose policy; see `PolicyGrammar`.
+    ///   - region: Of the bucket.
+    /// - Returns: JSON in ASCII.
+    /// - Throws: Everything of the grant that can not be said so, which would be ignored otherwise.
+    package func sessionPolicy(for dialect: ObjectDialect, region: String) throws(InexpressibleGrant) -> String {
+        let policy = document(for: dialect, region: region)
+        var problems = problems(for: dialect)
+        if problems.isEmpty, dialect != .cos, policy.utf8.count > Self.maximumPolicyLength {
+            let message =
+                "makes a session policy of \(policy.utf8.count) characters, more than the \(Self.maximumPolicyLength) that "
+                + "the cloud takes; shorten it"
+            problems.append(InexpressibleGrant.Problem(field: keyField, message: message))
+        }
+        guard problems.isEmpty else { throw InexpressibleGrant(problems: problems) }
+        return policy
+    }
+
+    // MARK: What can not be said
+
+    private func problems(for dialect: ObjectDialect) -> [InexpressibleGrant.Problem] {
+        var problems: [InexpressibleGrant.Problem] = []
+        func add(_ isWrong: Bool, _ field: String, _ message: String) {
+            if isWrong { problems.append(InexpressibleGrant.Problem(field: field, message: message)) }
+        }
+        let without = "must not be there in direct mode: the cloud's session policies can not say it"
+        add(upload.maximumBytes != nil, "maxBytes", without + "; a presigned form can")
+        add(upload.isOneTime, "oneTime", without)
+        add(!upload.metadata.isEmpty, "metadata", without)
+        add(!upload.contentTypes.isEmpty && dialect != .cos, "contentTypes", without + "; a presigned URL or form can")
+        add(
+            dialect == .cos
+                && upload.contentTypes.contains { Self.hasPattern($0.hasSuffix("/*") ? $0.dropLast(2) : $0[...]) },
+            "contentTypes",
+            "must not hold * but at the end, as in video/*, in direct mode: it stands for other characters in session policies"
+        )
+        add(
+            Self.hasPattern(keyText[...]),
+            keyField,
+            "must not hold *, ? or ${ in direct mode: they stand for other characters in session policies"
+        )
+        add(bucket == nil, "bucket", "is required in direct mode")
+        add(
+            dialect == .cos && bucket.map { Self.accountID(of: $0) == nil } ?? false,
+            "bucket",
+            "must end with a hyphen and the app id of the account, as names of buckets of COS do"
+        )
+        add(!policies.isEmpty, "policy", without)
+        return problems
+    }
+
+    /// By bytes, because in a `String` a combining mark hides the character before it.
+    private static func hasPattern(_ text: Substring) -> Bool {
+        let bytes = Array(text.utf8)
+        return bytes.contains(UInt8(ascii: "*")) || bytes.contains(UInt8(ascii: "?"))
+            || zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "$") && $1 == UInt8(ascii: "{") }
+    }
+
+    private var isPrefix: Bool {
+        if case .prefix = keys { true } else { false }
+    }
+
+    private var keyField: String {
+        isPrefix ? "keyPrefix" : "key"
+    }
+
+    private var keyText: String {
+        switch keys {
+        case .only(let key): key
+        case .prefix(let prefix): prefix
+        }
+    }
+
+    /// The app id at the end of the name of a bucket of COS: `media-1250000000`.
+    private static func accountID(of bucket: String) -> String? {
+        guard let hyphen = bucket.lastIndex(of: "-") else { return nil }
+        let digits = bucket[bucket.index(after: hyphen)...]
+        guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return String(digits)
+    }
+
+    // MARK: The document
+
+    private struct Statement {
+        var actions: [String]
+        var resource: String
+        /// Operator, condition key, values of which one is enough.
+        var condition: (operator: String, key: String, values: [String])?
+    }
+
+    private func document(for dialect: ObjectDialect, region: String) -> String {
+        let grammar = PolicyGrammar.of(dialect)
+        let names = grammar.names
+        let allow = grammar.effects.first { $0.value == .allow }?.key ?? ""
+        let statements = statements(for: dialect, region: region).map { statement in
+            var members: [String: JSONValue] = [
+                names.effect: .string(allow),
+                names.action: .array(statement.actions.map { .string($0) }),
+                names.resource: .array([.string(statement.resource)]),
+            ]
+            if let condition = statement.condition {
+                let values = JSONValue.array(condition.values.map { .string($0) })
+                members[names.condition] = .object([condition.operator: .object([condition.key: values])])
+            }
+            return JSONValue.object(members)
+        }
+        return Self.ascii(.object([names.version: .string(grammar.version), names.statement: .array(statements)]))
+    }
+
+    private func statements(for dialect: ObjectDialect, region: String) -> [Statement] {
+        let bucket = bucket ?? ""
+        let pattern = isPrefix ? keyText + "*" : keyText
+        let isWholeBucket = isPrefix && keyText.isEmpty
+        let named = ActionNames.names(within: actions, in: dialect)
+        let root: String
+        switch dialect {
+        case .s3: root = "arn:\(Self.partition(of: region)):s3:::\(bucket)"
+        case .oss: root = "acs:oss:*:*:\(bucket)"
+        case .cos: root = "qcs::cos:\(region):uid/\(Self.accountID(of: bucket) ?? ""):\(bucket)"
+        }
+        func statement(
+            _ resource: String,
+            _ condition: (operator: String, key: String, values: [String])? = nil,
+            _ isMeant: (Set<ObjectAction>) -> Bool
+        ) -> Statement? {
+            let actions = named.filter { isMeant($0.actions) }.map(\.name)
+            return actions.isEmpty ? nil : Statement(actions: actions, resource: resource, condition: condition)
+        }
+        let objects = "\(root)/\(pattern)"
+        var statements: [Statement?] = []
+        if dialect == .cos {
+            let types = upload.contentTypes
+            // The resource of a listing is the prefix that it asks for.
+            func isPlain(_ actions: Set<ObjectAction>) -> Bool {
+                if actions.contains(.listObjects) { return isPrefix }
+                return actions.contains(.listMultipartUploads) || !actions.contains { $0.isForBucket }
+            }
+            func isTyped(_ actions: Set<ObjectAction>) -> Bool {
+                !types.isEmpty && actions.contains { $0.bringsContentType }
+            }
+            statements.append(statement(objects) { isPlain($0) && !isTyped($0) })
+            statements.append(
+                statement(objects, (operator: "string_like", key: "cos:content-type", values: types)) { isTyped($0) }
+            )
+        } else {
+            statements.append(statement(objects) { !$0.contains { $0.isForBucket } })
+            statements.append(
+                statement(root) { actions in
+                    actions == [.getBucketLocation] || isWholeBucket && actions.contains { $0.isListing }
+                }
+            )
+            if isPrefix, !isWholeBucket {
+                let key = dialect == .s3 ? "s3:prefix" : "oss:Prefix"
+                statements.append(
+                    statement(root, (operator: "StringLike", key: key, values: [pattern])) {
+                        $0.contains(.listObjects)
+                    }
+                )
+            }
+        }
+        return statements.compactMap { $0 }
+    }
+
+    private static func partition(of region: String) -> String {
+        region.hasPrefix("cn-") ? "aws-cn" : region.hasPrefix("us-gov-") ? "aws-us-gov" : "aws"
+    }
+
+    /// JSON with all but ASCII escaped, since AWS takes no characters beyond U+00FF.
+    private static func ascii(_ value: JSONValue) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Texts can always be encoded.
+        let json = String(decoding: (try? encoder.encode(value)) ?? Data(), as: UTF8.self)
+        var text = ""
+        for unit in json.utf16 {
+            if unit < 0x7F {
+                text.unicodeScalars.append(Unicode.Scalar(UInt8(unit)))
+            } else {
+                let digits = String(unit, radix: 16)
+                text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            }
+        }
+        return text
+    }
+}
