@@ -77,6 +77,10 @@ let package = Package(
                 "XMLText", "CSystem",
             ]
         ),
+        storey(
+            "Clouds",
+            ["UploadCore", "CloudCredentials", "HTTPClient", "Signing", "Digests", "Bytes", "XMLText"]
+        ),
         storey("StateRecords", ["UploadCore", "Bytes", "Digests"]),
         storey(
             "SQLiteState",
@@ -107,7 +111,7 @@ let package = Package(
                 "HTTPServer", "HTTPWire", "Transport", "UploadCore", "DiskStorage", "S3Storage", "SQLiteState",
                 "PostgresState", "StateRecords", "Tus", "ResumableHTTP", "Forms", "TencentVOD", "ObjectAPI",
                 "Webhooks", "HTTPClient",
-                "CloudCredentials",
+                "CloudCredentials", "Clouds",
                 "Signing", "Digests", "Bytes", "CSystem",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Yams", package: "Yams"),
@@ -156,6 +160,13 @@ let package = Package(
             [
                 "CloudCredentials", "HTTPClient", "HTTPServer", "HTTPWire", "Signing", "Transport", "Bytes",
                 "SluiceTesting",
+            ]
+        ),
+        tests(
+            "CloudsTests",
+            [
+                "Clouds", "CloudCredentials", "HTTPClient", "HTTPWire", "Signing",
+                "Bytes", "UploadCore", "SluiceTesting",
             ]
         ),
         tests(

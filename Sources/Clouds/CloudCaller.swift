@@ -1,0 +1,137 @@
+package import HTTPClient
+internal import Signing
+internal import Synchronization
+internal import XMLText
+
+/// Sends requests to a cloud, each once and for a short time: whoever waits for the answer may ask again.
+package final class CloudCaller: Sendable {
+    /// At once; with more, the client of the HTTP library would let them wait in line, without an end.
+    package static let maximumCalls = 64
+    private static let maximumAnswerBytes = 64 << 10
+    private static let maximumMessageLength = 300
+
+    /// As it is called in messages: `AWS`.
+    package let cloud: String
+    private let client: HTTPClient
+    private let timeout: Duration
+    private let running = Atomic<Int>(0)
+
+    /// - Parameters:
+    ///   - cloud: As it is called in messages.
+    ///   - client: For `maximumCalls` transfers at once.
+    ///   - timeout: From the start of a request to the last byte of its answer.
+    package init(cloud: String, client: HTTPClient, timeout: Duration = .seconds(10)) {
+        self.cloud = cloud
+        self.client = client
+        self.timeout = timeout
+    }
+
+    /// A request, with what it is called in messages.
+    struct Call: Sendable {
+        /// `AssumeRole`.
+        var name: String
+        var url: String
+        var headers: [SigningField]
+        var body: [UInt8] = []
+        /// What it was signed with, which no message may hold.
+        var credentials: SigningCredentials
+        /// It must not come twice; others may, where a kept connection breaks before an answer.
+        var isOnce = false
+    }
+
+    /// Posts a request.
+    ///
+    /// - Parameter call: The request.
+    /// - Returns: The answer, whatever its status.
+    /// - Throws: `.unavailable`, `.malformed`.
+    func post(_ call: Call) async throws(CloudFailure) -> HTTPClientResponse {
+        defer { running.subtract(1, ordering: .relaxed) }
+        guard running.add(1, ordering: .relaxed).newValue <= Self.maximumCalls else {
+            throw CloudFailure(.unavailable, "too many calls to \(cloud) are under way; try again")
+        }
+        var request = HTTPClientRequest(
+            method: "POST",
+            url: call.url,
+            headers: call.headers.map { (name: $0.name, value: $0.value) },
+            body: call.body,
+            timeout: timeout,
+            connectTimeout: timeout,
+            maximumResponseBytes: Self.maximumAnswerBytes
+        )
+        request.needsNewConnection = call.isOnce
+        do throws(HTTPClientError) {
+            return try await client.send(request)
+        } catch {
+            let message = "\(call.name) of \(cloud) gave no answer: \(error.message)"
+            switch error {
+            case .tooLarge, .malformed, .badRequest: throw CloudFailure(.malformed, message)
+            default: throw CloudFailure(.unavailable, message)
+            }
+        }
+    }
+
+    /// What an answer in XML says that is an error.
+    ///
+    /// - Parameters:
+    ///   - call: What was asked.
+    ///   - status: Of the answer.
+    ///   - document: `Error`, as stores have it, or `ErrorResponse` with one, as AWS's token service has it; Ceph's has the former.
+    /// - Returns: As of the other form.
+    func failure(_ call: Call, status: Int, _ document: XMLNode?) -> CloudFailure {
+        let error = document?.name == "Error" ? document : document?.all("Error").first
+        return failure(call, status: status, code: error?["Code"], message: error?["Message"])
+    }
+
+    /// What an answer that is an error says.
+    ///
+    /// - Parameters:
+    ///   - call: What was asked.
+    ///   - status: Of the answer.
+    ///   - code: The cloud's own, such as `AccessDenied`; `nil` if it tells none.
+    ///   - message: The cloud's own.
+    /// - Returns: `.unavailable` where the cloud wants to be asked later, otherwise `.refused`; `.malformed` without a code.
+    func failure(_ call: Call, status: Int, code: String?, message: String?) -> CloudFailure {
+        guard let code, isName(code) else {
+            let kind: CloudFailure.Kind = status == 429 || status >= 500 ? .unavailable : .malformed
+            return CloudFailure(
+                kind,
+                "\(call.name) of \(cloud) was answered with status \(status) and no code of an error"
+            )
+        }
+        let isBusy =
+            status == 429 || status == 503 || code.hasPrefix("Throttl") || code.hasPrefix("RequestLimitExceeded")
+            || code == "SlowDown" || code == "ServiceUnavailable"
+        // Behind such a code stands the text that was signed, the token in it.
+        let text = code.contains("Signature") ? nil : message.map { shown($0, call.credentials) }
+        return CloudFailure(
+            isBusy ? .unavailable : .refused,
+            "\(cloud) \(isBusy ? "put off" : "refused") \(call.name): \(code)"
+                + (text.map { $0.isEmpty ? "" : " (\($0))" } ?? ""),
+            code: code
+        )
+    }
+
+    func malformed(_ call: Call) -> CloudFailure {
+        CloudFailure(.malformed, "\(call.name) of \(cloud) was answered with something else than was expected")
+    }
+
+    private func isName(_ code: String) -> Bool {
+        (1...100).contains(code.utf8.count)
+            && code.utf8.allSatisfy { byte in
+                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+                    || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "._-".utf8.contains(byte)
+            }
+    }
+
+    /// A message of the cloud, in one line that is not too long, without what is secret.
+    private func shown(_ message: String, _ credentials: SigningCredentials) -> String {
+        var text = message
+        for secret in [credentials.secretAccessKey, credentials.sessionToken].compactMap({ $0 }) where !secret.isEmpty {
+            text = text.replacing(secret, with: "<redacted>")
+        }
+        let scalars = text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }
+        let short = String(String.UnicodeScalarView(scalars.prefix(Self.maximumMessageLength)))
+        return scalars.count > Self.maximumMessageLength ? short + "…" : short
+    }
+}

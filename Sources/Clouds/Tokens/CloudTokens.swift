@@ -1,0 +1,54 @@
+package import CloudCredentials
+internal import Bytes
+internal import Digests
+
+/// A real token service, which makes credentials that expire.
+package protocol CloudTokens: Sendable {
+    /// Seconds that they may last.
+    var lifetimes: ClosedRange<Int64> { get }
+
+    /// Makes credentials.
+    ///
+    /// - Parameter request: For whom, and what they allow.
+    /// - Returns: What the service gave.
+    /// - Throws: What it said, or why it said nothing.
+    func mint(_ request: CloudTokenRequest) async throws(CloudFailure) -> TemporaryCredentials
+}
+
+/// What is asked of a token service.
+package struct CloudTokenRequest: Sendable, Equatable {
+    /// The app user, any text.
+    package var subject: String
+    /// JSON, in the vendor's own grammar; see `ObjectGrant.sessionPolicy`.
+    package var policy: String
+    /// Seconds.
+    package var lifetime: Int64
+
+    package init(subject: String, policy: String, lifetime: Int64) {
+        self.subject = subject
+        self.policy = policy
+        self.lifetime = lifetime
+    }
+
+    /// The subject as the name of a session, by which the vendor's own log knows it.
+    ///
+    /// - Parameters:
+    ///   - maximum: Most characters, at least 18.
+    ///   - isAllowed: Which ASCII characters may be in it, letters at least.
+    /// - Returns: The subject itself if it is such a name of at least two characters. Otherwise what is left of it, and 16
+    ///   letters of its SHA-256, so that two users never have the same name.
+    func sessionName(maximum: Int, _ isAllowed: (UInt8) -> Bool) -> String {
+        let kept = subject.utf8.filter { $0 < 0x80 && isAllowed($0) }
+        let isWhole = kept.count == subject.utf8.count && (2...maximum).contains(kept.count)
+        if isWhole { return subject }
+        let letters = Digest.hash(subject.utf8, .sha256).prefix(8)
+            .flatMap { [$0 >> 4, $0 & 15] }.map { UInt8(ascii: "a") + $0 }
+        return String(decoding: kept.prefix(maximum - letters.count) + letters, as: UTF8.self)
+    }
+
+    static func isLetter(_ byte: UInt8) -> Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) }
+
+    static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+        isLetter(byte) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+    }
+}

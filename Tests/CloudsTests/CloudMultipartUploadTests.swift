@@ -1,0 +1,55 @@
+import HTTPWire
+import SluiceTesting
+import Testing
+
+@testable import Clouds
+import Signing
+
+@Suite("Multipart uploads in real stores")
+struct CloudMultipartUploadTests {
+    private func begin(_ server: TestServer) async throws(CloudFailure) -> String {
+        try await CloudMultipartUpload.begin(
+            server.url + "/b/k?uploads=",
+            headers: [SigningField("Content-Type", "video/mp4")],
+            signedWith: World.pair,
+            by: World.caller("AWS")
+        )
+    }
+
+    @Test("one begins by the URL that was signed for it, and its id is told")
+    func begins() async throws {
+        let answer = """
+            <?xml version="1.0"?><InitiateMultipartUploadResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
+            <Bucket>b</Bucket><Key>k</Key><UploadId>an.id_~1</UploadId></InitiateMultipartUploadResult>
+            """
+        try await World.serving(TestServer.Answer(200, answer)) { server in
+            #expect(try await begin(server) == "an.id_~1")
+            let call = try #require(server.calls.first)
+            #expect((call.method, call.path, call.query) == ("POST", "/b/k", "uploads="))
+            #expect(call.fields["Content-Type"] == "video/mp4")
+            #expect(server.calls.count == 1)
+        }
+    }
+
+    @Test("what the store refuses, and what is no answer")
+    func failures() async throws {
+        let cases: [(Int, String, CloudFailure.Kind, String)] = [
+            (403, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>", .refused, "AccessDenied (no)"),
+            (200, "<Error><Code>InternalError</Code></Error>", .refused, "InternalError"),
+            (503, "<Error><Code>SlowDown</Code></Error>", .unavailable, "SlowDown"),
+            (200, "<InitiateMultipartUploadResult/>", .malformed, "something else"),
+            (200, "nonsense", .malformed, "something else"), (404, "", .malformed, "status 404"),
+        ]
+        for (status, body, kind, text) in cases {
+            try await World.serving(TestServer.Answer(status, body)) { server in
+                do throws(CloudFailure) {
+                    _ = try await begin(server)
+                    Issue.record("\(status) \(body) is no success")
+                } catch {
+                    #expect(error.kind == kind)
+                    #expect(error.message.contains(text), "\(error.message)")
+                }
+            }
+        }
+    }
+}
