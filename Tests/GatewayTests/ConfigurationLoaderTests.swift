@@ -101,6 +101,14 @@ struct ConfigurationLoaderTests {
         "s3.proxy": "http://proxy:3128", "s3.authorities": "/ca.pem",
         "database.url": "postgres://u:p@db/sluice", "database.connections": "3", "database.connectTimeout": "3s",
         "database.lockTimeout": "1s", "database.statementTimeout": "1m",
+        "aws.buckets": "media", "aws.accessKeyId": "AKIA1", "aws.secretAccessKey": "secret", "aws.region": "eu-west-1",
+        "aws.roleArn": "arn:aws:iam::123456789012:role/up", "aws.externalId": "id",
+        "aws.stsEndpoint": "https://sts.example", "aws.s3Endpoint": "https://s3.example", "aws.pathStyle": "true",
+        "aliyun.buckets": "media", "aliyun.accessKeyId": "LTAI1", "aliyun.accessKeySecret": "secret",
+        "aliyun.region": "cn-shanghai", "aliyun.roleArn": "acs:ram::1234567890123456:role/up",
+        "aliyun.stsEndpoint": "https://sts.example", "aliyun.ossEndpoint": "https://oss.example",
+        "tencent.region": "ap-guangzhou", "tencent.buckets": "media-1250000000",
+        "tencent.stsEndpoint": "https://sts.example", "tencent.cosEndpoint": "https://cos.example",
         "tls.certificate": "c.pem", "tls.key": "k.pem", "tencent.mode": "direct", "tencent.secretId": "AKID1",
         "tencent.secretKey": "key", "limits.requestLine": "4KiB", "limits.headerBytes": "128KiB",
         "limits.headerCount": "50", "limits.bodyBytes": "2MiB", "limits.bodyRate": "1KiB", "limits.uploadBytes": "10MB",
@@ -135,6 +143,11 @@ struct ConfigurationLoaderTests {
         case "tencent.secretKey": ["SLUICE_TENCENT_SECRET_ID": "AKID1"]
         case "tencent.mode": ["SLUICE_TENCENT_SECRET_ID": "AKID1", "SLUICE_TENCENT_SECRET_KEY": "key"]
         case "storage": ["SLUICE_S3_BUCKET": "abc"]
+        case "aws.accessKeyId": ["SLUICE_AWS_SECRET_ACCESS_KEY": "secret"]
+        case "aws.secretAccessKey": ["SLUICE_AWS_ACCESS_KEY_ID": "id"]
+        case "aws.externalId": ["SLUICE_AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/up"]
+        case "aliyun.accessKeyId": ["SLUICE_ALIYUN_ACCESS_KEY_SECRET": "secret"]
+        case "aliyun.accessKeySecret": ["SLUICE_ALIYUN_ACCESS_KEY_ID": "id"]
         case "s3.accessKeyId": ["SLUICE_S3_SECRET_ACCESS_KEY": "secret"]
         case "s3.secretAccessKey": ["SLUICE_S3_ACCESS_KEY_ID": "id"]
         default: [:]
@@ -246,6 +259,9 @@ struct ConfigurationLoaderTests {
             (["SLUICE_TLS_CERTIFICATE": "c"], ["tls.key"]),
             (["SLUICE_TENCENT_SECRET_ID": "a"], ["tencent.secretKey"]),
             (["SLUICE_TENCENT_SECRET_KEY": "a"], ["tencent.secretId"]),
+            (["SLUICE_AWS_ACCESS_KEY_ID": "a"], ["aws.secretAccessKey"]),
+            (["SLUICE_AWS_EXTERNAL_ID": "id"], ["aws.roleArn"]),
+            (["SLUICE_ALIYUN_ACCESS_KEY_SECRET": "a"], ["aliyun.accessKeyId"]),
             (["SLUICE_TENCENT_MODE": "direct"], ["tencent.secretId", "tencent.secretKey"]),
             (["SLUICE_TENCENT_MODE": "direct", "SLUICE_TENCENT_SECRET_ID": "a"], ["tencent.secretKey"]),
             (["SLUICE_LIMITS_HEADER_BYTES": "4KiB"], ["limits.headerBytes"]),

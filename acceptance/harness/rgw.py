@@ -89,7 +89,8 @@ rgw rados pool pg num min = 4
 rgw frontends = beast endpoint=127.0.0.1:{port} tcp_nodelay=1
 rgw thread pool size = 64
 rgw max concurrent requests = {requests}
-rgw s3 auth use sts = false
+rgw s3 auth use sts = {has_sts}
+rgw sts key = {sts_key}
 rgw enable usage log = false
 rgw dynamic resharding = false
 rgw override bucket index max shards = 1
@@ -107,10 +108,11 @@ class RGW(ObjectStore):
     """A cluster below `folder`, which is made; a context manager that starts and ends it.
 
     `requests`: how many may run at once; beyond it the answer is 503 SlowDown. `day`: the seconds that lifecycle rules
-    take for a day; by default a real one.
+    take for a day; by default a real one. `has_sts`: has a token service, and then answers a key that is not known with
+    AccessDenied.
     """
 
-    def __init__(self, folder, *, requests=1024, day=-1):
+    def __init__(self, folder, *, requests=1024, day=-1, has_sts=False):
         self.folder = Path(folder).resolve()
         self.port, mon_port, osd_port = free_ports(3)
         access_key, secret_key = new_keys()
@@ -132,6 +134,8 @@ class RGW(ObjectStore):
                 osd_port_last=min(osd_port + 200, 65535),
                 room=ROOM << 30,
                 requests=requests,
+                has_sts="true" if has_sts else "false",
+                sts_key=secrets.token_hex(8),
                 day=day,
             )
         )
@@ -240,10 +244,27 @@ class RGW(ObjectStore):
         self.use_keys(*self.add_keys())
         self.remove_key(before)
 
+    def add_role(self, name, trusted=USER):
+        """A role that may do everything, and that one user may take; returns its name for AssumeRole."""
+        trust = {
+            "Effect": "Allow",
+            "Principal": {"AWS": [f"arn:aws:iam:::user/{trusted}"]},
+            "Action": ["sts:AssumeRole"],
+        }
+        rights = {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*"]}
+        about = ("--role-name", name)
+        self.admin("role", "create", *about, "--assume-role-policy-doc", json.dumps(document(trust)))
+        self.admin("role-policy", "put", *about, "--policy-name", "all", "--policy-doc", json.dumps(document(rights)))
+        return f"arn:aws:iam:::role/{name}"
+
     def memory(self):
         """Resident bytes of the OSD, which holds the objects."""
         text = Path(f"/proc/{self.osd.pid}/statm").read_text().split()
         return int(text[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def document(statement):
+    return {"Version": "2012-10-17", "Statement": [statement]}
 
 
 def new_keys():

@@ -269,7 +269,7 @@ struct CompanionAPI: Sendable {
         let prefix = CompanionFile.prefix(of: call.grant.subject)
         let grant = ObjectGrant(upload: call.grant, bucket: call.bucket, keys: .prefix(prefix))
         do throws(GrantTooLong) {
-            let credentials = AWSCredentialsView(try issuer.mint(grant, for: .s3))
+            let credentials = AWSCredentialsView(MintedSession(try issuer.mint(grant, for: .s3)))
             metrics.minted("sts_token")
             return answer(
                 CredentialsView(credentials: credentials, bucket: call.bucket, region: region, keyPrefix: prefix)

@@ -14,6 +14,14 @@ enum ObjectFormat: String, CaseIterable {
     }
 }
 
+/// Where the bytes go that credentials and URLs are for.
+enum ObjectMode: String, CaseIterable {
+    /// To the object endpoint.
+    case relay
+    /// To the real cloud.
+    case direct
+}
+
 /// What requests for credentials and those for URLs of the object endpoint say alike.
 extension JSONFields {
     /// Empty for what is told as an error.
@@ -38,13 +46,20 @@ extension JSONFields {
         return .only("")
     }
 
-    mutating func objectFormat() -> ObjectFormat {
-        guard let text = string("format", maximumLength: 16) else { return .aws }
-        guard let format = ObjectFormat(rawValue: text) else {
-            reject("format", "must be one of \(ObjectFormat.allCases.map(\.rawValue).joined(separator: ", "))")
-            return .aws
+    mutating func objectFormat() -> ObjectFormat { choice("format", otherwise: .aws) }
+
+    mutating func objectMode() -> ObjectMode { choice("mode", otherwise: .relay) }
+
+    private mutating func choice<Choice: RawRepresentable & CaseIterable>(
+        _ name: String,
+        otherwise standard: Choice
+    ) -> Choice where Choice.RawValue == String {
+        guard let text = string(name, maximumLength: 16) else { return standard }
+        guard let choice = Choice(rawValue: text) else {
+            reject(name, "must be one of \(Choice.allCases.map(\.rawValue).joined(separator: ", "))")
+            return standard
         }
-        return format
+        return choice
     }
 }
 

@@ -1,3 +1,4 @@
+internal import Clouds
 internal import Foundation
 internal import HTTPServer
 internal import HTTPWire
@@ -5,9 +6,11 @@ internal import ObjectAPI
 internal import Signing
 internal import UploadCore
 
-/// `/v1/presigned-urls`: an app's backend mints URLs and forms for one object, which its app sends to the object endpoint.
+/// `/v1/presigned-urls`: an app's backend mints URLs and forms for one object, which its app sends to the object endpoint or to a
+/// real store.
 struct PresignAPI: Sendable {
     let issuer: CredentialIssuer
+    let clouds: DirectClouds
     let uploads: MultipartUploads
     let access: Access
     let metrics: Metrics
@@ -55,7 +58,6 @@ struct PresignAPI: Sendable {
 
     private func presign(_ request: Request) async throws(Problem) -> Response {
         let key = try await access.require(.mint, request)
-        let origin = try objectURL.origin(for: request)
         let now = clock.now
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let purpose = purpose(in: &fields)
@@ -82,33 +84,97 @@ struct PresignAPI: Sendable {
                 "must be what the API key may do itself: GET needs the scope `read`, DELETE needs `admin`"
             )
         }
+        let cloud = clouds.wanted(format, bucket: bucket, in: &fields)
+        if cloud != nil { Self.refuse(grant, contentType, for: purpose, in: &fields) }
         try fields.finish()
+        let wanted = Wanted(purpose: purpose, bucket: bucket, keys: keys, contentType: contentType, grant: grant)
+        if let cloud {
+            let (presigner, credentials) = try await cloud.presigner()
+            let answer = try await answer(wanted, presigner) { (id, headers) async throws(Problem) in
+                if let id { return id }
+                let signed = try Self.minting { () throws(GrantTooLong) in
+                    try presigner.request(.createMultipartUpload, wanted.name, headers: headers, under: grant, at: now)
+                }
+                return try await cloud.asking { () async throws(CloudFailure) in
+                    try await CloudMultipartUpload.begin(
+                        signed.url,
+                        headers: headers,
+                        signedWith: credentials,
+                        by: cloud.caller
+                    )
+                }
+            }
+            metrics.minted("direct_presigned_url")
+            return answer
+        }
         let presigner = ObjectPresigner(
             issuer: issuer,
             dialect: format.dialect,
-            origin: origin,
+            origin: try objectURL.origin(for: request),
             region: region
         )
-        let answer = try await answer(purpose, bucket, keys, contentType, format.dialect, presigner, grant)
+        var upload: Upload?
+        var answer = try await answer(wanted, presigner) { (id, _) async throws(Problem) in
+            let found = try await access.core { () async throws(UploadError) -> Upload in
+                if let id { return try await uploads.find(id, of: wanted.name) }
+                let headers = S3ObjectHeaders(contentType: wanted.exactType)
+                return try await uploads.begin(wanted.name, headers, for: format.dialect, under: grant)
+            }
+            upload = found
+            return found.id.text
+        }
+        answer.trace.uploadID = upload?.id.text
         metrics.minted("presigned_url")
         return answer
     }
 
-    private func answer(
-        _ purpose: Purpose,
-        _ bucket: String,
-        _ keys: ObjectGrant.Keys,
+    /// What a request asks for.
+    private struct Wanted {
+        let purpose: Purpose
+        let bucket: String
+        let keys: ObjectGrant.Keys
+        /// A media type, or a pattern.
+        let contentType: String?
+        let grant: Grant
+
+        var name: ObjectName { ObjectName(bucket: bucket, key: keys.text) }
+
+        var exactType: String? { contentType.flatMap { $0.hasSuffix("/*") ? nil : $0 } }
+    }
+
+    /// Rejects what the signature of a request to a real store can not say, and would be ignored otherwise.
+    private static func refuse(
+        _ grant: Grant,
         _ contentType: String?,
-        _ dialect: ObjectDialect,
+        for purpose: Purpose,
+        in fields: inout JSONFields
+    ) {
+        if !grant.metadata.isEmpty {
+            fields.reject("metadata", "must not be there in direct mode: nobody would keep it")
+        }
+        if grant.isOneTime { fields.reject("oneTime", "must not be true in direct mode: a URL works until it expires") }
+        if case .form = purpose { return }
+        if grant.maximumBytes != nil {
+            fields.reject("maxBytes", "must not be there in direct mode, but for a form (`method` POST)")
+        }
+        if contentType?.hasSuffix("/*") == true {
+            fields.reject(
+                "contentType",
+                "must be a media type in direct mode, and a pattern for a form (`method` POST) only"
+            )
+        }
+    }
+
+    /// Signs what is wanted; `find` finds a multipart upload by its id, or without one begins it with header fields, and returns the id.
+    private func answer(
+        _ wanted: Wanted,
         _ presigner: ObjectPresigner,
-        _ grant: Grant
+        find: (String?, [SigningField]) async throws(Problem) -> String
     ) async throws(Problem) -> Response {
-        let now = clock.now
-        let name = ObjectName(bucket: bucket, key: keys.text)
-        let exact = contentType.flatMap { $0.hasSuffix("/*") ? nil : $0 }
-        switch purpose {
+        let (now, name, grant) = (clock.now, wanted.name, wanted.grant)
+        let headers = wanted.exactType.map { [SigningField("Content-Type", $0)] } ?? []
+        switch wanted.purpose {
         case .request(let operation):
-            let headers = exact.map { [SigningField("Content-Type", $0)] } ?? []
             let signed = try Self.minting { () throws(GrantTooLong) in
                 try presigner.request(operation, name, headers: headers, under: grant, at: now)
             }
@@ -116,9 +182,9 @@ struct PresignAPI: Sendable {
         case .form:
             let signed = try Self.minting { () throws(GrantTooLong) in
                 try presigner.form(
-                    bucket,
-                    keys,
-                    contentType: contentType,
+                    wanted.bucket,
+                    wanted.keys,
+                    contentType: wanted.contentType,
                     fields: [SigningField("success_action_status", "201")],
                     under: grant,
                     at: now
@@ -128,16 +194,11 @@ struct PresignAPI: Sendable {
             guard let form = signed else { throw Problem(500, "internal", "there is no such form") }
             return JSONAnswer.response(201, FormView(form, expiresAt: grant.expiresAt))
         case .parts(let numbers, let uploadID):
-            let upload = try await access.core { () async throws(UploadError) -> Upload in
-                if let uploadID { return try await uploads.find(uploadID, of: name) }
-                return try await uploads.begin(name, S3ObjectHeaders(contentType: exact), for: dialect, under: grant)
-            }
+            let id = try await find(uploadID, headers)
             let view = try Self.minting { () throws(GrantTooLong) in
-                try PartsView(upload.id.text, numbers, name, presigner, grant, at: now)
+                try PartsView(id, numbers, name, presigner, grant, at: now)
             }
-            var response = JSONAnswer.response(201, view)
-            response.trace.uploadID = upload.id.text
-            return response
+            return JSONAnswer.response(201, view)
         }
     }
 
@@ -161,7 +222,8 @@ struct PresignAPI: Sendable {
     private func purpose(in fields: inout JSONFields) -> Purpose {
         let method = fields.string("method", maximumLength: 16)
         let parts = fields.integers("parts", maximumCount: Self.maximumParts, in: PartRecord.numbers)
-        let uploadID = fields.string("uploadId", maximumLength: 64)
+        let uploadID = fields.string("uploadId", maximumLength: 1024)
+        if uploadID?.isEmpty == true { fields.reject("uploadId", "must not be empty") }
         if let parts {
             if method != nil { fields.reject("method", "must not be there beside `parts`") }
             return .parts(parts, uploadID: uploadID)

@@ -1,12 +1,17 @@
+internal import CloudCredentials
+internal import Clouds
 internal import Foundation
 internal import HTTPServer
 internal import HTTPWire
 internal import ObjectAPI
+internal import Signing
 internal import UploadCore
 
-/// `/v1/sts/tokens`: an app's backend mints credentials for the object endpoint, which its app hands to an SDK.
+/// `/v1/sts/tokens`: an app's backend mints credentials for the object endpoint, or has those of a real cloud made; its app hands
+/// them to an SDK.
 struct SessionTokensAPI: Sendable {
     let issuer: CredentialIssuer
+    let clouds: DirectClouds
     let access: Access
     let metrics: Metrics
     let bodyLimit: Int
@@ -53,7 +58,6 @@ struct SessionTokensAPI: Sendable {
         let isOneTime = fields.bool("oneTime") ?? false
         let metadata = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 1024)
         let format = fields.objectFormat()
-        try fields.finish()
         let grant = ObjectGrant(
             upload: Grant(
                 id: Grant.newID(at: clock.now),
@@ -69,6 +73,17 @@ struct SessionTokensAPI: Sendable {
             keys: keys,
             actions: actions
         )
+        let cloud = clouds.wanted(format, bucket: bucket, in: &fields)
+        let order = cloud?.tokenOrder(for: grant, subject: subject ?? "", lifetime: lifetime, in: &fields)
+        try fields.finish()
+        if let cloud, let order {
+            let made = try await cloud.asking { () async throws(CloudFailure) in
+                try await order.service.mint(order.request)
+            }
+            metrics.minted("direct_sts_token")
+            let place = Place(bucket: bucket, region: cloud.region, endpoint: cloud.address.origin)
+            return answer(MintedSession(value: made.value, expiresAt: made.expiresAt), format, at: place)
+        }
         let credentials: SessionCredentials
         do throws(GrantTooLong) {
             credentials = try issuer.mint(grant, for: format.dialect)
@@ -76,10 +91,16 @@ struct SessionTokensAPI: Sendable {
             throw Problem(error)
         }
         metrics.minted("sts_token")
+        // How clients reach the endpoint, whoever has the credentials knows; boto3 wants a region all the same.
+        let place = format == .aws ? Place(bucket: bucket, region: region, endpoint: nil) : nil
+        return answer(MintedSession(credentials), format, at: place)
+    }
+
+    private func answer(_ session: MintedSession, _ format: ObjectFormat, at place: Place?) -> Response {
         switch format {
-        case .aws: return JSONAnswer.response(201, AWSView(credentials, grant, region))
-        case .aliyun: return JSONAnswer.response(201, AliyunView(credentials))
-        case .tencent: return JSONAnswer.response(201, TencentView(credentials, from: clock.now))
+        case .aws: JSONAnswer.response(201, AWSView(session, place))
+        case .aliyun: JSONAnswer.response(201, AliyunView(session, place))
+        case .tencent: JSONAnswer.response(201, TencentView(session, place, from: clock.now))
         }
     }
 
@@ -106,21 +127,31 @@ struct SessionTokensAPI: Sendable {
 
     // MARK: Answers
 
+    /// Where the credentials are good for something.
+    private struct Place {
+        let bucket: String
+        let region: String
+        /// The store; `nil` for the object endpoint.
+        let endpoint: String?
+    }
+
     /// As AWS's token service names them.
     private struct AWSView: Encodable {
         let credentials: AWSCredentialsView
         let bucket: String?
-        let region: String
+        let region: String?
+        let endpoint: String?
 
         enum CodingKeys: String, CodingKey {
             case credentials = "Credentials"
-            case bucket, region
+            case bucket, region, endpoint
         }
 
-        init(_ credentials: SessionCredentials, _ grant: ObjectGrant, _ region: String) {
-            self.credentials = AWSCredentialsView(credentials)
-            bucket = grant.bucket
-            self.region = region
+        init(_ session: MintedSession, _ place: Place?) {
+            credentials = AWSCredentialsView(session)
+            bucket = place?.bucket
+            region = place?.region
+            endpoint = place?.endpoint
         }
     }
 
@@ -130,19 +161,26 @@ struct SessionTokensAPI: Sendable {
         let accessKeySecret: String
         let securityToken: String
         let expiration: String
+        let bucket: String?
+        let region: String?
+        let endpoint: String?
 
         enum CodingKeys: String, CodingKey {
             case accessKeyID = "AccessKeyId"
             case accessKeySecret = "AccessKeySecret"
             case securityToken = "SecurityToken"
             case expiration = "Expiration"
+            case bucket, region, endpoint
         }
 
-        init(_ credentials: SessionCredentials) {
-            accessKeyID = credentials.accessKeyID
-            accessKeySecret = credentials.secretAccessKey.text
-            securityToken = credentials.sessionToken
-            expiration = credentials.expiresAt.formatted(.iso8601)
+        init(_ session: MintedSession, _ place: Place?) {
+            accessKeyID = session.value.accessKeyID
+            accessKeySecret = session.value.secretAccessKey
+            securityToken = session.value.sessionToken ?? ""
+            expiration = session.expiresAt.formatted(.iso8601)
+            bucket = place?.bucket
+            region = place?.region
+            endpoint = place?.endpoint
         }
     }
 
@@ -158,18 +196,37 @@ struct SessionTokensAPI: Sendable {
         let startTime: Int64
         let expiredTime: Int64
         let expiration: String
+        let bucket: String?
+        let region: String?
+        let endpoint: String?
 
-        init(_ credentials: SessionCredentials, from now: Date) {
-            self.credentials = Credentials(
-                tmpSecretId: credentials.accessKeyID,
-                tmpSecretKey: credentials.secretAccessKey.text,
-                sessionToken: credentials.sessionToken
+        init(_ session: MintedSession, _ place: Place?, from now: Date) {
+            credentials = Credentials(
+                tmpSecretId: session.value.accessKeyID,
+                tmpSecretKey: session.value.secretAccessKey,
+                sessionToken: session.value.sessionToken ?? ""
             )
-            startTime = Int64(now.timeIntervalSince1970)
-            expiredTime = Int64(credentials.expiresAt.timeIntervalSince1970)
-            expiration = credentials.expiresAt.formatted(.iso8601)
+            startTime = now.unixSeconds
+            expiredTime = session.expiresAt.unixSeconds
+            expiration = session.expiresAt.formatted(.iso8601)
+            bucket = place?.bucket
+            region = place?.region
+            endpoint = place?.endpoint
         }
     }
+}
+
+/// Credentials of a session, whoever made them.
+struct MintedSession: Sendable {
+    let value: SigningCredentials
+    let expiresAt: Date
+
+    init(value: SigningCredentials, expiresAt: Date) {
+        self.value = value
+        self.expiresAt = expiresAt
+    }
+
+    init(_ session: SessionCredentials) { self.init(value: session.signing, expiresAt: session.expiresAt) }
 }
 
 /// Credentials of a session as AWS's token service names them.
@@ -186,10 +243,10 @@ struct AWSCredentialsView: Encodable {
         case expiration = "Expiration"
     }
 
-    init(_ credentials: SessionCredentials) {
-        accessKeyID = credentials.accessKeyID
-        secretAccessKey = credentials.secretAccessKey.text
-        sessionToken = credentials.sessionToken
-        expiration = credentials.expiresAt.formatted(.iso8601)
+    init(_ session: MintedSession) {
+        accessKeyID = session.value.accessKeyID
+        secretAccessKey = session.value.secretAccessKey
+        sessionToken = session.value.sessionToken ?? ""
+        expiration = session.expiresAt.formatted(.iso8601)
     }
 }

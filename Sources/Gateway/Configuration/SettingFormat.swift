@@ -1,4 +1,5 @@
 internal import Bytes
+internal import CloudCredentials
 internal import HTTPClient
 internal import HTTPWire
 internal import S3Storage
@@ -93,6 +94,12 @@ extension SettingFormat where Value == String {
         render: { $0 }
     )
 
+    static let region = SettingFormat(
+        allowed: "lower-case letters, digits and hyphens, such as eu-west-1",
+        parse: { AWSService.isRegion($0) ? $0 : nil },
+        render: { $0 }
+    )
+
     static let bucket = SettingFormat(
         allowed: "3 to 63 lower-case letters, digits, dots and hyphens",
         parse: { text in
@@ -154,6 +161,10 @@ extension SettingFormat where Value == [String] {
             render: { $0.isEmpty ? nil : $0.joined(separator: ", ") }
         )
     }
+}
+
+extension SettingFormat where Value == [String] {
+    static let buckets = texts("names of buckets separated by commas") { SettingFormat<String>.bucket.parse($0) != nil }
 }
 
 extension SettingFormat where Value == Set<HookName> {

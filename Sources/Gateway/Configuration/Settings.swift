@@ -20,6 +20,8 @@ package struct Settings: Sendable, Equatable {
     package var adminKey: Secret<String>?
     /// At least 32 bytes; `nil` takes the one in the data directory.
     package var masterSecret: Secret<[UInt8]>?
+    package var aws = AWS()
+    package var aliyun = Aliyun()
     package var tencent = Tencent()
     package var storage = Storage.disk
     package var durability = Durability.acknowledged
@@ -43,10 +45,43 @@ package struct Settings: Sendable, Equatable {
         package var loops = 0
     }
 
+    /// The account whose credentials and URLs are minted in `direct` mode.
+    package struct AWS: Sendable, Equatable {
+        /// Empty for no `direct` mode.
+        package var buckets: [String] = []
+        package var accessKeyID: String?
+        /// Without a pair, credentials are looked for as AWS's own tools do.
+        package var secretAccessKey: Secret<String>?
+        package var region = "us-east-1"
+        /// `nil` federates the user whose pair it is.
+        package var roleARN: String?
+        package var externalID: String?
+        /// `http(s)://host[:port]`; `nil` is AWS's in the region, as for the other one.
+        package var stsEndpoint: String?
+        package var s3Endpoint: String?
+        package var isPathStyle = false
+    }
+
+    /// The same for Alibaba Cloud.
+    package struct Aliyun: Sendable, Equatable {
+        package var buckets: [String] = []
+        package var accessKeyID: String?
+        package var accessKeySecret: Secret<String>?
+        package var region: String?
+        package var roleARN: String?
+        package var stsEndpoint: String?
+        package var ossEndpoint: String?
+    }
+
     package struct Tencent: Sendable, Equatable {
         package var mode = TencentMode.relay
         package var secretID: String?
         package var secretKey: Secret<String>?
+        /// For credentials and URLs of COS in `direct` mode, as those below.
+        package var region: String?
+        package var buckets: [String] = []
+        package var stsEndpoint: String?
+        package var cosEndpoint: String?
     }
 
     package enum TencentMode: String, Sendable, CaseIterable {

@@ -61,6 +61,14 @@ enum SettingsRules {
                 settings.tencent.secretKey != nil
             ),
             (
+                "aws.accessKeyId", settings.aws.accessKeyID != nil, "aws.secretAccessKey",
+                settings.aws.secretAccessKey != nil
+            ),
+            (
+                "aliyun.accessKeyId", settings.aliyun.accessKeyID != nil, "aliyun.accessKeySecret",
+                settings.aliyun.accessKeySecret != nil
+            ),
+            (
                 "s3.accessKeyId", settings.s3.accessKeyID != nil, "s3.secretAccessKey",
                 settings.s3.secretAccessKey != nil
             ),
@@ -74,6 +82,12 @@ enum SettingsRules {
                 demand(false, key, because: "tencent.mode", "must be set, because tencent.mode is direct")
             }
         }
+        demand(
+            settings.aws.externalID == nil || settings.aws.roleARN != nil,
+            "aws.roleArn",
+            because: "aws.externalId",
+            "must be set too, because aws.externalId is"
+        )
         demand(
             settings.storage != .s3 || settings.s3.bucket != nil,
             "s3.bucket",

@@ -4,7 +4,7 @@ internal import UploadCore
 /// Every setting there is, in the order of the documentation.
 package enum SettingsTable {
     package static let all: [Setting] =
-        general + database + s3 + object + tencent + limits + timeouts + uploads + quotas + hooks + pull + web
+        general + database + s3 + object + clouds + limits + timeouts + uploads + quotas + hooks + pull + web
 
     private static let general: [Setting] = [
         Setting("dataDir", \.dataDirectory, .path, "Directory for uploads, state and secrets; made if missing."),
@@ -61,7 +61,7 @@ package enum SettingsTable {
         Setting(
             "object.buckets",
             \.object.buckets,
-            .texts("names of buckets separated by commas") { SettingFormat<String>.bucket.parse($0) != nil },
+            .buckets,
             "Buckets of that endpoint that are made at the start if they are not there."
         ),
         Setting(
@@ -97,7 +97,7 @@ package enum SettingsTable {
         Setting(
             "s3.otherBuckets",
             \.s3.otherBuckets,
-            .texts("names of buckets separated by commas") { SettingFormat<String>.bucket.parse($0) != nil },
+            .buckets,
             "Further buckets, in which uploads are kept whose token or creation names one of them."
         ),
         Setting("s3.region", \.s3.region, .visible(minimum: 1), "Region of the store, as it stands in signatures."),
@@ -257,22 +257,6 @@ package enum SettingsTable {
             \.database.statementTimeout,
             .duration(interval),
             "For one statement; then the answer is 503."
-        ),
-    ]
-
-    private static let tencent: [Setting] = [
-        Setting("tencent.mode", \.tencent.mode, .choice, "Whether uploads come here or go to Tencent."),
-        Setting(
-            "tencent.secretId",
-            \.tencent.secretID,
-            optional: .visible(minimum: 1),
-            "SecretId of the Tencent Cloud account."
-        ),
-        Setting(
-            "tencent.secretKey",
-            \.tencent.secretKey,
-            secret: .visible(minimum: 1),
-            "SecretKey of the Tencent Cloud account."
         ),
     ]
 

@@ -180,6 +180,7 @@ package struct GatewayServer: Sendable {
             cors: cors
         )
         let issuer = CredentialIssuer(master: master)
+        let clouds = settings.directClouds(pool: pool, clock: clock, observe: observation.cloudCalled)
         let routes =
             TencentAPI(
                 issuer: settings.tencentIssuer(master),
@@ -201,6 +202,7 @@ package struct GatewayServer: Sendable {
             ).routes
             + SessionTokensAPI(
                 issuer: issuer,
+                clouds: clouds,
                 access: access,
                 metrics: metrics,
                 bodyLimit: bodyLimit,
@@ -210,6 +212,7 @@ package struct GatewayServer: Sendable {
             ).routes
             + PresignAPI(
                 issuer: issuer,
+                clouds: clouds,
                 uploads: MultipartUploads(service: service),
                 access: access,
                 metrics: metrics,

@@ -54,10 +54,16 @@ final class Metrics: Sendable {
         var hooks: [HookKey: UInt64] = [:]
         var pulls: [String: UInt64] = [:]
         var callbacks: [String: UInt64] = [:]
+        var clouds: [CloudKey: UInt64] = [:]
     }
 
     private struct HookKey: Hashable {
         var hook: String
+        var outcome: String
+    }
+
+    private struct CloudKey: Hashable {
+        var cloud: String
         var outcome: String
     }
 
@@ -119,6 +125,13 @@ final class Metrics: Sendable {
     /// - Parameter isAnswered: The app answered as it must.
     func calledBack(isAnswered: Bool) {
         uploads.withLock { $0.callbacks[isAnswered ? "answered" : "failed", default: 0] += 1 }
+    }
+
+    /// - Parameters:
+    ///   - cloud: Its name.
+    ///   - outcome: `answered`, or the kind of the failure.
+    func called(cloud: String, outcome: String) {
+        uploads.withLock { $0.clouds[CloudKey(cloud: cloud, outcome: outcome), default: 0] += 1 }
     }
 
     func observe(_ event: PullEvent) {
@@ -256,6 +269,12 @@ final class Metrics: Sendable {
             ($0.key.hook, $0.key.outcome) < ($1.key.hook, $1.key.outcome)
         }) {
             page.sample("sluice_hook_calls_total", [("hook", key.hook), ("outcome", key.outcome)], Double(count))
+        }
+        page.header("sluice_cloud_calls_total", "counter", "Calls of clouds in direct mode by what became of them.")
+        for (key, count) in uploads.clouds.sorted(by: {
+            ($0.key.cloud, $0.key.outcome) < ($1.key.cloud, $1.key.outcome)
+        }) {
+            page.sample("sluice_cloud_calls_total", [("cloud", key.cloud), ("outcome", key.outcome)], Double(count))
         }
         page.single("sluice_upload_bytes_total", "counter", "Bytes that were stored.", Double(uploads.bytesStored))
         if let usage = store.withLock({ $0 })?() { Self.describe(usage, in: &page) }

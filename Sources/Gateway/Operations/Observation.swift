@@ -1,3 +1,4 @@
+internal import Clouds
 internal import HTTPServer
 internal import HTTPWire
 internal import Logging
@@ -81,6 +82,17 @@ struct Observation: ServerObserver, UploadObserver {
             metadata["error"] = "\(error)"
             logger.error("hook given up", metadata: metadata)
         }
+    }
+
+    /// A call of a cloud in `direct` mode; what failed is told without anything secret.
+    func cloudCalled(_ cloud: String, _ failure: CloudFailure?) {
+        metrics.called(cloud: cloud, outcome: failure?.kind.rawValue ?? "answered")
+        guard let failure else { return }
+        var metadata: Logger.Metadata = [
+            "cloud": "\(cloud)", "outcome": "\(failure.kind.rawValue)", "error": "\(failure.message)",
+        ]
+        if let cause = failure.cause { metadata["cause"] = "\(cause)" }
+        logger.warning("cloud failed", metadata: metadata)
     }
 
     func observe(_ event: PullEvent) {
