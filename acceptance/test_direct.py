@@ -5,11 +5,14 @@ can not be run here, a second Sluice stands: its token services and its object e
 held against the vendors' own vectors and SDKs by other tests.
 """
 
+import json
 import re
 import socket
+import threading
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import requests
@@ -497,6 +500,29 @@ def test_a_multipart_upload_is_begun_once_whatever_becomes_of_the_answer(tmp_pat
         assert api.post("/v1/presigned-urls", wanted).status_code == 201
 
 
+@contextmanager
+def agent(credentials, end):
+    """The URL of an agent of containers, which hands out the credentials of a session."""
+    answer = {name: credentials[name] for name in ("AccessKeyId", "SecretAccessKey")}
+    answer |= {"Token": credentials["SessionToken"], "Expiration": end.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    body = json.dumps(answer).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+
+
 def test_credentials_of_the_environment(tmp_path, rgw, settings):
     without = {name: value for name, value in settings.items() if name.startswith("SLUICE_AWS_")}
     del without["SLUICE_AWS_ACCESS_KEY_ID"], without["SLUICE_AWS_SECRET_ACCESS_KEY"]
@@ -511,6 +537,17 @@ def test_credentials_of_the_environment(tmp_path, rgw, settings):
     with gateway_at(tmp_path, without | found) as api:
         url = signed(api, key="chain/1")
         assert "X-Amz-Security-Token=" in url["url"]
+        assert send(url, b"1").status_code == 200
+    # A URL ends with the credentials that signed it, where it is known when they do.
+    end = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1000)
+    with (
+        agent(credentials, end) as url,
+        gateway_at(tmp_path, without | {"AWS_CONTAINER_CREDENTIALS_FULL_URI": url}) as api,
+    ):
+        for wanted in [{"key": "chain/2"}, {"key": "chain/3", "parts": [1]}, {"keyPrefix": "chain/", "method": "POST"}]:
+            assert moment(signed(api, **wanted, expiresIn=3600)["expiresAt"]) == end
+        url = signed(api, key="chain/2", expiresIn=60)
+        assert moment(url["expiresAt"]) < end
         assert send(url, b"1").status_code == 200
     with gateway_at(tmp_path, without | {"AWS_EC2_METADATA_DISABLED": "true", "HOME": str(tmp_path)}) as api:
         document = problem(asked(api, keyPrefix="a/"), 503, "cloud_unavailable")

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Signing
+internal import UploadCore
 
 /// One of the places where credentials may be.
 protocol CredentialsPlace: Sendable {
@@ -35,7 +36,13 @@ struct FetchedCredentials: Sendable {
     /// - Returns: `nil` if something is missing, or has characters that can not stand in a header field.
     init?(id: String?, secret: String?, token: String?, _ validity: Validity) {
         guard let id, let secret, Self.isFit(id), Self.isFit(secret), token.map(Self.isFit) ?? true else { return nil }
-        value = SigningCredentials(accessKeyID: id, secretAccessKey: secret, sessionToken: token)
+        let end: Int64? = if case .until(let date) = validity { date.unixSeconds } else { nil }
+        value = SigningCredentials(
+            accessKeyID: id,
+            secretAccessKey: secret,
+            sessionToken: token,
+            expiresAt: end
+        )
         self.validity = validity
     }
 

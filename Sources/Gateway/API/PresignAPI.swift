@@ -87,13 +87,18 @@ struct PresignAPI: Sendable {
         let cloud = clouds.wanted(format, bucket: bucket, in: &fields)
         if cloud != nil { Self.refuse(grant, contentType, for: purpose, in: &fields) }
         try fields.finish()
-        let wanted = Wanted(purpose: purpose, bucket: bucket, keys: keys, contentType: contentType, grant: grant)
+        var wanted = Wanted(purpose: purpose, bucket: bucket, keys: keys, contentType: contentType, grant: grant)
         if let cloud {
             let (presigner, credentials) = try await cloud.presigner()
+            if let end = credentials.expiresAt, end > now.unixSeconds {
+                // What they signed ends with them.
+                wanted.grant.expiresAt = min(grant.expiresAt, Date(timeIntervalSince1970: Double(end)))
+            }
+            let (name, grant) = (wanted.name, wanted.grant)
             let answer = try await answer(wanted, presigner) { (id, headers) async throws(Problem) in
                 if let id { return id }
                 let signed = try Self.minting { () throws(GrantTooLong) in
-                    try presigner.request(.createMultipartUpload, wanted.name, headers: headers, under: grant, at: now)
+                    try presigner.request(.createMultipartUpload, name, headers: headers, under: grant, at: now)
                 }
                 return try await cloud.asking { () async throws(CloudFailure) in
                     try await CloudMultipartUpload.begin(
@@ -113,12 +118,13 @@ struct PresignAPI: Sendable {
             origin: try objectURL.origin(for: request),
             region: region
         )
+        let name = wanted.name
+        let headers = S3ObjectHeaders(contentType: wanted.exactType)
         var upload: Upload?
         var answer = try await answer(wanted, presigner) { (id, _) async throws(Problem) in
             let found = try await access.core { () async throws(UploadError) -> Upload in
-                if let id { return try await uploads.find(id, of: wanted.name) }
-                let headers = S3ObjectHeaders(contentType: wanted.exactType)
-                return try await uploads.begin(wanted.name, headers, for: format.dialect, under: grant)
+                if let id { return try await uploads.find(id, of: name) }
+                return try await uploads.begin(name, headers, for: format.dialect, under: grant)
             }
             upload = found
             return found.id.text
@@ -135,7 +141,7 @@ struct PresignAPI: Sendable {
         let keys: ObjectGrant.Keys
         /// A media type, or a pattern.
         let contentType: String?
-        let grant: Grant
+        var grant: Grant
 
         var name: ObjectName { ObjectName(bucket: bucket, key: keys.text) }
 

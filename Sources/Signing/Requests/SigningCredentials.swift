@@ -8,11 +8,19 @@ package struct SigningCredentials: Sendable {
     package let secretAccessKey: String
     /// What comes with keys that are valid for some time only (STS).
     package let sessionToken: String?
+    /// Unix seconds, if they have an end that is known.
+    package let expiresAt: Int64?
 
-    package init(accessKeyID: String, secretAccessKey: String, sessionToken: String? = nil) {
+    package init(
+        accessKeyID: String,
+        secretAccessKey: String,
+        sessionToken: String? = nil,
+        expiresAt: Int64? = nil
+    ) {
         self.accessKeyID = accessKeyID
         self.secretAccessKey = secretAccessKey
         self.sessionToken = sessionToken
+        self.expiresAt = expiresAt
     }
 }
 

@@ -40,7 +40,7 @@ package struct ObjectPresigner: Sendable {
     /// A presigner for a real store, where only what the signature holds limits what a URL does.
     ///
     /// - Parameters:
-    ///   - credentials: Of the account. With a token they end, and what they signed does then, too.
+    ///   - credentials: Of the account. Where they end, what they signed does then, too.
     ///   - dialect: How requests are signed; for OSS by version 4.
     ///   - address: Of the store.
     ///   - region: Of the store.
