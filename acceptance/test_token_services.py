@@ -7,6 +7,7 @@ import hmac
 import json
 import random
 import re
+import socket
 import time
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -28,15 +29,22 @@ from tencentcloud.common.credential import Credential
 from tencentcloud.common.exception.tencent_cloud_sdk_exception import TencentCloudSDKException
 from tencentcloud.common.profile.client_profile import ClientProfile
 from tencentcloud.common.profile.http_profile import HttpProfile
+from tencentcloud.sts.v20180813.models import AssumeRoleRequest as TencentAssumeRoleRequest
 from tencentcloud.sts.v20180813.models import GetFederationTokenRequest
 from tencentcloud.sts.v20180813.sts_client import StsClient as TencentStsClient
 
+from harness import hosts
 from harness.api import API, moment
 from harness.daemon import free_port
 from harness.object_client import BUCKET, ObjectServer
+from harness.object_clients.base import DOMAINS
+from harness.object_clients.calls import COSCalls
 from harness.server import run
 
 ROLE = "acs:ram::1234567890123456:role/uploader"
+TENCENT_ROLE = "qcs::cam::uin/100000000001:roleName/uploader"
+# Clients of Tencent Cloud have names of buckets that end with the number of an account.
+COS_BUCKET = f"{BUCKET}-1250000000"
 RAM = {
     "Version": "1",
     "Statement": [
@@ -49,7 +57,7 @@ CAM = {
         {
             "effect": "allow",
             "action": ["name/cos:PutObject", "name/cos:UploadPart"],
-            "resource": [f"qcs::cos:ap-guangzhou:uid/1250000000:{BUCKET}-1250000000/a b/*"],
+            "resource": [f"qcs::cos:ap-guangzhou:uid/1250000000:{COS_BUCKET}/a b/*"],
         }
     ],
 }
@@ -57,7 +65,8 @@ CAM = {
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory):
-    with ObjectServer(tmp_path_factory.mktemp("tokens") / "data", free_port()) as server:
+    settings = {"SLUICE_OBJECT_BUCKETS": COS_BUCKET, "SLUICE_OBJECT_DOMAINS": DOMAINS["cos"]}
+    with ObjectServer(tmp_path_factory.mktemp("tokens") / "data", free_port(), settings) as server:
         yield server
 
 
@@ -138,16 +147,23 @@ def tea(gateway, pair, policy=None, duration=900, **settings):
     return found.access_key_id, found.access_key_secret, found.security_token, moment(found.expiration)
 
 
-def tencent(gateway, pair, scheme="TC3-HMAC-SHA256", method="POST", policy=CAM, duration=900, unsigned=False):
-    """tencentcloud-sdk-python-sts."""
+def tencent(
+    gateway, pair, scheme="TC3-HMAC-SHA256", method="POST", policy=CAM, duration=900, unsigned=False, role=None
+):
+    """tencentcloud-sdk-python-sts: AssumeRole if there is a role, GetFederationToken otherwise."""
     http = HttpProfile(protocol="http", endpoint=host(gateway), reqMethod=method)
     profile = ClientProfile(scheme, http)
     profile.unsignedPayload = unsigned
-    request = GetFederationTokenRequest()
-    request.Name = "alice"
-    request.Policy = quote(json.dumps(policy))
+    client = TencentStsClient(Credential(*pair), "ap-guangzhou", profile)
+    if role:
+        call, request = client.AssumeRole, TencentAssumeRoleRequest()
+        request.RoleArn, request.RoleSessionName = role, "alice"
+    else:
+        call, request = client.GetFederationToken, GetFederationTokenRequest()
+        request.Name = "alice"
+    request.Policy = quote(json.dumps(policy)) if policy else None
     request.DurationSeconds = duration
-    answer = TencentStsClient(Credential(*pair), "ap-guangzhou", profile).GetFederationToken(request)
+    answer = call(request)
     assert answer.RequestId
     end = moment(answer.Expiration)
     assert end.timestamp() == answer.ExpiredTime
@@ -206,6 +222,10 @@ TENCENT = {
     "SHA1 GET": lambda *a, **k: tencent(*a, scheme="HmacSHA1", method="GET", **k),
     "SHA256 POST": lambda *a, **k: tencent(*a, scheme="HmacSHA256", **k),
     "SHA256 GET": lambda *a, **k: tencent(*a, scheme="HmacSHA256", method="GET", **k),
+    "TC3 role POST": lambda *a, **k: tencent(*a, role=TENCENT_ROLE, **k),
+    "TC3 role GET": lambda *a, **k: tencent(*a, role=TENCENT_ROLE, method="GET", **k),
+    "SHA1 role POST": lambda *a, **k: tencent(*a, role=TENCENT_ROLE, scheme="HmacSHA1", **k),
+    "SHA256 role GET": lambda *a, **k: tencent(*a, role=TENCENT_ROLE, scheme="HmacSHA256", method="GET", **k),
     "tool": tool,
 }
 CLIENTS = ALIYUN | TENCENT
@@ -278,7 +298,43 @@ def test_durations(gateway, pairs):
     assert refusal(tea, gateway, pair, duration=43_201) == (400, "InvalidParameter.DurationSeconds")
     assert refusal(tencent, gateway, pair, duration=129_601) == "InvalidParameter.OverTimeError"
     assert refusal(tool, gateway, pair, duration=129_601) == "InvalidParameter.OverTimeError"
+    assert refusal(tencent, gateway, pair, duration=43_201, role=TENCENT_ROLE) == "InvalidParameter.OverTimeError"
     assert tencent(gateway, pair, duration=1)[3] <= datetime.now(UTC) + timedelta(seconds=2)
+
+
+def test_a_role_of_tencent_is_narrowed_by_the_policy_alone(gateway, pairs, monkeypatch):
+    port = int(gateway.object_url.rsplit(":", 1)[1])
+    monkeypatch.setattr(socket, "getaddrinfo", hosts.resolver({DOMAINS["cos"]: port}))
+
+    def client(**asked):
+        held = tencent(gateway, pairs["admin"], role=TENCENT_ROLE, **asked)[:3]
+        return COSCalls(port, COS_BUCKET, held)
+
+    narrowed, whole = client(), client(policy=None)
+    narrowed.put("a b/1", b"narrowed")
+    denied = (403, "AccessDenied")
+    assert [narrowed.code("put", "b/1"), narrowed.code("get", "a b/1"), narrowed.code("delete", "a b/1")] == [
+        denied
+    ] * 3
+    assert whole.get("a b/1") == b"narrowed"
+    whole.put("b/1")
+    whole.delete("a b/1")
+
+
+def test_what_an_assumed_role_of_tencent_must_have(gateway, pairs):
+    pair = pairs["minter"]
+    wrong = "qcs::cam::uin/100000000001:user/uploader"
+    assert refusal(tencent, gateway, pair, role=wrong) == "InvalidParameter.ResouceError"
+    profile = ClientProfile(httpProfile=HttpProfile(protocol="http", endpoint=host(gateway)))
+    client = TencentStsClient(Credential(*pair), "ap-guangzhou", profile)
+    request = TencentAssumeRoleRequest()
+    request.RoleArn, request.RoleSessionName = TENCENT_ROLE, "alice"
+    answer = client.AssumeRole(request)
+    assert abs(moment(answer.Expiration) - datetime.now(UTC) - timedelta(seconds=7200)) < timedelta(seconds=60)
+    request.SerialNumber = "qcs::cam:uin/100000000001::mfa/softToken"
+    assert refusal(client.AssumeRole, request) == "UnknownParameter"
+    request.SerialNumber, request.RoleSessionName = None, "a/b"
+    assert refusal(client.AssumeRole, request) == "InvalidParameter.ParamError"
 
 
 def test_other_calls(gateway, pairs):

@@ -39,6 +39,11 @@ struct TokenServiceTests {
         ("Policy", PercentEncoding.encode(cam)),
     ]
 
+    private static let tencentRole: Parameters = [
+        ("Action", "AssumeRole"), ("Version", "2018-08-13"),
+        ("RoleArn", "qcs::cam::uin/100000000001:roleName/uploader"), ("RoleSessionName", "alice=1"),
+    ]
+
     /// The parameters with some of them as given here, or without those of `nil`.
     private static func with(_ parameters: Parameters, _ changes: [String: String?]) -> Parameters {
         parameters.filter { changes[$0.name] == nil }
@@ -82,6 +87,28 @@ struct TokenServiceTests {
         #expect(cos.seconds == 1800)
         #expect(cos.name == "cos-sts-python")
         #expect(try cos.policy == SessionPolicy(Self.cam, dialect: .cos))
+        let session = try TencentTokenService.request(Self.tencentRole)
+        guard case .assumeRole(let cosRole) = session.operation else {
+            Issue.record("\(session)")
+            return
+        }
+        #expect(cosRole.account == "100000000001")
+        #expect(cosRole.name == "uploader")
+        #expect(session.name == "alice=1")
+        #expect(session.seconds == 7200)
+        #expect(session.policy == nil)
+    }
+
+    @Test("roles of Tencent Cloud are named by name or id, also those of services")
+    func rolesOfTencent() throws {
+        for kind in ["role", "roleName", "role/tencentcloudServiceRole", "role/tencentcloudServiceRoleName"] {
+            let name = "qcs::cam::uin/12:\(kind)/4611686018427397919"
+            let request = try TencentTokenService.request(Self.with(Self.tencentRole, ["RoleArn": name]))
+            #expect(
+                request.operation
+                    == .assumeRole(TokenRequest.Role(resourceName: name, account: "12", name: "4611686018427397919"))
+            )
+        }
     }
 
     @Test("a policy is read in the words of the vendor, and that of Tencent is decoded once more")
@@ -91,6 +118,10 @@ struct TokenServiceTests {
         #expect(aws.externalID == "a/1")
         let oss = try AliyunTokenService.request(Self.with(Self.aliyun, ["Policy": Self.ram]))
         #expect(try oss.policy == SessionPolicy(Self.ram, dialect: .oss))
+        let narrowed = Self.with(Self.tencentRole, ["Policy": PercentEncoding.encode(Self.cam), "ExternalId": "a/1"])
+        let role = try TencentTokenService.request(narrowed)
+        #expect(try role.policy == SessionPolicy(Self.cam, dialect: .cos))
+        #expect(role.externalID == "a/1")
         let spaced = Self.cam.replacing(",", with: " , ")
         let encoded = PercentEncoding.encode(spaced)
         for policy in [spaced, encoded, encoded.replacing("%20", with: "+")] {
@@ -107,6 +138,7 @@ struct TokenServiceTests {
             (Self.federation, AWSTokenService.request, 900, 129_600, "ValidationError"),
             (Self.aliyun, AliyunTokenService.request, 900, 43_200, "InvalidParameter.DurationSeconds"),
             (Self.tencent, TencentTokenService.request, 1, 129_600, "InvalidParameter.OverTimeError"),
+            (Self.tencentRole, TencentTokenService.request, 1, 43_200, "InvalidParameter.OverTimeError"),
         ]
         for (parameters, parse, minimum, maximum, code) in limits {
             for seconds in [minimum, maximum] {
@@ -193,21 +225,40 @@ struct TokenServiceTests {
 
     @Test("what is wrong has the codes of Tencent Cloud")
     func refusalsOfTencent() {
-        let cases: [(Parameters, String)] = [
-            (Self.with(Self.tencent, ["Action": "AssumeRole"]), "InvalidAction"),
-            (Self.with(Self.tencent, ["Version": "2018-07-17"]), "NoSuchVersion"),
-            (Self.with(Self.tencent, ["Name": nil]), "MissingParameter"),
-            (Self.with(Self.tencent, ["Name": "a b"]), "InvalidParameter.ParamError"),
-            (Self.with(Self.tencent, ["Policy": nil]), "MissingParameter"),
-            (Self.with(Self.tencent, ["Policy": Self.ram]), "InvalidParameter.StrategyFormatError"),
-            (Self.with(Self.tencent, ["Policy": "%FF"]), "InvalidParameter.StrategyFormatError"),
-            (
-                Self.with(Self.tencent, ["Policy": String(repeating: "%20", count: 4097)]),
-                "InvalidParameter.PolicyTooLong"
-            ),
-            (Self.with(Self.tencent, ["Mode": "x"]), "UnknownParameter"),
-            (Self.tencent + [("Name", "x")], "InvalidParameter.ParamError"),
-        ]
+        let cases: [(Parameters, String)] =
+            [
+                (Self.with(Self.tencent, ["Action": "GetCallerIdentity"]), "InvalidAction"),
+                (Self.with(Self.tencent, ["Action": nil]), "InvalidAction"),
+                (Self.with(Self.tencent, ["Action": "AssumeRole"]), "MissingParameter"),
+                (Self.with(Self.tencent, ["Version": "2018-07-17"]), "NoSuchVersion"),
+                (Self.with(Self.tencent, ["Name": nil]), "MissingParameter"),
+                (Self.with(Self.tencent, ["Name": "a b"]), "InvalidParameter.ParamError"),
+                (Self.with(Self.tencent, ["Policy": nil]), "MissingParameter"),
+                (Self.with(Self.tencent, ["Policy": Self.ram]), "InvalidParameter.StrategyFormatError"),
+                (Self.with(Self.tencent, ["Policy": "%FF"]), "InvalidParameter.StrategyFormatError"),
+                (
+                    Self.with(Self.tencent, ["Policy": String(repeating: "%20", count: 4097)]),
+                    "InvalidParameter.PolicyTooLong"
+                ),
+                (Self.with(Self.tencent, ["Mode": "x"]), "UnknownParameter"),
+                (Self.tencent + [("Name", "x")], "InvalidParameter.ParamError"),
+                (Self.with(Self.tencentRole, ["RoleArn": nil]), "MissingParameter"),
+                (Self.with(Self.tencentRole, ["RoleSessionName": nil]), "MissingParameter"),
+                (Self.with(Self.tencentRole, ["RoleSessionName": "a"]), "InvalidParameter.ParamError"),
+                (Self.with(Self.tencentRole, ["RoleSessionName": "a/b"]), "InvalidParameter.ParamError"),
+                (Self.with(Self.tencentRole, ["ExternalId": "a"]), "InvalidParameter.ParamError"),
+                (Self.with(Self.tencentRole, ["Policy": Self.ram]), "InvalidParameter.StrategyFormatError"),
+                (Self.with(Self.tencentRole, ["Policy": ""]), "InvalidParameter.StrategyFormatError"),
+                (Self.with(Self.tencentRole, ["Tags.0.Key": "a"]), "UnknownParameter"),
+                (Self.with(Self.tencentRole, ["SerialNumber": "a"]), "UnknownParameter"),
+                (Self.with(Self.tencentRole, ["SourceIdentity": "1"]), "UnknownParameter"),
+            ]
+            + [
+                "", "qcs::cam::uin/1:user/a", "qcs::cam::uin/a:roleName/a", "qcs::cam::1:roleName/a",
+                "qcs::cam:x:uin/1:roleName/a", "qcs::cam::uin/1:roleName/", "qcs::cam::uin/1:roleName/a b",
+                "qcs::cam::uin/1:role/x/a", "qcs::cam::uin/1:uploader", "acs:ram::12:role/a",
+            ]
+            .map { (Self.with(Self.tencentRole, ["RoleArn": $0]), "InvalidParameter.ResouceError") }
         for (parameters, code) in cases {
             let error = #expect(throws: TokenRefusal.self) { try TencentTokenService.request(parameters) }
             #expect(error?.code == code, "\(parameters)")

@@ -3,8 +3,10 @@ internal import Foundation
 internal import HTTPWire
 internal import UploadCore
 
-/// Tencent Cloud's Security Token Service, API version 2018-08-13: GetFederationToken, by the members of a JSON object or by
-/// a form, answered in JSON and always with status 200.
+/// Tencent Cloud's Security Token Service, API version 2018-08-13: AssumeRole and GetFederationToken, by the members of a JSON
+/// object or by a form, answered in JSON and always with status 200.
+///
+/// Tags of sessions, devices for a second factor and source identities are refused by name.
 package enum TencentTokenService {
     private static let version = "2018-08-13"
     private static let maximumPolicyBytes = 4096
@@ -12,33 +14,51 @@ package enum TencentTokenService {
     /// - Parameter parameters: Decoded, in their order, numbers as texts; the common ones may be among them.
     /// - Returns: What is asked for, with the vendor's default where the duration is absent.
     /// - Throws: What is wrong; `InvalidAction`, `NoSuchVersion`, `MissingParameter`, `UnknownParameter`,
-    ///   `InvalidParameter.ParamError`, `.OverTimeError`, `.PolicyTooLong`, `.StrategyFormatError`.
+    ///   `InvalidParameter.ParamError`, `.OverTimeError`, `.PolicyTooLong`, `.ResouceError`, `.StrategyFormatError`.
     package static func request(_ parameters: [(name: String, value: String)]) throws(TokenRefusal) -> TokenRequest {
         var left = TokenParameters(parameters)
         if let name = left.repeated { throw invalid("`\(name)` must be there once.") }
-        guard left.take("Action") == "GetFederationToken" else {
-            throw TokenRefusal(200, "InvalidAction", "`Action` must be GetFederationToken.")
+        guard let action = left.take("Action"), ["AssumeRole", "GetFederationToken"].contains(action) else {
+            throw TokenRefusal(200, "InvalidAction", "`Action` must be AssumeRole or GetFederationToken.")
         }
         guard left.take("Version") == version else {
             throw TokenRefusal(200, "NoSuchVersion", "`Version` must be \(version).")
         }
         left.drop(commonParameters.contains)
+        let request = try action == "AssumeRole" ? assumeRole(&left) : getFederationToken(&left)
+        if let name = left.left {
+            throw TokenRefusal(200, "UnknownParameter", "The parameter \(name) is not supported; leave it out.")
+        }
+        return request
+    }
+
+    private static func assumeRole(_ left: inout TokenParameters) throws(TokenRefusal) -> TokenRequest {
+        let role = try role(&left)
+        guard let name = left.take("RoleSessionName") else { throw missing("RoleSessionName") }
+        guard TokenSyntax.isValid(name, counts: 2...128, others: "_+=,.@-") else {
+            throw invalid("`RoleSessionName` must have 2 to 128 letters, digits and characters of _+=,.@-.")
+        }
+        let externalID = left.take("ExternalId")
+        if let externalID, !TokenSyntax.isValid(externalID, counts: 2...128, others: "_+=,.@:/-") {
+            throw invalid("`ExternalId` must have 2 to 128 letters, digits and characters of _+=,.@:/-.")
+        }
+        return TokenRequest(
+            operation: .assumeRole(role),
+            name: name,
+            seconds: try seconds(&left, atMost: 43_200, default: 7200),
+            policy: try policy(&left),
+            externalID: externalID
+        )
+    }
+
+    private static func getFederationToken(_ left: inout TokenParameters) throws(TokenRefusal) -> TokenRequest {
         guard let name = left.take("Name") else { throw missing("Name") }
         // Letters, it is said; but the vendor's own tool for COS sends hyphens.
         guard TokenSyntax.isValid(name, counts: 1...128, others: "-_.@") else {
             throw invalid("`Name` must have 1 to 128 letters, digits and characters of -_.@.")
         }
-        var seconds = 1800
-        if let text = left.take("DurationSeconds") {
-            guard let given = TokenSyntax.seconds(text, in: 1...129_600) else {
-                throw TokenRefusal(200, "InvalidParameter.OverTimeError", "`DurationSeconds` must be 1 to 129600.")
-            }
-            seconds = given
-        }
-        let policy = try policy(&left)
-        if let name = left.left {
-            throw TokenRefusal(200, "UnknownParameter", "The parameter \(name) is not supported; leave it out.")
-        }
+        let seconds = try seconds(&left, atMost: 129_600, default: 1800)
+        guard let policy = try policy(&left) else { throw missing("Policy") }
         return TokenRequest(operation: .getFederationToken, name: name, seconds: seconds, policy: policy)
     }
 
@@ -62,7 +82,7 @@ package enum TencentTokenService {
             case .string(let text): parameters.append((name: name, value: text))
             case .integer(let number): parameters.append((name: name, value: String(number)))
             case .null: break
-            default: throw invalid("`\(name)` must be a text or a whole number.")
+            default: throw invalid("`\(name)` must be a text or a whole number, or be left out.")
             }
         }
         return parameters
@@ -99,9 +119,47 @@ package enum TencentTokenService {
         "RequestClient",
     ]
 
+    /// A role by its id or its name; those of services have what they are before it.
+    private static func role(_ left: inout TokenParameters) throws(TokenRefusal) -> TokenRequest.Role {
+        guard let text = left.take("RoleArn") else { throw missing("RoleArn") }
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        let place = (parts.last ?? "").split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        guard text.utf8.count <= 2048, parts.count == 6, parts[0] == "qcs", parts[1].isEmpty, parts[2] == "cam",
+            parts[3].isEmpty, parts[4].hasPrefix("uin/"), TokenSyntax.isNumber(parts[4].dropFirst(4)),
+            isRole(place.dropLast()), let name = place.last,
+            TokenSyntax.isValid(name, counts: 1...128, others: "_+=,.@-")
+        else {
+            throw TokenRefusal(
+                200,
+                "InvalidParameter.ResouceError",
+                "`RoleArn` must be such as qcs::cam::uin/100000000001:roleName/name."
+            )
+        }
+        return TokenRequest.Role(resourceName: text, account: String(parts[4].dropFirst(4)), name: name)
+    }
+
+    private static func isRole(_ kind: ArraySlice<String>) -> Bool {
+        switch Array(kind) {
+        case ["role"], ["roleName"], ["role", "tencentcloudServiceRole"], ["role", "tencentcloudServiceRoleName"]: true
+        default: false
+        }
+    }
+
+    private static func seconds(
+        _ left: inout TokenParameters,
+        atMost maximum: Int,
+        default: Int
+    ) throws(TokenRefusal) -> Int {
+        guard let text = left.take("DurationSeconds") else { return `default` }
+        guard let seconds = TokenSyntax.seconds(text, in: 1...maximum) else {
+            throw TokenRefusal(200, "InvalidParameter.OverTimeError", "`DurationSeconds` must be 1 to \(maximum).")
+        }
+        return seconds
+    }
+
     /// The policy is percent-encoded once more than its transport needs.
-    private static func policy(_ left: inout TokenParameters) throws(TokenRefusal) -> SessionPolicy {
-        guard let text = left.take("Policy") else { throw missing("Policy") }
+    private static func policy(_ left: inout TokenParameters) throws(TokenRefusal) -> SessionPolicy? {
+        guard let text = left.take("Policy") else { return nil }
         guard text.utf8.count <= 3 * maximumPolicyBytes,
             let decoded = text.utf8.first == UInt8(ascii: "{")
                 ? Array(text.utf8) : PercentEncoding.decode(text.utf8, plusIsSpace: true),

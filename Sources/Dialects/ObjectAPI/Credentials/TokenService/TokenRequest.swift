@@ -9,13 +9,14 @@ package struct TokenRequest: Sendable, Equatable {
         case getSessionToken
     }
 
-    /// A role by its name, as `arn:aws:iam::account:role/name` and `acs:ram::account:role/name` have it.
+    /// A role by its name, as `arn:aws:iam::account:role/name`, `acs:ram::account:role/name` and
+    /// `qcs::cam::uin/account:roleName/name` have it.
     package struct Role: Sendable, Equatable {
         /// All of the name.
         package let resourceName: String
         /// Digits.
         package let account: String
-        /// Without the path that roles of AWS may have.
+        /// Without the path that roles of AWS may have; of Tencent Cloud it may be the id.
         package let name: String
     }
 

@@ -5,8 +5,9 @@ package import UploadCore
 
 /// The security token services of all vendors, at the root of one endpoint: whoever may mint gets credentials that expire.
 ///
-/// Served are AssumeRole, GetFederationToken and GetSessionToken of AWS, AssumeRole of Alibaba Cloud and GetFederationToken of
-/// Tencent Cloud, as their SDKs send them; which of them a call is for shows in the names of its fields and parameters.
+/// Served are AssumeRole, GetFederationToken and GetSessionToken of AWS, AssumeRole of Alibaba Cloud, AssumeRole and
+/// GetFederationToken of Tencent Cloud, as their SDKs send them; which of them a call is for shows in the names of its fields and
+/// parameters.
 package struct TokenServiceHandler: Sendable {
     /// Looks up somebody who may mint; `nil` if the access key id is not known, or may not.
     package typealias MinterLookup = @Sendable (_ accessKeyID: String) async throws(S3Error) -> TokenMinter?
