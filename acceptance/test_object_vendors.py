@@ -134,6 +134,27 @@ def test_oss_copies_and_conditions(oss):
     assert (oss.oss.object_exists(copy), oss.oss.object_exists(oss.prefix + "none")) == (True, False)
 
 
+def test_oss_ranges_beyond_the_object(oss):
+    key = oss.prefix + "ranges"
+    oss.put(key, b"0123456789")
+
+    def read(byte_range, **fields):
+        found = oss.oss.get_object(key, byte_range=byte_range, headers=fields)
+        return found.status, found.content_range, found.read()
+
+    whole = (200, None, b"0123456789")
+    assert read((5, 9)) == (206, "bytes 5-9/10", b"56789")
+    assert [read(beyond) for beyond in [(5, 20), (10, None), (10, 20), (None, 11)]] == [whole] * 4
+    standard = {"x-oss-range-behavior": "standard"}
+    assert read((5, 20), **standard) == (206, "bytes 5-9/10", b"56789")
+    assert read((None, 11), **standard) == (206, "bytes 0-9/10", b"0123456789")
+    with pytest.raises(oss2.exceptions.ServerError) as caught:
+        read((10, None), **standard)
+    assert (caught.value.status, caught.value.code) == (416, "InvalidRange")
+    assert read(None, Range="byte=0-1") == whole
+    assert read(None, Range="bytes=2-3,5-6") == (206, "bytes 2-3/10", b"23")
+
+
 def test_oss_appends(oss):
     key = oss.prefix + "appended"
     first = oss.oss.append_object(key, 0, b"abc", init_crc=0)

@@ -16,8 +16,9 @@ package enum ByteRanges {
     /// - Parameters:
     ///   - field: The value of Range, `nil` if there is none.
     ///   - size: Bytes of the representation.
+    ///   - clamps: Whether what a range has beyond the representation is passed over; else the whole range is.
     /// - Returns: What to answer with.
-    package static func select(_ field: String?, size: Int64) -> Selection {
+    package static func select(_ field: String?, size: Int64, clamps: Bool = true) -> Selection {
         guard let field, let equals = field.firstIndex(of: "="), field[..<equals].lowercased() == "bytes" else {
             return .whole
         }
@@ -28,12 +29,14 @@ package enum ByteRanges {
         if first.isEmpty {
             guard let length = number(last) else { return .whole }
             guard length > 0 else { return .unsatisfiable }
+            guard clamps || length <= size else { return .whole }
             return size == 0 ? .whole : .single(max(0, size - length)..<size)
         }
         guard let start = number(first), let end = last.isEmpty ? Int64.max : number(last), start <= end else {
             return .whole
         }
         guard start < size else { return .unsatisfiable }
+        guard clamps || last.isEmpty || end < size else { return .whole }
         return .single(start..<(end < size ? end + 1 : size))
     }
 

@@ -32,11 +32,25 @@ struct ByteRangesTests {
         #expect(ByteRanges.select(field, size: 10) == .whole)
     }
 
+    @Test(
+        "a range that may not be cut lies within the representation, or gives everything",
+        arguments: [
+            ("bytes=0-9", .single(0..<10)), ("bytes=3-", .single(3..<10)), ("bytes=-10", .single(0..<10)),
+            ("bytes=0-10", .whole), ("bytes=3-9223372036854775807", .whole), ("bytes=-11", .whole),
+            ("bytes=10-", .unsatisfiable), ("bytes=10-12", .unsatisfiable), ("bytes=-0", .unsatisfiable),
+            ("bytes=5-3", .whole),
+        ] as [(String, ByteRanges.Selection)]
+    )
+    func choosesWithoutCutting(field: String, selection: ByteRanges.Selection) {
+        #expect(ByteRanges.select(field, size: 10, clamps: false) == selection)
+    }
+
     @Test("nothing is chosen from an empty representation")
     func emptyRepresentation() {
         #expect(ByteRanges.select(nil, size: 0) == .whole)
         #expect(ByteRanges.select("bytes=0-", size: 0) == .unsatisfiable)
         #expect(ByteRanges.select("bytes=-5", size: 0) == .whole)
+        #expect(ByteRanges.select("bytes=-5", size: 0, clamps: false) == .whole)
     }
 
     @Test("Content-Range is written (RFC 9110 §14.4)")

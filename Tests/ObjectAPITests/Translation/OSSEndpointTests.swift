@@ -142,6 +142,37 @@ struct OSSEndpointTests {
         #expect(put.fields["ETag"] != Self.hello.tag)
     }
 
+    @Test("a range beyond the object gives all of it, unless the standard is asked for")
+    func ranges() async throws {
+        let bench = try await S3Bench()
+        #expect(try await bench.send("PUT", "/bucket-1/k", by: .ossV4, content: Array("hello".utf8)).outcome == "200")
+        #expect(try await bench.send("PUT", "/bucket-1/empty", by: .ossV4).outcome == "200")
+        // Without and with the field: what is told of the bytes, or nothing for all of them.
+        let rows: [(key: String, range: String, own: String?, standard: String?)] = [
+            ("k", "bytes=0-4", "bytes 0-4/5", "bytes 0-4/5"), ("k", "bytes=4-", "bytes 4-4/5", "bytes 4-4/5"),
+            ("k", "bytes=-5", "bytes 0-4/5", "bytes 0-4/5"), ("k", "bytes=3-5", nil, "bytes 3-4/5"),
+            ("k", "bytes=-6", nil, "bytes 0-4/5"), ("k", "bytes=5-6", nil, "bytes */5"),
+            ("k", "bytes=5-", nil, "bytes */5"), ("k", "byte=0-1", nil, nil), ("k", "bytes=3-1", nil, nil),
+            ("k", "bytes=0-1,3-4", "bytes 0-1/5", "bytes 0-1/5"), ("k", "bytes=5-6,0-1", nil, "bytes */5"),
+            ("empty", "bytes=0-", nil, "bytes */0"),
+        ]
+        for row in rows {
+            let plain: HTTPFields = ["Range": row.range]
+            let standard: HTTPFields = ["Range": row.range, "x-oss-range-behavior": "standard"]
+            for (asked, told) in [(plain, row.own), (standard, row.standard)] {
+                let got = try await bench.send("GET", "/bucket-1/\(row.key)", by: .ossV4, asked)
+                #expect(got.fields["Content-Range"] == told, "\(row.key) \(row.range)")
+                let isNone = told?.contains("*") ?? false
+                #expect(got.outcome == (isNone ? "416 InvalidRange" : told == nil ? "200" : "206"))
+            }
+        }
+        // Another value is as if it were not there.
+        let other: HTTPFields = ["Range": "bytes=5-", "x-oss-range-behavior": "Standard"]
+        #expect(try await bench.send("GET", "/bucket-1/k", by: .ossV4, other).outcome == "200")
+        let cos: HTTPFields = ["Range": "bytes=5-", "x-cos-range-behavior": "x"]
+        #expect(try await bench.send("GET", "/bucket-1/k", by: .cos, cos).outcome == "416 InvalidRange")
+    }
+
     @Test("bytes are appended where the object ends", arguments: Signature.oss)
     func append(_ signature: Signature) async throws {
         let bench = try await S3Bench()

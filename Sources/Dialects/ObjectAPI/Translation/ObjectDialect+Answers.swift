@@ -26,4 +26,22 @@ extension ObjectDialect {
         guard self != .s3, let crc64, let field = FieldName(fieldPrefix + "hash-crc64ecma") else { return }
         fields[field] = String(crc64)
     }
+
+    /// Which bytes of an object a request asks for.
+    ///
+    /// OSS takes the first of several ranges, and passes over one that does not lie within the object, unless the request asks for
+    /// what HTTP says ("How to obtain OSS resources by segmenting HTTP Range requests", OSS documentation).
+    ///
+    /// - Parameters:
+    ///   - field: The value of Range, `nil` if there is none.
+    ///   - size: Bytes of the object.
+    ///   - head: Of the request, as it came.
+    /// - Returns: What to answer with.
+    func range(_ field: String?, size: Int64, _ head: RequestHead) -> ByteRanges.Selection {
+        guard self == .oss, let field else { return ByteRanges.select(field, size: size) }
+        let isStandard = head.fields["x-oss-range-behavior"] == "standard"
+        let first = String(field.prefix { $0 != "," })
+        let selection = ByteRanges.select(first, size: size, clamps: isStandard)
+        return selection == .unsatisfiable && !isStandard ? .whole : selection
+    }
 }

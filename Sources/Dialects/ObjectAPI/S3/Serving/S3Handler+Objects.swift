@@ -68,7 +68,7 @@ extension S3Handler {
         }
         if let tags = media.attributes?.tags, !tags.isEmpty { fields["x-amz-tagging-count"] = String(tags.count) }
         var response = Response(200, fields)
-        let range = try Self.range(reading, of: media, call.head, &response)
+        let range = try Self.range(reading, of: media, call, &response)
         if reading.wantsChecksum, range.lowerBound == 0, range.upperBound == media.size {
             media.attributes?.checksum?.add(to: &response.fields, parts: media.attributes?.partSizes?.count)
         }
@@ -103,7 +103,7 @@ extension S3Handler {
     private static func range(
         _ reading: S3Reading,
         of media: Media,
-        _ head: RequestHead,
+        _ call: S3Call,
         _ response: inout Response
     ) throws(S3Error) -> Range<Int64> {
         let size = media.size
@@ -117,8 +117,8 @@ extension S3Handler {
             if !part.isEmpty { response.fields["Content-Range"] = ByteRanges.contentRange(part, size: size) }
             return part
         }
-        let isWanted = EntityTagConditions.honoursRange(head.fields, tag: EntityTag(media.quotedTag))
-        switch ByteRanges.select(isWanted ? reading.range : nil, size: size) {
+        let isWanted = EntityTagConditions.honoursRange(call.head.fields, tag: EntityTag(media.quotedTag))
+        switch call.dialect.range(isWanted ? reading.range : nil, size: size, call.request.head) {
         case .whole: return 0..<size
         case .single(let part):
             response.status = 206
