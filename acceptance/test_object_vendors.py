@@ -1,5 +1,7 @@
 """What SDKs of OSS and COS ask of the object endpoint beside uploads: listings, copies, conditions, tags, URLs."""
 
+import base64
+import hashlib
 import io
 import socket
 
@@ -50,6 +52,10 @@ def oss(make, request):
 @pytest.fixture
 def cos(make):
     return make(COSCalls)
+
+
+def md5(data):
+    return base64.b64encode(hashlib.md5(data).digest()).decode()
 
 
 KEYS = ["ü ñ 漢/字.bin", "a+b%20c", "x//y", "/x", "x/", "q?x=1&y", "tilde~'()*!", " x", "<&>\"'", "😀", "e\u0301"]
@@ -189,7 +195,8 @@ def test_oss_v2(make):
     config.retry_max_attempts = 1
     client = oss_v2.Client(config)
     key, copy = old.prefix + "é +<&>", old.prefix + "copy"
-    client.put_object(oss_v2.PutObjectRequest(BUCKET, key, body=b"abc", metadata={"a": "1"}))
+    put = client.put_object(oss_v2.PutObjectRequest(BUCKET, key, body=b"abc", metadata={"a": "1"}))
+    assert put.content_md5 == md5(b"abc")
     client.copy_object(oss_v2.CopyObjectRequest(BUCKET, copy, source_key=key))
     assert client.head_object(oss_v2.HeadObjectRequest(BUCKET, copy)).metadata == {"a": "1"}
     assert client.append_object(oss_v2.AppendObjectRequest(BUCKET, f"{key}2", position=0, body=b"x")).next_position == 1
@@ -199,6 +206,10 @@ def test_oss_v2(make):
         signed = client.presign(request)
         answer = requests.request(signed.method, signed.url, headers=signed.signed_headers, data=b"", timeout=10)
         assert refusal(answer) is None
+    upload = client.initiate_multipart_upload(oss_v2.InitiateMultipartUploadRequest(BUCKET, key)).upload_id
+    part = oss_v2.UploadPartRequest(BUCKET, key, part_number=1, upload_id=upload, body=b"part")
+    assert client.upload_part(part).content_md5 == md5(b"part")
+    client.abort_multipart_upload(oss_v2.AbortMultipartUploadRequest(BUCKET, key, upload_id=upload))
     objects = [oss_v2.DeleteObject(key=one) for one in (key, copy, f"{key}2")]
     deleted = client.delete_multiple_objects(oss_v2.DeleteMultipleObjectsRequest(BUCKET, objects=objects))
     assert [one.key for one in deleted.deleted_objects] == [key, copy, f"{key}2"]

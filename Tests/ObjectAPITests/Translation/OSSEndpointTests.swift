@@ -10,8 +10,10 @@ import UploadCore
 
 @Suite("The endpoint for clients of OSS")
 struct OSSEndpointTests {
-    /// MD5 and CRC-64 of `hello`.
-    private static let hello = (tag: "\"5D41402ABC4B2A76B9719D911017C592\"", crc64: "11177612005948864433")
+    /// MD5, also in Base64, and CRC-64 of `hello`.
+    private static let hello = (
+        tag: "\"5D41402ABC4B2A76B9719D911017C592\"", md5: "XUFAKrxLKna5cZ2REBfFkg==", crc64: "11177612005948864433"
+    )
 
     @Test("an object is put, told and removed, whichever way is signed", arguments: Signature.oss)
     func object(_ signature: Signature) async throws {
@@ -20,6 +22,7 @@ struct OSSEndpointTests {
         let put = try await bench.send("PUT", "/bucket-1/k", by: signature, fields, content: Array("hello".utf8))
         #expect(put.outcome == "200")
         #expect(put.fields["ETag"] == Self.hello.tag)
+        #expect(put.fields["Content-MD5"] == Self.hello.md5)
         #expect(put.fields["x-oss-hash-crc64ecma"] == Self.hello.crc64)
         #expect(put.fields["x-oss-request-id"] == "request-1" && put.fields["x-amz-request-id"] == nil)
         let head = try await bench.send("HEAD", "/bucket-1/k", by: signature)
@@ -74,6 +77,7 @@ struct OSSEndpointTests {
             #expect(part.outcome == "200")
             let tag = Hexadecimal.encode(Digest.hash(piece, .md5)).uppercased()
             #expect(part.fields["ETag"] == "\"\(tag)\"" && part.fields["x-oss-hash-crc64ecma"] != nil)
+            #expect(part.fields["Content-MD5"] == Base64.encode(Digest.hash(piece, .md5)))
         }
         let listed = try await bench.send("GET", "/bucket-1/a/k?uploadId=\(id)&max-parts=1", session, by: signature)
         #expect(listed.element("NextPartNumberMarker") == "1" && listed.element("IsTruncated") == "true")
@@ -94,6 +98,7 @@ struct OSSEndpointTests {
                 done.element("ETag")?.hasSuffix("-2&quot;") == true && done.fields["ETag"]?.hasSuffix("-2\"") == true
             )
             #expect(done.fields["x-oss-hash-crc64ecma"] == crc64(pieces[0] + pieces[1]))
+            #expect(done.fields["Content-MD5"] == nil)
         }
         let head = try await bench.send("HEAD", "/bucket-1/a/k", session, by: signature)
         #expect(head.fields["x-oss-object-type"] == "Multipart" && head.fields["Content-Length"] == nil)
@@ -227,6 +232,7 @@ struct OSSEndpointTests {
         for target in ["/bucket-1", "/"] {
             let done = try await post("a/${filename}", "hello", to: target)
             #expect(done.outcome == "201" && done.fields["ETag"] == Self.hello.tag)
+            #expect(done.fields["Content-MD5"] == Self.hello.md5)
             #expect(done.element("Key") == "a/f" && done.element("Bucket") == "bucket-1")
         }
         #expect(try await post("b/1", "hello", to: "/").outcome == "403 AccessDenied")

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 
 /// Answers of OSS and COS out of those of S3.
@@ -25,6 +26,16 @@ extension ObjectDialect {
     func tell(crc64: UInt64?, in fields: inout HTTPFields) {
         guard self != .s3, let crc64, let field = FieldName(fieldPrefix + "hash-crc64ecma") else { return }
         fields[field] = String(crc64)
+    }
+
+    /// Tells the MD5 of content that came at once, in Base64, as OSS does ("PutObject", OSS documentation).
+    ///
+    /// - Parameters:
+    ///   - entityTag: Of an object or part that came at once; its MD5 in hexadecimal.
+    ///   - fields: Of the answer.
+    func tell(md5 entityTag: String?, in fields: inout HTTPFields) {
+        guard self == .oss, let md5 = entityTag.flatMap({ Hexadecimal.decode($0) }) else { return }
+        fields["Content-MD5"] = Base64.encode(md5)
     }
 
     /// Which bytes of an object a request asks for.

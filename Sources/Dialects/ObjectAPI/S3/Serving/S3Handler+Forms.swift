@@ -175,6 +175,7 @@ extension S3Handler {
     ) -> Response {
         let location = "\(base)/\(name.bucket)/\(path(name.key))"
         var response = Response(204, ["ETag": object.quotedTag(form.dialect), "Location": location])
+        form.dialect.tell(md5: object.attributes?.entityTag, in: &response.fields)
         form.dialect.tell(crc64: object.attributes?.crc64, in: &response.fields)
         response.trace.uploadID = object.id.text
         if redirects, let target = form["success_action_redirect"] ?? form["redirect"],

@@ -11,6 +11,7 @@ extension S3Handler {
         let headers = try S3ObjectHeaders(call.head)
         let object = try await store(name, headers, body, condition, under: call.grant, for: call.dialect)
         var response = Response(200, ["ETag": object.quotedTag(call.dialect)])
+        call.dialect.tell(md5: object.attributes?.entityTag, in: &response.fields)
         call.dialect.tell(crc64: object.attributes?.crc64, in: &response.fields)
         object.attributes?.checksum?.add(to: &response.fields, parts: nil)
         response.trace.uploadID = object.id.text

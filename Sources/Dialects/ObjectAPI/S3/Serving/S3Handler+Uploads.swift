@@ -29,6 +29,7 @@ extension S3Handler {
         guard content.object.size != nil else { throw S3Error(.missingContentLength) }
         let record = try await store(part, of: upload, content)
         var response = Response(200, ["ETag": call.dialect.quoted(record.entityTag)])
+        call.dialect.tell(md5: record.entityTag, in: &response.fields)
         call.dialect.tell(crc64: record.crc64, in: &response.fields)
         if let algorithm = content.checksum, let value = record.checksum {
             response.fields[algorithm.s3Field] = Base64.encode(value)
