@@ -10,6 +10,7 @@ import re
 import socket
 import threading
 import zlib
+from email.header import decode_header, make_header
 
 import pytest
 import requests
@@ -636,6 +637,21 @@ def test_forms(s3):
         answer = post(data, **changes)
         assert answer.status_code in (400, 403) and expected in answer.text
     assert read(s3, "form/f.txt") == b"12345"
+
+
+def test_metadata_that_are_not_ascii_are_told_in_encoded_words(s3):
+    values = {"a": "Größe = 1_?", "b": "漢字" * 60, "c": "plain_?=", "d": "=?UTF-8?B?w7w=?="}
+    fields = {f"x-amz-meta-{name}": value for name, value in values.items()}
+    conditions = [{name: value} for name, value in fields.items()]
+    form = s3.generate_presigned_post(BUCKET, "words", Fields=fields, Conditions=conditions, ExpiresIn=60)
+    answer = requests.post(form["url"], data=form["fields"], files={"file": b"1"}, timeout=10)
+    assert answer.status_code == 204
+    s3.copy_object(Bucket=BUCKET, Key="copied words", CopySource={"Bucket": BUCKET, "Key": "words"})
+    for key in ("words", "copied words"):
+        told = s3.head_object(Bucket=BUCKET, Key=key)["Metadata"]
+        assert all(value.isascii() for value in told.values())
+        assert (told["c"], told["d"]) == (values["c"], values["d"])
+        assert {name: str(make_header(decode_header(told[name]))) for name in "ab"} == {n: values[n] for n in "ab"}
 
 
 # Raw requests

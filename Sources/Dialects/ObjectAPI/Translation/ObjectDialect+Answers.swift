@@ -38,6 +38,19 @@ extension ObjectDialect {
         fields["Content-MD5"] = Base64.encode(md5)
     }
 
+    /// The value of a field that is kept with an object, as clients are told it.
+    ///
+    /// Metadata of users that are not ASCII are in encoded words for clients of S3 ("User-defined object metadata", Amazon S3 User
+    /// Guide); for the others they are what came.
+    ///
+    /// - Parameters:
+    ///   - value: As it came.
+    ///   - name: Of the field, as it is kept.
+    /// - Returns: The value to send.
+    func told(_ value: String, of name: String) -> String {
+        self == .s3 && name.hasPrefix(S3ObjectHeaders.userPrefix) ? EncodedWords.encode(value) : value
+    }
+
     /// Which bytes of an object a request asks for.
     ///
     /// OSS takes the first of several ranges, and passes over one that does not lie within the object, unless the request asks for

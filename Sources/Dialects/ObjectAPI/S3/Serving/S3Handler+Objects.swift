@@ -53,7 +53,7 @@ extension S3Handler {
         ]
         try Self.check(call.head, media, fields)
         for (name, value) in media.attributes?.headers ?? [:] {
-            if let name = FieldName(Self.spelling(name)) { fields[name] = value }
+            if let field = FieldName(Self.spelling(name)) { fields[field] = call.dialect.told(value, of: name) }
         }
         fields["Content-Type"] = media.contentType ?? "binary/octet-stream"
         for (name, value) in reading.overrides {
