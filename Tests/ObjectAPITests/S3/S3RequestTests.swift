@@ -15,7 +15,7 @@ struct S3RequestTests {
         _ fields: HTTPFields = [:]
     ) throws(S3Error) -> S3Operation {
         guard let head = try? s3Head(method, target, fields) else { throw S3Error(.invalidURI, "no target: \(target)") }
-        return try S3Request.operation(head, at: endpoint)
+        return try S3Request.operation(S3Request.effectiveHead(head), at: endpoint)
     }
 
     private static let name = ObjectName(bucket: "bucket-1", key: "a/b")

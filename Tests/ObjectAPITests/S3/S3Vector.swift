@@ -79,7 +79,11 @@ struct S3Vector: Sendable, Decodable, CustomTestStringConvertible {
                 throw S3Error(signature: failure, isQuery: lifetime != nil, region: "us-east-1")
             }
         }
-        let operation = try S3Request.operation(head, at: Self.endpoint)
+        let operation = try Self.operation(head)
         return try await S3Authentication.knowing(known).authenticate(head, for: operation, at: now)
+    }
+
+    static func operation(_ head: RequestHead) throws(S3Error) -> S3Operation {
+        try S3Request.operation(S3Request.effectiveHead(head), at: endpoint)
     }
 }

@@ -22,7 +22,7 @@ struct S3VectorTests {
     @Test("are understood and accepted, and their content is what was meant", arguments: S3Vector.signed)
     func accepted(_ vector: S3Vector) async throws {
         let head = try vector.head()
-        let operation = try S3Request.operation(head, at: S3Vector.endpoint)
+        let operation = try S3Vector.operation(head)
         #expect(operation.name == vector.operation)
         #expect(operation.bucket == (vector.operation == "ListBuckets" ? nil : "bucket-1"))
         let caller = try await vector.caller(head)
@@ -66,7 +66,7 @@ struct S3VectorTests {
         await expect(.signatureDoesNotMatch) { try await vector.caller(head, secret: "other") }
         var other = head
         other.method = HTTPMethod(rawValue: "PATCH")
-        let operation = try S3Request.operation(head, at: S3Vector.endpoint)
+        let operation = try S3Vector.operation(head)
         let authentication = S3Authentication.knowing(
             SigningCredentials(accessKeyID: vector.id, secretAccessKey: vector.secret)
         )
@@ -116,7 +116,7 @@ struct S3VectorTests {
 
     @Test("forms are accepted as their policy says", arguments: S3Vector.forms)
     func forms(_ vector: S3Vector) async throws {
-        let operation = try S3Request.operation(try vector.head(), at: S3Vector.endpoint)
+        let operation = try S3Vector.operation(try vector.head())
         #expect(operation == .postObject("bucket-1"))
         let fields = try #require(vector.form).map { (name: $0[0], value: $0[1]) }
         let form = try PostForm(fields, fileName: "C:\\a\\x.txt", dialect: .s3)

@@ -5,13 +5,12 @@ internal import Signing
 ///
 /// Operations, parameters and documents of the three are the same but for names; what is left are the header fields.
 extension ObjectDialect {
-    /// A head whose fields are those of S3, for everything but the check of the signature.
+    /// A head of OSS or COS whose fields are those of S3, for everything but the check of the signature.
     ///
-    /// Fields of S3 in a request of another dialect are left out: no signature covers them.
+    /// Fields of S3 are left out: no signature covers them.
     ///
     /// - Throws: `NotImplemented` for a field that promises what nobody here would keep; `InvalidArgument`.
     func effectiveHead(_ head: RequestHead) throws(S3Error) -> RequestHead {
-        guard self != .s3 else { return S3Request.effectiveHead(head) }
         var fields = HTTPFields()
         for index in head.fields.entries.indices {
             let original = head.fields.name(at: index)

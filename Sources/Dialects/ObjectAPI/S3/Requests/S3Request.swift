@@ -26,12 +26,12 @@ package enum S3Request {
     /// Reads the head of a request.
     ///
     /// - Parameters:
-    ///   - head: As it came; nothing of it is believed.
+    ///   - head: An effective one of a client of S3; nothing of it is believed.
     ///   - endpoint: Where it came to.
     /// - Returns: What it asks for.
     /// - Throws: The error to answer with.
     package static func operation(_ head: RequestHead, at endpoint: S3Endpoint) throws(S3Error) -> S3Operation {
-        let operation = try operation(effectiveHead(head), for: endpoint.address(of: head))
+        let operation = try operation(head, for: endpoint.address(of: head))
         if case .appendObject = operation { throw notAllowed("GET, HEAD, PUT, DELETE") }
         return operation
     }

@@ -63,10 +63,10 @@ package struct S3Handler: RequestHandler {
         var bucket = endpoint.address(of: request.head).bucket
         var response: Response
         do throws(S3Error) {
-            let (operation, caller) = try await understand(request, dialect)
-            name = operation.name
-            bucket = operation.bucket ?? bucket
-            response = try await answer(operation, request, caller, dialect)
+            let asked = try await understand(request, dialect)
+            name = asked.operation.name
+            bucket = asked.operation.bucket ?? bucket
+            response = try await answer(asked, request, dialect)
             dialect.finish(&response.fields, requestID: request.id)
         } catch {
             response = error.response(to: request.head, requestID: request.id, for: error.dialect ?? dialect)
@@ -78,39 +78,46 @@ package struct S3Handler: RequestHandler {
         return response
     }
 
-    /// What a request asks for, and who sends it if that had to be found out first.
-    private func understand(
-        _ request: Request,
-        _ dialect: ObjectDialect
-    ) async throws(S3Error) -> (S3Operation, S3Caller?) {
+    /// What a request asks for.
+    private struct Asked {
+        let operation: S3Operation
+        /// An effective one, in S3's words whatever the dialect is.
+        let head: RequestHead
+        /// Who sends it, if that had to be found out first.
+        var caller: S3Caller?
+    }
+
+    private func understand(_ request: Request, _ dialect: ObjectDialect) async throws(S3Error) -> Asked {
         let head = request.head
         guard dialect != .s3, head.method != .options else {
-            return (try S3Request.operation(head, at: endpoint), nil)
+            let effective = S3Request.effectiveHead(head)
+            return Asked(operation: try S3Request.operation(effective, at: endpoint), head: effective)
         }
         let address = endpoint.address(of: head)
         if head.method == .post, address.key.isEmpty, S3Request.isForm(head) {
-            return (.postObject(address.bucket), nil)
+            return Asked(operation: .postObject(address.bucket), head: head)
         }
         // Clients of COS look which region answers soonest.
         if dialect == .cos, head.method == .head, address.key.isEmpty, !head.fields.contains("Authorization"),
             head.target.rawQuery == nil
         {
-            return (.probe, nil)
+            return Asked(operation: .probe, head: head)
         }
         let (caller, resource) =
             dialect == .oss
             ? try await authentication.authenticateOSS(head, at: endpoint, at: clock.now)
             : try await authentication.authenticateCOS(head, at: endpoint, at: clock.now)
         try dialect.checkParameters(of: head.target)
-        return (try S3Request.operation(try dialect.effectiveHead(head), for: resource), caller)
+        let effective = try dialect.effectiveHead(head)
+        return Asked(operation: try S3Request.operation(effective, for: resource), head: effective, caller: caller)
     }
 
     private func answer(
-        _ operation: S3Operation,
+        _ asked: Asked,
         _ request: Request,
-        _ known: S3Caller?,
         _ dialect: ObjectDialect
     ) async throws(S3Error) -> Response {
+        let operation = asked.operation
         if case .probe = operation { return Response(200) }
         if case .preflight(let bucket) = operation {
             var rules = cors
@@ -118,12 +125,12 @@ package struct S3Handler: RequestHandler {
             return try S3CORS.preflight(request.head, rules)
         }
         if case .postObject(let bucket) = operation { return try await post(to: bucket, request) }
-        var caller = known
+        var caller = asked.caller
         if caller == nil {
             caller = try await authentication.authenticate(request.head, for: operation, at: clock.now)
         }
         guard let caller else { throw S3Error(.accessDenied) }
-        var call = try S3Call(operation, request, try dialect.effectiveHead(request.head), caller, dialect)
+        var call = try S3Call(operation, request, asked.head, caller, dialect)
         call.callback = try callback(of: call)
         guard let bucket = operation.bucket else { return try await answer(call) }
         // Of what is about an object the state says by itself that there is no bucket.
