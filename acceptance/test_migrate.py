@@ -286,7 +286,7 @@ def test_what_would_go_wrong_is_refused(tmp_path, postgres, filled):
     wrong = settings | {"SLUICE_MASTER_SECRET": base64.b64encode(os.urandom(32)).decode()}
     del wrong["SLUICE_MASTER_SECRET_FILE"]
     said = Migration(filled.data, wrong, *STATE).refuse()
-    assert "is not the secret" in said and wrong["SLUICE_MASTER_SECRET"] not in said
+    assert "does not have the secrets" in said and wrong["SLUICE_MASTER_SECRET"] not in said
     assert "no data directory" in Migration(tmp_path / "nothing", settings, *STATE).refuse()
     assert not (tmp_path / "nothing").exists()
     assert "SLUICE_DATABASE_URL" in Migration(filled.data, {}, *STATE).refuse()

@@ -28,14 +28,14 @@ package struct SealedToken: Sendable, Equatable {
 }
 
 /// A key for tokens of one purpose.
-package struct SealingKey: Sendable {
+struct SealingKey: Sendable {
     static let idByteCount = 4
 
     let id: [UInt8]
     private let key: HMACKey
 
     /// The key for `purpose` under `master`; its id follows from both.
-    package init(master: MasterSecret, purpose: String) {
+    init(master: MasterSecret, purpose: String) {
         let derived = master.key(for: purpose, count: 32 + Self.idByteCount)
         id = Array(derived.suffix(Self.idByteCount))
         key = HMACKey(.sha256, Array(derived.prefix(32)))
@@ -63,14 +63,14 @@ package struct SealingKey: Sendable {
     }
 }
 
-/// The keys of one purpose: the newest seals, and each of them opens what it sealed.
+/// The keys of one purpose, one for each master secret: the first seals, and each of them opens what it sealed.
 package struct SealingKeyRing: Sendable {
     private let first: SealingKey
     private let others: [SealingKey]
 
-    package init(_ first: SealingKey, olderKeys: [SealingKey] = []) {
-        self.first = first
-        others = olderKeys
+    package init(master: MasterSecret, purpose: String) {
+        first = SealingKey(master: master, purpose: purpose)
+        others = master.each.dropFirst().map { SealingKey(master: $0, purpose: purpose) }
     }
 
     package func seal(_ plain: [UInt8]) -> SealedToken { first.seal(plain) }

@@ -5,13 +5,16 @@ internal import Digests
 ///
 /// The signature is HMAC-SHA256 of the message's id, the time in Unix seconds and the content, joined by full stops.
 package struct WebhookSigner: Sendable {
-    private let key: HMACKey
+    private let keys: [HMACKey]
     /// The secret as receivers' libraries want it: `whsec_` and base64.
     package let secret: String
 
-    /// - Parameter key: 24 to 64 bytes.
-    package init(key: [UInt8]) {
-        self.key = HMACKey(.sha256, key)
+    /// - Parameters:
+    ///   - key: 24 to 64 bytes.
+    ///   - others: That receivers may know instead, while the key is rotated: there is a signature by each, and one that is
+    ///     right is enough.
+    package init(key: [UInt8], others: [[UInt8]] = []) {
+        keys = ([key] + others).map { HMACKey(.sha256, $0) }
         secret = "whsec_" + Base64.encode(key)
     }
 
@@ -37,10 +40,11 @@ package struct WebhookSigner: Sendable {
         timestamp: Int64,
         content: [UInt8]
     ) -> [(name: String, value: String)] {
-        let code = key.code(for: Array("\(id).\(timestamp).".utf8) + content)
+        let message = Array("\(id).\(timestamp).".utf8) + content
+        let signatures = keys.map { "v1," + Base64.encode($0.code(for: message)) }
         return [
             ("webhook-id", id), ("webhook-timestamp", String(timestamp)),
-            ("webhook-signature", "v1," + Base64.encode(code)),
+            ("webhook-signature", signatures.joined(separator: " ")),
         ]
     }
 }

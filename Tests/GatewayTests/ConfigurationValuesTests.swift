@@ -1,3 +1,5 @@
+import Signing
+import Bytes
 import Gateway
 import Testing
 import Transport
@@ -153,13 +155,19 @@ struct ConfigurationValuesTests {
         #expect((settings("SLUICE_ADMIN_KEY", text)?.adminKey?.exposed == text) == isAllowed)
     }
 
-    @Test("a master secret is base64 of at least 32 bytes")
+    @Test("a master secret is base64 of at least 32 bytes; there may be several")
     func masterSecrets() throws {
         let good = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
         let secret = try #require(settings("SLUICE_MASTER_SECRET", good)?.masterSecret)
-        #expect(secret.exposed == Array(0..<32))
+        #expect(secret.exposed == MasterSecret(bytes: Array(0..<32)))
+        let other = Base64.encode([UInt8](1...32))
+        let both = MasterSecret(bytes: Array(0..<32), accepting: [Array(1...32)])
+        for text in ["\(good),\(other)", "\(good)\n\(other)"] {
+            #expect(settings("SLUICE_MASTER_SECRET", text)?.masterSecret?.exposed == both)
+        }
         for bad in [
             "", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHg==", String(good.dropLast()), good + "!", "x" + good,
+            good + "," + good,
         ] {
             #expect(settings("SLUICE_MASTER_SECRET", bad) == nil, "\(bad)")
         }

@@ -40,6 +40,58 @@ struct FirstStartTests {
         #expect(FileManager.default.contents(atPath: path) == Data(text.utf8))
     }
 
+    @Test("a rotation puts a new secret before the old ones, in one change, for its owner only")
+    func rotation() throws {
+        let directory = try TemporaryDirectory()
+        let first = try MasterSecretFile.loadOrCreate(in: directory.path)
+        // Somebody died in the middle of one.
+        try Data("half".utf8).write(to: URL(filePath: directory.path + "/master.secret.new"))
+        let second = try MasterSecretFile.rotate(in: directory.path)
+        #expect(second.id != first.id && second.accepts(first))
+        #expect(try MasterSecretFile.loadOrCreate(in: directory.path) == second)
+        let third = try MasterSecretFile.rotate(in: directory.path)
+        #expect(third.each.map(\.id) == [third.id, second.id, first.id])
+        let path = directory.path + "/master.secret"
+        #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
+        #expect(!FileManager.default.fileExists(atPath: path + ".new"))
+        // The file is a value of the setting, too.
+        let text = String(decoding: try #require(FileManager.default.contents(atPath: path)), as: UTF8.self)
+        #expect(MasterSecret(text: text) == third)
+
+        let left = try MasterSecretFile.drop(second.id, in: directory.path)
+        #expect(left.each.map(\.id) == [third.id, first.id])
+        #expect(throws: StartFailure.self) { try MasterSecretFile.drop(second.id, in: directory.path) }
+        #expect(throws: StartFailure.self) { try MasterSecretFile.drop(third.id, in: directory.path) }
+        #expect(try MasterSecretFile.existing(in: directory.path) == left)
+        while try MasterSecretFile.existing(in: directory.path)?.each.count != MasterSecret.maximumCount {
+            _ = try MasterSecretFile.rotate(in: directory.path)
+        }
+        let full = try MasterSecretFile.existing(in: directory.path)
+        #expect(throws: StartFailure.self) { try MasterSecretFile.rotate(in: directory.path) }
+        #expect(try MasterSecretFile.existing(in: directory.path) == full)
+    }
+
+    @Test("of rotations at the same time none is lost")
+    func rotationsAtOnce() async throws {
+        let directory = try TemporaryDirectory()
+        let first = try MasterSecretFile.loadOrCreate(in: directory.path)
+        let path = directory.path
+        try await withThrowingTaskGroup { group in
+            for _ in 0..<4 { group.addTask { _ = try MasterSecretFile.rotate(in: path) } }
+            try await group.waitForAll()
+        }
+        let all = try #require(try MasterSecretFile.existing(in: path))
+        #expect(all.each.count == 5 && all.each.last?.id == first.id)
+    }
+
+    @Test("without a secret there is nothing to rotate")
+    func nothingToRotate() throws {
+        let directory = try TemporaryDirectory()
+        #expect(throws: StartFailure.self) { try MasterSecretFile.rotate(in: directory.path) }
+        #expect(throws: StartFailure.self) { try MasterSecretFile.rotate(in: directory.path + "/missing") }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
+    }
+
     @Test("the first start makes a key, the second does not")
     func firstKey() async throws {
         let state = InMemoryState()

@@ -7,8 +7,9 @@ import UploadCore
 /// 2026-01-02 03:04:05 UTC.
 let noon = Date(timeIntervalSince1970: 1_767_323_045)
 
-func master(_ byte: UInt8) -> MasterSecret {
-    guard let secret = MasterSecret(bytes: [UInt8](repeating: byte, count: 32)) else { preconditionFailure() }
+func master(_ byte: UInt8, accepting others: UInt8...) -> MasterSecret {
+    func bytes(_ byte: UInt8) -> [UInt8] { [UInt8](repeating: byte, count: 32) }
+    guard let secret = MasterSecret(bytes: bytes(byte), accepting: others.map(bytes)) else { preconditionFailure() }
     return secret
 }
 

@@ -40,7 +40,7 @@ struct SecretsTests {
 
     @Test("a sealed token opens, and is different each time")
     func sealing() throws {
-        let ring = SealingKeyRing(SealingKey(master: master, purpose: "a"))
+        let ring = SealingKeyRing(master: master, purpose: "a")
         for plain in [[], [1], [UInt8](repeating: 7, count: 1000)] as [[UInt8]] {
             let token = ring.seal(plain)
             #expect(token != ring.seal(plain))
@@ -52,7 +52,7 @@ struct SecretsTests {
 
     @Test("a changed, cut or extended token does not open")
     func tampering() {
-        let ring = SealingKeyRing(SealingKey(master: master, purpose: "a"))
+        let ring = SealingKeyRing(master: master, purpose: "a")
         let bytes = ring.seal(Array("text".utf8)).bytes
         for index in bytes.indices {
             var changed = bytes
@@ -71,27 +71,77 @@ struct SecretsTests {
 
     @Test("a token of another purpose or another master does not open")
     func separation() throws {
-        let token = SealingKeyRing(SealingKey(master: master, purpose: "a")).seal([1])
-        #expect(SealingKeyRing(SealingKey(master: master, purpose: "b")).open(token) == nil)
+        let token = SealingKeyRing(master: master, purpose: "a").seal([1])
+        #expect(SealingKeyRing(master: master, purpose: "b").open(token) == nil)
         let other = try #require(MasterSecret(bytes: [UInt8](1...32)))
-        #expect(SealingKeyRing(SealingKey(master: other, purpose: "a")).open(token) == nil)
+        #expect(SealingKeyRing(master: other, purpose: "a").open(token) == nil)
     }
 
     @Test("after a rotation new keys seal and old ones still open")
     func rotation() throws {
-        let old = SealingKey(master: master, purpose: "a")
-        let new = SealingKey(master: try #require(MasterSecret(bytes: [UInt8](1...32))), purpose: "a")
-        let before = SealingKeyRing(old).seal([1])
-        let ring = SealingKeyRing(new, olderKeys: [old])
+        let new = try #require(MasterSecret(bytes: [UInt8](1...32)))
+        let rotated = try #require(MasterSecret(bytes: [UInt8](1...32), accepting: [[UInt8](0..<32)]))
+        let before = SealingKeyRing(master: master, purpose: "a").seal([1])
+        let ring = SealingKeyRing(master: rotated, purpose: "a")
         #expect(ring.open(before) == [1])
-        #expect(ring.seal([2]).keyID.elementsEqual(new.id))
-        #expect(ring.open(ring.seal([2])) == [2])
-        #expect(SealingKeyRing(old).open(ring.seal([2])) == nil)
+        let after = ring.seal([2])
+        #expect(ring.open(after) == [2])
+        #expect(SealingKeyRing(master: new, purpose: "a").open(after) == [2])
+        #expect(SealingKeyRing(master: new, purpose: "a").open(before) == nil)
+        #expect(SealingKeyRing(master: master, purpose: "a").open(after) == nil)
+    }
+
+    @Test("after a rotation new keys sign links, and links of before are still right")
+    func rotatedLinks() throws {
+        let rotated = try #require(MasterSecret(bytes: [UInt8](1...32), accepting: [[UInt8](0..<32)]))
+        let new = LinkSigner(master: try #require(MasterSecret(bytes: [UInt8](1...32))), purpose: "links")
+        let (before, during) = (
+            LinkSigner(master: master, purpose: "links"), LinkSigner(master: rotated, purpose: "links")
+        )
+        #expect(during.sign("abc") == new.sign("abc"))
+        #expect(during.verify("abc", signature: before.sign("abc")))
+        #expect(during.verify("abc", signature: during.sign("abc")))
+        #expect(!during.verify("abd", signature: before.sign("abc")))
+        #expect(!new.verify("abc", signature: before.sign("abc")))
+        #expect(!before.verify("abc", signature: during.sign("abc")))
+    }
+
+    @Test("several secrets are read from one text, in their order, and written likewise")
+    func severalSecrets() throws {
+        let (first, second) = ([UInt8](0..<32), [UInt8](1...40))
+        let texts = [Base64.encode(first), Base64.encode(second)]
+        let both = try #require(MasterSecret(bytes: first, accepting: [second]))
+        for separator in [",", ", ", "\n", "\r\n", " ,\n "] {
+            #expect(MasterSecret(text: texts.joined(separator: separator)) == both, "\(separator.debugDescription)")
+        }
+        #expect(MasterSecret(text: texts[0] + "\n") == master)
+        #expect(MasterSecret(text: both.text) == both)
+        #expect(both.key(for: "x") == master.key(for: "x"))
+        #expect(both.id == master.id)
+        #expect(both.id.utf8.count == 8)
+        #expect(both.each.map(\.text) == texts)
+        #expect(both.each[1].id != both.id)
+        #expect(both.accepts(master) && both.accepts(both) && !master.accepts(both))
+        #expect("\(both)" == "<redacted>" && String(reflecting: both) == "<redacted>")
+    }
+
+    @Test("no secret, a bad one among good ones, one twice and too many are refused")
+    func badSecrets() {
+        func text(_ byte: UInt8) -> String { Base64.encode([UInt8](repeating: byte, count: 32)) }
+        let short = Base64.encode([UInt8](repeating: 1, count: 31))
+        for bad in [
+            "", ",", "\n", text(1) + ",x", text(1) + ";" + text(2), text(1) + "," + short, text(1) + "," + text(1),
+        ] {
+            #expect(MasterSecret(text: bad) == nil, "\(bad.debugDescription)")
+        }
+        let eight = (1...8).map(text)
+        #expect(MasterSecret(text: eight.joined(separator: ",")) != nil)
+        #expect(MasterSecret(text: (eight + [text(9)]).joined(separator: ",")) == nil)
     }
 
     @Test("a signed link has 22 characters and verifies only for its text")
     func links() {
-        let signer = LinkSigner(key: master.key(for: "links"))
+        let signer = LinkSigner(master: master, purpose: "links")
         let code = signer.sign("abc")
         #expect(code.utf8.count == 22)
         #expect(
@@ -103,7 +153,7 @@ struct SecretsTests {
         #expect(!signer.verify("abc", signature: code + "A"))
         #expect(!signer.verify("abc", signature: code.dropLast()))
         #expect(!signer.verify("abc", signature: ""))
-        #expect(!LinkSigner(key: master.key(for: "other")).verify("abc", signature: code))
+        #expect(!LinkSigner(master: master, purpose: "other").verify("abc", signature: code))
         for index in 0..<22 {
             var changed = Array(code.utf8)
             changed[index] = changed[index] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
@@ -113,7 +163,7 @@ struct SecretsTests {
 
     @Test("a link with an expiry verifies until then and with that expiry only")
     func expiringLinks() {
-        let signer = LinkSigner(key: master.key(for: "links"))
+        let signer = LinkSigner(master: master, purpose: "links")
         let code = signer.sign("abc", expiresAt: 1000)
         #expect(code == signer.sign("abc\n1000"))
         #expect(signer.verify("abc", expiresAt: 1000, signature: code, at: 999))

@@ -16,6 +16,19 @@ struct WebhookSignerTests {
         #expect(signer.secret == secret)
     }
 
+    @Test("while its key is rotated a message is signed with each, and the new secret is told")
+    func rotation() {
+        let (old, new) = ([UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32))
+        func signature(_ signer: WebhookSigner) -> String? {
+            signer.fields(id: "m", timestamp: 1, content: [1]).last?.value
+        }
+        let rotated = WebhookSigner(key: new, others: [old])
+        let parts = [WebhookSigner(key: new), WebhookSigner(key: old)].compactMap(signature)
+        #expect(parts.count == 2)
+        #expect(signature(rotated) == parts.joined(separator: " "))
+        #expect(rotated.secret == WebhookSigner(key: new).secret)
+    }
+
     @Test(
         "what is no secret is refused",
         arguments: [

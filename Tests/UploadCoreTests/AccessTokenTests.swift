@@ -29,6 +29,55 @@ struct AccessTokenTests {
         )
     }
 
+    // MARK: Rotation
+
+    @Test("after a rotation, URLs, tokens and links of before are known until their secret is dropped")
+    func rotation() throws {
+        let rotated = try #require(MasterSecret(bytes: [UInt8](1...32), accepting: [[UInt8](0..<32)]))
+        let id = UploadID.generate(at: now)
+
+        let url = UploadLocator(master: master).token(for: id)
+        #expect(UploadLocator(master: rotated).id(in: url) == id)
+        #expect(UploadLocator(master: other).id(in: url) == nil)
+        #expect(UploadLocator(master: rotated).token(for: id) == UploadLocator(master: other).token(for: id))
+
+        let token = GrantSealer(master: master).seal(grant(expiresAt: now.addingTimeInterval(60)))
+        #expect(try GrantSealer(master: rotated).open(token, at: now).id == "g1")
+        let ended = #expect(throws: UploadError.self) {
+            try GrantSealer(master: rotated).open(token, at: now.addingTimeInterval(60))
+        }
+        #expect(ended?.message.contains("expired") == true)
+        let dropped = #expect(throws: UploadError.self) { try GrantSealer(master: other).open(token, at: now) }
+        #expect(dropped?.code == .unauthenticated)
+        #expect(throws: Never.self) {
+            try GrantSealer(master: other).open(
+                GrantSealer(master: rotated).seal(grant(expiresAt: .distantFuture)),
+                at: now
+            )
+        }
+
+        func values(_ links: MediaLinks, _ expiresAt: Date) -> (String, String) {
+            let parts = links.query(for: id, expiresAt: expiresAt).split(separator: "&").map {
+                $0.split(separator: "=")[1]
+            }
+            return (String(parts[0]), String(parts[1]))
+        }
+        let (expires, signature) = values(MediaLinks(master: master), now.addingTimeInterval(60))
+        #expect(throws: Never.self) {
+            try MediaLinks(master: rotated).verify(id: id, expires: expires, signature: signature, at: now)
+        }
+        let refused = #expect(throws: UploadError.self) {
+            try MediaLinks(master: other).verify(id: id, expires: expires, signature: signature, at: now)
+        }
+        #expect(refused?.code == .unauthenticated)
+
+        let request = PullRequest(url: "https://example.com/a?secret")
+        let sealed = PullSealer(master: master).seal(request)
+        #expect(PullSealer(master: rotated).open(sealed) == request)
+        #expect(PullSealer(master: other).open(sealed) == nil)
+        #expect(PullSealer(master: other).open(PullSealer(master: rotated).seal(request)) == request)
+    }
+
     // MARK: Upload URLs
 
     @Test("an upload token names its upload")

@@ -322,13 +322,12 @@ extension SettingFormat where Value == Settings.CORS.Origins {
     }
 }
 
-extension SettingFormat where Value == [UInt8] {
+extension SettingFormat where Value == MasterSecret {
     static let masterSecret = SettingFormat(
-        allowed: "base64 of at least 32 random bytes, such as the output of `openssl rand -base64 32`",
-        parse: { text in
-            // Encoded again, because Foundation reads over a character too many, as a bad copy may have it.
-            Base64.decode(text).flatMap { $0.count >= 32 && Base64.encode($0) == text ? $0 : nil }
-        },
-        render: { Base64.encode($0) }
+        allowed:
+            "base64 of at least 32 random bytes, such as the output of `openssl rand -base64 32`; up to 8 different ones, separated by commas, while it is rotated",
+        isList: true,
+        parse: { MasterSecret(text: $0) },
+        render: { $0.text }
     )
 }

@@ -1,4 +1,5 @@
 package import S3Storage
+package import Signing
 package import Transport
 package import UploadCore
 package import Webhooks
@@ -18,8 +19,8 @@ package struct Settings: Sendable, Equatable {
     package var trustedProxies: [CIDR] = []
     /// Presets the first API key; at least 16 visible ASCII characters.
     package var adminKey: Secret<String>?
-    /// At least 32 bytes; `nil` takes the one in the data directory.
-    package var masterSecret: Secret<[UInt8]>?
+    /// `nil` takes the one in the data directory.
+    package var masterSecret: Secret<MasterSecret>?
     package var aws = AWS()
     package var aliyun = Aliyun()
     package var tencent = Tencent()

@@ -37,7 +37,7 @@ package enum SettingsTable {
             "masterSecret",
             \.masterSecret,
             secret: .masterSecret,
-            "Secret from which all others are derived, instead of one that is kept in the data directory."
+            "Secret from which all others are derived, instead of one that is kept in the data directory; of several the first makes what is new, and what was made with any of them is accepted."
         ),
         Setting("storage", \.storage, .choice, "Where the bytes of uploads are kept."),
         Setting("durability", \.durability, .choice, "When bytes are forced to stable storage."),

@@ -119,14 +119,14 @@ struct ObjectEndpoint: Sendable {
         return ObjectHandler(store: store, tokens: tokens)
     }
 
-    /// The API key that a pair of keys stands for, if it may do that.
+    /// The API key that a pair of keys stands for, if it may do that, and the pairs that it is known by.
     private static func pair(
         _ accessKeyID: String,
         _ scope: Scope,
         in state: any StateStore,
         _ master: MasterSecret,
         at now: Date
-    ) async throws(S3Error) -> (credentials: SigningCredentials, key: APIKey)? {
+    ) async throws(S3Error) -> (credentials: [SigningCredentials], key: APIKey)? {
         guard let id = StaticKeyPair.keyID(of: accessKeyID) else { return nil }
         let key: APIKey?
         do throws(UploadError) {
@@ -135,12 +135,7 @@ struct ObjectEndpoint: Sendable {
             throw S3Error(error, about: .object)
         }
         guard let key, key.isUsable(at: now), key.allows(scope) else { return nil }
-        let pair = StaticKeyPair(key, master: master)
-        let credentials = SigningCredentials(
-            accessKeyID: pair.accessKeyID,
-            secretAccessKey: pair.secretAccessKey.text
-        )
-        return (credentials, key)
+        return (StaticKeyPair.all(key, master: master).map(\.credentials), key)
     }
 }
 

@@ -11,57 +11,6 @@ package struct StartFailure: Error, CustomStringConvertible {
     package init(_ description: String) { self.description = description }
 }
 
-/// The secret from which all others are derived.
-enum MasterSecretFile {
-    /// The secret in `<data directory>/master.secret`, made on the first start.
-    ///
-    /// The file holds 32 random bytes as base64 and is readable by its owner only. Whoever loses it invalidates all
-    /// upload URLs, tokens and links; so it is made durable before anything is derived from it.
-    static func loadOrCreate(in directory: String) throws(StartFailure) -> MasterSecret {
-        let path = path(in: directory)
-        if let secret = try load(path) { return secret }
-        let temporary = path + ".new"
-        unlink(temporary)
-        let descriptor = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw failure("can not be made", path) }
-        defer { close(descriptor) }
-        let text = Array((Base64.encode(SecureRandom.bytes(32)) + "\n").utf8)
-        let isWritten = text.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) } == text.count
-        guard isWritten, fsync(descriptor) == 0 else { throw failure("can not be written", path) }
-        // A link, not a rename: of two first starts at once, the second takes the secret of the first.
-        if link(temporary, path) != 0, errno != EEXIST { throw failure("can not be made", path) }
-        unlink(temporary)
-        let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        if folder >= 0 {
-            fsync(folder)
-            close(folder)
-        }
-        guard let secret = try load(path) else { throw failure("can not be read", path) }
-        return secret
-    }
-
-    static func path(in directory: String) -> String { directory + "/master.secret" }
-
-    /// The secret in `<data directory>/master.secret`; `nil` if there is no such file.
-    static func existing(in directory: String) throws(StartFailure) -> MasterSecret? { try load(path(in: directory)) }
-
-    private static func load(_ path: String) throws(StartFailure) -> MasterSecret? {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            if access(path, F_OK) == 0 { throw failure("can not be read", path) }
-            return nil
-        }
-        let text = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-        guard let bytes = Base64.decode(text), let secret = MasterSecret(bytes: bytes) else {
-            throw StartFailure("\(path) must hold at least 32 bytes as base64; restore it from a backup")
-        }
-        return secret
-    }
-
-    private static func failure(_ what: String, _ path: String) -> StartFailure {
-        StartFailure("\(path) \(what): \(String(cString: strerror(errno)))")
-    }
-}
-
 /// The key with which everything begins.
 package enum FirstKey: Sendable, Equatable {
     /// Made now; this is the only time that the secret is seen.

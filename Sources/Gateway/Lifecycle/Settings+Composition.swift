@@ -12,14 +12,9 @@ internal import UploadCore
 extension Settings {
     /// The configured master secret, or the one of the data directory, which is made if it is missing.
     func master() throws(StartFailure) -> MasterSecret {
-        guard let masterSecret else {
-            try Self.makePrivate(dataDirectory, "data directory")
-            return try MasterSecretFile.loadOrCreate(in: dataDirectory)
-        }
-        guard let master = MasterSecret(bytes: masterSecret.exposed) else {
-            throw StartFailure("masterSecret must hold at least \(MasterSecret.minimumByteCount) bytes")
-        }
-        return master
+        if let masterSecret { return masterSecret.exposed }
+        try Self.makePrivate(dataDirectory, "data directory")
+        return try MasterSecretFile.loadOrCreate(in: dataDirectory)
     }
 
     /// Makes a directory that only its owner can look into, with those above it, if it is missing.
@@ -92,9 +87,14 @@ extension Settings {
         return HookCaller(settings, client: client, signer: hookSigner(master))
     }
 
-    /// Signs hooks with the configured key, or with one that is derived.
+    /// Signs hooks with the configured key, or with one that is derived from each master secret.
     func hookSigner(_ master: MasterSecret) -> WebhookSigner {
-        WebhookSigner(key: hooks.secret.flatMap { WebhookSigner.key(in: $0.exposed) } ?? master.key(for: "webhooks v1"))
+        if let key = hooks.secret.flatMap({ WebhookSigner.key(in: $0.exposed) }) { return WebhookSigner(key: key) }
+        let purpose = "webhooks v1"
+        return WebhookSigner(
+            key: master.key(for: purpose),
+            others: master.each.dropFirst().map { $0.key(for: purpose) }
+        )
     }
 
     /// `nil` if clients may name no callbacks.

@@ -7,6 +7,8 @@ package struct TencentTools: Sendable {
     /// `relay` or `direct`.
     package let mode: String
     private let credentials: TencentCredentials
+    /// Those that signed before, while the master secret is rotated.
+    private let others: [TencentCredentials]
     private let issuer: TencentSignatureIssuer
 
     /// - Throws: `StartFailure` if the master secret can not be read or made.
@@ -14,6 +16,7 @@ package struct TencentTools: Sendable {
         let master = try settings.master()
         mode = settings.tencentMode.rawValue
         credentials = settings.tencentCredentials(master)
+        others = settings.tencent.mode == .direct ? [] : master.each.dropFirst().map { .relay(from: $0) }
         issuer = TencentSignatureIssuer(credentials, mode: settings.tencentMode)
     }
 
@@ -35,10 +38,10 @@ package struct TencentTools: Sendable {
     /// The parameters of `signature` if it is valid now.
     package func verify(_ signature: String) throws(StartFailure) -> String {
         do throws(SignatureFailure) {
-            let credentials = credentials
+            let known = [credentials] + others
             let verified = try TencentUploadSignature.verify(
                 signature,
-                secretKey: { $0 == credentials.secretID ? credentials.secretKey : nil },
+                secretKey: { id in known.first { $0.secretID == id }?.secretKey },
                 at: Int64(Date().timeIntervalSince1970)
             )
             return "\(verified.parameters)"

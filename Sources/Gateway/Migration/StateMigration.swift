@@ -160,12 +160,11 @@ package struct StateMigration: Sendable {
     /// With another secret, nothing that clients hold would be valid any more.
     private func checkSecret() throws(StartFailure) {
         guard let own = try MasterSecretFile.existing(in: settings.dataDirectory) else { return }
-        let purpose = "comparison v1"
-        guard try settings.master().key(for: purpose) == own.key(for: purpose) else {
+        guard try settings.master().accepts(own) else {
             let path = MasterSecretFile.path(in: settings.dataDirectory)
             throw StartFailure(
                 """
-                masterSecret (SLUICE_MASTER_SECRET) is not the secret in \(path), so upload URLs, tokens and links would be \
+                masterSecret (SLUICE_MASTER_SECRET) does not have the secrets of \(path), so upload URLs, tokens and links would be \
                 worth nothing: set SLUICE_MASTER_SECRET_FILE=\(path). If the gateway did not use that file, move it away.
                 """
             )

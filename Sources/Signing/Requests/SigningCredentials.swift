@@ -51,3 +51,24 @@ extension SigningCredentials {
         }
     }
 }
+
+extension [SigningCredentials] {
+    /// What `verify` gives for the first with which it does not throw.
+    ///
+    /// While a master secret is rotated, an access key id stands for several pairs of keys.
+    ///
+    /// - Throws: What it throws for the first of all; `.wrongSignature` if there are none.
+    package func first<Verified>(
+        verifying verify: (SigningCredentials) throws(RequestSignatureFailure) -> Verified
+    ) throws(RequestSignatureFailure) -> Verified {
+        var failure: RequestSignatureFailure?
+        for credentials in self {
+            do throws(RequestSignatureFailure) {
+                return try verify(credentials)
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        throw failure ?? .wrongSignature
+    }
+}

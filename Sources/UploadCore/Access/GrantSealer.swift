@@ -12,7 +12,7 @@ package struct GrantSealer: Sendable {
     private let keys: SealingKeyRing
 
     package init(master: MasterSecret) {
-        keys = SealingKeyRing(SealingKey(master: master, purpose: "upload token v1"))
+        keys = SealingKeyRing(master: master, purpose: "upload token v1")
     }
 
     /// The token of `grant`.

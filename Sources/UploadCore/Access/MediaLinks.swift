@@ -6,7 +6,7 @@ package struct MediaLinks: Sendable {
     private let signer: LinkSigner
 
     package init(master: MasterSecret) {
-        signer = LinkSigner(key: master.key(for: "media link v1"))
+        signer = LinkSigner(master: master, purpose: "media link v1")
     }
 
     /// The query of the link: `expires=<Unix seconds>&signature=<22 characters>`.

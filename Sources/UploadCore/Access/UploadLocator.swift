@@ -9,7 +9,7 @@ package struct UploadLocator: Sendable {
     private let signer: LinkSigner
 
     package init(master: MasterSecret) {
-        signer = LinkSigner(key: master.key(for: "upload URL v1"))
+        signer = LinkSigner(master: master, purpose: "upload URL v1")
     }
 
     /// The last path component of the upload's URL, 49 characters; it is a credential and belongs in no log.

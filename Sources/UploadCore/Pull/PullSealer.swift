@@ -31,7 +31,7 @@ package struct PullSealer: Sendable {
     private let keys: SealingKeyRing
 
     package init(master: MasterSecret) {
-        keys = SealingKeyRing(SealingKey(master: master, purpose: "pull request v1"))
+        keys = SealingKeyRing(master: master, purpose: "pull request v1")
     }
 
     package func seal(_ request: PullRequest) -> String {

@@ -302,7 +302,7 @@ extension S3Authentication {
         grace: TimeInterval = 0
     ) -> S3Authentication {
         S3Authentication(region: "us-east-1", issuer: CredentialIssuer(master: master(1)), grace: grace) { id in
-            id == credentials.accessKeyID ? S3KeyHolder(credentials, identity) : nil
+            id == credentials.accessKeyID ? S3KeyHolder([credentials], identity) : nil
         }
     }
 }

@@ -36,8 +36,8 @@ struct TokenBench {
             minter: { (accessKeyID) async throws(S3Error) in
                 switch accessKeyID {
                 case Self.administrator.accessKeyID:
-                    return TokenMinter(Self.administrator, Self.key("key_a", [.admin]))
-                case Self.minter.accessKeyID: return TokenMinter(Self.minter, Self.key("key_m", [.mint]))
+                    return TokenMinter([Self.administrator], Self.key("key_a", [.admin]))
+                case Self.minter.accessKeyID: return TokenMinter([Self.minter], Self.key("key_m", [.mint]))
                 case Self.unavailable.accessKeyID: throw S3Error(.serviceUnavailable)
                 default: return nil
                 }

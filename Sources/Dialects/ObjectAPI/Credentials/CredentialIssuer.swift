@@ -16,20 +16,19 @@ package struct CredentialIssuer: Sendable {
         let secrets: SecretAccessKeyDerivation
 
         init(_ master: MasterSecret) {
-            tokens = SealingKeyRing(SealingKey(master: master, purpose: "object session token v1"))
+            tokens = SealingKeyRing(master: master, purpose: "object session token v1")
             secrets = SecretAccessKeyDerivation(master: master, purpose: "object session secret v1")
         }
     }
 
+    /// Of the secret with which new credentials are made.
     private let current: Generation
-    private let older: [Generation]
+    private let others: [Generation]
 
-    /// - Parameters:
-    ///   - master: New credentials are made with it.
-    ///   - older: Those that were made with one of these are known, too.
-    package init(master: MasterSecret, older: [MasterSecret] = []) {
-        current = Generation(master)
-        self.older = older.map { Generation($0) }
+    package init(master: MasterSecret) {
+        let generations = master.each.map { Generation($0) }
+        current = generations[0]
+        others = Array(generations.dropFirst())
     }
 
     /// Credentials for `grant`, which last as long as it, without fractions of a second.
@@ -70,7 +69,7 @@ package struct CredentialIssuer: Sendable {
     ) throws(CredentialFailure) -> Session {
         guard let token, !token.isEmpty else { throw .noToken }
         guard let sealed = SealedToken(token) else { throw .invalidToken }
-        for generation in [current] + older {
+        for generation in [current] + others {
             guard let plain = generation.tokens.open(sealed) else { continue }
             guard let (grant, id) = SessionToken.decode(plain) else { throw .invalidToken }
             guard id.utf8.elementsEqual(accessKeyID.utf8) else { throw .otherAccessKeyID }

@@ -12,6 +12,11 @@ package struct StaticKeyPair: Sendable {
     package let accessKeyID: String
     package let secretAccessKey: SecretAccessKey
 
+    /// The pairs for `key` that are known while the master secret is rotated: the new one, then the others.
+    package static func all(_ key: APIKey, master: MasterSecret) -> [StaticKeyPair] {
+        master.each.map { StaticKeyPair(key, master: $0) }
+    }
+
     /// The pair for `key`.
     ///
     /// - Parameters:
@@ -30,5 +35,10 @@ package struct StaticKeyPair: Sendable {
             !bytes.isEmpty
         else { return nil }
         return String(validating: bytes, as: UTF8.self)
+    }
+
+    /// As requests are signed with it.
+    package var credentials: SigningCredentials {
+        SigningCredentials(accessKeyID: accessKeyID, secretAccessKey: secretAccessKey.text)
     }
 }

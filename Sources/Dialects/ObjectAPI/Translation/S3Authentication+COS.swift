@@ -28,7 +28,9 @@ extension S3Authentication {
         }
         let (holder, isInGrace) = try await find(claim.secretID, token: claim.token, at: now, grace: grace)
         try ObjectDialect.cos.checking { () throws(RequestSignatureFailure) in
-            try Self.verifierCOS.verify(claim, credentials: holder.credentials)
+            try holder.credentials.first { credentials throws(RequestSignatureFailure) in
+                try Self.verifierCOS.verify(claim, credentials: credentials)
+            }
         }
         let addresses = endpoint.addresses(of: head, bucket: holder.identity.bucket)
         var address = addresses[0]

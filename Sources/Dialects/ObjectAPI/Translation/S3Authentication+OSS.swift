@@ -30,7 +30,9 @@ extension S3Authentication {
         let resources = endpoint.addresses(of: head, bucket: holder.identity.bucket, plusIsSpace: true)
             .map { OSSResource(bucket: $0.bucket, key: $0.key) }
         do throws(RequestSignatureFailure) {
-            let resource = try Self.verifierOSS.verify(claim, resources: resources, credentials: holder.credentials)
+            let resource = try holder.credentials.first { credentials throws(RequestSignatureFailure) in
+                try Self.verifierOSS.verify(claim, resources: resources, credentials: credentials)
+            }
             return (
                 S3Caller(holder.identity, accessKeyID: claim.accessKeyID, isInGrace: isInGrace),
                 S3Endpoint.Address(bucket: resource.bucket, key: resource.key)
@@ -70,7 +72,9 @@ extension S3Authentication {
         }
         let (holder, _) = try await find(claim.accessKeyID, token: claim.token, at: now, grace: 0)
         try ObjectDialect.oss.checking { () throws(RequestSignatureFailure) in
-            try Self.verifierOSS.verify(claim, credentials: holder.credentials)
+            try holder.credentials.first { credentials throws(RequestSignatureFailure) in
+                try Self.verifierOSS.verify(claim, credentials: credentials)
+            }
         }
         guard let bucket = bucket ?? holder.identity.bucket else {
             throw S3Error(.invalidBucketName, "The form must be sent to a bucket.")

@@ -4,14 +4,14 @@ package import UploadCore
 
 /// Who may have credentials made.
 package struct TokenMinter: Sendable {
-    let credentials: SigningCredentials
+    let credentials: [SigningCredentials]
     private let key: String
     private let actions: Set<ObjectAction>
 
     /// - Parameters:
-    ///   - credentials: A pair of keys that stands for `key`.
+    ///   - credentials: Pairs of keys that stand for `key`, as `StaticKeyPair.all`.
     ///   - key: Its id is that of the issuer; what it may do itself, sessions may at most.
-    package init(_ credentials: SigningCredentials, _ key: APIKey) {
+    package init(_ credentials: [SigningCredentials], _ key: APIKey) {
         self.credentials = credentials
         self.key = key.id
         actions = ObjectAction.allowed(to: key)

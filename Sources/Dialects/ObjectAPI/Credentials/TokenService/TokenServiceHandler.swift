@@ -116,7 +116,7 @@ package struct TokenServiceHandler: Sendable {
         }
         guard let found else { throw .unknownKey }
         do throws(RequestSignatureFailure) {
-            try claim.verify(found.credentials)
+            try found.credentials.first(verifying: claim.verify)
         } catch {
             throw .signature(error, stringToSign: claim.stringToSign)
         }

@@ -5,10 +5,11 @@ internal import UploadCore
 
 /// Whom a pair of keys belongs to that is not that of a session.
 package struct S3KeyHolder: Sendable {
-    package let credentials: SigningCredentials
+    /// The signature is by one of them, of which more than one is known while the master secret is rotated.
+    package let credentials: [SigningCredentials]
     package let identity: S3Caller.Identity
 
-    package init(_ credentials: SigningCredentials, _ identity: S3Caller.Identity) {
+    package init(_ credentials: [SigningCredentials], _ identity: S3Caller.Identity) {
         self.credentials = credentials
         self.identity = identity
     }
@@ -72,7 +73,9 @@ package struct S3Authentication: Sendable {
         if case .completeMultipartUpload = operation { grace = self.grace }
         let (holder, isInGrace) = try await find(claim.accessKeyID, token: claim.token, at: now, grace: grace)
         do throws(RequestSignatureFailure) {
-            let signature = try verifier.verify(claim, credentials: holder.credentials)
+            let signature = try holder.credentials.first { credentials throws(RequestSignatureFailure) in
+                try verifier.verify(claim, credentials: credentials)
+            }
             return S3Caller(
                 holder.identity,
                 accessKeyID: claim.accessKeyID,
@@ -106,7 +109,7 @@ package struct S3Authentication: Sendable {
                 secretAccessKey: session.secretAccessKey.text,
                 sessionToken: token
             )
-            return (S3KeyHolder(credentials, .grant(session.grant)), session.isInGrace)
+            return (S3KeyHolder([credentials], .grant(session.grant)), session.isInGrace)
         }
         guard let found = try await holder(accessKeyID) else { throw S3Error(.invalidAccessKeyID) }
         return (found, false)

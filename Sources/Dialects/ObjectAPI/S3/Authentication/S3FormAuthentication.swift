@@ -41,12 +41,15 @@ extension S3Authentication {
             at: now,
             grace: 0
         )
-        var key = Array("AWS4\(holder.credentials.secretAccessKey)".utf8)
-        for part in [credential.day, credential.region, "s3", "aws4_request"] {
-            key = HMAC.code(.sha256, key: key, message: Array(part.utf8))
+        let isSigned = holder.credentials.contains { credentials in
+            var key = Array("AWS4\(credentials.secretAccessKey)".utf8)
+            for part in [credential.day, credential.region, "s3", "aws4_request"] {
+                key = HMAC.code(.sha256, key: key, message: Array(part.utf8))
+            }
+            let signature = Hexadecimal.encode(HMAC.code(.sha256, key: key, message: Array(policy.utf8)))
+            return constantTimeEquals(signature.utf8, values[3].utf8)
         }
-        let signature = Hexadecimal.encode(HMAC.code(.sha256, key: key, message: Array(policy.utf8)))
-        guard constantTimeEquals(signature.utf8, values[3].utf8) else { throw S3Error(.signatureDoesNotMatch) }
+        guard isSigned else { throw S3Error(.signatureDoesNotMatch) }
 
         // Only now the policy is that of somebody who may lay it down.
         let parsed: PostPolicy
