@@ -142,7 +142,7 @@ let package = Package(
         tests("HTTPServerTests", ["HTTPServer", "HTTPWire", "Transport", "Bytes", "SluiceTesting"]),
         tests("HTTPClientTests", ["HTTPClient", "HTTPServer", "HTTPWire", "Transport", "Bytes"]),
         tests("DigestsTests", ["Digests", "Bytes", "CSystem"]),
-        tests("SigningTests", ["Signing", "HTTPWire", "Digests", "Bytes", "SluiceTesting"]),
+        tests("SigningTests", ["Signing", "HTTPWire", "Digests", "Bytes", "COpenSSL", "SluiceTesting"]),
         tests("UploadCoreTests", ["UploadCore", "Signing", "Bytes", "Digests", "SluiceTesting"]),
         tests(
             "DiskStorageTests",

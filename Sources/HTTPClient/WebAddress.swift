@@ -24,6 +24,12 @@ package struct WebAddress: Sendable, Equatable {
     /// What the host stands for if it is `localhost`, or a name within (RFC 6761 §6.3).
     let loopback: IPAddress?
 
+    /// Whether the host is this machine.
+    package var isLoopback: Bool {
+        guard let address else { return loopback != nil }
+        return address.isIPv6 ? address == IPAddress("::1") : address.bytes[0] == 127
+    }
+
     /// The URL in `text`; `nil` unless it is absolute, http or https, and has a host.
     package init?(_ text: String) { self.init(text, relativeTo: nil) }
 

@@ -90,6 +90,10 @@ struct ConfigurationLoaderTests {
         "object.listen": "none", "object.buckets": "abc, def", "object.domains": "s3.example.com",
         "object.callbackHosts": "app.example.com, *.apps.example.com:8443",
         "object.region": "eu-1", "object.publicURL": "https://s3.example.com",
+        "identity.issuer": "https://login.example", "identity.audience": "app, web",
+        "identity.jwksUrl": "https://login.example/keys", "identity.authorities": "/ca.pem", "identity.bucket": "abc",
+        "identity.keyPrefix": "u/{sub}/", "identity.actions": "upload, read", "identity.maximumBytes": "1GiB",
+        "identity.maximumLifetime": "1h",
         "s3.region": "eu-1",
         "s3.pathStyle": "true", "s3.createBucket": "true", "s3.accessKeyId": "id", "s3.secretAccessKey": "secret",
         "s3.key": "u/{subject}/{yyyy}/{mm}/{id}{ext}", "s3.sidePrefix": "side/", "s3.storageClass": "STANDARD_IA",
@@ -142,6 +146,8 @@ struct ConfigurationLoaderTests {
         case "tencent.secretId": ["SLUICE_TENCENT_SECRET_KEY": "key"]
         case "tencent.secretKey": ["SLUICE_TENCENT_SECRET_ID": "AKID1"]
         case "tencent.mode": ["SLUICE_TENCENT_SECRET_ID": "AKID1", "SLUICE_TENCENT_SECRET_KEY": "key"]
+        case "identity.issuer": ["SLUICE_IDENTITY_AUDIENCE": "app"]
+        case "identity.audience": ["SLUICE_IDENTITY_ISSUER": "https://login.example"]
         case "storage": ["SLUICE_S3_BUCKET": "abc"]
         case "aws.accessKeyId": ["SLUICE_AWS_SECRET_ACCESS_KEY": "secret"]
         case "aws.secretAccessKey": ["SLUICE_AWS_ACCESS_KEY_ID": "id"]

@@ -32,13 +32,6 @@ struct SessionTokensAPI: Sendable {
         ]
     }
 
-    /// What the app's backend may allow, by the names that it has for it.
-    private static let actions: [String: Set<ObjectAction>] = [
-        "upload": ObjectAction.upload,
-        "read": ObjectAction.read,
-        "delete": [.deleteObject],
-    ]
-
     private func mint(_ request: Request) async throws(Problem) -> Response {
         let key = try await access.require(.mint, request)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
@@ -106,15 +99,15 @@ struct SessionTokensAPI: Sendable {
 
     /// No more than the key that mints may do itself.
     private func actions(in fields: inout JSONFields, of key: APIKey) -> Set<ObjectAction> {
-        let names = Self.actions.keys.sorted()
+        let names = SessionAction.allCases.map(\.rawValue).sorted()
         let wanted = fields.strings(
             "actions",
             maximumCount: names.count,
-            where: { Self.actions[$0] != nil },
+            where: { SessionAction(rawValue: $0) != nil },
             "one of \(names.joined(separator: ", "))"
         )
         let actions = (wanted.isEmpty ? ["upload"] : wanted).reduce(into: Set<ObjectAction>()) {
-            $0.formUnion(Self.actions[$1] ?? [])
+            $0.formUnion(SessionAction(rawValue: $1)?.actions ?? [])
         }
         if !actions.isSubset(of: ObjectAction.allowed(to: key)) {
             fields.reject(

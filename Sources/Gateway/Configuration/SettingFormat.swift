@@ -88,6 +88,18 @@ extension SettingFormat where Value == String {
         render: { $0 }
     )
 
+    static let identityURL = SettingFormat(
+        allowed: "an https URL without user, query and fragment, or an http URL on this machine",
+        parse: { text in
+            guard let url = WebAddress(text), url.shown == url.text, !text.contains("#"), IdentityURL.isSafe(text)
+            else {
+                return nil
+            }
+            return text
+        },
+        render: { $0 }
+    )
+
     static let proxy = SettingFormat(
         allowed: "an http or https URL such as http://user:password@proxy.example.com:3128",
         parse: { WebProxy($0) == nil ? nil : $0 },
@@ -167,14 +179,27 @@ extension SettingFormat where Value == [String] {
     static let buckets = texts("names of buckets separated by commas") { SettingFormat<String>.bucket.parse($0) != nil }
 }
 
-extension SettingFormat where Value == Set<HookName> {
-    static let hookNames = SettingFormat(
-        allowed: "names separated by commas: " + HookName.allCases.map(\.rawValue).joined(separator: ", "),
-        isList: true,
-        parse: { text in ListText.parse(text, empty: []) { HookName(rawValue: $0) }.map { Set($0) } },
-        render: { names in
-            HookName.allCases.filter(names.contains).map(\.rawValue).joined(separator: ", ")
-        }
+extension SettingFormat {
+    /// Some of the names that there are.
+    static func names<Name: RawRepresentable<String> & CaseIterable & Hashable & Sendable>() -> SettingFormat
+    where Value == Set<Name> {
+        SettingFormat(
+            allowed: "names separated by commas: " + Name.allCases.map(\.rawValue).joined(separator: ", "),
+            isList: true,
+            parse: { text in ListText.parse(text, empty: []) { Name(rawValue: $0) }.map { Set($0) } },
+            render: { names in
+                Name.allCases.filter(names.contains).map(\.rawValue).joined(separator: ", ")
+            }
+        )
+    }
+}
+
+extension SettingFormat where Value == IdentityKeyPrefix {
+    static let identityKeyPrefix = SettingFormat(
+        allowed:
+            "visible ASCII characters with names of claims in braces, a slash at the end and not at the beginning, such as {sub}/ or team/{email}/",
+        parse: { IdentityKeyPrefix($0) },
+        render: { $0.text }
     )
 }
 

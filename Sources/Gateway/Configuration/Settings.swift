@@ -1,3 +1,4 @@
+package import ObjectAPI
 package import S3Storage
 package import Signing
 package import Transport
@@ -28,6 +29,7 @@ package struct Settings: Sendable, Equatable {
     package var durability = Durability.acknowledged
     package var s3 = S3()
     package var object = Object()
+    package var identity = Identity()
     package var database = Database()
     package var tls = TLS()
     package var limits = Limits()
@@ -163,6 +165,23 @@ package struct Settings: Sendable, Equatable {
         package var callbackHosts: [String] = []
         /// That signatures are made for, and clients are told.
         package var region = "us-east-1"
+    }
+
+    /// Whose users get credentials for the object endpoint by a token (OpenID Connect).
+    package struct Identity: Sendable, Equatable {
+        /// As tokens name it; `nil` for nobody.
+        package var issuer: String?
+        /// Of which a token must name one.
+        package var audiences: [String] = []
+        /// `nil` for what the issuer's own configuration names.
+        package var keysURL: String?
+        package var authorities: String?
+        /// As clients name it; `nil` for the first of `object.buckets`.
+        package var bucket: String?
+        package var keyPrefix = IdentityKeyPrefix.default
+        package var actions: Set<SessionAction> = [.upload]
+        package var maximumBytes: Int64?
+        package var maximumLifetime = Duration.seconds(12 * 3600)
     }
 
     /// When stored bytes are forced to stable storage; the names are those of the storage.

@@ -69,6 +69,10 @@ enum SettingsRules {
                 settings.aliyun.accessKeySecret != nil
             ),
             (
+                "identity.issuer", settings.identity.issuer != nil, "identity.audience",
+                !settings.identity.audiences.isEmpty
+            ),
+            (
                 "s3.accessKeyId", settings.s3.accessKeyID != nil, "s3.secretAccessKey",
                 settings.s3.secretAccessKey != nil
             ),
@@ -93,6 +97,12 @@ enum SettingsRules {
             "s3.bucket",
             because: "storage",
             "must be set, because storage is s3"
+        )
+        demand(
+            settings.identity.issuer == nil || settings.identity.bucket != nil || !settings.object.buckets.isEmpty,
+            "identity.bucket",
+            because: "object.buckets",
+            "must be set, because identity.issuer is and object.buckets names none"
         )
         // Two whole parts at least: one that is sent, and one that comes.
         demand(

@@ -4,7 +4,8 @@ internal import UploadCore
 /// Every setting there is, in the order of the documentation.
 package enum SettingsTable {
     package static let all: [Setting] =
-        general + database + s3 + object + clouds + limits + timeouts + uploads + quotas + hooks + pull + web
+        general + database + s3 + object + identity + clouds + limits + timeouts + uploads + quotas + hooks + pull
+        + web
 
     private static let general: [Setting] = [
         Setting("dataDir", \.dataDirectory, .path, "Directory for uploads, state and secrets; made if missing."),
@@ -83,6 +84,58 @@ package enum SettingsTable {
             \.object.region,
             .visible(minimum: 1),
             "Region for which clients of that endpoint sign."
+        ),
+    ]
+
+    private static let identity: [Setting] = [
+        Setting(
+            "identity.issuer",
+            \.identity.issuer,
+            optional: .identityURL,
+            "Identity provider (OpenID Connect) whose users get credentials for the object endpoint by AssumeRoleWithWebIdentity."
+        ),
+        Setting(
+            "identity.audience",
+            \.identity.audiences,
+            .texts("names separated by commas") { !$0.isEmpty && $0.utf8.count <= 255 },
+            "The apps whose tokens are taken, as the provider names them: a token must be for one of them."
+        ),
+        Setting(
+            "identity.jwksUrl",
+            \.identity.keysURL,
+            optional: .identityURL,
+            "Where the keys of the provider are; without it, where its /.well-known/openid-configuration says."
+        ),
+        Setting(
+            "identity.authorities",
+            \.identity.authorities,
+            optional: .path,
+            "PEM file of the certificate authorities that are trusted with it, instead of those of the system."
+        ),
+        Setting(
+            "identity.bucket",
+            \.identity.bucket,
+            optional: .bucket,
+            "Bucket that its users may use; without it, the first of object.buckets."
+        ),
+        Setting(
+            "identity.keyPrefix",
+            \.identity.keyPrefix,
+            .identityKeyPrefix,
+            "What the keys begin with that a user may use, made of the claims of the token; in those the slash and most other signs are percent-encoded."
+        ),
+        Setting("identity.actions", \.identity.actions, .names(), "What its users may do with these keys."),
+        Setting(
+            "identity.maximumBytes",
+            \.identity.maximumBytes,
+            optional: .bytes(0...Int64.max),
+            "Largest upload of its users, if smaller than that of others."
+        ),
+        Setting(
+            "identity.maximumLifetime",
+            \.identity.maximumLifetime,
+            .duration(.seconds(60) ... .seconds(12 * 3600)),
+            "Longest life of such credentials, which may be longer than that of the token."
         ),
     ]
 
@@ -438,7 +491,7 @@ package enum SettingsTable {
             optional: .hookURL,
             "Where the app is told and asked about uploads, with the hooks of tusd; without it there are none."
         ),
-        Setting("hooks.events", \.hooks.events, .hookNames, "The hooks that are sent."),
+        Setting("hooks.events", \.hooks.events, .names(), "The hooks that are sent."),
         Setting(
             "hooks.secret",
             \.hooks.secret,

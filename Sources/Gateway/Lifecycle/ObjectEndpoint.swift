@@ -81,6 +81,7 @@ struct ObjectEndpoint: Sendable {
     ) -> ObjectHandler {
         let (state, clock, region, metrics) = (place.state, place.clock, settings.object.region, place.metrics)
         let issuer = CredentialIssuer(master: master)
+        let identities = settings.trustedIssuer(clock)
         let url = PublicURL(configured: settings.object.publicURL, trustedProxies: settings.trustedProxies)
         let store = S3Handler(
             service: place.service,
@@ -91,7 +92,8 @@ struct ObjectEndpoint: Sendable {
                 issuer: issuer,
                 grace: grace,
                 revoked: RevocationList(clock: clock) { (id) async throws(UploadError) in
-                    try await state.key(id: id).map { $0.revokedAt != nil } ?? true
+                    if TrustedIssuer.isMeant(by: id) { return !(identities?.trusts(id) ?? false) }
+                    return try await state.key(id: id).map { $0.revokedAt != nil } ?? true
                 }
             ) {
                 (accessKeyID) async throws(S3Error) in
@@ -114,6 +116,7 @@ struct ObjectEndpoint: Sendable {
                     TokenMinter($0.credentials, $0.key)
                 }
             },
+            identities: identities,
             onMint: { metrics.minted("sts_token") }
         )
         return ObjectHandler(store: store, tokens: tokens)

@@ -112,6 +112,27 @@ extension Settings {
         WebhookSigner(key: master.key(for: "callbacks v1"))
     }
 
+    /// The identity provider whose users get credentials; `nil` for none.
+    func trustedIssuer(_ clock: any WallClock) -> TrustedIssuer? {
+        guard let issuer = identity.issuer, let bucket = identity.bucket ?? object.buckets.first else { return nil }
+        // The operator chose the provider, which is trusted with more than an address, and often has a private one.
+        let client = HTTPClient(
+            userAgent: "Sluice/\(Version.current)",
+            maximumTransfers: 4,
+            addresses: .any,
+            authorities: identity.authorities
+        )
+        return TrustedIssuer(
+            rules: IdentityTokenRules(issuer: issuer, audiences: identity.audiences),
+            keys: IdentityKeys(identity.keysURL.map { .at($0) } ?? .ofIssuer(issuer), client: client, clock: clock),
+            bucket: bucket,
+            keyPrefix: identity.keyPrefix,
+            actions: identity.actions.reduce(into: []) { $0.formUnion($1.actions) },
+            maximumBytes: identity.maximumBytes,
+            maximumLifetime: Double(identity.maximumLifetime.components.seconds)
+        )
+    }
+
     var pullAddresses: AddressPolicy { .publicOnly(allowing: pull.allow) }
 
     var pullLimits: PullLimits {

@@ -28,7 +28,7 @@ struct TokenBench {
         let count = Mutex(0)
     }
 
-    init() {
+    init(identities: (any WebIdentityVerifier)? = nil) {
         let minted = minted
         handler = TokenServiceHandler(
             issuer: issuer,
@@ -42,6 +42,7 @@ struct TokenBench {
                 default: return nil
                 }
             },
+            identities: identities,
             onMint: { minted.count.withLock { $0 += 1 } }
         )
     }

@@ -67,7 +67,7 @@ struct TokenServiceTests {
         #expect(role.seconds == 3600)
         #expect(role.policy == nil)
         let web = try AWSTokenService.request(Self.webIdentity)
-        guard case .assumeRoleWithWebIdentity(_, "ey.ey.x", nil) = web.operation else {
+        guard case .assumeRoleWithWebIdentity(_, "ey.ey.x") = web.operation else {
             Issue.record("\(web)")
             return
         }
@@ -183,6 +183,7 @@ struct TokenServiceTests {
             (Self.with(Self.assumeRole, ["SerialNumber": "x"]), "ValidationError"),
             (Self.with(Self.webIdentity, ["WebIdentityToken": nil]), "ValidationError"),
             (Self.with(Self.webIdentity, ["ExternalId": "abc"]), "ValidationError"),
+            (Self.with(Self.webIdentity, ["ProviderId": "www.amazon.com"]), "ValidationError"),
             (Self.assumeRole + [("RoleSessionName", "user-2")], "ValidationError"),
         ]
         for (parameters, code) in cases {
@@ -274,7 +275,7 @@ struct TokenServiceTests {
                 to: try AWSTokenService.request(parameters),
                 credentials,
                 account: "123456789012",
-                identity: ("sub<1>", "app"),
+                identity: WebIdentity(subject: "sub<1>", audience: "app", provider: "https://a", grant: grant()),
                 requestID: "request-1"
             )
             #expect(xml.contains(#" xmlns="https://sts.amazonaws.com/doc/2011-06-15/">"#))
@@ -282,7 +283,7 @@ struct TokenServiceTests {
         }
         for (name, parameters) in [
             ("AssumeRole", Self.with(Self.assumeRole, ["Policy": Self.iam])),
-            ("AssumeRoleWithWebIdentity", Self.with(Self.webIdentity, ["ProviderId": "https://a"])),
+            ("AssumeRoleWithWebIdentity", Self.webIdentity),
             ("GetFederationToken", Self.federation),
         ] {
             let root = try answer(parameters)

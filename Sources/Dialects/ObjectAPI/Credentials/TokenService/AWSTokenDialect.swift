@@ -22,19 +22,32 @@ struct AWSTokenDialect: TokenDialect {
     }
 
     func request(_ call: TokenCall) throws(TokenRefusal) -> TokenRequest {
-        let request = try AWSTokenService.request(call.form.map { (name: $0.name, value: $0.value) })
-        if case .assumeRoleWithWebIdentity = request.operation {
-            throw TokenRefusal(
-                400,
-                "InvalidIdentityToken",
-                "This server trusts no identity provider; have a backend ask with a key that may mint."
-            )
-        }
-        return request
+        try AWSTokenService.request(call.form.map { (name: $0.name, value: $0.value) })
+    }
+
+    /// Whether a call brings a token of an identity provider instead of a signature.
+    static func bringsIdentity(_ call: TokenCall) -> Bool {
+        call.form.contains { $0.name == "Action" && $0.value == "AssumeRoleWithWebIdentity" }
     }
 
     func response(to request: TokenRequest, _ credentials: SessionCredentials, _ call: TokenCall) -> Response {
-        let text = AWSTokenService.response(to: request, credentials, account: Self.account, requestID: call.id)
+        response(to: request, credentials, for: nil, call)
+    }
+
+    /// Answers with credentials, perhaps for somebody whom an identity provider vouches for.
+    func response(
+        to request: TokenRequest,
+        _ credentials: SessionCredentials,
+        for identity: WebIdentity?,
+        _ call: TokenCall
+    ) -> Response {
+        let text = AWSTokenService.response(
+            to: request,
+            credentials,
+            account: Self.account,
+            identity: identity,
+            requestID: call.id
+        )
         return Self.response(200, text, call)
     }
 
@@ -58,6 +71,15 @@ struct AWSTokenDialect: TokenDialect {
         case .unavailable(let status, let message): TokenRefusal(status, "ServiceUnavailable", message)
         case .tooLong(let problem): AWSTokenService.refusal(problem)
         case .refused(let refusal): refusal
+        }
+    }
+
+    /// By "AssumeRoleWithWebIdentity", likewise.
+    static func refusal(_ failure: WebIdentityFailure) -> TokenRefusal {
+        switch failure {
+        case .invalid(let message): TokenRefusal(400, "InvalidIdentityToken", message)
+        case .expired(let message): TokenRefusal(400, "ExpiredTokenException", message)
+        case .providerAway(let message): TokenRefusal(400, "IDPCommunicationError", message)
         }
     }
 

@@ -36,9 +36,11 @@ package enum AWSTokenService {
             guard let token = left.take("WebIdentityToken"), (4...20_000).contains(token.utf8.count) else {
                 throw invalid("`WebIdentityToken` must have 4 to 20000 characters.")
             }
-            let provider = left.take("ProviderId")
+            guard left.take("ProviderId") == nil else {
+                throw invalid("`ProviderId` is for tokens of OAuth 2.0; leave it out with those of OpenID Connect.")
+            }
             request = TokenRequest(
-                operation: .assumeRoleWithWebIdentity(role, token: token, provider: provider),
+                operation: .assumeRoleWithWebIdentity(role, token: token),
                 name: try name(&left, "RoleSessionName", counts: 2...64),
                 seconds: try seconds(&left, in: 900...43_200, default: 3600),
                 policy: try policy(&left)
@@ -79,14 +81,14 @@ package enum AWSTokenService {
     ///   - request: That was granted.
     ///   - credentials: That were made for it.
     ///   - account: That a federated user is said to belong to; 12 digits.
-    ///   - identity: Subject and audience of the token of a web identity, as they were verified.
+    ///   - identity: Of whom a verified token of an identity provider is.
     ///   - requestID: Names the request in logs, too.
     /// - Returns: XML in UTF-8.
     package static func response(
         to request: TokenRequest,
         _ credentials: SessionCredentials,
         account: String,
-        identity: (subject: String, audience: String)? = nil,
+        identity: WebIdentity? = nil,
         requestID: String
     ) -> String {
         let action: String
@@ -101,13 +103,14 @@ package enum AWSTokenService {
         case .assumeRole(let role):
             action = "AssumeRole"
             members += assumed(role, by: request.name)
-        case .assumeRoleWithWebIdentity(let role, _, let provider):
+        case .assumeRoleWithWebIdentity(let role, _):
             action = "AssumeRoleWithWebIdentity"
             members += assumed(role, by: request.name)
             if let identity {
-                members += text("SubjectFromWebIdentityToken", identity.subject) + text("Audience", identity.audience)
+                members +=
+                    text("SubjectFromWebIdentityToken", identity.subject) + text("Audience", identity.audience)
+                    + text("Provider", identity.provider)
             }
-            if let provider { members += text("Provider", provider) }
         case .getFederationToken:
             action = "GetFederationToken"
             members += element(

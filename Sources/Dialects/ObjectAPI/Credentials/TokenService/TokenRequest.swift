@@ -3,7 +3,7 @@ package struct TokenRequest: Sendable, Equatable {
     package enum Operation: Sendable, Equatable {
         case assumeRole(Role)
         /// With the token of an identity provider, which nobody has looked at yet.
-        case assumeRoleWithWebIdentity(Role, token: String, provider: String?)
+        case assumeRoleWithWebIdentity(Role, token: String)
         case getFederationToken
         /// For whoever asks, without a name.
         case getSessionToken

@@ -5,9 +5,9 @@ package import UploadCore
 
 /// The security token services of all vendors, at the root of one endpoint: whoever may mint gets credentials that expire.
 ///
-/// Served are AssumeRole, GetFederationToken and GetSessionToken of AWS, AssumeRole of Alibaba Cloud, AssumeRole and
-/// GetFederationToken of Tencent Cloud, as their SDKs send them; which of them a call is for shows in the names of its fields and
-/// parameters.
+/// Served are AssumeRole, AssumeRoleWithWebIdentity, GetFederationToken and GetSessionToken of AWS, AssumeRole of Alibaba Cloud,
+/// AssumeRole and GetFederationToken of Tencent Cloud, as their SDKs send them; which of them a call is for shows in the names of
+/// its fields and parameters.
 package struct TokenServiceHandler: Sendable {
     /// Looks up somebody who may mint; `nil` if the access key id is not known, or may not.
     package typealias MinterLookup = @Sendable (_ accessKeyID: String) async throws(S3Error) -> TokenMinter?
@@ -15,6 +15,7 @@ package struct TokenServiceHandler: Sendable {
     private let issuer: CredentialIssuer
     private let clock: any WallClock
     private let minter: MinterLookup
+    private let identities: (any WebIdentityVerifier)?
     private let onMint: @Sendable () -> Void
     private let nonces = UsedNonces()
 
@@ -22,16 +23,19 @@ package struct TokenServiceHandler: Sendable {
     ///   - issuer: Makes the credentials.
     ///   - clock: Tells the time.
     ///   - minter: Who may have them made.
+    ///   - identities: Whose users get them by a token, without a signature; `nil` for nobody's.
     ///   - onMint: Told of each.
     package init(
         issuer: CredentialIssuer,
         clock: any WallClock,
         minter: @escaping MinterLookup,
+        identities: (any WebIdentityVerifier)? = nil,
         onMint: @escaping @Sendable () -> Void
     ) {
         self.issuer = issuer
         self.clock = clock
         self.minter = minter
+        self.identities = identities
         self.onMint = onMint
     }
 
@@ -49,7 +53,9 @@ package struct TokenServiceHandler: Sendable {
             switch Self.vendor(of: call.head, parameters: call.parameters.map(\.name)) {
             case .oss: await respond(to: call, in: AliyunTokenDialect())
             case .cos: await respond(to: call, in: TencentTokenDialect())
-            case .s3, nil: await respond(to: call, in: AWSTokenDialect())
+            case .s3, nil:
+                AWSTokenDialect.bringsIdentity(call)
+                    ? await respond(toIdentityIn: call) : await respond(to: call, in: AWSTokenDialect())
             }
         response.fields["Cache-Control"] = "no-store"
         response.trace.route = "STS"
@@ -64,12 +70,47 @@ package struct TokenServiceHandler: Sendable {
     }
 
     private func respond(to call: TokenCall, in dialect: some TokenDialect) async -> Response {
-        do throws(TokenFailure) {
-            if let failure = call.failure { throw failure }
+        await answering(call, in: dialect) { () async throws(TokenFailure) in
             let minter = try await authenticate(call, in: dialect)
             let request = try self.request(call, in: dialect)
             let credentials = try mint(minter.grant(for: request, at: call.time), for: dialect.vendor)
             return dialect.response(to: request, credentials, call)
+        }
+    }
+
+    /// AssumeRoleWithWebIdentity: whose token is right needs no key.
+    ///
+    /// A signature is not looked at, as at AWS.
+    private func respond(toIdentityIn call: TokenCall) async -> Response {
+        let dialect = AWSTokenDialect()
+        return await answering(call, in: dialect) { () async throws(TokenFailure) in
+            let request = try self.request(call, in: dialect)
+            let identity: WebIdentity
+            do throws(WebIdentityFailure) {
+                identity = try await self.identity(for: request, at: call.time)
+            } catch {
+                throw .refused(AWSTokenDialect.refusal(error))
+            }
+            let grant = request.policy.map { identity.grant.narrowed(by: $0) } ?? identity.grant
+            return dialect.response(to: request, try mint(grant, for: dialect.vendor), for: identity, call)
+        }
+    }
+
+    private func identity(for request: TokenRequest, at now: Date) async throws(WebIdentityFailure) -> WebIdentity {
+        guard let identities, case .assumeRoleWithWebIdentity(_, let token) = request.operation else {
+            throw .invalid("This server trusts no identity provider; have a backend ask with a key that may mint.")
+        }
+        return try await identities.identity(in: token, lifetime: Double(request.seconds), at: now)
+    }
+
+    private func answering(
+        _ call: TokenCall,
+        in dialect: some TokenDialect,
+        _ body: () async throws(TokenFailure) -> Response
+    ) async -> Response {
+        do throws(TokenFailure) {
+            if let failure = call.failure { throw failure }
+            return try await body()
         } catch {
             let refusal = dialect.refusal(error)
             var response = dialect.response(refusal, call)

@@ -1,0 +1,88 @@
+import Bytes
+import Testing
+
+@testable import Signing
+
+@Suite("Tokens that tell who somebody is")
+struct IdentityTokenTests {
+    private static let now: Int64 = 1_800_000_000
+    private let rules = IdentityTokenRules(issuer: "https://login.example", audiences: ["app", "web"])
+    private let issuer: TestIssuer
+
+    init() throws { issuer = try TestIssuer() }
+
+    private static func claims(_ changes: [String: String?] = [:]) -> String {
+        var members = [
+            "iss": #""https://login.example""#, "aud": #""app""#, "sub": #""anna""#, "exp": "\(now + 60)",
+            "iat": "\(now)", "nbf": "\(now)",
+        ]
+        for (name, value) in changes { members[name] = value }
+        return "{" + members.map { #""\#($0.key)":\#($0.value)"# }.joined(separator: ",") + "}"
+    }
+
+    private func identity(
+        _ changes: [String: String?] = [:],
+        by signer: TestIssuer? = nil,
+        at now: Int64 = now
+    ) throws -> Result<IdentityTokenRules.Identity, IdentityTokenRules.Failure> {
+        let token = try JSONWebToken((signer ?? issuer).token(Self.claims(changes)))
+        let keys = try #require(try issuer.keys).keys(for: token)
+        return Result { () throws(IdentityTokenRules.Failure) in
+            try rules.identity(in: token, keys: keys, at: now)
+        }
+    }
+
+    @Test("a token that is right tells subject, audience and claims")
+    func right() throws {
+        let identity = try identity(["tenant": "7"]).get()
+        #expect(identity.subject == "anna" && identity.audience == "app")
+        #expect(identity.claims["tenant"] == .integer(7))
+        #expect(try self.identity(["aud": #"["other","web"]"#]).get().audience == "web")
+        // Neither must be there.
+        #expect(throws: Never.self) { try self.identity(["nbf": nil, "iat": nil]).get() }
+        #expect(throws: Never.self) { try self.identity(["exp": "\(Self.now + 60).5"]).get() }
+    }
+
+    @Test("times are compared with a minute's leeway, to the second")
+    func times() throws {
+        let leeway = IdentityTokenRules.leeway
+        #expect(throws: Never.self) { try identity(at: Self.now + 60 + leeway - 1).get() }
+        #expect(throws: IdentityTokenRules.Failure.expired(Self.now + 60)) {
+            try identity(at: Self.now + 60 + leeway).get()
+        }
+        for name in ["nbf", "iat"] {
+            #expect(throws: Never.self) { try identity([name: "\(Self.now + leeway)"]).get() }
+            #expect(throws: IdentityTokenRules.Failure.self) { try identity([name: "\(Self.now + leeway + 1)"]).get() }
+        }
+    }
+
+    @Test(
+        "what is wrong is refused",
+        arguments: [
+            ["iss": #""https://login.example/""#], ["iss": #""https://evil.example""#], ["iss": nil], ["iss": "1"],
+            ["aud": #""other""#], ["aud": "[]"], ["aud": nil], ["aud": #""App""#], ["aud": "{}"],
+            ["sub": nil], ["sub": #""""#], ["sub": "1"], ["sub": "\"" + String(repeating: "a", count: 256) + "\""],
+            ["exp": nil], ["exp": #""\#(now + 60)""#], ["exp": "true"], ["exp": "1e400"], ["nbf": #""soon""#],
+            ["iat": "[]"],
+        ] as [[String: String?]]
+    )
+    func wrong(changes: [String: String?]) throws {
+        // A number that has no value here is no JSON.
+        guard let result = try? identity(changes) else { return }
+        guard case .failure(.invalid(let reason)) = result else {
+            Issue.record("\(result)")
+            return
+        }
+        #expect(!reason.contains("anna"))
+    }
+
+    @Test("the signature comes first: of another's token nothing is said")
+    func foreign() throws {
+        let other = try TestIssuer()
+        let foreign = IdentityTokenRules.Failure.invalid("is not signed with a key of the issuer")
+        #expect(throws: foreign) { try identity(by: other).get() }
+        #expect(throws: foreign) { try identity(["exp": "1"], by: other).get() }
+        // Named as a key that is not there.
+        #expect(throws: foreign) { try identity(by: try TestIssuer(id: "two")).get() }
+    }
+}
