@@ -108,6 +108,11 @@ class Handed:
         self.pull = api.post("/v1/media/pull", json={"url": f"{origin.url}/{name}"}).json()["id"]
         until(lambda: api.upload(self.pull)["offset"] > 0)
 
+    def own(self, dialect):
+        """A client with the pair of the administrator."""
+        port = int(self.server.object_url.rsplit(":", 1)[1])
+        return DIALECTS[dialect](port, BUCKET, (*self.pair, None))
+
     def by_pair(self, service="s3"):
         return object_client.client(self.server.object_url, self.pair, service=service)
 
@@ -125,6 +130,8 @@ class Handed:
             parts = [(1, self.data[:PART]), (2, self.data[PART:])]
             client.complete(key, upload, [(number, tags(hashlib.md5(data).hexdigest())) for number, data in parts])
             assert sha256(client.get(key)) == sha256(self.data)
+        for dialect in DIALECTS:
+            assert self.own(dialect).code("put", f"{self.name}/own-{dialect}") is None, dialect
         assert BUCKET in [one["Name"] for one in self.by_pair().list_buckets()["Buckets"]]
         form = self.by_pair().generate_presigned_post(BUCKET, f"{self.name}/form")
         assert requests.post(form["url"], form["fields"], files={"file": b"1"}, timeout=10).status_code == 204
@@ -142,6 +149,7 @@ class Handed:
         for dialect, (client, key, upload) in self.sessions.items():
             assert client.code("put", key) == REFUSED[dialect], dialect
             assert client.code("parts", key, upload) == REFUSED[dialect], dialect
+            assert self.own(dialect).code("put", key) == (403, "SignatureDoesNotMatch"), dialect
         assert object_client.code(self.by_pair().list_buckets) == (403, "SignatureDoesNotMatch")
         form = self.by_pair().generate_presigned_post(BUCKET, f"{self.name}/form")
         assert refusal(requests.post(form["url"], form["fields"], files={"file": b"1"}, timeout=10)) == (

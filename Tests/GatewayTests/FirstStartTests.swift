@@ -71,6 +71,34 @@ struct FirstStartTests {
         #expect(try MasterSecretFile.existing(in: directory.path) == full)
     }
 
+    @Test("who rotates for the gateway leaves the file to its owner", .enabled(if: geteuid() == 0))
+    func rotationByRoot() throws {
+        let directory = try TemporaryDirectory()
+        _ = try MasterSecretFile.loadOrCreate(in: directory.path)
+        let path = directory.path + "/master.secret"
+        try #require(chown(path, 12_345, 12_346) == 0)
+        _ = try MasterSecretFile.rotate(in: directory.path)
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        #expect(attributes[.ownerAccountID] as? Int == 12_345 && attributes[.groupOwnerAccountID] as? Int == 12_346)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+    }
+
+    @Test("signatures for Tencent of before a rotation are known until their secret is dropped")
+    func rotatedTencent() throws {
+        func tools(_ secrets: [UInt8]...) throws -> TencentTools {
+            var settings = Settings()
+            let master = try #require(MasterSecret(bytes: secrets[0], accepting: Array(secrets.dropFirst())))
+            settings.masterSecret = Secret(master)
+            return try TencentTools(settings)
+        }
+        let (old, new) = ([UInt8](0..<32), [UInt8](1...32))
+        let signature = try tools(old).sign(json: Array("{}".utf8))
+        #expect(throws: Never.self) { try tools(new, old).verify(signature) }
+        #expect(throws: StartFailure.self) { try tools(new).verify(signature) }
+        #expect(try tools(new, old).secretID == tools(new).secretID)
+        #expect(throws: Never.self) { try tools(new).verify(try tools(new, old).sign(json: Array("{}".utf8))) }
+    }
+
     @Test("of rotations at the same time none is lost")
     func rotationsAtOnce() async throws {
         let directory = try TemporaryDirectory()

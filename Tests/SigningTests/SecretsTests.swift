@@ -125,6 +125,25 @@ struct SecretsTests {
         #expect("\(both)" == "<redacted>" && String(reflecting: both) == "<redacted>")
     }
 
+    @Test("of several pairs of keys the one that signed is found, and the first one tells what is wrong")
+    func severalPairs() throws {
+        let pairs = ["new", "old"].map { SigningCredentials(accessKeyID: "id", secretAccessKey: $0) }
+        func sign(_ secret: String) throws(RequestSignatureFailure) -> String {
+            try pairs.verified { credentials throws(RequestSignatureFailure) in
+                guard credentials.secretAccessKey == secret else {
+                    throw credentials.secretAccessKey == "new" ? .wrongSignature : .wrongToken
+                }
+                return secret
+            }
+        }
+        #expect(try sign("new") == "new")
+        #expect(try sign("old") == "old")
+        #expect(throws: RequestSignatureFailure.wrongSignature) { try sign("other") }
+        #expect(throws: RequestSignatureFailure.wrongSignature) {
+            try [SigningCredentials]().verified { _ throws(RequestSignatureFailure) in true }
+        }
+    }
+
     @Test("no secret, a bad one among good ones, one twice and too many are refused")
     func badSecrets() {
         func text(_ byte: UInt8) -> String { Base64.encode([UInt8](repeating: byte, count: 32)) }

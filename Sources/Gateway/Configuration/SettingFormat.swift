@@ -1,4 +1,3 @@
-internal import Bytes
 internal import CloudCredentials
 internal import HTTPClient
 internal import HTTPWire

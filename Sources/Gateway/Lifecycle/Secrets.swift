@@ -1,7 +1,5 @@
 internal import Bytes
-internal import Digests
 internal import Foundation
-internal import Signing
 internal import UploadCore
 
 /// What went wrong at the start, for the operator.

@@ -53,13 +53,13 @@ extension SigningCredentials {
 }
 
 extension [SigningCredentials] {
-    /// What `verify` gives for the first with which it does not throw.
+    /// Checks a signature with each until it is right: while a master secret is rotated, an access key id stands for several.
     ///
-    /// While a master secret is rotated, an access key id stands for several pairs of keys.
-    ///
+    /// - Parameter verify: Checks it with one.
+    /// - Returns: What that gives for the first with which it does not throw.
     /// - Throws: What it throws for the first of all; `.wrongSignature` if there are none.
-    package func first<Verified>(
-        verifying verify: (SigningCredentials) throws(RequestSignatureFailure) -> Verified
+    package func verified<Verified>(
+        by verify: (SigningCredentials) throws(RequestSignatureFailure) -> Verified
     ) throws(RequestSignatureFailure) -> Verified {
         var failure: RequestSignatureFailure?
         for credentials in self {

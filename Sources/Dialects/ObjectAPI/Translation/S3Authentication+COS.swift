@@ -28,7 +28,7 @@ extension S3Authentication {
         }
         let (holder, isInGrace) = try await find(claim.secretID, token: claim.token, at: now, grace: grace)
         try ObjectDialect.cos.checking { () throws(RequestSignatureFailure) in
-            try holder.credentials.first { credentials throws(RequestSignatureFailure) in
+            try holder.credentials.verified { credentials throws(RequestSignatureFailure) in
                 try Self.verifierCOS.verify(claim, credentials: credentials)
             }
         }

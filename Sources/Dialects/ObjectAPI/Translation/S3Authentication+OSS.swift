@@ -30,7 +30,7 @@ extension S3Authentication {
         let resources = endpoint.addresses(of: head, bucket: holder.identity.bucket, plusIsSpace: true)
             .map { OSSResource(bucket: $0.bucket, key: $0.key) }
         do throws(RequestSignatureFailure) {
-            let resource = try holder.credentials.first { credentials throws(RequestSignatureFailure) in
+            let resource = try holder.credentials.verified { credentials throws(RequestSignatureFailure) in
                 try Self.verifierOSS.verify(claim, resources: resources, credentials: credentials)
             }
             return (
@@ -72,7 +72,7 @@ extension S3Authentication {
         }
         let (holder, _) = try await find(claim.accessKeyID, token: claim.token, at: now, grace: 0)
         try ObjectDialect.oss.checking { () throws(RequestSignatureFailure) in
-            try holder.credentials.first { credentials throws(RequestSignatureFailure) in
+            try holder.credentials.verified { credentials throws(RequestSignatureFailure) in
                 try Self.verifierOSS.verify(claim, credentials: credentials)
             }
         }

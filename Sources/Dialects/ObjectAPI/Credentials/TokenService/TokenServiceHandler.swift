@@ -157,7 +157,7 @@ package struct TokenServiceHandler: Sendable {
         }
         guard let found else { throw .unknownKey }
         do throws(RequestSignatureFailure) {
-            try found.credentials.first(verifying: claim.verify)
+            try found.credentials.verified(by: claim.verify)
         } catch {
             throw .signature(error, stringToSign: claim.stringToSign)
         }

@@ -73,7 +73,7 @@ package struct S3Authentication: Sendable {
         if case .completeMultipartUpload = operation { grace = self.grace }
         let (holder, isInGrace) = try await find(claim.accessKeyID, token: claim.token, at: now, grace: grace)
         do throws(RequestSignatureFailure) {
-            let signature = try holder.credentials.first { credentials throws(RequestSignatureFailure) in
+            let signature = try holder.credentials.verified { credentials throws(RequestSignatureFailure) in
                 try verifier.verify(claim, credentials: credentials)
             }
             return S3Caller(
