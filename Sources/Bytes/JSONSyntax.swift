@@ -54,7 +54,14 @@ private struct JSONScanner {
             }
         }
         if take(UInt8(ascii: "[")) { return takeOpening(until: UInt8(ascii: "]")).map { !$0 } }
-        return takeString() || takeNumber() || takeWord() ? false : nil
+        // The first byte tells which kind it is: what fails as one is not tried as another.
+        let isValue =
+            switch index < bytes.count ? bytes[index] : nil {
+            case UInt8(ascii: "\"")?: takeString()
+            case UInt8(ascii: "-")?, (UInt8(ascii: "0")...UInt8(ascii: "9"))?: takeNumber()
+            default: takeWord()
+            }
+        return isValue ? false : nil
     }
 
     /// - Returns: Whether the array or object is empty; `nil` if it is too deep.
@@ -103,12 +110,8 @@ private struct JSONScanner {
 
     /// RFC 8259 §6.
     private mutating func takeNumber() -> Bool {
-        let start = index
         _ = take(UInt8(ascii: "-"))
-        guard take(UInt8(ascii: "0")) || takeDigits() else {
-            index = start
-            return false
-        }
+        guard take(UInt8(ascii: "0")) || takeDigits() else { return false }
         if take(UInt8(ascii: ".")), !takeDigits() { return false }
         if take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) {
             _ = take(UInt8(ascii: "+")) || take(UInt8(ascii: "-"))

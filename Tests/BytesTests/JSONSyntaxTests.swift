@@ -28,6 +28,8 @@ struct JSONSyntaxTests {
             "'a'", "\"a", "\"\\", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"\n\"", "\"\u{0}\"", "[1]]", "\u{FEFF}{}",
             "/**/1",
             "NaN", "{\"a\":1 \"b\":2}", "[\"a\",,1]", "\u{A0}1",
+            // A value that another one seems to go on from where it fails.
+            "1.true", "1enull", "-true", "\"\\x1", "\"\n5", "{\"a\":1.null}", "[\"\\q-7]", "\"\\u12g4true",
         ]
     )
     func invalid(_ text: String) {
