@@ -18,22 +18,26 @@ struct CallbackClient: CallbackSender {
     private let matched: HTTPClient
     private let signer: WebhookSigner
     private let clock: any WallClock
+    private let limit: Duration
     private let onEnd: @Sendable (Bool) -> Void
 
     /// - Parameters:
     ///   - hosts: That may be called.
     ///   - signer: Signs callbacks.
     ///   - clock: For their timestamps.
+    ///   - limit: For one URL.
     ///   - onEnd: Told whether the app answered as it must.
     init(
         _ hosts: [CallbackHost],
         signer: WebhookSigner,
         clock: any WallClock,
+        limit: Duration = Self.limit,
         onEnd: @escaping @Sendable (_ isAnswered: Bool) -> Void
     ) {
         self.hosts = hosts
         self.signer = signer
         self.clock = clock
+        self.limit = limit
         self.onEnd = onEnd
         named = HTTPClient(userAgent: "sluice/\(Version.current)", addresses: .any)
         matched = HTTPClient(userAgent: "sluice/\(Version.current)", addresses: .publicOnly())
@@ -71,15 +75,15 @@ struct CallbackClient: CallbackSender {
             url: url,
             headers: headers,
             body: message.content,
-            timeout: Self.limit,
-            connectTimeout: Self.limit,
+            timeout: limit,
+            connectTimeout: limit,
             maximumResponseBytes: CallbackAnswer.maximumBytes
         )
         // Sent once, and never to be taken for the answer to another.
         request.needsNewConnection = true
         request.keepsConnection = false
         do throws(HTTPClientError) {
-            let response = try await (isNamed ? named : matched).send(request, within: Self.limit)
+            let response = try await (isNamed ? named : matched).send(request, within: limit)
             return CallbackAnswer(status: response.status, length: response.contentLength, body: response.body)
         } catch {
             switch error {

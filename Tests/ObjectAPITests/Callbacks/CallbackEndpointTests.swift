@@ -8,40 +8,6 @@ import UploadCore
 
 @testable import ObjectAPI
 
-/// Takes callbacks to the hosts `a.example` and `b.example` in the place of an app, and answers them as it is told.
-private final class RecordingSender: CallbackSender {
-    struct Call: Equatable {
-        let url: String
-        let message: CallbackMessage
-
-        var content: String { String(decoding: message.content, as: UTF8.self) }
-    }
-
-    private let state = Mutex((calls: [Call](), failures: [CallbackFailure?]()))
-    private let answers: [String: Result<CallbackAnswer, CallbackFailure>]
-
-    static let ok = CallbackAnswer(status: 200, length: 8, body: Array(#"{"a":"b"}"#.utf8))
-
-    init(_ answers: [String: Result<CallbackAnswer, CallbackFailure>] = [:]) { self.answers = answers }
-
-    var calls: [Call] { state.withLock { $0.calls } }
-    var ends: [CallbackFailure?] { state.withLock { $0.failures } }
-
-    func problem(with url: String) -> CallbackURLProblem? {
-        guard url.hasPrefix("http") else { return .malformed }
-        return mayName(host: String(url.split(separator: "/")[1])) ? nil : .notAllowed
-    }
-
-    func mayName(host: String) -> Bool { ["a.example", "b.example"].contains(host) }
-
-    func send(_ message: CallbackMessage, to url: String) async throws(CallbackFailure) -> CallbackAnswer {
-        state.withLock { $0.calls.append(Call(url: url, message: message)) }
-        return try (answers[url] ?? .success(Self.ok)).get()
-    }
-
-    func ended(_ failure: CallbackFailure?) { state.withLock { $0.failures.append(failure) } }
-}
-
 @Suite("Callbacks of clients of OSS")
 struct CallbackEndpointTests {
     /// Base64 of a callback.
@@ -107,6 +73,25 @@ struct CallbackEndpointTests {
         let gif = "GIF89a\u{3}\u{0}\u{5}\u{0}\u{0}\u{0}\u{0};"
         #expect(try await put(bench, Self.callback("a.example", body), content: gif).outcome == "200")
         #expect(sender.calls.first?.content == "gif 3 5")
+    }
+
+    @Test("neither the object nor its key waits for the app", .timeLimit(.minutes(5)))
+    func nothingIsHeld() async throws {
+        let sender = RecordingSender()
+        let bench = try await S3Bench(callbacks: sender)
+        let outcomes = Mutex<[String?]>([])
+        sender.meanwhile.withLock {
+            $0 = {
+                // What is held for the app would be waited for without end.
+                for (method, content) in [("GET", ""), ("PUT", "newer"), ("DELETE", ""), ("GET", "")] {
+                    let target = "/bucket-1/a%20b"
+                    let response = try? await bench.send(method, target, by: .ossV1, content: Array(content.utf8))
+                    outcomes.withLock { $0.append(response?.outcome) }
+                }
+            }
+        }
+        #expect(try await put(bench, Self.callback()).outcome == "200")
+        #expect(outcomes.withLock { $0 } == ["200", "200", "204", "404 NoSuchKey"])
     }
 
     @Test("URLs are tried in their order until one answers as it must")
@@ -208,6 +193,22 @@ struct CallbackEndpointTests {
         #expect(try await !isThere(bench) && sender.calls.isEmpty)
     }
 
+    @Test("what is not known before the object is there counts with its greatest length")
+    func longest() async throws {
+        let sender = RecordingSender()
+        let bench = try await S3Bench(callbacks: sender)
+        // Each could be a media type of 1024 bytes, percent-encoded.
+        let most = CallbackTemplate.maximumBytes / (3 * 1024)
+        func put(_ count: Int) async throws -> Response {
+            try await self.put(bench, Self.callback("a.example", String(repeating: "${mimeType}", count: count)))
+        }
+        let refused = try await put(most + 1)
+        #expect(refused.outcome == "400 InvalidArgument" && refused.element("ArgumentName") == "callbackBody")
+        #expect(try await !isThere(bench) && sender.calls.isEmpty)
+        #expect(try await put(most).outcome == "200")
+        #expect(sender.calls.first?.content == String(repeating: "video%2Fmp4", count: most))
+    }
+
     @Test("in the header and in the query it may not be")
     func twice() async throws {
         let bench = try await S3Bench(callbacks: RecordingSender())
@@ -236,44 +237,5 @@ struct CallbackEndpointTests {
         #expect(cos.outcome == "501 NotImplemented")
         // A client of S3 means nothing by it.
         #expect(try await other.send("PUT", "/bucket-1/k?callback=e30", content: [1]).outcome == "200")
-    }
-
-    @Test("a form names it in its fields, and variables in others", arguments: [true, false])
-    func form(isAnswered: Bool) async throws {
-        let sender = RecordingSender(isAnswered ? [:] : ["http://a.example/": .failure(.unreachable)])
-        let bench = try await S3Bench(callbacks: sender)
-        let session = try bench.issuer.session(bench.grant(actions: [.postObject]), for: .oss)
-        let signed = OSSSigner(credentials: session, scheme: .v1(formatDate: { HTTPDate.format($0) })).form(
-            policy: { _ in
-                Base64.encode(
-                    #"{"expiration":"2026-01-02T04:04:05.000Z","conditions":[["starts-with","$key","a/"]]}"#.utf8
-                )
-            },
-            at: noon.unixSeconds
-        )
-        func post(_ callback: String) async throws -> Response {
-            let fields = [
-                SigningField("key", "a/${filename}"), SigningField("callback", callback),
-                SigningField("callback-var", Self.variables), SigningField("x:place", "é"),
-                SigningField("success_action_redirect", "http://c.example/"),
-                SigningField("success_action_status", "201"),
-            ]
-            var text = ""
-            for field in fields + signed {
-                text += "--x\r\nContent-Disposition: form-data; name=\"\(field.name)\"\r\n\r\n\(field.value)\r\n"
-            }
-            text += "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\nhello\r\n--x--\r\n"
-            let type: HTTPFields = ["Content-Type": "multipart/form-data; boundary=x"]
-            return await bench.send(try s3Head("POST", "/bucket-1", type), Array(text.utf8))
-        }
-        let body = "${object} ${x:user} ${x:place} ${operation}"
-        let done = try await post(Self.callback("a.example/", body))
-        #expect(done.outcome == (isAnswered ? "200" : "203 CallbackFailed"))
-        #expect(isAnswered ? done.text == #"{"a":"b"}"# : done.element("Code") == "CallbackFailed")
-        #expect(done.fields["Location"]?.hasPrefix("http://s3.example.org/") == true)
-        #expect(sender.calls.map(\.content) == ["a%2Ff 4%204 %C3%A9 PostObject"])
-        #expect(try await bench.service.removeObject(ObjectName(bucket: "bucket-1", key: "a/f")))
-        #expect(try await post("e30=").outcome == "400 InvalidArgument")
-        #expect(try await !bench.service.removeObject(ObjectName(bucket: "bucket-1", key: "a/f")))
     }
 }

@@ -7,7 +7,7 @@ struct CallbackTemplateTests {
     private static let values: [CallbackVariable: CallbackValue] = [
         .bucket: .text("media-1"), .object: .text("a b/ü&=\"x\\.mp4"), .size: .number(5), .mimeType: .text("video/mp4"),
         .imageWidth: .number(800), .imageFormat: .text(""), .custom("x:user"): .text("44"),
-        .custom("x:A-b"): .text("+%"),
+        .custom("x:a-b"): .text("+%"),
     ]
 
     private func content(_ text: String, _ format: CallbackTemplate.Format) throws -> String {
@@ -39,6 +39,7 @@ struct CallbackTemplateTests {
                 #"{"w":800,"h":null,"f":""}"#
             ),
             (#"{"a\"${size}":${x:user}}"#, #"{"a\"5":"44"}"#), (#"["\\",${x:user}]"#, #"["\\","44"]"#),
+            (#"["\\${x:user}","\u0041${x:user}"]"#, #"["\\44","\u004144"]"#),
             ("${size}", "5"),
         ]
     )
@@ -66,6 +67,10 @@ struct CallbackTemplateTests {
         "what does not become JSON",
         arguments: [
             "size=${size}", #"{"size":${size}"#, #"{"size":${size},}"#, "${size}${size}", #"{"a":"${size}}"#, "{'a':1}",
+            // Right for one kind of values only.
+            "{${size}:1}", "{${x:v}:1}", "1${size}", "-${size}", "${size}.5", #""a"${size}"#,
+            // In the middle of an escape sequence.
+            #"["\${x:v}", "]"#, #"["\${x:v}n"]"#, #"["\u${x:v}0041"]"#, #"["\u00${x:v}41"]"#, #"["\u004${x:v}1"]"#,
         ]
     )
     func notJSON(_ text: String) {
@@ -78,6 +83,18 @@ struct CallbackTemplateTests {
         let most = String(repeating: "${size}", count: CallbackTemplate.maximumVariables)
         #expect(throws: Never.self) { try CallbackTemplate(most, .form) }
         #expect(throws: S3Error.self) { try CallbackTemplate(most + "${size}", .form) }
+    }
+
+    @Test("what is sent may not be long", arguments: CallbackTemplate.Format.allCases)
+    func length(_ format: CallbackTemplate.Format) throws {
+        // Six bytes in JSON, beside its quotation marks, and three in a form.
+        let (count, text) = format == .json ? (6, "[${x:v},\"${x:v}\"]") : (3, "${x:v}  ${x:v}")
+        let template = try CallbackTemplate(text, format)
+        func value(_ length: Int) -> CallbackValue { .text(String(repeating: "\u{1}", count: length)) }
+        let rest = template.content { _ in .text("") }.count
+        let longest = (CallbackTemplate.maximumBytes - rest) / (2 * count)
+        #expect(template.content { _ in value(longest) }.count == rest + 2 * count * longest)
+        #expect(template.fits { _ in value(longest) } && !template.fits { _ in value(longest + 1) })
     }
 
     @Test("an image is looked into only where that is asked for")

@@ -21,8 +21,9 @@ struct CallbackTemplate: Sendable, Equatable {
     let format: Format
     private let pieces: [Piece]
 
-    /// So that little that is sent here does not become much that is sent from here.
     static let maximumVariables = 100
+    /// Bytes of the content with values in it, so that little that is sent here does not become much that is sent from here.
+    static let maximumBytes = 64 << 10
 
     /// The template in `text`.
     ///
@@ -43,6 +44,11 @@ struct CallbackTemplate: Sendable, Equatable {
             }
             let name = String(Substring(rest[..<end].dropFirst()))
             guard let variable = CallbackVariable(name) else { throw problem("There is no variable ${\(name)}.") }
+            guard format == .form || !quotes.areEscaping else {
+                throw problem(
+                    "The variable ${\(name)} must not stand behind a backslash, or within \\u and its digits."
+                )
+            }
             pieces.append(.variable(variable, isPartOfText: quotes.areOpen))
             rest = rest[end...].dropFirst()
             variables += 1
@@ -53,7 +59,10 @@ struct CallbackTemplate: Sendable, Equatable {
         }
         self.format = format
         self.pieces = pieces
-        if format == .json, !JSONSyntax.isValid(content { _ in .text("") }) {
+        // A text could be a name, and a number a part of another one: what is JSON with both is so with every value.
+        if format == .json,
+            ![.text(""), .number(0)].allSatisfy({ value in JSONSyntax.isValid(content { _ in value }) })
+        {
             throw problem("The callback body is invalid: it must be JSON in which each variable stands for a value.")
         }
     }
@@ -68,22 +77,31 @@ struct CallbackTemplate: Sendable, Equatable {
 
     /// The content with values in it.
     func content(_ value: (CallbackVariable) -> CallbackValue) -> [UInt8] {
-        var content: [UInt8] = []
-        for piece in pieces {
-            switch (piece, format) {
-            case (.text(let text), _): content += text.utf8
-            case (.variable(let variable, _), .form): content += PercentEncoding.encode(value(variable).text).utf8
-            case (.variable(let variable, isPartOfText: true), .json):
-                content += Self.quoted(value(variable).text).dropFirst().dropLast()
-            case (.variable(let variable, isPartOfText: false), .json):
-                switch value(variable) {
-                case .text(let text): content += Self.quoted(text)
-                case .number(let number): content += String(number).utf8
-                case .nothing: content += "null".utf8
-                }
+        pieces.reduce(into: []) { $0 += bytes($1, value) }
+    }
+
+    /// Whether the content with values in it has at most `maximumBytes`; it is not made for that.
+    func fits(_ value: (CallbackVariable) -> CallbackValue) -> Bool {
+        var count = 0
+        return pieces.allSatisfy { piece in
+            count += bytes(piece, value).count
+            return count <= Self.maximumBytes
+        }
+    }
+
+    private func bytes(_ piece: Piece, _ value: (CallbackVariable) -> CallbackValue) -> [UInt8] {
+        switch (piece, format) {
+        case (.text(let text), _): Array(text.utf8)
+        case (.variable(let variable, _), .form): Array(PercentEncoding.encode(value(variable).text).utf8)
+        case (.variable(let variable, isPartOfText: true), .json):
+            Array(Self.quoted(value(variable).text).dropFirst().dropLast())
+        case (.variable(let variable, isPartOfText: false), .json):
+            switch value(variable) {
+            case .text(let text): Self.quoted(text)
+            case .number(let number): Array(String(number).utf8)
+            case .nothing: Array("null".utf8)
             }
         }
-        return content
     }
 
     private static func quoted(_ text: String) -> [UInt8] {
@@ -115,7 +133,7 @@ enum CallbackVariable: Sendable, Hashable {
     case imageHeight, imageWidth, imageFormat
     /// There is none here.
     case vpcID
-    /// One of the client's own, with its `x:`.
+    /// One of the client's own, with its `x:`, in lower case.
     case custom(String)
 
     private static let names: [String: CallbackVariable] = [
@@ -125,30 +143,45 @@ enum CallbackVariable: Sendable, Hashable {
         "vpcId": .vpcID,
     ]
 
-    /// - Parameter name: Upper and lower case make a difference.
+    /// - Parameter name: Upper and lower case make a difference, but for those of the client.
     init?(_ name: String) {
-        if name.hasPrefix("x:"), name.utf8.count > 2 {
-            self = .custom(name)
+        if let custom = Self.customName(name) {
+            self = .custom(custom)
         } else {
             guard let known = Self.names[name] else { return nil }
             self = known
         }
     }
+
+    /// In lower case, as fields of forms are compared; `nil` for what is no name of a variable of the client.
+    static func customName(_ name: String) -> String? {
+        let name = name.lowercased()
+        return name.hasPrefix("x:") && name.utf8.count > 2 ? name : nil
+    }
 }
 
-/// Whether a place of a JSON text lies within quotation marks.
+/// Whether a place of a JSON text lies within quotation marks, and there in an escape sequence (RFC 8259 §7).
 private struct JSONQuotes {
+    private enum Escape: Equatable {
+        case none
+        /// Behind the backslash.
+        case begun
+        /// So many digits are to come.
+        case digits(Int)
+    }
+
     private(set) var areOpen = false
-    private var isEscaped = false
+    private var escape = Escape.none
+
+    var areEscaping: Bool { escape != .none }
 
     mutating func pass(_ bytes: some Sequence<UInt8>) {
         for byte in bytes {
-            if isEscaped {
-                isEscaped = false
-            } else if byte == UInt8(ascii: "\"") {
-                areOpen.toggle()
-            } else {
-                isEscaped = areOpen && byte == UInt8(ascii: "\\")
+            switch escape {
+            case .begun: escape = byte == UInt8(ascii: "u") ? .digits(4) : .none
+            case .digits(let count): escape = count > 1 ? .digits(count - 1) : .none
+            case .none where byte == UInt8(ascii: "\""): areOpen.toggle()
+            case .none: if areOpen, byte == UInt8(ascii: "\\") { escape = .begun }
             }
         }
     }

@@ -10,7 +10,7 @@ struct UploadCallback: Sendable, Equatable {
     /// Of the field `Host`, if it is not that of the URL.
     let host: String?
     let template: CallbackTemplate
-    /// The client's own, by names such as `x:user`.
+    /// The client's own, by names such as `x:user` in lower case.
     let variables: [String: String]
 
     /// In Base64; the same for the client's own variables.
@@ -61,7 +61,7 @@ struct UploadCallback: Sendable, Equatable {
     /// The client's own variables.
     ///
     /// - Parameter text: In Base64: `{"x:user":"44"}`.
-    /// - Returns: By names with their `x:`.
+    /// - Returns: By names with their `x:`, in lower case.
     /// - Throws: `InvalidArgument`.
     static func variables(_ text: String) throws(S3Error) -> [String: String] {
         func problem(_ message: String) -> S3Error { .argument("callback-var", text, message) }
@@ -72,12 +72,24 @@ struct UploadCallback: Sendable, Equatable {
         guard let members = members(of: bytes) else { throw problem("The callback var is not expected json.") }
         var variables: [String: String] = [:]
         for (name, value) in members {
-            guard name.hasPrefix("x:"), case .string(let text) = value else {
+            guard let name = CallbackVariable.customName(name), case .string(let text) = value else {
                 throw problem("The callback var must be an object of strings whose names begin with x:.")
             }
-            variables[name] = text
+            guard variables.updateValue(text, forKey: name) == nil else {
+                throw problem("The callback var must have \(name) once: upper and lower case make no difference.")
+            }
         }
         return variables
+    }
+
+    /// The content that tells of an object.
+    func content(of subject: CallbackSubject, _ facts: CallbackFacts) -> [UInt8] {
+        template.content { subject.value(of: $0, facts, variables) }
+    }
+
+    /// Whether the content will be short enough, whatever is stored.
+    func fits(_ subject: CallbackSubject) -> Bool {
+        template.fits { subject.value(of: $0, .longest, variables) }
     }
 
     private static func members(of bytes: [UInt8]) -> [String: JSONValue]? {

@@ -55,6 +55,12 @@ package struct PostPolicy: Sendable, Equatable {
         }
     }
 
+    /// Whether the policy is about a field, whatever it says of it; upper and lower case make no difference.
+    func hasCondition(for field: String) -> Bool {
+        let field = field.lowercased()
+        return rules.contains { $0.field == field }
+    }
+
     /// Compares the size of the file with the policy.
     ///
     /// - Parameters:

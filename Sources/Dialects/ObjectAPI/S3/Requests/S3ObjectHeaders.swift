@@ -19,6 +19,8 @@ package struct S3ObjectHeaders: Sendable, Equatable {
     package static let maximumUserMetadata = 2048
     /// Bytes of the other fields, which nothing else bounds but the size of a head.
     static let maximumSystemMetadata = 2048
+    /// Bytes of the media type.
+    static let maximumContentType = 1024
 
     static let userPrefix = "x-amz-meta-"
     private static let system: Set<String> = [
@@ -55,7 +57,8 @@ package struct S3ObjectHeaders: Sendable, Equatable {
                 ]
             )
         }
-        guard systemBytes <= Self.maximumSystemMetadata, (contentType?.utf8.count ?? 0) <= 1024 else {
+        guard systemBytes <= Self.maximumSystemMetadata, (contentType?.utf8.count ?? 0) <= Self.maximumContentType
+        else {
             throw S3Error(.metadataTooLarge, "The fields that are kept with the object are too long.")
         }
         tags = try fields["x-amz-tagging"].map { (text) throws(S3Error) in try S3Tagging.tags(header: text) } ?? [:]

@@ -23,10 +23,11 @@ extension S3Handler {
         guard let callback = try text("callback", "x-oss-callback") else { return nil }
         let variables = try text("callback-var", "x-oss-callback-var")
         switch call.operation {
-        case .putObject, .completeMultipartUpload:
+        case .putObject(let name), .completeMultipartUpload(let name, _):
             return try checked(
                 callback,
-                try variables.map { (text) throws(S3Error) in try UploadCallback.variables(text) } ?? [:]
+                try variables.map { (text) throws(S3Error) in try UploadCallback.variables(text) } ?? [:],
+                CallbackSubject(name: name, operation: call.operation, request: call.request)
             )
         case .appendObject, .copyObject:
             throw S3Error(.notImplemented, "\(call.operation.name) has no callback: leave x-oss-callback out.")
@@ -38,15 +39,31 @@ extension S3Handler {
 
     /// The callback that a form names; variables of the client are in fields whose names begin with `x:`.
     ///
+    /// - Parameters:
+    ///   - form: That is allowed by its policy.
+    ///   - policy: That of the form.
+    ///   - subject: What the form makes.
+    /// - Returns: `nil` without one.
     /// - Throws: As `callback(of:)`.
-    func callback(of form: PostForm) throws(S3Error) -> UploadCallback? {
+    func callback(
+        of form: PostForm,
+        _ policy: PostPolicy,
+        about subject: CallbackSubject
+    ) throws(S3Error) -> UploadCallback? {
         guard form.dialect == .oss, let callback = form["callback"] else { return nil }
         var variables =
             try form["callback-var"].map { (text) throws(S3Error) in
                 try UploadCallback.variables(text)
             } ?? [:]
-        for field in form.fields where field.name.hasPrefix("x:") { variables[field.name] = field.value }
-        return try checked(callback, variables)
+        // What the policy laid down of a field must hold of the variable that the app is told.
+        for name in variables.keys.sorted() where form[name] != nil || policy.hasCondition(for: name) {
+            let message = "\(name) is a field of the form or of its policy: leave it out of callback-var."
+            throw .argument("callback-var", nil, message)
+        }
+        for field in form.fields {
+            if let name = CallbackVariable.customName(field.name) { variables[name] = field.value }
+        }
+        return try checked(callback, variables, subject)
     }
 
     private static let noCallbacks = S3Error(
@@ -54,7 +71,11 @@ extension S3Handler {
         "Callbacks are not allowed here: leave them out, or have their host named in the setting object.callbackHosts."
     )
 
-    private func checked(_ text: String, _ variables: [String: String]) throws(S3Error) -> UploadCallback {
+    private func checked(
+        _ text: String,
+        _ variables: [String: String],
+        _ subject: CallbackSubject
+    ) throws(S3Error) -> UploadCallback {
         guard let callbacks else { throw Self.noCallbacks }
         let callback = try UploadCallback(text, variables: variables)
         for url in callback.urls {
@@ -70,15 +91,17 @@ extension S3Handler {
             let message = "The callbackHost is not allowed by the setting object.callbackHosts."
             throw .argument("callbackHost", host, message)
         }
+        guard callback.fits(subject) else {
+            let message = "The callback body with its values may have 64 KiB: name fewer variables, or shorter ones."
+            throw .argument("callbackBody", nil, message)
+        }
         return callback
     }
 
     /// An object that was stored, and how.
     struct StoredObject {
-        let name: ObjectName
+        let subject: CallbackSubject
         let upload: Upload
-        let operation: S3Operation
-        let request: Request
     }
 
     /// Sends a callback, if there is one, and gives the answer that follows from it.
@@ -98,7 +121,7 @@ extension S3Handler {
             id: "msg_" + stored.upload.id.text,
             host: callback.host,
             contentType: callback.template.format.rawValue,
-            content: callback.template.content { stored.value(of: $0, image, callback.variables) }
+            content: callback.content(of: stored.subject, CallbackFacts(stored.upload, image))
         )
         var answer = response
         var failure: CallbackFailure?
@@ -116,9 +139,10 @@ extension S3Handler {
         }
         callbacks.ended(failure)
         let error = S3Error(.callbackFailed, failure?.message)
+        let request = stored.subject.request
         answer.status = error.status(.oss)
         answer.fields["Content-Type"] = "application/xml"
-        answer.content = .bytes(error.document(.oss, to: stored.request.head, requestID: stored.request.id))
+        answer.content = .bytes(error.document(.oss, to: request.head, requestID: request.id))
         answer.trace.errorCode = error.codeText(.oss)
         return answer
     }
@@ -126,7 +150,7 @@ extension S3Handler {
     /// What the first bytes of an object tell, if it is an image.
     private func image(_ stored: StoredObject) async -> ImageHeader? {
         let count = min(stored.upload.offset, Int64(ImageHeader.maximumBytes))
-        guard count > 0, let (media, source) = try? await read(S3CopySource(stored.name), 0...count - 1),
+        guard count > 0, let (media, source) = try? await read(S3CopySource(stored.subject.name), 0...count - 1),
             media.id == stored.upload.id
         else { return nil }
         var bytes: [UInt8] = []
@@ -140,38 +164,9 @@ extension S3Handler {
 
 extension S3Handler.StoredObject {
     init(_ name: ObjectName, _ upload: Upload, _ call: S3Call) {
-        self.init(name: name, upload: upload, operation: call.operation, request: call.request)
-    }
-
-    fileprivate func value(
-        of variable: CallbackVariable,
-        _ image: ImageHeader?,
-        _ custom: [String: String]
-    ) -> CallbackValue {
-        switch variable {
-        case .bucket: .text(name.bucket)
-        case .object: .text(name.key)
-        case .etag: .text((upload.attributes?.entityTag ?? "").uppercased())
-        case .size: .number(upload.offset)
-        case .mimeType: .text(upload.metadata.contentType ?? "application/octet-stream")
-        case .crc64: .text(upload.attributes?.crc64.map { String($0) } ?? "")
-        case .contentMD5: .text(contentMD5)
-        case .clientIP: .text(request.peerAddress)
-        case .requestID: .text(request.id)
-        case .operation: .text(operation.name)
-        case .imageHeight: image.map { .number(Int64($0.height)) } ?? .nothing
-        case .imageWidth: image.map { .number(Int64($0.width)) } ?? .nothing
-        case .imageFormat: .text(image?.format ?? "")
-        case .vpcID: .text("")
-        case .custom(let name): .text(custom[name] ?? "")
-        }
-    }
-
-    /// In Base64; of an object that came in parts there is none.
-    private var contentMD5: String {
-        guard !upload.takesParts, let tag = upload.attributes?.entityTag, let bytes = Hexadecimal.decode(tag) else {
-            return ""
-        }
-        return Base64.encode(bytes)
+        self.init(
+            subject: CallbackSubject(name: name, operation: call.operation, request: call.request),
+            upload: upload
+        )
     }
 }

@@ -50,13 +50,13 @@ extension S3Handler {
         )
         var grant = caller.uploadGrant
         if let most = policy.contentLengths?.upperBound { grant.maximumBytes = min(grant.maximumBytes ?? most, most) }
-        let callback = try callback(of: form)
+        let subject = CallbackSubject(name: name, operation: .postObject(bucket), request: request)
+        let callback = try callback(of: form, policy, about: subject)
         let content = try Self.content(opened.file, policy, try ObjectChecksum.declared(head.fields))
         let condition: ObjectCondition? = head.fields["If-None-Match"] == "*" ? .isAbsent : nil
         let object = try await store(name, headers, content, condition, under: grant, for: form.dialect)
-        let stored = StoredObject(name: name, upload: object, operation: .postObject(bucket), request: request)
         let response = Self.answer(form, name, object, baseURL(request), redirects: callback == nil)
-        return await answer(callback, of: stored, with: response)
+        return await answer(callback, of: StoredObject(subject: subject, upload: object), with: response)
     }
 
     private func open(_ request: Request) async throws(S3Error) -> Opened {
