@@ -21,19 +21,27 @@ package final class CredentialsChain: Sendable {
     ///   - machine: Asks services of this machine or container, so without a proxy.
     ///   - cloud: Asks the token service.
     ///   - pool: Reads files.
+    ///   - timeout: Of a request to the token service.
     package convenience init(
         environment: [String: String],
         home: String,
         region: String,
         machine: HTTPClient,
         cloud: HTTPClient,
-        pool: BlockingPool
+        pool: BlockingPool,
+        timeout: Duration = .seconds(5)
     ) {
         let environment = CredentialsEnvironment(environment)
         let files = SmallFiles(home: home, pool: pool)
         self.init([
             EnvironmentPlace(environment: environment),
-            WebIdentityPlace(environment: environment, region: region, client: cloud, files: files),
+            WebIdentityPlace(
+                environment: environment,
+                region: region,
+                client: cloud,
+                files: files,
+                timeout: timeout
+            ),
             SharedFilePlace(environment: environment, files: files),
             ContainerPlace(environment: environment, client: machine, files: files),
             InstancePlace(environment: environment, client: machine),

@@ -14,7 +14,8 @@ struct CredentialsChainTests {
             region: "eu-west-1",
             machine: World.client,
             cloud: World.client,
-            pool: World.pool
+            pool: World.pool,
+            timeout: .seconds(60)
         )
     }
 

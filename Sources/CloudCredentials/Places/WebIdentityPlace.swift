@@ -22,7 +22,7 @@ struct WebIdentityPlace: CredentialsPlace {
         region: String,
         client: HTTPClient,
         files: SmallFiles,
-        timeout: Duration = .seconds(5)
+        timeout: Duration
     ) {
         self.environment = environment
         self.region = environment["AWS_REGION"] ?? environment["AWS_DEFAULT_REGION"] ?? region
