@@ -112,9 +112,9 @@ struct CompanionAPI: Sendable {
         let presigner = presigner(for: call)
         let keys = ObjectGrant.Keys.only(try key(of: file, for: call))
         let headers = try file.headers()
-        let signed: PresignedForm?
+        let form: PresignedForm
         do throws(GrantTooLong) {
-            signed = try presigner.form(
+            form = try presigner.form(
                 call.bucket,
                 keys,
                 contentType: file.contentType,
@@ -125,8 +125,6 @@ struct CompanionAPI: Sendable {
         } catch {
             throw Problem(error)
         }
-        // S3 has forms.
-        guard let form = signed else { throw Problem(500, "internal", "there is no such form") }
         metrics.minted("presigned_url")
         return answer(
             FormView(

@@ -1,6 +1,6 @@
 /// Signs requests as Tencent Cloud COS wants it; see `COSVerifier`.
 package struct COSSigner: Sendable {
-    private let credentials: SigningCredentials
+    let credentials: SigningCredentials
 
     package init(credentials: SigningCredentials) {
         self.credentials = credentials

@@ -39,10 +39,7 @@ package struct COSVerifier: Sendable {
         let listedParameters = Self.list(try parts.single("q-url-param-list"), of: request.query)
         let signedHeaders = try Self.pick(listedHeaders, from: request.headers) { .missingHeader($0) }
         let signedParameters = try Self.pick(listedParameters, from: request.query) { .missingParameter($0) }
-        for window in [signTime, keyTime] {
-            guard now <= window.end else { throw .expired }
-            guard window.start <= now + Self.maximumSkew else { throw .skewed }
-        }
+        for window in [signTime, keyTime] { try Self.check(window, at: now) }
         return COSClaim(
             secretID: secretID,
             signTime: signTime,
@@ -108,8 +105,13 @@ package struct COSVerifier: Sendable {
         return (parts, false)
     }
 
+    static func check(_ window: COSWindow, at now: Int64) throws(RequestSignatureFailure) {
+        guard now <= window.end else { throw .expired }
+        guard window.start <= now + maximumSkew else { throw .skewed }
+    }
+
     /// Two numbers with `;`, which may be escaped.
-    private static func window(
+    static func window(
         _ parts: [SigningField],
         _ name: String
     ) throws(RequestSignatureFailure) -> (text: String, window: COSWindow) {

@@ -197,7 +197,7 @@ struct PresigningTests {
             under: grant(),
             at: noon
         )
-        let form = try #require(signed)
+        let form = signed
         #expect(form.url == "http://s3.example.org/bucket-1/")
         #expect(form.fields.first { $0.name == "Content-Type" } == nil)
         let whole = try filled(form, .s3, ["Content-Type": "image/png"])
@@ -224,13 +224,13 @@ struct PresigningTests {
         }
     }
 
-    @Test("a form for OSS is taken as it was signed; there is none for COS")
+    @Test("a form for OSS is taken as it was signed")
     func formOfOSS() throws {
         let issuer = CredentialIssuer(master: master(1))
         let name = ObjectGrant.Keys.only("a/1.mp4")
         let signed = try presigner(.oss, issuer)
             .form("bucket-1", name, contentType: "video/mp4", under: grant(), at: noon)
-        let form = try #require(signed)
+        let form = signed
         let verifier = OSSVerifier(region: "us-east-1") { HTTPDate.parse($0) }
         let claim = try verifier.claim(form: form.fields, at: noon.unixSeconds)
         let session = try issuer.open(accessKeyID: claim.accessKeyID, token: claim.token, at: noon)
@@ -247,7 +247,52 @@ struct PresigningTests {
                 try policy.check(try filled(form, .oss, changes), bucket: "bucket-1", at: noon)
             }
         }
-        #expect(try presigner(.cos, issuer).form("bucket-1", name, under: grant(), at: noon) == nil)
+    }
+
+    @Test("a form for COS is taken as it was signed")
+    func formOfCOS() throws {
+        let issuer = CredentialIssuer(master: master(1))
+        let form = try presigner(.cos, issuer)
+            .form("bucket-1", .prefix("a/"), contentType: "video/mp4", under: grant(), at: noon)
+        let verifier = COSVerifier()
+        let claim = try verifier.claim(form: form.fields, at: noon.unixSeconds)
+        let session = try issuer.open(accessKeyID: claim.secretID, token: claim.token, at: noon)
+        let credentials = SigningCredentials(
+            accessKeyID: claim.secretID,
+            secretAccessKey: session.secretAccessKey.text,
+            sessionToken: claim.token
+        )
+        try verifier.verify(claim, credentials: credentials)
+        let policy = try PostPolicy(base64: claim.policy, dialect: .cos)
+        let whole = try filled(form, .cos)
+        #expect(whole["key"] == "a/f.txt")
+        try policy.check(whole, bucket: "bucket-1", at: noon)
+        for changes in [["key": "b/2.mp4"], ["Content-Type": "text/html"], ["q-key-time": "1;2"], ["q-ak": "other"]] {
+            #expect(throws: PostPolicyProblem.self, "\(changes)") {
+                try policy.check(try filled(form, .cos, changes), bucket: "bucket-1", at: noon)
+            }
+        }
+        #expect(throws: RequestSignatureFailure.expired) {
+            _ = try verifier.claim(form: form.fields, at: noon.unixSeconds + 61)
+        }
+    }
+
+    @Test(
+        "a policy for COS must name who signed it, by what and until when",
+        arguments: ["q-sign-algorithm", "q-ak", "q-sign-time"]
+    )
+    func demandedInCOS(_ name: String) throws {
+        let conditions = ["q-sign-algorithm": "sha1", "q-ak": "AKID", "q-sign-time": "1;2"].filter { $0.key != name }
+        let json = try JSONEncoder().encode([conditions])
+        let text = "{\"expiration\":\"2100-01-01T00:00:00Z\",\"conditions\":\(String(decoding: json, as: UTF8.self))}"
+        let policy = try PostPolicy(base64: Data(text.utf8).base64EncodedString(), dialect: .cos)
+        let form = try PostForm(
+            [("key", "a"), ("q-sign-algorithm", "sha1"), ("q-ak", "AKID"), ("q-key-time", "1;2")],
+            fileName: ""
+        )
+        #expect(throws: PostPolicyProblem.fieldNotCovered(name)) {
+            try policy.check(form, bucket: "bucket-1", at: Date(timeIntervalSince1970: 0))
+        }
     }
 
     @Test("whatever media type is allowed, the form says so")
@@ -259,7 +304,7 @@ struct PresigningTests {
         ]
         for (allowed, sent, isTaken) in cases {
             let signed = try presigner.form("bucket-1", .only("a"), contentType: allowed, under: grant(), at: noon)
-            let form = try filled(try #require(signed), .s3, ["Content-Type": sent])
+            let form = try filled(signed, .s3, ["Content-Type": sent])
             let policy = try PostPolicy(base64: try #require(form["policy"]), dialect: .s3)
             if isTaken {
                 try policy.check(form, bucket: "bucket-1", at: noon)

@@ -321,3 +321,69 @@ struct COSTests {
         }
     }
 }
+
+@Suite("Forms for COS")
+struct COSFormTests {
+    /// The example of "POST Object" in the COS documentation.
+    private static let fields = [
+        SigningField("key", "folder/subfolder/a"),
+        SigningField(
+            "policy",
+            "ewogICAgImV4cGlyYXRpb24iOiAiMjAxOS0wOC0zMFQwOTozODoxMi40MTRaIiwKICAgICJjb25kaXRpb25zIjogWwogICAgICAgIHsgImFjbCI6ICJkZWZhdWx0IiB9LAogICAgICAgIHsgImJ1Y2tldCI6ICJleGFtcGxlYnVja2V0LTEyNTAwMDAwMDAiIH0sCiAgICAgICAgWyAic3RhcnRzLXdpdGgiLCAiJGtleSIsICJmb2xkZXIvc3ViZm9sZGVyLyIgXSwKICAgICAgICBbICJzdGFydHMtd2l0aCIsICIkQ29udGVudC1UeXBlIiwgImltYWdlLyIgXSwKICAgICAgICBbICJzdGFydHMtd2l0aCIsICIkc3VjY2Vzc19hY3Rpb25fcmVkaXJlY3QiLCAiaHR0cHM6Ly9teS53ZWJzaXRlLyIgXSwKICAgICAgICBbICJlcSIsICIkeC1jb3Mtc2VydmVyLXNpZGUtZW5jcnlwdGlvbiIsICJBRVMyNTYiIF0sCiAgICAgICAgeyAicS1zaWduLWFsZ29yaXRobSI6ICJzaGExIiB9LAogICAgICAgIHsgInEtYWsiOiAiQUtJRFFqejNsdG9tcFZqQm5pNUxpdGtXSEZsRnB3a245VTVxIiB9LAogICAgICAgIHsgInEtc2lnbi10aW1lIjogIjE1NjcxNTA2OTI7MTU2NzE1Nzg5MiIgfQogICAgXQp9"
+        ),
+        SigningField("Q-Sign-Algorithm", "sha1"), SigningField("q-ak", "AKIDQjz3ltompVjBni5LitkWHFlFpwkn9U5q"),
+        SigningField("q-key-time", "1567150692;1567157892"),
+        SigningField("q-signature", "7758dc9a832e9d301dca704cacbf9d9f8172fdef"),
+    ]
+    private static let secret = "BQYIM75p8x0iWVFSIgqEKwFprpRSVHlz"
+    private let verifier = COSVerifier()
+
+    private func credentials(_ secret: String = Self.secret) -> SigningCredentials {
+        SigningCredentials(accessKeyID: Self.fields[3].value, secretAccessKey: secret)
+    }
+
+    @Test func aFormIsTakenAsItWasSigned() throws {
+        let claim = try verifier.claim(form: Self.fields, at: 1_567_150_692)
+        #expect(claim.keyTime == COSWindow(start: 1_567_150_692, end: 1_567_157_892))
+        try verifier.verify(claim, credentials: credentials())
+        #expect(throws: RequestSignatureFailure.wrongSignature) {
+            try verifier.verify(claim, credentials: credentials("other"))
+        }
+        var signed: [SigningField] = []
+        let form = COSSigner(credentials: credentials()).form(
+            policy: { fields in
+                signed = fields
+                return claim.policy
+            },
+            window: claim.keyTime
+        )
+        #expect(form.first { $0.name == "q-signature" }?.value == claim.signature)
+        #expect(signed.map(\.name) == ["q-sign-algorithm", "q-ak", "q-sign-time"])
+    }
+
+    @Test func whatIsChangedOrMissingIsRefused() throws {
+        for index in 1..<Self.fields.count {
+            var fields = Self.fields
+            fields.remove(at: index)
+            #expect(throws: RequestSignatureFailure.self) { try verifier.claim(form: fields, at: 1_567_150_692) }
+            #expect(throws: RequestSignatureFailure.self) {
+                try verifier.claim(form: Self.fields + [Self.fields[index]], at: 1_567_150_692)
+            }
+        }
+        for (index, value) in [(1, "e30="), (1, "*"), (4, "1;4000000000"), (5, String(repeating: "0", count: 40))] {
+            var fields = Self.fields
+            fields[index] = SigningField(fields[index].name, value)
+            let claim = try verifier.claim(form: fields, at: 1_567_150_692)
+            #expect(throws: RequestSignatureFailure.wrongSignature) {
+                try verifier.verify(claim, credentials: credentials())
+            }
+        }
+        #expect(throws: RequestSignatureFailure.noSignature) { try verifier.claim(form: [Self.fields[0]], at: 0) }
+        #expect(throws: RequestSignatureFailure.expired) {
+            try verifier.claim(form: Self.fields, at: 1_567_157_893)
+        }
+        #expect(throws: RequestSignatureFailure.skewed) {
+            try verifier.claim(form: Self.fields, at: 1_567_150_692 - 901)
+        }
+    }
+}

@@ -1,7 +1,7 @@
 /// The text fields of a form that uploads a file to a bucket.
 ///
 /// Names are compared without regard to case. The variable `${filename}` is replaced by the last component of the name that
-/// the file has at the client: in all fields for S3, in the key for OSS.
+/// the file has at the client: in all fields for S3, in the key for OSS and COS.
 package struct PostForm: Sendable, Equatable {
     package struct Field: Sendable, Equatable {
         /// As it was sent.

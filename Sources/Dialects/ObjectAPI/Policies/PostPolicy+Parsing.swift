@@ -9,11 +9,9 @@ extension PostPolicy {
     ///
     /// - Parameters:
     ///   - base64: The value of the field; standard alphabet, padded.
-    ///   - dialect: S3 or OSS.
+    ///   - dialect: Whose form it is in.
     /// - Throws: `.malformed`, also for what is not understood: nothing is passed over.
     package init(base64: String, dialect: ObjectDialect) throws(PostPolicyProblem) {
-        // COS has other names for the fields that belong to its signature; nobody asked for its forms yet.
-        guard dialect != .cos else { throw .malformed("Uploads by forms are for S3 and OSS.") }
         guard base64.utf8.count <= Self.maximumByteCount else {
             throw .malformed("The policy must have at most \(Self.maximumByteCount) bytes.")
         }

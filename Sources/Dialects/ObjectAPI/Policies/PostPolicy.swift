@@ -3,8 +3,8 @@ package import Foundation
 
 /// The policy of an upload by a form, which whoever signed it laid down.
 ///
-/// Amazon S3 API reference, "POST Policy" (Browser-Based Uploads Using POST); OSS, "PostObject", appendix "Policy". A text
-/// in JSON, in Base64:
+/// Amazon S3 API reference, "POST Policy" (Browser-Based Uploads Using POST); OSS, "PostObject", appendix "Policy"; COS, "POST
+/// Object", "Policy". A text in JSON, in Base64:
 /// `{"expiration":"2026-01-02T04:04:05Z","conditions":[{"bucket":"b"},["starts-with","$key","a/"],["content-length-range",0,9]]}`.
 package struct PostPolicy: Sendable, Equatable {
     enum Condition: Sendable, Equatable {
@@ -49,6 +49,7 @@ package struct PostPolicy: Sendable, Equatable {
         guard now < expiresAt else { throw .expired }
         for rule in rules where !isMet(rule, by: form, bucket: bucket) { throw .conditionFailed(rule.text) }
         let covered = Set(rules.map(\.field))
+        for name in demanded where !covered.contains(name) { throw .fieldNotCovered(name) }
         for field in form.fields {
             let name = field.name.lowercased()
             guard covered.contains(name) || isExempt(name, in: form) else { throw .fieldNotCovered(field.name) }
@@ -78,6 +79,7 @@ package struct PostPolicy: Sendable, Equatable {
         switch rule.field {
         case "bucket": value = bucket
         // Where both are there, it is the other one that counts for OSS.
+        case "q-sign-time" where dialect == .cos: value = form["q-key-time"] ?? ""
         case "content-type" where dialect == .oss: value = form["x-oss-content-type"] ?? form["content-type"] ?? ""
         default: value = form[rule.field] ?? ""
         }
@@ -96,13 +98,17 @@ package struct PostPolicy: Sendable, Equatable {
         }
     }
 
+    /// Fields that a policy must be about.
+    private var demanded: [String] { dialect == .cos ? ["q-sign-algorithm", "q-ak", "q-sign-time"] : [] }
+
     /// Whether a field may be there of which the policy says nothing.
     ///
     /// S3 wants every field in the policy, except those that can not be and `x-ignore-…`. OSS looks at what the policy names
-    /// only, but in its newer form wants the fields of the signature there.
+    /// only, but in its newer form wants the fields of the signature there; COS wants these, too.
     private func isExempt(_ name: String, in form: PostForm) -> Bool {
         switch dialect {
-        case .s3, .cos:
+        case .cos: return true
+        case .s3:
             let exempt = ["policy", "x-amz-signature", "file", "awsaccesskeyid", "signature"]
             return exempt.contains(name) || name.hasPrefix("x-ignore-")
         case .oss:

@@ -16,7 +16,7 @@ extension ObjectPresigner {
     ///   - fields: Further ones of the form.
     ///   - grant: Whose uploads it admits, and until when.
     ///   - now: From when it may be sent.
-    /// - Returns: `nil` for COS, whose forms are not taken.
+    /// - Returns: The form, which the file follows as the field `file`.
     /// - Throws: If the grant does not fit into a token.
     package func form(
         _ bucket: String,
@@ -25,7 +25,7 @@ extension ObjectPresigner {
         fields: [SigningField] = [],
         under grant: Grant,
         at now: Date
-    ) throws(GrantTooLong) -> PresignedForm? {
+    ) throws(GrantTooLong) -> PresignedForm {
         let credentials = try credentials(for: .postObject, bucket, keys, under: grant)
         var conditions: [Condition] = [.equal("bucket", bucket)]
         var sent: [SigningField] = []
@@ -61,7 +61,9 @@ extension ObjectPresigner {
         case .oss:
             let signer = OSSSigner(credentials: credentials, scheme: .v4(region: region))
             signature = signer.form(policy: policy, at: now.unixSeconds)
-        case .cos: return nil
+        case .cos:
+            let window = COSWindow(start: now.unixSeconds, end: expiresAt.unixSeconds)
+            signature = COSSigner(credentials: credentials).form(policy: policy, window: window)
         }
         let (origin, path) = address.place(bucket, "")
         return PresignedForm(url: origin + path, fields: sent + signature)

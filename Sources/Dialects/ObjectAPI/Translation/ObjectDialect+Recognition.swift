@@ -13,8 +13,13 @@ extension ObjectDialect {
 
     /// Whose client filled in a form, by the names of its fields, in any case.
     init(ofForm names: [String]) {
-        let known = ["ossaccesskeyid", "x-oss-signature-version", "x-oss-credential", "x-oss-signature"]
-        self = names.contains { known.contains($0.lowercased()) } ? .oss : .s3
+        let names = names.map { $0.lowercased() }
+        func has(_ some: String...) -> Bool { some.contains(where: names.contains) }
+        if has("ossaccesskeyid", "x-oss-signature-version", "x-oss-credential", "x-oss-signature") {
+            self = .oss
+        } else {
+            self = has("q-sign-algorithm", "q-ak", "q-key-time", "q-signature") ? .cos : .s3
+        }
     }
 
     private static func named(in authorization: String) -> ObjectDialect? {

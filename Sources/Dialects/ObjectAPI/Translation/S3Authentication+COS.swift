@@ -42,4 +42,31 @@ extension S3Authentication {
         }
         return (S3Caller(holder.identity, accessKeyID: claim.secretID, isInGrace: isInGrace), address)
     }
+
+    /// Finds out who signed the policy of a form for COS ("POST Object", COS documentation), and checks that the form meets it.
+    ///
+    /// - Parameters:
+    ///   - form: The fields before the file.
+    ///   - bucket: That the request is for; `nil` for that of the credentials.
+    ///   - now: The time.
+    /// - Returns: Who signed it, the policy, with which the size of the file is to be compared, and the bucket.
+    /// - Throws: `AccessDenied` for a form that does not meet its policy, and whatever else is wrong.
+    func authenticateCOS(
+        _ form: PostForm,
+        bucket: String?,
+        at now: Date
+    ) async throws(S3Error) -> (caller: S3Caller, policy: PostPolicy, bucket: String) {
+        let fields = form.fields.map { SigningField($0.name, $0.value) }
+        let claim = try ObjectDialect.cos.checking { () throws(RequestSignatureFailure) in
+            try Self.verifierCOS.claim(form: fields, at: now.unixSeconds)
+        }
+        let (holder, _) = try await find(claim.secretID, token: claim.token, at: now, grace: 0)
+        try ObjectDialect.cos.checking { () throws(RequestSignatureFailure) in
+            try holder.credentials.verified { credentials throws(RequestSignatureFailure) in
+                try Self.verifierCOS.verify(claim, credentials: credentials)
+            }
+        }
+        let (policy, named) = try Self.checked(claim.policy, of: form, bucket: bucket, holder, at: now)
+        return (S3Caller(holder.identity, accessKeyID: claim.secretID), policy, named)
+    }
 }

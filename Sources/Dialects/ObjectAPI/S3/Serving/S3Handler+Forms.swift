@@ -17,7 +17,7 @@ extension S3Handler {
 
     /// - Parameters:
     ///   - bucket: That the request names, if it does.
-    ///   - request: With a form of S3 or OSS.
+    ///   - request: With a form of any dialect.
     /// - Returns: The answer that the form asks for.
     /// - Throws: In the dialect of the form, once that is known.
     func post(to bucket: String?, _ request: Request) async throws(S3Error) -> Response {
@@ -34,9 +34,11 @@ extension S3Handler {
     private func post(_ opened: Opened, to named: String?, _ request: Request) async throws(S3Error) -> Response {
         let form = opened.form
         let (caller, policy, bucket) =
-            form.dialect == .oss
-            ? try await authentication.authenticateOSS(form, bucket: named, at: clock.now)
-            : try await authentication.authenticate(form, bucket: named, at: clock.now)
+            switch form.dialect {
+            case .s3: try await authentication.authenticate(form, bucket: named, at: clock.now)
+            case .oss: try await authentication.authenticateOSS(form, bucket: named, at: clock.now)
+            case .cos: try await authentication.authenticateCOS(form, bucket: named, at: clock.now)
+            }
         try await requireBucket(bucket)
         guard let key = form["key"], !key.isEmpty else {
             throw S3Error.argument("key", nil, "Bucket POST must contain a field named 'key'.")
