@@ -15,6 +15,7 @@ from harness.api import API, path_of, upload_id
 from harness.daemon import free_port
 from harness.data import MIB, content, sha256
 from harness.events import Stream
+from harness.faulty_store import FaultyStore, Refuse
 from harness.object_client import BUCKET, ObjectServer, minted
 from harness.origin import Origin
 from harness.postgres import shared
@@ -408,6 +409,54 @@ def test_multipart_uploads_that_are_open_go_on_in_the_store(tmp_path, rgw, bucke
             multipart.complete(key, uploads[key])
             assert multipart.read(key) == b"".join(pieces[key])
     assert rgw.multiparts(bucket_name) == []
+
+
+def test_a_store_that_takes_no_new_multipart_upload_at_first(tmp_path, rgw, bucket_name):
+    """What such a run leaves behind is no reason for the next one to fail."""
+    data = tmp_path / "data"
+    with ObjectServer(data, free_port()) as server:
+        s3 = S3Multipart(server)
+        # One of them without a part yet.
+        uploads = {key: s3.begin(key) for key in ("with", "without")}
+        s3.put("with", uploads["with"], 1, b"first")
+    with FaultyStore(rgw.port) as proxy:
+        proxy.fault(
+            "CreateMultipartUpload|DeleteObject|HeadObject|ListMultipartUploads", Refuse(503), times=float("inf")
+        )
+        settings = rgw.settings(proxy.url, bucket_name) | {"SLUICE_S3_RETRY_TIME": "1s", "SLUICE_S3_PART_SIZE": "5MiB"}
+        migration = Migration(data, settings, *BYTES, "--remove")
+        migration.refuse()
+        assert proxy.of("CreateMultipartUpload") != []
+        proxy.clear()
+        migration.finish()
+    assert blobs(data) == {}
+    with ObjectServer(data, free_port(), stores(rgw, bucket_name)) as server:
+        s3 = S3Multipart(server)
+        s3.put("without", uploads["without"], 1, b"first")
+        for key, upload in uploads.items():
+            s3.complete(key, upload)
+            assert s3.read(key) == b"first"
+    assert rgw.multiparts(bucket_name) == []
+
+
+def test_multipart_uploads_that_were_completed_in_the_store_meanwhile(tmp_path, rgw, bucket_name):
+    """They are no longer the disk's business, and what it has of them is removed."""
+    data = tmp_path / "data"
+    with ObjectServer(data, free_port()) as server:
+        s3 = S3Multipart(server)
+        upload = s3.begin("k")
+        s3.put("k", upload, 1, content(5 * MIB, 1))
+        s3.put("k", upload, 2, b"end")
+    migration = Migration(data, stores(rgw, bucket_name), *BYTES)
+    migration.finish()
+    assert blobs(data) != {}
+    with ObjectServer(data, free_port(), stores(rgw, bucket_name)) as server:
+        S3Multipart(server).complete("k", upload)
+    migration.arguments.append("--remove")
+    assert "have gone on in the store" in migration.finish()
+    assert blobs(data) == {}
+    with ObjectServer(data, free_port(), stores(rgw, bucket_name)) as server:
+        assert S3Multipart(server).read("k") == content(5 * MIB, 1) + b"end"
 
 
 class S3Multipart:

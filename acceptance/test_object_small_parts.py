@@ -119,6 +119,7 @@ def test_an_upload_that_is_aborted_leaves_nothing(relay):
         ("GetObject", faults.Refuse(500, "InternalError")),
         ("GetObject", faults.Reset()),
         ("GetObject", faults.Drop()),
+        ("GetObject", faults.ResetAnswer(after=SIZE // 2)),
         ("UploadPart", faults.Refuse(503, "SlowDown")),
         ("UploadPart", faults.Reset()),
         ("UploadPart", faults.LoseAnswer()),

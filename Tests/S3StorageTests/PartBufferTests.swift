@@ -160,3 +160,18 @@ struct PartBufferTests {
         #expect(pool.used == 0)
     }
 }
+
+@Suite("Memory that all uploads share")
+struct MemoryPoolTests {
+    @Test("who waits behind one that gives up is served at once")
+    func servedAfterOneGaveUp() async {
+        let pool = MemoryPool(capacity: 10)
+        #expect(pool.take(5))
+        async let tooMuch = pool.take(6, within: .milliseconds(200))
+        try? await Task.sleep(for: .milliseconds(50))
+        async let little = pool.take(5, within: .seconds(600))
+        #expect(await !tooMuch)
+        #expect(await little)
+        #expect(pool.used == 10)
+    }
+}

@@ -60,13 +60,9 @@ extension S3Authentication {
         let claim = try ObjectDialect.cos.checking { () throws(RequestSignatureFailure) in
             try Self.verifierCOS.claim(form: fields, at: now.unixSeconds)
         }
-        let (holder, _) = try await find(claim.secretID, token: claim.token, at: now, grace: 0)
-        try ObjectDialect.cos.checking { () throws(RequestSignatureFailure) in
-            try holder.credentials.verified { credentials throws(RequestSignatureFailure) in
-                try Self.verifierCOS.verify(claim, credentials: credentials)
-            }
+        let signed = SignedForm(form, by: claim.secretID, token: claim.token, policy: claim.policy)
+        return try await authenticate(signed, bucket: bucket, at: now) { credentials throws(RequestSignatureFailure) in
+            try Self.verifierCOS.verify(claim, credentials: credentials)
         }
-        let (policy, named) = try Self.checked(claim.policy, of: form, bucket: bucket, holder, at: now)
-        return (S3Caller(holder.identity, accessKeyID: claim.secretID), policy, named)
     }
 }

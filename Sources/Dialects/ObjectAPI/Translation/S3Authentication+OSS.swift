@@ -70,42 +70,9 @@ extension S3Authentication {
         let claim = try ObjectDialect.oss.checking { () throws(RequestSignatureFailure) in
             try Self.verifierOSS.claim(form: fields, at: now.unixSeconds)
         }
-        let (holder, _) = try await find(claim.accessKeyID, token: claim.token, at: now, grace: 0)
-        try ObjectDialect.oss.checking { () throws(RequestSignatureFailure) in
-            try holder.credentials.verified { credentials throws(RequestSignatureFailure) in
-                try Self.verifierOSS.verify(claim, credentials: credentials)
-            }
-        }
-        let (policy, named) = try Self.checked(claim.policy, of: form, bucket: bucket, holder, at: now)
-        return (S3Caller(holder.identity, accessKeyID: claim.accessKeyID), policy, named)
-    }
-
-    /// A policy whose signature is right, and which its form meets; of OSS or COS.
-    ///
-    /// - Parameters:
-    ///   - base64: The policy.
-    ///   - form: Whose it is.
-    ///   - bucket: That the request is for; `nil` for that of the credentials.
-    ///   - holder: Who signed it.
-    ///   - now: The time.
-    /// - Returns: The policy, and the bucket.
-    /// - Throws: `InvalidPolicyDocument`, `AccessDenied`, `InvalidBucketName`.
-    static func checked(
-        _ base64: String,
-        of form: PostForm,
-        bucket: String?,
-        _ holder: S3KeyHolder,
-        at now: Date
-    ) throws(S3Error) -> (policy: PostPolicy, bucket: String) {
-        guard let bucket = bucket ?? holder.identity.bucket else {
-            throw S3Error(.invalidBucketName, "The form must be sent to a bucket.")
-        }
-        do throws(PostPolicyProblem) {
-            let policy = try PostPolicy(base64: base64, dialect: form.dialect)
-            try policy.check(form, bucket: bucket, at: now)
-            return (policy, bucket)
-        } catch {
-            throw S3Error(policy: error)
+        let signed = SignedForm(form, by: claim.accessKeyID, token: claim.token, policy: claim.policy)
+        return try await authenticate(signed, bucket: bucket, at: now) { credentials throws(RequestSignatureFailure) in
+            try Self.verifierOSS.verify(claim, credentials: credentials)
         }
     }
 }
