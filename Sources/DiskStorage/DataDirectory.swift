@@ -83,7 +83,18 @@ package struct DataDirectory: Sendable {
 
     /// Makes the directory of a shard when its first blob comes; at most 1024 of them.
     func makeShard(_ shard: String) throws(SystemCallError) {
-        if try Paths.makeDirectory(shardPath(shard)) { try Paths.synchronizeDirectory(blobsPath) }
+        try Paths.makeDirectory(shardPath(shard))
+    }
+
+    /// Makes the names of all shards durable.
+    func synchronizeShards() throws(SystemCallError) {
+        try Paths.synchronizeDirectory(blobsPath)
+    }
+
+    /// Whether the file system keeps with a blob what of it survives a power cut (`DurableRecord`).
+    package var keepsDurableRecords: Bool {
+        // What goes wrong here goes wrong again, and is told, where it is needed.
+        (try? lock.canKeepRecords()) ?? true
     }
 
     private var blobsPath: String { root + "/blobs" }

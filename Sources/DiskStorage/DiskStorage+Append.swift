@@ -15,6 +15,8 @@ extension DiskStorage {
     private static let writebackSize: Int64 = 8 << 20
     /// The same where the source moves its bytes by itself.
     private static let stretchSize: Int64 = 32 << 20
+    /// Bytes that are worth a sync of their own in the midst of an append.
+    private static let checkpointSize: Int64 = 4 << 20
     /// What a file may take beyond its content: the file system rounds up, and keeps lists of its own.
     private static let allocationSlack: Int64 = 256 * 1024
 
@@ -34,10 +36,7 @@ extension DiskStorage {
             return AppendReport(stored: 0, end: .failed(error))
         }
         guard let digest else {
-            let outcome =
-                source.supportsTransfer
-                ? await transfer(from: source, to: file, at: offset, limit: limit)
-                : await copy(from: source, to: file, at: offset, limit: limit, digest: nil)
+            let outcome = await receive(id, from: source, into: file, at: offset, limit: limit)
             return await pool.run { [self] in keep(outcome, of: id, file, base: offset) }
         }
         if case .known(let digest) = digest, let remaining = source.remaining,
@@ -51,12 +50,54 @@ extension DiskStorage {
     private func openForAppending(_ id: UploadID, at offset: Int64) async throws(UploadError) -> OpenFile {
         let (file, length) = try await onBlob { storage throws(SystemCallError) in
             let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
-            return (file, try storage.healedLength(of: id, file))
+            return (file, try storage.countedLength(of: id, file))
         }
         guard length == offset else {
             throw UploadError(.offsetMismatch(expected: length), "The blob has \(length) bytes.")
         }
         return file
+    }
+
+    /// Takes what comes, with a sync now and then in a long append.
+    private func receive(
+        _ id: UploadID,
+        from source: any ByteSource,
+        into file: OpenFile,
+        at offset: Int64,
+        limit: Int64
+    ) async -> TransferOutcome {
+        guard durability == .acknowledged, min(source.remaining ?? .max, limit) > Self.checkpointSize else {
+            return await move(from: source, to: file, at: offset, limit: limit)
+        }
+        // Is cancelled, and waited for, when this call ends.
+        async let _ = checkpoint(id, file)
+        return await move(from: source, to: file, at: offset, limit: limit)
+    }
+
+    private func move(
+        from source: any ByteSource,
+        to file: OpenFile,
+        at offset: Int64,
+        limit: Int64
+    ) async -> TransferOutcome {
+        source.supportsTransfer
+            ? await transfer(from: source, to: file, at: offset, limit: limit)
+            : await copy(from: source, to: file, at: offset, limit: limit, digest: nil)
+    }
+
+    /// Makes what has come of a running append durable now and then, so that a power cut does not cost all of it.
+    ///
+    /// What fails here is told by the sync at the end: see `distrusted`.
+    private func checkpoint(_ id: UploadID, _ file: OpenFile) async {
+        while true {
+            do { try await Task.sleep(for: checkpointInterval) } catch { return }
+            await pool.run { [self] in
+                guard let size = try? file.size(), size - (durable.length(of: id) ?? 0) >= Self.checkpointSize else {
+                    return
+                }
+                try? synchronize(id, file, length: size)
+            }
+        }
     }
 
     /// Has the source move its bytes into the file by itself, in stretches, and each written out while the next one comes.
@@ -159,20 +200,14 @@ extension DiskStorage {
         do throws(SystemCallError) {
             let (size, allocated) = try file.usage()
             let length = min(size, base + outcome.moved)
-            if size > length {
-                try file.truncate(to: length)
-                if durability != .none { try file.synchronizeAll() }
-            } else if allocated > length + Self.allocationSlack {
-                // Gives back what was set aside for bytes that did not come, now or before a crash.
-                try file.truncate(to: length)
-            }
+            // Or gives back what was set aside for bytes that did not come, now or before a crash.
+            if size > length || allocated > length + Self.allocationSlack { try file.truncate(to: length) }
             if durability == .acknowledged { try synchronize(id, file, length: length) }
             return AppendReport(stored: length - base, end: AppendReport.End(outcome.end))
         } catch {
-            // After a failed sync nobody knows which bytes are on the disk, and a second sync would hide that
-            // (fsync(2), "EIO"): go back to what was durable before.
-            durable.forget(id)
-            try? file.truncate(to: base)
+            // Some of these bytes may be there and others not, and what is behind `base` must not be taken for content.
+            distrusted.note(id, countingOnly: base)
+            try? cutBack(id, file)
             return AppendReport(stored: 0, end: .failed(UploadError(error)))
         }
     }

@@ -29,15 +29,17 @@ extension DiskStorage: PartStorage {
         _ = try await places.unit(of: id) { () async throws(UploadError) -> Int64? in
             try await onBlob { storage throws(SystemCallError) in try storage.unit(of: id, beginning: part) }
         }
-        let isRecorded = replaced.map { PartLocation($0)?.isPlace ?? true } ?? false
+        let isRecorded =
+            replaced.flatMap(PartLocation.init).map { $0.isPlace && $0.isThere(in: boot) } ?? (replaced != nil)
         guard let writer = places.begin(part, of: id, isRecorded: isRecorded, interrupter: source.interrupter) else {
             throw Self.joined
         }
-        let location = writer.offset.map { PartLocation.place($0) } ?? PartLocation.makeOwn(of: part.number)
+        let place = writer.offset.map { PartLocation.Place.shared($0) } ?? .makeOwn(of: part.number)
+        let location = PartLocation(place, unsynchronised: durability == .acknowledged ? nil : boot)
         do throws(UploadError) {
             try await write(part, of: id, at: location, from: source, verifying: verify)
         } catch {
-            if case .own(let name) = location { try? await removeOwn(name, of: id) }
+            if case .own(let name) = place { try? await removeOwn(name, of: id) }
             places.end(writer, of: id, isStored: false)
             if error.code == .notFound { places.forget(id) }
             throw error
@@ -47,13 +49,17 @@ extension DiskStorage: PartStorage {
     }
 
     package func removePart(_ number: Int, at location: String, of id: UploadID) async {
-        switch PartLocation(location) {
+        switch PartLocation(location)?.place {
         // The bytes are overwritten by the next one in this place, or cut off.
-        case .place: places.release(number, of: id)
+        case .shared: places.release(number, of: id)
         // What remains goes with the blob.
         case .own(let name): try? await removeOwn(name, of: id)
         case nil: break
         }
+    }
+
+    package func isThere(_ part: PartRecord) -> Bool {
+        PartLocation(part.location)?.isThere(in: boot) ?? true
     }
 
     package func isJoined(_ id: UploadID) async throws(UploadError) -> Bool {
@@ -64,7 +70,7 @@ extension DiskStorage: PartStorage {
     }
 
     package func join(_ parts: [PartRecord], of id: UploadID) async throws(UploadError) {
-        let total = parts.reduce(0) { $0 + $1.size }
+        let total = try Self.total(of: parts)
         if try await isJoined(id) { return try await finishJoin(id, length: total) }
         await places.close(id)
         do throws(UploadError) {
@@ -73,7 +79,7 @@ extension DiskStorage: PartStorage {
                     let file = try OpenFile.open(storage.directory.partsPath(id), O_WRONLY)
                     // Shorter than what is recorded of it.
                     guard try file.size() >= total else { throw SystemCallError("fstat", errno: EIO) }
-                    if storage.durability == .completed { try file.synchronizeAll() }
+                    if storage.durability == .completed { try storage.synchronizeParts(of: id, file) }
                     try Paths.rename(storage.directory.partsPath(id), to: storage.directory.blobPath(id))
                 }
             } else {
@@ -150,14 +156,17 @@ extension DiskStorage: PartStorage {
 
     /// On the pool.
     private func open(_ location: PartLocation, of id: UploadID) throws(SystemCallError) -> (OpenFile, Int64) {
-        switch location {
-        case .place(let offset): return (try OpenFile.open(directory.partsPath(id), O_WRONLY), offset)
+        switch location.place {
+        case .shared(let offset): return (try OpenFile.open(directory.partsPath(id), O_WRONLY), offset)
         case .own(let name):
             // There is one that takes parts.
             _ = try Paths.size(of: directory.partsPath(id))
             let path = directory.ownPartsPath(id)
-            if try Paths.makeDirectory(path), durability != .none {
+            try Paths.makeDirectory(path)
+            // Also if it was there: another part may have made it just now.
+            if durability != .none, !places.hasDurableDirectory(id) {
                 try Paths.synchronizeDirectory(shardPath(of: id))
+                places.noteDurableDirectory(id)
             }
             return (try OpenFile.open(path + "/" + name, O_WRONLY | O_CREAT | O_EXCL), 0)
         }
@@ -168,8 +177,8 @@ extension DiskStorage: PartStorage {
         forReading location: PartLocation,
         of id: UploadID
     ) throws(SystemCallError) -> (OpenFile, Int64) {
-        switch location {
-        case .place(let offset): (try OpenFile.open(directory.partsPath(id), O_RDONLY), offset)
+        switch location.place {
+        case .shared(let offset): (try OpenFile.open(directory.partsPath(id), O_RDONLY), offset)
         case .own(let name): (try OpenFile.open(directory.ownPartsPath(id) + "/" + name, O_RDONLY), 0)
         }
     }
@@ -182,11 +191,40 @@ extension DiskStorage: PartStorage {
 
     // MARK: Joining
 
+    private static func total(of parts: [PartRecord]) throws(UploadError) -> Int64 {
+        var total: Int64 = 0
+        for part in parts {
+            let (sum, overflow) = total.addingReportingOverflow(part.size)
+            guard !overflow else {
+                throw UploadError(.tooLarge(limit: .max), "The parts together have more bytes than a file can have.")
+            }
+            total = sum
+        }
+        return total
+    }
+
+    /// Forces the file of parts to stable storage where that was not done for each part; on the pool.
+    ///
+    /// - Throws: Also when it failed before: then nobody knows which parts are lost, and another sync would not tell.
+    private func synchronizeParts(of id: UploadID, _ file: OpenFile) throws(SystemCallError) {
+        let record = try file.durableRecord()
+        guard !distrusted.contains(id), record == nil || record?.boot != nil else {
+            throw SystemCallError("fsync", errno: EIO)
+        }
+        do throws(SystemCallError) {
+            try file.synchronizeAll()
+        } catch {
+            distrusted.note(id, countingOnly: nil)
+            try? file.setDurableRecord(DurableRecord(length: 0, boot: nil))
+            throw error
+        }
+    }
+
     /// Whether each part is where it belongs in the whole.
     private static func areInPlace(_ parts: [PartRecord]) -> Bool {
         var offset: Int64 = 0
         for part in parts {
-            guard PartLocation(part.location) == .place(offset) else { return false }
+            guard PartLocation(part.location)?.place == .shared(offset) else { return false }
             offset += part.size
         }
         return true
@@ -243,39 +281,4 @@ extension DiskStorage: PartStorage {
     }
 
     private static let joined = UploadError(.notFound, "The parts of this upload are joined, and it takes no more.")
-}
-
-/// Where a part is.
-private enum PartLocation: Equatable {
-    /// In the file of parts, so many bytes from its beginning.
-    case place(Int64)
-    /// In a file of its own, with this name.
-    case own(String)
-
-    init?(_ text: String) {
-        if text.hasPrefix("@") {
-            guard let offset = Int64(text.dropFirst()), offset >= 0 else { return nil }
-            self = .place(offset)
-        } else {
-            let fields = text.split(separator: "-", omittingEmptySubsequences: false)
-            guard fields.count == 2, Int(fields[0]) != nil, Hexadecimal.decode(String(fields[1]))?.count == 8 else {
-                return nil
-            }
-            self = .own(text)
-        }
-    }
-
-    /// A new one.
-    static func makeOwn(of number: Int) -> PartLocation {
-        .own("\(number)-" + Hexadecimal.encode(SecureRandom.bytes(8)))
-    }
-
-    var isPlace: Bool { if case .place = self { true } else { false } }
-
-    var text: String {
-        switch self {
-        case .place(let offset): "@\(offset)"
-        case .own(let name): name
-        }
-    }
 }

@@ -8,7 +8,8 @@ package import UploadCore
 internal import Glibc
 #endif
 
-/// Blobs as files of a local file system; a blob's length is the file's length.
+/// Blobs as files of a local file system; a blob's length is the file's length, unless its `DurableRecord` says that bytes at
+/// its end do not count.
 ///
 /// All calls that may block run on the pool. Nothing here depends on what a client names things: paths are made from ids.
 package final class DiskStorage: BlobStorage {
@@ -16,20 +17,39 @@ package final class DiskStorage: BlobStorage {
     let durability: Durability
     let pool: BlockingPool
     let durable = DurableLengths()
+    let distrusted = DistrustedTails()
+    let shards = DurableShards()
     let places = PartPlaces()
+    let boot: BootID
+    /// How often a running append looks whether it has brought enough for a sync.
+    let checkpointInterval: Duration
 
-    package init(directory: DataDirectory, durability: Durability, pool: BlockingPool) {
+    package convenience init(directory: DataDirectory, durability: Durability, pool: BlockingPool) {
+        self.init(directory: directory, durability: durability, pool: pool, boot: .current)
+    }
+
+    init(
+        directory: DataDirectory,
+        durability: Durability,
+        pool: BlockingPool,
+        boot: BootID,
+        checkpointInterval: Duration = .seconds(5)
+    ) {
         self.directory = directory
         self.durability = durability
         self.pool = pool
+        self.boot = boot
+        self.checkpointInterval = checkpointInterval
     }
 
     package var isDurableAtEndOnly: Bool { true }
 
+    package var mayLoseBlobs: Bool { durability == .none }
+
     package func create(_ blob: NewBlob) async throws(UploadError) {
         let id = blob.id
         try await onPool { storage throws(SystemCallError) in
-            try storage.makeFile(storage.directory.blobPath(id), of: id)
+            try storage.makeFile(storage.directory.blobPath(id), of: id, DurableRecord(length: 0, boot: storage.boot))
             if storage.durability != .none { storage.durable.note(id, length: 0) }
         }
     }
@@ -37,14 +57,15 @@ package final class DiskStorage: BlobStorage {
     package func durableLength(of id: UploadID) async throws(UploadError) -> Int64 {
         try await onBlob { storage throws(SystemCallError) in
             let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
-            return try storage.healedLength(of: id, file)
+            return try storage.countedLength(of: id, file)
         }
     }
 
     package func currentLength(of id: UploadID) async throws(UploadError) -> Int64 {
         try await onBlob { storage throws(SystemCallError) in
             let base = try storage.marker(of: id).base()
-            let size = try Paths.size(of: storage.directory.blobPath(id))
+            let file = try OpenFile.open(storage.directory.blobPath(id), O_RDONLY)
+            let size = try storage.lengthThatCounts(of: id, file)
             return min(size, base ?? size)
         }
     }
@@ -54,17 +75,27 @@ package final class DiskStorage: BlobStorage {
             let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
             storage.durable.forget(id)
             try storage.marker(of: id).heal(file)
+            // First: the old length must not vouch for bytes that come after this.
+            storage.distrusted.note(id, countingOnly: 0)
+            try file.setDurableRecord(DurableRecord(length: 0, boot: nil))
             try file.truncate(to: 0)
             // Whatever the durability: a power cut must not bring old bytes back among new ones.
             try file.synchronizeAll()
+            try storage.cutBack(id, file)
         }
     }
 
     package func synchronize(_ id: UploadID) async throws(UploadError) {
         try await onBlob { storage throws(SystemCallError) in
             let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
+            let length = try storage.countedLength(of: id, file)
             guard storage.durability != .none else { return }
-            try storage.synchronize(id, file, length: try file.size())
+            do throws(SystemCallError) {
+                try storage.synchronize(id, file, length: length)
+            } catch {
+                try? storage.cutBack(id, file)
+                throw error
+            }
         }
     }
 
@@ -92,6 +123,7 @@ package final class DiskStorage: BlobStorage {
     package func remove(_ id: UploadID) async throws(UploadError) {
         try await onBlob { storage throws(SystemCallError) in
             storage.durable.forget(id)
+            storage.distrusted.forget(id)
             storage.places.forget(id)
             // While anything is there, a sweep finds it and removes all.
             try Paths.remove(storage.directory.markerPath(id))
@@ -132,34 +164,99 @@ package final class DiskStorage: BlobStorage {
     // MARK: Steps, on the pool
 
     /// Makes an empty file whose name survives a crash.
-    func makeFile(_ path: String, of id: UploadID) throws(SystemCallError) {
+    func makeFile(_ path: String, of id: UploadID, _ record: DurableRecord? = nil) throws(SystemCallError) {
+        let shard = DataDirectory.shard(of: id)
+        if durability != .none { try shards.make(shard, in: directory) }
+        let file: OpenFile
         do throws(SystemCallError) {
-            _ = try OpenFile.open(path, O_WRONLY | O_CREAT | O_EXCL)
+            file = try OpenFile.open(path, O_WRONLY | O_CREAT | O_EXCL)
         } catch  where error.number == ENOENT {
-            try directory.makeShard(DataDirectory.shard(of: id))
-            _ = try OpenFile.open(path, O_WRONLY | O_CREAT | O_EXCL)
+            shards.forget(shard)
+            if durability == .none { try directory.makeShard(shard) } else { try shards.make(shard, in: directory) }
+            file = try OpenFile.open(path, O_WRONLY | O_CREAT | O_EXCL)
         }
-        guard durability != .none else { return }
         do throws(SystemCallError) {
-            try Paths.synchronizeDirectory(shardPath(of: id))
+            if let record { try file.setDurableRecord(record) }
+            if durability != .none { try Paths.synchronizeDirectory(shardPath(of: id)) }
         } catch {
             try? Paths.remove(path)
             throw error
         }
     }
 
-    /// The length after unverified bytes were taken back; durable if the settings promise that to every offset.
-    func healedLength(of id: UploadID, _ file: OpenFile) throws(SystemCallError) -> Int64 {
+    /// The length after bytes were taken back that do not count; durable if the settings promise that to every offset.
+    func countedLength(of id: UploadID, _ file: OpenFile) throws(SystemCallError) -> Int64 {
         if try marker(of: id).heal(file) { durable.forget(id) }
+        if distrusted.contains(id) { try cutBack(id, file) }
         let size = try file.size()
-        if durability == .acknowledged { try synchronize(id, file, length: size) }
-        return size
+        // It was looked at before.
+        if durable.covers(id, length: size) { return size }
+        let record = try file.durableRecord()
+        let length = record?.length(of: size, in: boot) ?? size
+        // Of version 0.1: nothing tells what of it is durable, so it is made so.
+        let isOld = record == nil && size > 0 && durability != .none
+        if length < size {
+            // Not there after a power cut, or not known to be there.
+            try file.truncate(to: length)
+            durable.forget(id)
+        }
+        if durability == .acknowledged || isOld {
+            do throws(SystemCallError) {
+                try synchronize(id, file, length: length)
+            } catch {
+                try? cutBack(id, file)
+                throw error
+            }
+        } else if let record, record.boot != boot {
+            // What comes from now on counts as long as this boot lasts.
+            try file.setDurableRecord(DurableRecord(length: min(record.length, length), boot: boot))
+        }
+        return length
     }
 
+    /// The same without changing anything.
+    private func lengthThatCounts(of id: UploadID, _ file: OpenFile) throws(SystemCallError) -> Int64 {
+        let size = try file.size()
+        guard let tail = distrusted.tail(of: id) else {
+            if let known = durable.length(of: id), known <= size { return size }
+            return try file.durableRecord()?.length(of: size, in: boot) ?? size
+        }
+        if let length = tail { return min(size, length) }
+        return min(size, try file.durableRecord()?.length ?? size)
+    }
+
+    /// Forces the first `length` bytes to stable storage.
+    ///
+    /// - Throws: When that failed, now or before; those that were not durable must then be cut off, see `cutBack`.
     func synchronize(_ id: UploadID, _ file: OpenFile, length: Int64) throws(SystemCallError) {
+        guard !distrusted.contains(id) else { throw SystemCallError("fsync", errno: EIO) }
         if durable.covers(id, length: length) { return }
-        try file.synchronizeData()
+        do throws(SystemCallError) {
+            try file.synchronize(through: length, beyond: min(durable.length(of: id) ?? 0, length), in: boot)
+        } catch {
+            // The next sync would succeed (fsync(2), "EIO").
+            let known = durable.length(of: id)
+            durable.forget(id)
+            distrusted.note(id, countingOnly: known)
+            throw error
+        }
         durable.note(id, length: length)
+    }
+
+    /// Cuts bytes off that do not count because a call has failed.
+    ///
+    /// - Throws: When that failed, too; the next one who wants the blob tries again.
+    func cutBack(_ id: UploadID, _ file: OpenFile) throws(SystemCallError) {
+        guard let tail = distrusted.tail(of: id) else { return }
+        let record = try file.durableRecord()
+        let length = min(try file.size(), tail ?? record?.length ?? 0)
+        let durableLength = min(length, record?.length ?? length, tail ?? .max)
+        // First, in case that the process dies between.
+        try file.setDurableRecord(DurableRecord(length: durableLength, boot: nil))
+        try file.truncate(to: length)
+        try file.setDurableRecord(DurableRecord(length: durableLength, boot: boot))
+        durable.forget(id)
+        distrusted.forget(id)
     }
 
     func marker(of id: UploadID) -> UnverifiedMarker {

@@ -1,7 +1,7 @@
 internal import Synchronization
 internal import UploadCore
 
-/// Which blobs this process knows to be durable up to which length, so that asking again costs no `fdatasync`.
+/// Which blobs this process knows to be durable up to which length, so that asking again costs no sync.
 ///
 /// Even for a file without dirty pages a sync can make the disk empty its cache. Sound because the lock of the data
 /// directory keeps other processes from writing. Forgetting an entry is always safe.
@@ -14,8 +14,13 @@ final class DurableLengths: Sendable {
         self.maximumCount = maximumCount
     }
 
+    /// Bytes; `nil` if they are not known.
+    func length(of id: UploadID) -> Int64? {
+        lengths.withLock { $0[id] }
+    }
+
     func covers(_ id: UploadID, length: Int64) -> Bool {
-        lengths.withLock { $0[id] == length }
+        self.length(of: id) == length
     }
 
     func note(_ id: UploadID, length: Int64) {

@@ -38,7 +38,13 @@ enum NumberFile {
             throw failure
         }
         guard let directory else { return }
-        try file.synchronizeAll()
-        try Paths.synchronizeDirectory(directory)
+        do throws(SystemCallError) {
+            try file.synchronizeAll()
+            try Paths.synchronizeDirectory(directory)
+        } catch {
+            // Else the next one who looks takes it for one that is durable.
+            try? Paths.remove(path)
+            throw error
+        }
     }
 }

@@ -22,6 +22,8 @@ final class PartPlaces: Sendable {
         var taken: Set<Int> = []
         var writers: [Int: SourceInterrupter] = [:]
         var lastToken = 0
+        /// The directory for parts in files of their own survives a power cut.
+        var hasDurableDirectory = false
         /// Parts are being joined: no more may come.
         var isClosed = false
         var waiting: [CheckedContinuation<Bool, Never>] = []
@@ -80,12 +82,26 @@ final class PartPlaces: Sendable {
             blob.lastToken += 1
             blob.writers[blob.lastToken] = interrupter
             var offset: Int64?
-            if let unit = blob.unit, part.size <= unit, !isRecorded, blob.taken.insert(part.number).inserted {
-                offset = Int64(part.number - 1) * unit
+            if let unit = blob.unit, part.size <= unit, !isRecorded, !blob.taken.contains(part.number),
+                let place = Self.place(of: part, unit: unit)
+            {
+                blob.taken.insert(part.number)
+                offset = place
             }
             return Writer(number: part.number, token: blob.lastToken, offset: offset)
         }
     }
+
+    /// Where a part begins in the file of parts; `nil` if no file can be so long, or writing there made one that the file system
+    /// does not take.
+    private static func place(of part: NewPart, unit: Int64) -> Int64? {
+        let (offset, isTooFar) = Int64(part.number - 1).multipliedReportingOverflow(by: unit)
+        guard !isTooFar, offset >= 0, !offset.addingReportingOverflow(part.size).overflow else { return nil }
+        return offset <= farthestPlace ? offset : nil
+    }
+
+    /// 8 TiB: files of ext4 end at 16 TiB.
+    private static let farthestPlace: Int64 = 8 << 40
 
     /// A part came, or failed.
     func end(_ writer: Writer, of id: UploadID, isStored: Bool) {
@@ -98,6 +114,14 @@ final class PartPlaces: Sendable {
     /// The part in this place is not needed.
     func release(_ number: Int, of id: UploadID) {
         blobs.withLock { _ = $0[id]?.taken.remove(number) }
+    }
+
+    func hasDurableDirectory(_ id: UploadID) -> Bool {
+        blobs.withLock { $0[id]?.hasDurableDirectory ?? false }
+    }
+
+    func noteDurableDirectory(_ id: UploadID) {
+        blobs.withLock { $0[id]?.hasDurableDirectory = true }
     }
 
     /// Ends all writers, and lets nobody in.

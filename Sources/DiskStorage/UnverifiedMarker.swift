@@ -42,6 +42,10 @@ struct UnverifiedMarker {
         guard try text() != nil else { return false }
         if let base = try base(), try blob.size() > base {
             try blob.truncate(to: base)
+            // The old length must not vouch for bytes that take the place of these.
+            if let record = try blob.durableRecord(), record.length > base {
+                try blob.setDurableRecord(DurableRecord(length: base, boot: record.boot))
+            }
             // Not the data alone: the new size must be there before the marker goes.
             if isDurable { try blob.synchronizeAll() }
         }

@@ -22,10 +22,12 @@ LISTENING = re.compile(r"listening on (https?)://([^\s:]+):(\d+)")
 class Server:
     """One `sluice serve` on a port of its own; stopped by SIGTERM, which must end it with status 0."""
 
-    def __init__(self, data, *, environment=None, admin_key=ADMIN_KEY, arguments=(), log=None):
+    def __init__(self, data, *, environment=None, admin_key=ADMIN_KEY, arguments=(), log=None, prefix=()):
         self.data = Path(data)
         self.admin_key = admin_key
         self.arguments = list(arguments)
+        # A command that runs the server in its place, such as `unshare`.
+        self.prefix = list(prefix)
         self.log = Path(log) if log else self.data.parent / f"{self.data.name}.log"
         self.environment = self._environment(environment or {})
         self.process = None
@@ -55,7 +57,7 @@ class Server:
         ready = threading.Event()
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [BINARY, "serve", *self.arguments],
+                [*self.prefix, BINARY, "serve", *self.arguments],
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

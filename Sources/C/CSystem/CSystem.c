@@ -13,6 +13,8 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 const uint32_t csys_epollin = EPOLLIN;
@@ -116,6 +118,28 @@ int64_t csys_copy_range(int from, int64_t from_offset, int to, int64_t to_offset
 
 int csys_start_writeback(int file, int64_t offset, int64_t count) {
     return sync_file_range(file, offset, count, SYNC_FILE_RANGE_WRITE);
+}
+
+int csys_write_out(int file, int64_t offset) {
+    return sync_file_range(
+        file, offset, 0, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+}
+
+int csys_set_attribute(int file, const char *name, const void *value, size_t count) {
+    return fsetxattr(file, name, value, count, 0);
+}
+
+int64_t csys_get_attribute(int file, const char *name, void *value, size_t capacity) {
+    return fgetxattr(file, name, value, capacity);
+}
+
+int csys_remove_attribute(const char *path, const char *name) { return removexattr(path, name); }
+
+int csys_is_in_memory(int file) {
+    struct statfs status;
+    if (fstatfs(file, &status) != 0) return -1;
+    // TMPFS_MAGIC and RAMFS_MAGIC of statfs(2).
+    return (uint32_t)status.f_type == 0x01021994 || (uint32_t)status.f_type == 0x858458f6;
 }
 
 int csys_preallocate(int file, int64_t offset, int64_t count) {

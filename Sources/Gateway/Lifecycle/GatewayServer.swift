@@ -67,6 +67,12 @@ package struct GatewayServer: Sendable {
         let storage: any BlobStorage
         switch settings.storage {
         case .disk:
+            guard settings.durability == .none || directory.keepsDurableRecords else {
+                throw StartFailure(
+                    "the file system of \(settings.dataDirectory) keeps no extended attributes (user.*), in which the gateway"
+                        + " notes what survives a power cut. Use ext4, XFS or Btrfs, or set durability to none"
+                )
+            }
             storage = DiskStorage(directory: directory, durability: settings.storageDurability, pool: pool)
             store = nil
         case .s3:

@@ -30,7 +30,7 @@ extension BlobMove {
         var sent: Int64 = 0
         var count = 0
         for part in try await state.objectParts(of: id, after: 0, limit: PartRecord.numbers.upperBound) {
-            guard let bytes = try await disk.bytes(of: part, of: id) else { continue }
+            guard disk.isThere(part), let bytes = try await disk.bytes(of: part, of: id) else { continue }
             var moved = part
             moved.location = try await send(part, bytes, of: upload)
             _ = try await state.putPart(moved, of: id)

@@ -47,6 +47,9 @@ package protocol BlobStorage: Sendable {
     /// several of it.
     var isDurableAtEndOnly: Bool { get }
 
+    /// Whether a blob may be lost although its record is not, because the settings ask for no sync.
+    var mayLoseBlobs: Bool { get }
+
     /// Appends bytes of another blob, without moving them through the process where that can be.
     ///
     /// - Parameters:
@@ -117,6 +120,10 @@ package protocol BlobStorage: Sendable {
 
     /// Whether writing works now; for readiness.
     func check() async throws(UploadError)
+}
+
+extension BlobStorage {
+    package var mayLoseBlobs: Bool { false }
 }
 
 /// What a storage is told of a blob that is to be made.

@@ -42,8 +42,15 @@ package protocol PartStorage: BlobStorage {
     ///   was joined and parts may come again; `.storageFull`, `.storageFailure`.
     func join(_ parts: [PartRecord], of id: UploadID) async throws(UploadError)
 
+    /// Whether a recorded part that was not joined with others is still there; one that was not durable is lost by a power cut.
+    func isThere(_ part: PartRecord) -> Bool
+
     /// Whether the parts were joined.
     func isJoined(_ id: UploadID) async throws(UploadError) -> Bool
+}
+
+extension PartStorage {
+    package func isThere(_ part: PartRecord) -> Bool { true }
 }
 
 /// What a storage is told of a part before it comes.

@@ -105,8 +105,26 @@ extension UploadService {
         try await reporting(id) { () async throws(UploadError) -> (Upload, [PartRecord]) in
             var upload = try await openForParts(id)
             upload.offset = try await state.partBytes(of: id)
-            return (upload, try await state.objectParts(of: id, after: number, limit: limit))
+            return (upload, try await recordedParts(of: id, after: number, limit: limit))
         }
+    }
+
+    /// Parts that are recorded and that no power cut has taken.
+    private func recordedParts(
+        of id: UploadID,
+        after number: Int,
+        limit: Int
+    ) async throws(UploadError) -> [PartRecord] {
+        var found: [PartRecord] = []
+        var last = number
+        while found.count < limit {
+            let wanted = limit - found.count
+            let page = try await state.objectParts(of: id, after: last, limit: wanted)
+            found += try page.filter(partStorage.isThere)
+            guard page.count == wanted, let end = page.last else { break }
+            last = end.number
+        }
+        return found
     }
 
     /// A page of open uploads that take parts.
@@ -253,7 +271,7 @@ extension UploadService {
     }
 
     private func allParts(of id: UploadID) async throws(UploadError) -> [PartRecord] {
-        try await state.objectParts(of: id, after: 0, limit: PartRecord.numbers.upperBound)
+        try await recordedParts(of: id, after: 0, limit: PartRecord.numbers.upperBound)
     }
 
     /// An open upload that takes parts, and is not being completed.
@@ -315,7 +333,9 @@ extension UploadService {
                 return upload
             }
             let chosen = Set(numbers)
-            let parts = try await allParts(of: upload.id).filter { chosen.contains($0.number) }
+            // As they were joined, whatever became of them apart from each other.
+            let parts = try await state.objectParts(of: upload.id, after: 0, limit: PartRecord.numbers.upperBound)
+                .filter { chosen.contains($0.number) }
             upload.offset = parts.reduce(0) { $0 + $1.size }
             try await partStorage.join(parts, of: upload.id)
             return try await complete(upload)

@@ -148,6 +148,8 @@ package final class UploadService: Sendable {
         } catch  where error.code == .notFound {
             // Another node may have ended it since the record was read.
             switch try await state.upload(id)?.state {
+            // Its client can only begin anew.
+            case .open where storage.mayLoseBlobs: throw Self.gone
             case .open, .completed: break
             case .terminated, .expired: throw Self.gone
             case nil: throw Self.notFound

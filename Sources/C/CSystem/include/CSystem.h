@@ -1,4 +1,4 @@
-/// What Sluice needs of Linux and Glibc's Swift module lacks: epoll, accept4, splice, sync_file_range, ioctl.
+/// What Sluice needs of Linux and Glibc's Swift module lacks: epoll, accept4, splice, sync_file_range, ioctl, extended attributes.
 ///
 /// Thin wrappers only, all with the prefix `csys_`; they return what the call returns, and errors stay in `errno`.
 /// No system header is included here: their feature macros would clash with those of Swift's own modules.
@@ -48,6 +48,16 @@ int64_t csys_sendfile(int socket, int file, int64_t *offset, size_t count);
 int64_t csys_copy_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t count);
 /// Starts writing dirty pages of the range to the disk, without waiting for it.
 int csys_start_writeback(int file, int64_t offset, int64_t count);
+/// Writes dirty pages of a file from `offset` on to the disk and waits for it; the disk may still hold them in its cache.
+int csys_write_out(int file, int64_t offset);
+/// Sets an extended attribute (xattr(7)) of an open file.
+int csys_set_attribute(int file, const char *name, const void *value, size_t count);
+/// Reads an extended attribute of an open file; returns its bytes, which are at most `capacity`.
+int64_t csys_get_attribute(int file, const char *name, void *value, size_t capacity);
+/// Removes an extended attribute of the file with this path, for tests.
+int csys_remove_attribute(const char *path, const char *name);
+/// Whether the file system that holds an open file is kept in memory only (tmpfs, ramfs); -1 if that cannot be told.
+int csys_is_in_memory(int file);
 /// Sets blocks of the disk aside for the range; the size of the file stays as it is.
 int csys_preallocate(int file, int64_t offset, int64_t count);
 /// A new file without a name in this directory, for reading and writing, closed on exec.
