@@ -41,13 +41,14 @@ struct UnverifiedMarker {
     func heal(_ blob: OpenFile) throws(SystemCallError) -> Bool {
         guard try text() != nil else { return false }
         if let base = try base(), try blob.size() > base {
-            try blob.truncate(to: base)
+            let record = try blob.durableRecord()
             // The old length must not vouch for bytes that take the place of these.
-            if let record = try blob.durableRecord(), record.length > base {
+            if let record, record.length > base {
                 try blob.setDurableRecord(DurableRecord(length: base, boot: record.boot))
             }
-            // Not the data alone: the new size must be there before the marker goes.
-            if isDurable { try blob.synchronizeAll() }
+            try blob.truncate(to: base)
+            // With a record they count after no power cut, whatever became of the new size.
+            if isDurable, record == nil { try blob.synchronizeAll() }
         }
         try remove()
         return true

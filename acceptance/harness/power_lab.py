@@ -60,7 +60,7 @@ def require(filesystem):
 
 def unmount(folder):
     """A file system is busy for a moment after its last process has gone."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while True:
         try:
             return run("umount", folder)
@@ -193,7 +193,7 @@ class Disk:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while not os.path.exists(os.path.join(self.fuse, "disk")):
             if self.process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError("the recording disk did not start")
@@ -225,7 +225,7 @@ class Disk:
             self.device = None
         if self.process:
             unmount(self.fuse)
-            self.process.wait(10)
+            self.process.wait(120)
             self.process = None
 
     def __exit__(self, *exception):
