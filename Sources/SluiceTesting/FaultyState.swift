@@ -71,13 +71,14 @@ package final class FaultyState: StateStore {
 
     package func end(
         _ id: UploadID,
+        from before: Upload.State,
         as state: Upload.State,
         at now: Date,
         received: Int64,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
         try plan.step(.end)
-        return try await base.end(id, as: state, at: now, received: received, recording: event)
+        return try await base.end(id, from: before, as: state, at: now, received: received, recording: event)
     }
 
     package func setLength(

@@ -157,7 +157,7 @@ package final class UploadService: Sendable {
     }
 
     func isOver(_ upload: Upload) -> Bool {
-        (upload.state == .open || upload.state == .completed) && upload.expiresAt.map { $0 <= now } ?? false
+        upload.isAlive && upload.expiresAt.map { $0 <= now } ?? false
     }
 
     /// Records that an upload has all its bytes.
@@ -248,7 +248,7 @@ package final class UploadService: Sendable {
     /// - Parameters:
     ///   - upload: As it is recorded.
     ///   - reason: `terminated` or `expired`.
-    /// - Throws: `.gone` if it has ended before.
+    /// - Throws: `.gone` if it has ended before; `.notOpen` if it is open there and was completed meanwhile.
     func end(_ upload: Upload, as reason: Upload.State) async throws(UploadError) {
         let id = upload.id
         var ended = upload
@@ -261,12 +261,16 @@ package final class UploadService: Sendable {
         ended.reservedBytes = 0
         let isFirst = try await state.end(
             id,
+            from: upload.state,
             as: reason,
             at: ended.updatedAt,
             received: received,
             recording: event(reason == .expired ? .expired : .terminated, of: ended)
         )
-        guard isFirst else { throw Self.gone }
+        guard isFirst else {
+            if upload.state == .open, try await state.upload(id)?.state == .completed { throw Self.completedMeanwhile }
+            throw Self.gone
+        }
         bell.ring()
         observer.observe(reason == .expired ? .expired(id) : .terminated(id))
         await removeBytes(of: id)
@@ -287,6 +291,7 @@ package final class UploadService: Sendable {
         upload.takesParts ? try await state.partBytes(of: upload.id) : try await storage.currentLength(of: upload.id)
     }
 
+    static let completedMeanwhile = UploadError(.notOpen, "The upload was completed meanwhile, and stays.")
     static let notFound = UploadError(.notFound, "There is no such upload.")
     static let gone = UploadError(.gone, "The upload has expired or was terminated; create a new one.")
 }
