@@ -210,15 +210,14 @@ extension PostgresState {
 
     package func end(
         _ id: UploadID,
+        from expected: Upload.State,
         as state: Upload.State,
         at now: Date,
         received: Int64,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
         try await write(holding: id) { connection in
-            guard let before = try connection.lock(id), before.state == .open || before.state == .completed else {
-                return false
-            }
+            guard let before = try connection.lock(id), before.isAlive, before.state == expected else { return false }
             try connection.end(id, as: state, at: now)
             let changes = Accounting.ending(before, received: received)
             try connection.charge(changes, createdAt: before.createdAt, under: nil)

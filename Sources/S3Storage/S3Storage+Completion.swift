@@ -142,7 +142,17 @@ extension S3Storage {
         do throws(UploadError) {
             _ = try await records.update(record, adding: [], droppingFrom: nil)
         } catch {
-            if try await records.blob(record.id)?.state == .complete { return }
+            guard let current = try await records.blob(record.id) else {
+                // Removed by another node meanwhile, which may have seen no object yet.
+                try await asking { () async throws(S3Failure) in
+                    guard let head = try await client.head(record.key, in: record.bucket), record.owns(head) else {
+                        return
+                    }
+                    try await client.delete(record.key, in: record.bucket)
+                }
+                throw UploadError(.notFound, "The blob was removed while it was put together.")
+            }
+            if current.state == .complete { return }
             throw error
         }
         // Small parts may have come to other nodes.

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Synchronization
 package import UploadCore
 
 extension S3Storage {
@@ -21,6 +22,10 @@ extension S3Storage {
     }
 
     package func remove(_ id: UploadID) async throws(UploadError) {
+        // What the store is just making of the parts would be there when they are gone, and nobody would know of it.
+        if let running = completions.withLock({ $0[id] }), await !running.ends(within: .milliseconds(100)) {
+            throw UploadError(.finishing, "The store is still putting the object together; remove it after that.")
+        }
         guard let record = try await records.blob(id) else { return }
         try await removeObjects(of: record, recorded: record)
         try await records.forgetBlob(id)
@@ -62,7 +67,7 @@ extension S3Storage {
 extension BlobRecord {
     /// Whether an object under its key is the one that it became: by the name in it, or, in a store that keeps none, by its
     /// entity tag.
-    fileprivate func owns(_ head: S3ObjectHead) -> Bool {
+    func owns(_ head: S3ObjectHead) -> Bool {
         head.upload == id.text || state == .complete && entityTag.map { !$0.isEmpty && $0 == head.entityTag } ?? false
     }
 }

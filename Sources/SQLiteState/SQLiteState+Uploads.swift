@@ -219,15 +219,14 @@ extension SQLiteState {
 
     package func end(
         _ id: UploadID,
+        from expected: Upload.State,
         as state: Upload.State,
         at now: Date,
         received: Int64,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
         try await write { database in
-            guard let before = try database.upload(id), before.state == .open || before.state == .completed else {
-                return false
-            }
+            guard let before = try database.upload(id), before.isAlive, before.state == expected else { return false }
             try database.end(id, as: state, at: now)
             let changes = Accounting.ending(before, received: received)
             try database.charge(changes, createdAt: before.createdAt, under: nil)

@@ -7,6 +7,8 @@ package final class FaultPlan<Operation: Hashable & Sendable>: Sendable {
         var calls: [Operation: Int] = [:]
         var faults: [Operation: (calls: Range<Int>, error: UploadError)] = [:]
         var others: [Operation: @Sendable () async -> Void] = [:]
+        var lost: [Operation: UploadError] = [:]
+        var pause: (@Sendable () async -> Void)?
     }
 
     private let contents = Mutex(Contents())
@@ -41,8 +43,17 @@ package final class FaultPlan<Operation: Hashable & Sendable>: Sendable {
         contents.withLock { $0.others[operation] = work }
     }
 
-    func letOthersPass(_ operation: Operation) async {
-        await contents.withLock { $0.others.removeValue(forKey: operation) }?()
+    /// Lets others be faster than every call, as far as `pause` lets them.
+    package func pause(_ pause: @escaping @Sendable () async -> Void) { contents.withLock { $0.pause = pause } }
+
+    /// Does the next call of `operation`, and then throws `error`: the answer is lost, and not the work.
+    package func lose(_ operation: Operation, with error: UploadError) {
+        contents.withLock { $0.lost[operation] = error }
+    }
+
+    /// After the work is done.
+    func answer(_ operation: Operation) throws(UploadError) {
+        if let error = contents.withLock({ $0.lost.removeValue(forKey: operation) }) { throw error }
     }
 
     /// No call fails any more.
@@ -53,7 +64,10 @@ package final class FaultPlan<Operation: Hashable & Sendable>: Sendable {
     /// How often `operation` was called since its fault was set, or from the beginning.
     package func calls(of operation: Operation) -> Int { contents.withLock { $0.calls[operation] ?? 0 } }
 
-    func step(_ operation: Operation) throws(UploadError) {
+    func step(_ operation: Operation) async throws(UploadError) {
+        let (others, pause) = contents.withLock { ($0.others.removeValue(forKey: operation), $0.pause) }
+        await others?()
+        await pause?()
         if let fuse, !fuse.pass() { throw UploadError(.storageFailure, "A crash that the test asked for.") }
         let error: UploadError? = contents.withLock { contents in
             let call = (contents.calls[operation] ?? 0) + 1

@@ -2,7 +2,7 @@ package import UploadCore
 
 extension FaultyState {
     package func putPart(_ part: PartRecord, of id: UploadID) async throws(UploadError) -> PartRecord? {
-        try plan.step(.putPart)
+        try await plan.step(.putPart)
         return try await base.putPart(part, of: id)
     }
 
@@ -11,17 +11,17 @@ extension FaultyState {
         after number: Int,
         limit: Int
     ) async throws(UploadError) -> [PartRecord] {
-        try plan.step(.objectParts)
+        try await plan.step(.objectParts)
         return try await base.objectParts(of: id, after: number, limit: limit)
     }
 
     package func objectPart(_ number: Int, of id: UploadID) async throws(UploadError) -> PartRecord? {
-        try plan.step(.objectPart)
+        try await plan.step(.objectPart)
         return try await base.objectPart(number, of: id)
     }
 
     package func partBytes(of id: UploadID) async throws(UploadError) -> Int64 {
-        try plan.step(.partBytes)
+        try await plan.step(.partBytes)
         return try await base.partBytes(of: id)
     }
 
@@ -29,38 +29,37 @@ extension FaultyState {
         of id: UploadID,
         to attributes: ObjectAttributes
     ) async throws(UploadError) -> Bool {
-        await plan.letOthersPass(.setAttributes)
-        try plan.step(.setAttributes)
+        try await plan.step(.setAttributes)
         return try await base.setAttributes(of: id, to: attributes)
     }
 
     package func partUploads(_ query: PartUploadQuery) async throws(UploadError) -> [Upload] {
-        try plan.step(.partUploads)
+        try await plan.step(.partUploads)
         return try await base.partUploads(query)
     }
 
     package func object(_ name: ObjectName) async throws(UploadError) -> Media? {
-        try plan.step(.object)
+        try await plan.step(.object)
         return try await base.object(name)
     }
 
     package func objects(_ query: ObjectQuery) async throws(UploadError) -> [Media] {
-        try plan.step(.objects)
+        try await plan.step(.objects)
         return try await base.objects(query)
     }
 
     package func insert(_ bucket: BucketRecord) async throws(UploadError) -> Bool {
-        try plan.step(.insertBucket)
+        try await plan.step(.insertBucket)
         return try await base.insert(bucket)
     }
 
     package func bucket(_ name: String) async throws(UploadError) -> BucketRecord? {
-        try plan.step(.bucket)
+        try await plan.step(.bucket)
         return try await base.bucket(name)
     }
 
     package func buckets() async throws(UploadError) -> [BucketRecord] {
-        try plan.step(.buckets)
+        try await plan.step(.buckets)
         return try await base.buckets()
     }
 
@@ -69,12 +68,12 @@ extension FaultyState {
         to text: String?,
         ofBucket bucket: String
     ) async throws(UploadError) -> Bool {
-        try plan.step(.setDocument)
+        try await plan.step(.setDocument)
         return try await base.setDocument(name, to: text, ofBucket: bucket)
     }
 
     package func removeBucket(_ name: String) async throws(UploadError) -> Bool {
-        try plan.step(.removeBucket)
+        try await plan.step(.removeBucket)
         return try await base.removeBucket(name)
     }
 }

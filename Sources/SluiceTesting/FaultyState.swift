@@ -29,32 +29,33 @@ package final class FaultyState: StateStore {
         under terms: QuotaTerms,
         recording event: EventRecord
     ) async throws(UploadError) {
-        try plan.step(.insertUpload)
+        try await plan.step(.insertUpload)
         try await base.insert(upload, consuming: grant, under: terms, recording: event)
+        try plan.answer(.insertUpload)
     }
 
     package func upload(alias: String) async throws(UploadError) -> UploadID? {
-        try plan.step(.uploadByAlias)
+        try await plan.step(.uploadByAlias)
         return try await base.upload(alias: alias)
     }
 
     package func upload(_ id: UploadID) async throws(UploadError) -> Upload? {
-        try plan.step(.upload)
+        try await plan.step(.upload)
         return try await base.upload(id)
     }
 
     package func uploads(_ query: UploadQuery) async throws(UploadError) -> [Upload] {
-        try plan.step(.uploads)
+        try await plan.step(.uploads)
         return try await base.uploads(query)
     }
 
     package func uploads(_ ids: [UploadID]) async throws(UploadError) -> [UploadID: Upload] {
-        try plan.step(.uploadsByID)
+        try await plan.step(.uploadsByID)
         return try await base.uploads(ids)
     }
 
     package func openFinals(of part: UploadID) async throws(UploadError) -> [UploadID] {
-        try plan.step(.openFinals)
+        try await plan.step(.openFinals)
         return try await base.openFinals(of: part)
     }
 
@@ -65,19 +66,20 @@ package final class FaultyState: StateStore {
         under terms: QuotaTerms,
         recording events: [EventRecord]
     ) async throws(UploadError) -> Bool {
-        try plan.step(.complete)
+        try await plan.step(.complete)
         return try await base.complete(upload, as: media, replacing: replaced, under: terms, recording: events)
     }
 
     package func end(
         _ id: UploadID,
+        from before: Upload.State,
         as state: Upload.State,
         at now: Date,
         received: Int64,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
-        try plan.step(.end)
-        return try await base.end(id, as: state, at: now, received: received, recording: event)
+        try await plan.step(.end)
+        return try await base.end(id, from: before, as: state, at: now, received: received, recording: event)
     }
 
     package func setLength(
@@ -86,12 +88,12 @@ package final class FaultyState: StateStore {
         updatedAt: Date,
         under terms: QuotaTerms
     ) async throws(UploadError) -> Bool {
-        try plan.step(.setLength)
+        try await plan.step(.setLength)
         return try await base.setLength(of: id, to: length, updatedAt: updatedAt, under: terms)
     }
 
     package func reserve(_ bytes: Int64, for id: UploadID, under terms: QuotaTerms) async throws(UploadError) -> Bool {
-        try plan.step(.reserve)
+        try await plan.step(.reserve)
         return try await base.reserve(bytes, for: id, under: terms)
     }
 
@@ -102,32 +104,32 @@ package final class FaultyState: StateStore {
         updatedAt: Date,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
-        try plan.step(.setMetadata)
+        try await plan.step(.setMetadata)
         return try await base.setMetadata(of: id, from: before, to: metadata, updatedAt: updatedAt, recording: event)
     }
 
     package func setExpiry(of id: UploadID, to date: Date?, updatedAt: Date) async throws(UploadError) {
-        try plan.step(.setExpiry)
+        try await plan.step(.setExpiry)
         try await base.setExpiry(of: id, to: date, updatedAt: updatedAt)
     }
 
     package func expiredUploads(at now: Date, limit: Int) async throws(UploadError) -> [UploadID] {
-        try plan.step(.expiredUploads)
+        try await plan.step(.expiredUploads)
         return try await base.expiredUploads(at: now, limit: limit)
     }
 
     package func forgetEnded(before date: Date) async throws(UploadError) {
-        try plan.step(.forgetEnded)
+        try await plan.step(.forgetEnded)
         try await base.forgetEnded(before: date)
     }
 
     package func needed(_ ids: [UploadID]) async throws(UploadError) -> Set<UploadID> {
-        try plan.step(.needed)
+        try await plan.step(.needed)
         return try await base.needed(ids)
     }
 
     package func setDigests(of id: UploadID, to digests: DigestValues) async throws(UploadError) {
-        try plan.step(.setDigests)
+        try await plan.step(.setDigests)
         try await base.setDigests(of: id, to: digests)
     }
 
@@ -138,127 +140,127 @@ package final class FaultyState: StateStore {
         recording event: EventRecord,
         pulling job: PullJob
     ) async throws(UploadError) {
-        try plan.step(.insertPull)
+        try await plan.step(.insertPull)
         try await base.insert(upload, consuming: grant, under: terms, recording: event, pulling: job)
     }
 
     package func pull(_ id: UploadID) async throws(UploadError) -> PullJob? {
-        try plan.step(.pull)
+        try await plan.step(.pull)
         return try await base.pull(id)
     }
 
     package func claimPulls(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [PullJob] {
-        try plan.step(.claimPulls)
+        try await plan.step(.claimPulls)
         return try await base.claimPulls(limit: limit, for: duration)
     }
 
     package func renewPulls(_ jobs: [PullJob], for duration: TimeInterval) async throws(UploadError) -> Set<UploadID> {
-        try plan.step(.renewPulls)
+        try await plan.step(.renewPulls)
         return try await base.renewPulls(jobs, for: duration)
     }
 
     package func nextPull() async throws(UploadError) -> TimeInterval? {
-        try plan.step(.nextPull)
+        try await plan.step(.nextPull)
         return try await base.nextPull()
     }
 
     package func update(_ job: PullJob, _ next: PullJob.Next) async throws(UploadError) -> Bool {
-        try plan.step(.updatePull)
+        try await plan.step(.updatePull)
         return try await base.update(job, next)
     }
 
     package func media(_ id: UploadID) async throws(UploadError) -> Media? {
-        try plan.step(.media)
+        try await plan.step(.media)
         return try await base.media(id)
     }
 
     package func accounts(_ accounts: [Account]) async throws(UploadError) -> [Account: AccountRecord] {
-        try plan.step(.accounts)
+        try await plan.step(.accounts)
         return try await base.accounts(accounts)
     }
 
     package func setPolicy(_ policy: Policy?, of account: Account, at now: Date) async throws(UploadError) {
-        try plan.step(.setPolicy)
+        try await plan.step(.setPolicy)
         try await base.setPolicy(policy, of: account, at: now)
     }
 
     package func record(_ event: EventRecord) async throws(UploadError) {
-        try plan.step(.record)
+        try await plan.step(.record)
         try await base.record(event)
     }
 
     package func events(_ query: EventQuery) async throws(UploadError) -> [EventRecord] {
-        try plan.step(.events)
+        try await plan.step(.events)
         return try await base.events(query)
     }
 
     package func lastEvent() async throws(UploadError) -> Int64 {
-        try plan.step(.lastEvent)
+        try await plan.step(.lastEvent)
         return try await base.lastEvent()
     }
 
     package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
-        try plan.step(.claimDeliveries)
+        try await plan.step(.claimDeliveries)
         return try await base.claimDeliveries(limit: limit, for: duration)
     }
 
     package func nextDelivery() async throws(UploadError) -> TimeInterval? {
-        try plan.step(.nextDelivery)
+        try await plan.step(.nextDelivery)
         return try await base.nextDelivery()
     }
 
     package func settle(_ event: EventRecord, as outcome: DeliveryOutcome) async throws(UploadError) {
-        try plan.step(.settle)
+        try await plan.step(.settle)
         try await base.settle(event, as: outcome)
     }
 
     package func release(_ event: EventRecord) async throws(UploadError) {
-        try plan.step(.release)
+        try await plan.step(.release)
         try await base.release(event)
     }
 
     package func deliveries(_ query: DeliveryQuery) async throws(UploadError) -> [EventRecord] {
-        try plan.step(.deliveries)
+        try await plan.step(.deliveries)
         return try await base.deliveries(query)
     }
 
     package func redeliver(_ ids: [String]?) async throws(UploadError) -> Int {
-        try plan.step(.redeliver)
+        try await plan.step(.redeliver)
         return try await base.redeliver(ids)
     }
 
     package func insert(_ key: APIKey) async throws(UploadError) {
-        try plan.step(.insertKey)
+        try await plan.step(.insertKey)
         try await base.insert(key)
     }
 
     package func key(digest: [UInt8]) async throws(UploadError) -> APIKey? {
-        try plan.step(.key)
+        try await plan.step(.key)
         return try await base.key(digest: digest)
     }
 
     package func key(id: String) async throws(UploadError) -> APIKey? {
-        try plan.step(.key)
+        try await plan.step(.key)
         return try await base.key(id: id)
     }
 
     package func keys() async throws(UploadError) -> [APIKey] {
-        try plan.step(.keys)
+        try await plan.step(.keys)
         return try await base.keys()
     }
 
     package func revokeKey(_ id: String, at now: Date) async throws(UploadError) -> Bool {
-        try plan.step(.revokeKey)
+        try await plan.step(.revokeKey)
         return try await base.revokeKey(id, at: now)
     }
 
     package func takeTurn(at duty: Duty, every interval: TimeInterval) async throws(UploadError) -> Bool {
-        try plan.step(.takeTurn)
+        try await plan.step(.takeTurn)
         return try await base.takeTurn(at: duty, every: interval)
     }
 
     package func check() async throws(UploadError) {
-        try plan.step(.check)
+        try await plan.step(.check)
         try await base.check()
     }
 }

@@ -12,7 +12,7 @@ extension FaultyStorage: PartStorage {
     }
 
     package func createForParts(_ blob: NewBlob) async throws(UploadError) {
-        try plan.step(.createForParts)
+        try await plan.step(.createForParts)
         try await parts.createForParts(blob)
     }
 
@@ -23,7 +23,7 @@ extension FaultyStorage: PartStorage {
         from source: any ByteSource,
         verifying verify: () async throws(UploadError) -> [UInt8]
     ) async throws(UploadError) -> String {
-        try plan.step(.storePart)
+        try await plan.step(.storePart)
         return try await parts.storePart(part, of: id, replacing: replaced, from: source, verifying: verify)
     }
 
@@ -32,12 +32,12 @@ extension FaultyStorage: PartStorage {
     }
 
     package func join(_ records: [PartRecord], of id: UploadID) async throws(UploadError) {
-        try plan.step(.join)
+        try await plan.step(.join)
         try await parts.join(records, of: id)
     }
 
     package func isJoined(_ id: UploadID) async throws(UploadError) -> Bool {
-        try plan.step(.isJoined)
+        try await plan.step(.isJoined)
         return try await parts.isJoined(id)
     }
 }

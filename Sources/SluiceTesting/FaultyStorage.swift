@@ -28,17 +28,17 @@ package final class FaultyStorage: BlobStorage {
     package var isDurableAtEndOnly: Bool { base.isDurableAtEndOnly }
 
     package func create(_ blob: NewBlob) async throws(UploadError) {
-        try plan.step(.create)
+        try await plan.step(.create)
         try await base.create(blob)
     }
 
     package func durableLength(of id: UploadID) async throws(UploadError) -> Int64 {
-        try plan.step(.durableLength)
+        try await plan.step(.durableLength)
         return try await base.durableLength(of: id)
     }
 
     package func currentLength(of id: UploadID) async throws(UploadError) -> Int64 {
-        try plan.step(.currentLength)
+        try await plan.step(.currentLength)
         return try await base.currentLength(of: id)
     }
 
@@ -52,7 +52,7 @@ package final class FaultyStorage: BlobStorage {
         confirming: ((Int64) async -> Void)?
     ) async -> AppendReport {
         do throws(UploadError) {
-            try plan.step(.append)
+            try await plan.step(.append)
         } catch {
             return AppendReport(stored: 0, end: .failed(error))
         }
@@ -90,7 +90,7 @@ package final class FaultyStorage: BlobStorage {
         to id: UploadID,
         at offset: Int64
     ) async throws(UploadError) {
-        try plan.step(.copy)
+        try await plan.step(.copy)
         try await base.copy(range, of: source, to: id, at: offset)
     }
 
@@ -98,27 +98,27 @@ package final class FaultyStorage: BlobStorage {
         of id: UploadID,
         by algorithms: Set<DigestAlgorithm>
     ) async throws(UploadError) -> DigestValues {
-        try plan.step(.digests)
+        try await plan.step(.digests)
         return try await base.digests(of: id, by: algorithms)
     }
 
     package func empty(_ id: UploadID) async throws(UploadError) {
-        try plan.step(.empty)
+        try await plan.step(.empty)
         try await base.empty(id)
     }
 
     package func synchronize(_ id: UploadID) async throws(UploadError) {
-        try plan.step(.synchronize)
+        try await plan.step(.synchronize)
         try await base.synchronize(id)
     }
 
     package func head(of id: UploadID, length: Int) async throws(UploadError) -> [UInt8] {
-        try plan.step(.head)
+        try await plan.step(.head)
         return try await base.head(of: id, length: length)
     }
 
     package func open(_ id: UploadID) async throws(UploadError) -> StoredBlob {
-        try plan.step(.open)
+        try await plan.step(.open)
         return try await base.open(id)
     }
 
@@ -127,27 +127,27 @@ package final class FaultyStorage: BlobStorage {
     }
 
     package func removeLeftovers(from date: Date) async throws(UploadError) -> Int {
-        try plan.step(.removeLeftovers)
+        try await plan.step(.removeLeftovers)
         return try await base.removeLeftovers(from: date)
     }
 
     package func bytes(of id: UploadID, _ range: Range<Int64>) async throws(UploadError) -> any ByteSource {
-        try plan.step(.open)
+        try await plan.step(.open)
         return try await base.bytes(of: id, range)
     }
 
     package func remove(_ id: UploadID) async throws(UploadError) {
-        try plan.step(.remove)
+        try await plan.step(.remove)
         try await base.remove(id)
     }
 
     package func list(after: UploadID?, limit: Int) async throws(UploadError) -> [UploadID] {
-        try plan.step(.list)
+        try await plan.step(.list)
         return try await base.list(after: after, limit: limit)
     }
 
     package func check() async throws(UploadError) {
-        try plan.step(.check)
+        try await plan.step(.check)
         try await base.check()
     }
 }

@@ -195,14 +195,14 @@ package final class InMemoryState: StateStore {
 
     package func end(
         _ id: UploadID,
+        from expected: Upload.State,
         as state: Upload.State,
         at now: Date,
         received: Int64,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
         try transaction { tables throws(UploadError) in
-            guard let upload = tables.uploads[id], upload.state == .open || upload.state == .completed
-            else { return false }
+            guard let upload = tables.uploads[id], upload.isAlive, upload.state == expected else { return false }
             let changes = Accounting.ending(upload, received: received)
             try tables.charge(changes, createdAt: upload.createdAt, under: nil)
             tables.end(upload, as: state, at: now)

@@ -38,11 +38,12 @@ extension StateStore {
         )
     }
 
-    /// As `end(_:as:at:received:recording:)` of an upload that got nothing.
+    /// As `end(_:from:as:at:received:recording:)` of an upload that got nothing, whatever it is.
     package func end(_ id: UploadID, as state: Upload.State, at now: Date) async throws(UploadError) -> Bool {
         let upload = Upload(id: id, dialect: "tus", subject: nil, principal: "key_1", length: nil, createdAt: now)
         let kind: EventRecord.Kind = state == .expired ? .expired : .terminated
-        return try await end(id, as: state, at: now, received: 0, recording: .sample(kind, of: upload))
+        let before = try await self.upload(id)?.state ?? .open
+        return try await end(id, from: before, as: state, at: now, received: 0, recording: .sample(kind, of: upload))
     }
 
     /// As `setLength(of:to:updatedAt:under:)`, without limits.

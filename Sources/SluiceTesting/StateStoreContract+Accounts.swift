@@ -61,7 +61,14 @@ extension StateStoreContract {
             try demand(await usage(store), is: usage(stored: 10, reserved: 30, open: 1, bytes: 40, uploads: 2))
             // Of 30 bytes 4 came: they have been sent.
             let ended = EventRecord.sample(.terminated, of: given)
-            _ = try await store.end(given.id, as: .terminated, at: start, received: 4, recording: ended)
+            _ = try await store.end(
+                given.id,
+                from: .open,
+                as: .terminated,
+                at: start,
+                received: 4,
+                recording: ended
+            )
             try demand(await usage(store), is: usage(stored: 10, bytes: 14, uploads: 2))
             _ = try await store.end(whole.id, as: .terminated, at: start)
             try demand(await usage(store, issuer), is: usage(bytes: 14, uploads: 2))

@@ -165,7 +165,14 @@ extension StateStoreContract {
             let complete = finished(done)
             try demand(await store.complete(complete, as: Media(of: complete)), is: true)
             let event = EventRecord.sample(.expired, of: ended)
-            let isEnded = try await store.end(ended.id, as: .expired, at: start, received: 15, recording: event)
+            let isEnded = try await store.end(
+                ended.id,
+                from: .open,
+                as: .expired,
+                at: start,
+                received: 15,
+                recording: event
+            )
             try demand(isEnded, is: true)
             for id in [done.id, ended.id] {
                 try demand(await store.objectParts(of: id, after: 0, limit: 9), is: [])

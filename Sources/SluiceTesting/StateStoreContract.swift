@@ -319,6 +319,30 @@ package enum StateStoreContract {
             try demand(await store.end(upload.id, as: .expired, at: end), is: false)
             try demand(await store.end(UploadID.generate(at: start), as: .expired, at: end), is: false)
         },
+        Contract("who decided to end an upload that is something else by now ends nothing") { store in
+            let (open, whole) = (upload(0), upload(1))
+            for upload in [open, whole] { try await store.insert(upload, consuming: nil) }
+            _ = try await store.complete(completed(whole), as: media(of: whole))
+            let last = try await store.lastEvent()
+            let event = EventRecord.sample(.terminated, of: whole)
+            for (id, before) in [
+                (whole.id, Upload.State.open), (open.id, .completed), (whole.id, .terminated), (open.id, .expired),
+            ] {
+                let ends = try await store.end(
+                    id,
+                    from: before,
+                    as: .terminated,
+                    at: start,
+                    received: 0,
+                    recording: event
+                )
+                try demand(ends, is: false)
+            }
+            try demand(await store.upload(open.id)?.state, is: .open)
+            try demand(await store.upload(whole.id)?.state, is: .completed)
+            try demand(await store.media(whole.id), is: media(of: whole))
+            try demand(await store.lastEvent(), is: last)
+        },
         Contract("records of ended uploads are forgotten after their time, others are not") { store in
             let old = upload(0)
             let recent = upload(1)

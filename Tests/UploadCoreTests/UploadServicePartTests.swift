@@ -177,7 +177,7 @@ struct UploadServicePartTests {
         #expect(await code { try await bench.complete(id, [one], if: .isAbsent) } == .storageFull)
         if dies {
             // Its record says that it is being completed, until somebody looks.
-            #expect(await code { try await bench.put([3], part: 2, of: id) } == .gone)
+            #expect(await code { try await bench.put([3], part: 2, of: id) } == .busy)
             #expect(try await bench.service.status(of: id).state == .open)
         }
         let two = try await bench.put([3], part: 2, of: id)

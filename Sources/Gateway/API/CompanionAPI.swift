@@ -248,7 +248,7 @@ struct CompanionAPI: Sendable {
 
     private func abort(_ call: Call) async throws(Problem) -> Response {
         let (upload, _) = try await upload(call)
-        try await access.core { () async throws(UploadError) in try await service.terminate(upload.id) }
+        try await access.core { () async throws(UploadError) in try await uploads.abort(upload) }
         return answer(NothingView(), upload)
     }
 

@@ -212,6 +212,9 @@ extension Upload {
         return ObjectName(bucket: bucket, key: key)
     }
 
+    /// Whether its bytes are needed: it has not ended.
+    package var isAlive: Bool { state == .open || state == .completed }
+
     /// Whether parts may be added: it is made of parts, open, and its completion was not begun.
     package var isTakingParts: Bool { state == .open && takesParts && attributes?.completing == nil }
 }

@@ -97,6 +97,9 @@ package protocol BlobStorage: Sendable {
     func bytes(of id: UploadID, _ range: Range<Int64>) async throws(UploadError) -> any ByteSource
 
     /// Removes a blob for good; one that is not there is no error.
+    ///
+    /// - Throws: `.finishing` while `synchronize` still goes on for it, and then it is to be removed again; `.unavailable`,
+    ///   `.storageFailure`.
     func remove(_ id: UploadID) async throws(UploadError)
 
     /// A page of all blobs, for finding orphans.

@@ -60,14 +60,16 @@ package protocol StateStore: ObjectRecords {
     ///
     /// - Parameters:
     ///   - id: The upload.
+    ///   - before: What it was when that was decided: open or completed.
     ///   - state: How it ends.
     ///   - now: When.
     ///   - received: Bytes that it got while it was open.
     ///   - event: What happened.
-    /// - Returns: `false`, with nothing changed, if it had ended before.
+    /// - Returns: `false`, with nothing changed, if it is not that any more.
     /// - Throws: `.storageFull`, `.storageFailure`.
     func end(
         _ id: UploadID,
+        from before: Upload.State,
         as state: Upload.State,
         at now: Date,
         received: Int64,

@@ -419,11 +419,12 @@ package final class PullService: Sendable {
         var job = before
         switch end {
         case .completed:
+            job.isFailed = false
             job.lastError = nil
             try await close(&job)
             observe(.completed(job))
         case .over:
-            if job.isFailed { try await terminate(job.uploadID) }
+            if job.isFailed, try await !isEnded(job.uploadID) { return try await conclude(job, .completed) }
             try await close(&job)
         case .outdated(let reason):
             job.validator = nil
@@ -470,16 +471,24 @@ package final class PullService: Sendable {
         job.isFailed = true
         job.lastError = reason
         guard try await service.state.update(job, .working) else { return }
-        try await terminate(job.uploadID)
+        guard try await isEnded(job.uploadID) else { return try await conclude(job, .completed) }
         try await close(&job)
         observe(.failed(job, reason))
     }
 
-    private func terminate(_ id: UploadID) async throws(UploadError) {
+    /// Ends an upload that can not be fetched.
+    ///
+    /// - Returns: `false` if it turns out to be complete, as by a sweep that found all its bytes; then it stays.
+    private func isEnded(_ id: UploadID) async throws(UploadError) -> Bool {
         do throws(UploadError) {
-            try await service.terminate(id, asking: false)
-        } catch  where error.code == .gone || error.code == .notFound {
-            return
+            try await service.terminate(id, .open, asking: false)
+            return true
+        } catch {
+            switch error.code {
+            case .gone, .notFound: return true
+            case .notOpen: return false
+            default: throw error
+            }
         }
     }
 

@@ -43,7 +43,8 @@ package struct QuotaTerms: Sendable {
                 )
             )
         }
-        let stored = (before.storedBytes + before.reservedBytes, after.storedBytes + after.reservedBytes)
+        // `Usage.adding` has looked at the second one.
+        let stored = (before.storedBytes.adding(before.reservedBytes), after.storedBytes + after.reservedBytes)
         try check(.storedBytes, policy.storedBytes, stored.0, stored.1)
         try check(.openUploads, policy.openUploads, before.openUploads, after.openUploads)
         try check(.periodBytes, policy.periodBytes, before.periodBytes, after.periodBytes)

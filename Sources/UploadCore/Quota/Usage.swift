@@ -63,11 +63,11 @@ package struct UsageChange: Sendable, Equatable {
 
     static func + (left: UsageChange, right: UsageChange) -> UsageChange {
         var sum = left
-        sum.storedBytes += right.storedBytes
-        sum.reservedBytes += right.reservedBytes
-        sum.openUploads += right.openUploads
-        sum.periodBytes += right.periodBytes
-        sum.periodUploads += right.periodUploads
+        sum.storedBytes = sum.storedBytes.adding(right.storedBytes)
+        sum.reservedBytes = sum.reservedBytes.adding(right.reservedBytes)
+        sum.openUploads = sum.openUploads.adding(right.openUploads)
+        sum.periodBytes = sum.periodBytes.adding(right.periodBytes)
+        sum.periodUploads = sum.periodUploads.adding(right.periodUploads)
         return sum
     }
 }

@@ -44,6 +44,9 @@ final class ActiveAppends: Sendable {
         }
     }
 
+    /// The offset at which an append began that runs.
+    func start(of id: UploadID) -> Int64? { contents.withLock { $0.appends[id]?.upload.offset } }
+
     /// As they were when their appends began.
     var uploads: [Upload] { contents.withLock { $0.appends.values.map(\.upload) } }
 

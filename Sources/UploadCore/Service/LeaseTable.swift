@@ -8,6 +8,9 @@ internal import Synchronization
 /// arrives is turned away with `.interrupted`. It would be interrupted before its first byte anyway, and a newer request
 /// for the same upload says that the client has given up the older one. Users without an interrupter (offset queries,
 /// terminations) are short and keep their place. A newcomer of another node is one like those of this node.
+///
+/// A newcomer may spare the holder: then that one has a turn of some time from its beginning, and from when it brought the last
+/// bytes, and is interrupted only after it. So of many that know nothing of each other one gets on.
 package final class LeaseTable: Sendable {
     private typealias Verdict = Result<Void, UploadError>
 
@@ -32,19 +35,46 @@ package final class LeaseTable: Sendable {
     }
 
     private struct Queue {
-        var holder: User
+        private(set) var holder: User
         var holderWasInterrupted = false
         var waiters: [Waiter] = []
+        /// Bytes that the upload had when somebody last looked; `nil` if nobody did.
+        private var length: Int64?
+        /// When the holder began, or had brought more bytes.
+        private var movedAt = ContinuousClock.now
+
+        init(holder: User) { self.holder = holder }
+
+        mutating func passOn(to user: User) { self = Queue(holder: user, waiters: waiters) }
+
+        private init(holder: User, waiters: [Waiter]) {
+            self.holder = holder
+            self.waiters = waiters
+        }
 
         /// For a newcomer.
         ///
+        /// - Parameter sparing: The holder is not asked to stop yet.
         /// - Returns: The holder, the first time, and the waiting writers, which are in the line no more.
-        mutating func makeWay() -> (holder: User?, superseded: [Waiter]) {
-            let isFirst = !holderWasInterrupted
-            holderWasInterrupted = true
+        mutating func makeWay(sparing: Bool = false) -> (holder: User?, superseded: [Waiter]) {
             let superseded = waiters.filter { $0.user.interrupter != nil }
             waiters.removeAll { $0.user.interrupter != nil }
-            return (isFirst ? holder : nil, superseded)
+            return (sparing ? nil : interruptedHolder(), superseded)
+        }
+
+        /// - Returns: The holder, the first time.
+        mutating func interruptedHolder() -> User? {
+            defer { holderWasInterrupted = true }
+            return holderWasInterrupted ? nil : holder
+        }
+
+        /// How long the holder is to be spared yet, of whose upload somebody found so many bytes.
+        mutating func rest(of turn: Duration, _ length: Int64?) -> Duration {
+            if self.length != length {
+                self.length = length
+                movedAt = .now
+            }
+            return movedAt + turn - .now
         }
     }
 
@@ -56,19 +86,23 @@ package final class LeaseTable: Sendable {
 
     private let contents = Mutex(Contents())
     private let timeout: Duration
+    private let protectedTurn: Duration
     private let authority: (any LeaseAuthority)?
     private let onTakeOver: @Sendable (UploadID) -> Void
 
     /// - Parameters:
     ///   - timeout: How long a newcomer waits for its turn.
+    ///   - protectedTurn: How long a holder is spared that brings no more bytes.
     ///   - authority: Decides among nodes; `nil` if there is one.
     ///   - onTakeOver: Called when a holder was asked to stop; on any thread.
     package init(
         timeout: Duration,
+        protectedTurn: Duration = .zero,
         among authority: (any LeaseAuthority)? = nil,
         onTakeOver: @escaping @Sendable (UploadID) -> Void = { _ in }
     ) {
         self.timeout = timeout
+        self.protectedTurn = protectedTurn
         self.authority = authority
         self.onTakeOver = onTakeOver
         authority?.attach { [weak self] in self?.makeWay($0) }
@@ -79,6 +113,7 @@ package final class LeaseTable: Sendable {
     /// - Parameters:
     ///   - id: The upload.
     ///   - interrupter: Ends `body` early when somebody newer comes; `nil` if `body` is short.
+    ///   - length: Spares a writer that has the lease: tells how many bytes the upload has now. `nil` interrupts at once.
     ///   - body: Its lease ends when it returns or throws.
     /// - Returns: What `body` returns.
     /// - Throws: What `body` throws; `.busy` when the turn did not come in time; `.interrupted` when a newer request came
@@ -87,14 +122,18 @@ package final class LeaseTable: Sendable {
     package func withLease<Success>(
         on id: UploadID,
         interrupter: SourceInterrupter?,
+        sparing length: (@Sendable () async -> Int64?)? = nil,
         _ body: () async throws(UploadError) -> Success
     ) async throws(UploadError) -> Success {
         let user = newUser(interrupter)
+        let length = protectedTurn > .zero ? length : nil
         let deadline = authority == nil ? nil : ContinuousClock.now + timeout
-        if try !takeIfFree(id, user) { try await wait(for: id, user) }
+        if try !takeIfFree(id, user) { try await wait(for: id, user, sparing: length) }
         defer { release(id, user) }
         guard let authority, let claim = user.claim, let deadline else { return try await body() }
-        try await authority.acquire(id, claim, until: deadline)
+        if try await !takeAfterTurn(id, claim, authority, until: deadline, length) {
+            try await authority.acquire(id, claim, until: deadline)
+        }
         return try await running(id, authority, body)
     }
 
@@ -112,6 +151,34 @@ package final class LeaseTable: Sendable {
         guard try await authority.acquireIfFree(id) else { return nil }
         return try await running(id, authority, body)
     }
+
+    /// Waits for a writer of another node that is to be spared; whether that one brings bytes is seen only as far as the storage
+    /// tells all nodes.
+    ///
+    /// - Returns: Whether the lease was taken.
+    private func takeAfterTurn(
+        _ id: UploadID,
+        _ claim: LeaseClaim,
+        _ authority: any LeaseAuthority,
+        until deadline: ContinuousClock.Instant,
+        _ length: (@Sendable () async -> Int64?)?
+    ) async throws(UploadError) -> Bool {
+        guard let length else { return false }
+        var last: Int64?
+        var movedAt = ContinuousClock.now
+        while try await !authority.acquireIfFree(id) {
+            let found = await length()
+            if found != last { (last, movedAt) = (found, .now) }
+            let rest = min(movedAt + protectedTurn, deadline) - .now
+            guard rest > .zero else { return false }
+            if case .withdrawn(let error) = await claim.wait(for: min(rest, Self.look)) { throw error }
+            if Task.isCancelled { throw Self.cancelled }
+        }
+        return true
+    }
+
+    /// How often one who spares a writer of another node looks.
+    private static let look = Duration.milliseconds(250)
 
     private func running<Success>(
         _ id: UploadID,
@@ -186,23 +253,50 @@ package final class LeaseTable: Sendable {
         return try verdict.get()
     }
 
-    private func wait(for id: UploadID, _ user: User) async throws(UploadError) {
+    private func wait(
+        for id: UploadID,
+        _ user: User,
+        sparing length: (@Sendable () async -> Int64?)?
+    ) async throws(UploadError) {
         // Owned by this call: cancelled as soon as the wait is over.
         let timer = Task { [timeout] in
             try? await Task.sleep(for: timeout)
             if !Task.isCancelled { turnAway(id, user, Self.busy) }
         }
         defer { timer.cancel() }
+        let patience = length.map { length in Task { await interruptHolder(of: id, for: user, after: length) } }
+        defer { patience?.cancel() }
+        let isSparing = length != nil
         let verdict = await withTaskCancellationHandler {
-            await withCheckedContinuation { enqueue(id, Waiter(user: user, continuation: $0)) }
+            await withCheckedContinuation { enqueue(id, Waiter(user: user, continuation: $0), isSparing) }
         } onCancel: {
             turnAway(id, user, Self.cancelled)
         }
         try verdict.get()
     }
 
+    /// Asks the holder to stop when its turn is over.
+    private func interruptHolder(of id: UploadID, for user: User, after length: @Sendable () async -> Int64?) async {
+        while !Task.isCancelled {
+            let found = await length()
+            var holder: User?
+            let rest: Duration? = contents.withLock { contents in
+                guard let rest = contents.queues[id]?.rest(of: protectedTurn, found) else { return nil }
+                // Who has not joined the line yet, or is first in it by now, looks again or is cancelled.
+                guard rest <= .zero,
+                    contents.queues[id]?.waiters.contains(where: { $0.user.ticket == user.ticket }) == true
+                else { return max(rest, .milliseconds(1)) }
+                holder = contents.queues[id]?.interruptedHolder()
+                return nil
+            }
+            end(holder, [], of: id)
+            guard let rest else { return }
+            try? await Task.sleep(for: rest)
+        }
+    }
+
     /// Puts the newcomer into the line and tells those that it supersedes.
-    private func enqueue(_ id: UploadID, _ newcomer: Waiter) {
+    private func enqueue(_ id: UploadID, _ newcomer: Waiter, _ isSparing: Bool) {
         var verdict: Verdict?
         var holder: User?
         var superseded: [Waiter] = []
@@ -221,7 +315,7 @@ package final class LeaseTable: Sendable {
                 verdict = .failure(Self.cancelled)
                 return
             }
-            (holder, superseded) = queue.makeWay()
+            (holder, superseded) = queue.makeWay(sparing: isSparing)
             queue.waiters.append(newcomer)
             contents.queues[id] = queue
         }
@@ -247,8 +341,7 @@ package final class LeaseTable: Sendable {
             }
             // A waiting writer is always the last of the line, so nobody waits who would have to interrupt it.
             let next = queue.waiters.removeFirst()
-            queue.holder = next.user
-            queue.holderWasInterrupted = false
+            queue.passOn(to: next.user)
             contents.queues[id] = queue
             return next
         }

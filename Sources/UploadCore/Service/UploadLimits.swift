@@ -8,6 +8,9 @@ package struct UploadLimits: Sendable, Equatable {
     package var lifetime: TimeInterval?
     /// How long a request waits for the one that it takes over from; default 10 s; longer is `.busy`.
     package var takeOverTimeout: Duration
+    /// How long a writer that brings bytes, or has just begun, is not interrupted by another one that knows no more of the upload;
+    /// default 1 s. Offset queries and terminations do not wait for it.
+    package var protectedTurn: Duration
     /// Seconds that the records of terminated and expired uploads are kept; default 7 days; later they are `.notFound`.
     package var recordRetention: TimeInterval
     /// Seconds after which a blob without a record is what a crash left; default an hour.
@@ -23,6 +26,7 @@ package struct UploadLimits: Sendable, Equatable {
         maximumBytes: Int64 = 1 << 40,
         lifetime: TimeInterval? = 24 * 3600,
         takeOverTimeout: Duration = .seconds(10),
+        protectedTurn: Duration = .seconds(1),
         recordRetention: TimeInterval = 7 * 24 * 3600,
         orphanAge: TimeInterval = 3600,
         policies: [Account.Kind: Policy] = [:],
@@ -31,6 +35,7 @@ package struct UploadLimits: Sendable, Equatable {
         self.maximumBytes = maximumBytes
         self.lifetime = lifetime
         self.takeOverTimeout = takeOverTimeout
+        self.protectedTurn = protectedTurn
         self.recordRetention = recordRetention
         self.orphanAge = orphanAge
         self.policies = policies

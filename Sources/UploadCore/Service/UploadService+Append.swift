@@ -36,7 +36,8 @@ extension UploadService {
         progress: ((Upload) async -> Void)? = nil
     ) async throws(UploadError) -> Upload {
         try await reporting(id) { () async throws(UploadError) -> Upload in
-            let upload = try await leases.withLease(on: id, interrupter: source.interrupter) {
+            let spared = try await sparing(writerOf: id, at: offset)
+            let upload = try await leases.withLease(on: id, interrupter: source.interrupter, sparing: spared) {
                 () async throws(UploadError) -> Upload in
                 var upload = try await settled(id, finish)
                 guard upload.concatenation?.parts == nil else { throw UploadError.finalUpload }

@@ -23,16 +23,11 @@ extension UploadService {
     }
 
     private static func sum(_ lengths: [Int64?], limit: Int64) throws(UploadError) -> Int64? {
-        var sum: Int64 = 0
-        for length in lengths {
-            guard let length else { return nil }
-            let (next, overflow) = sum.addingReportingOverflow(length)
-            guard !overflow else {
-                throw UploadError(.tooLarge(limit: limit), "The parts together have more than \(limit) bytes.")
-            }
-            sum = next
+        let known = lengths.compactMap { $0 }
+        guard let sum = Int64.sum(known) else {
+            throw UploadError(.tooLarge(limit: limit), "The parts together have more than \(limit) bytes.")
         }
-        return sum
+        return known.count == lengths.count ? sum : nil
     }
 
     /// Joins the parts of an open final upload, if all are complete; goes on where a crash has stopped it.
@@ -67,7 +62,7 @@ extension UploadService {
         // Lengths of parts may have been told after the final upload was created.
         try check(length: length, limit: mostBytes(of: upload))
         // What the parts hold for it becomes its own when it is complete.
-        let held = Set(parts).reduce(0) { $0 + (known[$1]?.reservedBytes ?? 0) }
+        let held = Set(parts).reduce(Int64(0)) { $0.adding(known[$1]?.reservedBytes ?? 0) }
         let missing = max(0, length - held)
         if missing != upload.reservedBytes {
             let terms = try await terms(for: upload.accounts)

@@ -46,7 +46,7 @@ extension UploadService {
             // An object has the key under which its client will ask for it.
             if new.object == nil { upload.key = changes.key }
             if let metadata = changes.metadata { upload.metadata = UploadMetadata(describing: metadata) }
-            try await record(
+            upload = try await record(
                 upload,
                 in: grant.bucket,
                 consuming: grant.isOneTime ? grant : nil,
@@ -76,7 +76,7 @@ extension UploadService {
         consuming grant: Grant?,
         under terms: QuotaTerms,
         pulling job: PullJob?
-    ) async throws(UploadError) {
+    ) async throws(UploadError) -> Upload {
         unrecorded.withLock { _ = $0.insert(upload.id) }
         defer { unrecorded.withLock { _ = $0.remove(upload.id) } }
         var blob = NewBlob(of: upload)
@@ -93,11 +93,22 @@ extension UploadService {
             } else {
                 try await state.insert(upload, consuming: grant, under: terms, recording: event)
             }
+            return upload
         } catch {
+            switch await outcome(of: upload.id, after: error) {
+            case .recorded: return upload
+            case .unknown:
+                if let grant { remember(upload, of: grant) }
+                throw error
+            case .notRecorded: break
+            }
             do throws(UploadError) {
                 try await storage.remove(upload.id)
             } catch let second {
                 report(second, of: upload.id)
+            }
+            if error.code == .grantUsed, let grant, let before = try await recordedBefore(upload, by: grant) {
+                return before
             }
             throw error
         }

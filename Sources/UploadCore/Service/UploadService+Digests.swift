@@ -52,7 +52,7 @@ extension UploadService {
     ) async throws(UploadError) -> [UInt8] {
         try await reporting(id) { () async throws(UploadError) -> [UInt8] in
             if let known = try await recordedMedia(id).digests[algorithm] { return known }
-            return try await hashing.withLease(on: id, interrupter: nil) { () async throws(UploadError) -> [UInt8] in
+            return try await hashing.withTurn(at: id) { () async throws(UploadError) -> [UInt8] in
                 var digests = try await recordedMedia(id).digests
                 if let known = digests[algorithm] { return known }
                 digests.merge(try await storage.digests(of: id, by: [algorithm])) { $1 }

@@ -40,7 +40,8 @@ extension UploadService {
             do throws(UploadError) {
                 if try await status(of: id).state != .open { return }
             } catch {
-                if error.code == .gone || error.code == .notFound { return }
+                // Ended meanwhile: what the storage has made of it by now is needed by nobody.
+                if error.code == .gone || error.code == .notFound, await removeBytes(of: id) { return }
                 failures += 1
             }
         }

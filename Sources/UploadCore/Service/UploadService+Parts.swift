@@ -32,27 +32,15 @@ extension UploadService {
                 throw UploadError(.invalidRequest, "The size of a part must be told before its bytes.")
             }
             let upload = try await openForParts(id)
-            let before = try await state.objectPart(number, of: id)
-            try await makeRoom(for: size, in: upload, replacing: before)
-            defer {
-                comingParts.withLock { coming in
-                    let rest = coming[id, default: 0] - size
-                    coming[id] = rest > 0 ? rest : nil
-                }
-            }
-            var digests: ContentDigests?
-            let location = try await partStorage.storePart(
+            let (before, ticket) = try await makeRoom(for: size, in: upload, as: number)
+            defer { comingParts.remove(ticket, of: id, isStored: false) }
+            let (location, digests) = try await stored(
                 NewPart(number: number, size: size, minimumSize: minimumSize),
                 of: id,
-                replacing: before?.location,
-                from: content.source
-            ) { () async throws(UploadError) -> [UInt8] in
-                let found = try await content.digests()
-                digests = found
-                return found.md5
-            }
-            guard let digests else { throw UploadError(.storageFailure, "The storage did not look at the part.") }
-            let part = try await recorded(number, at: location, of: upload, size, digests)
+                replacing: before,
+                content
+            )
+            let part = try await recorded(number, at: location, of: upload, size, digests, ticket)
             var current = upload
             current.updatedAt = part.storedAt
             observer.observe(.appended(current, bytes: part.size))
@@ -61,12 +49,57 @@ extension UploadService {
         }
     }
 
+    private func stored(
+        _ part: NewPart,
+        of id: UploadID,
+        replacing before: PartRecord?,
+        _ content: ObjectContent
+    ) async throws(UploadError) -> (location: String, ContentDigests) {
+        var digests: ContentDigests?
+        let location: String
+        do throws(UploadError) {
+            location = try await partStorage.storePart(
+                part,
+                of: id,
+                replacing: before?.location,
+                from: content.source
+            ) { () async throws(UploadError) -> [UInt8] in
+                let found = try await content.digests()
+                digests = found
+                return found.md5
+            }
+        } catch  where error.code == .notFound {
+            throw try await refusal(ofPartOf: id)
+        }
+        guard let digests else { throw UploadError(.storageFailure, "The storage did not look at the part.") }
+        return (location, digests)
+    }
+
+    /// Why an upload takes no part that was open a moment ago.
+    private func refusal(ofPartOf id: UploadID) async throws(UploadError) -> UploadError {
+        guard let upload = try await state.upload(id) else { return Self.notFound }
+        switch upload.state {
+        case .terminated, .expired: return Self.gone
+        case .completed: return Self.noMoreParts
+        case .open where upload.attributes?.isHeld == true:
+            return UploadError(.notOpen, "The parts were put together; complete the upload, or give it up.")
+        case .open:
+            return UploadError(
+                .busy,
+                "The upload is being completed; if that fails it takes parts again, so try again in a few seconds."
+            )
+        }
+    }
+
+    private static let noMoreParts = UploadError(.notOpen, "The upload is complete and takes no more parts.")
+
     private func recorded(
         _ number: Int,
         at location: String,
         of upload: Upload,
         _ size: Int64,
-        _ digests: ContentDigests
+        _ digests: ContentDigests,
+        _ ticket: UInt64
     ) async throws(UploadError) -> PartRecord {
         let part = PartRecord(
             number: number,
@@ -78,14 +111,20 @@ extension UploadService {
             storedAt: now
         )
         do throws(UploadError) {
-            if let replaced = try await state.putPart(part, of: upload.id) {
-                try await partStorage.removePart(number, at: replaced.location, of: upload.id)
+            let replaced = try await edits.withTurn(at: upload.id) { () async throws(UploadError) -> PartRecord? in
+                let replaced = try await state.putPart(part, of: upload.id)
+                comingParts.remove(ticket, of: upload.id, isStored: true)
+                return replaced
             }
+            if let replaced { try await partStorage.removePart(number, at: replaced.location, of: upload.id) }
             return part
         } catch {
-            // If it may have been recorded, its bytes must stay.
-            if error.code == .gone { try await partStorage.removePart(number, at: location, of: upload.id) }
-            throw error
+            switch error.code {
+            // It was not recorded; if it may have been, its bytes must stay.
+            case .gone, .busy, .interrupted: try await partStorage.removePart(number, at: location, of: upload.id)
+            default: break
+            }
+            throw error.code == .gone ? try await refusal(ofPartOf: upload.id) : error
         }
     }
 
@@ -103,9 +142,12 @@ extension UploadService {
         limit: Int
     ) async throws(UploadError) -> (Upload, [PartRecord]) {
         try await reporting(id) { () async throws(UploadError) -> (Upload, [PartRecord]) in
+            let bytes = try await state.partBytes(of: id)
+            let parts = try await recordedParts(of: id, after: number, limit: limit)
+            // After that: of one that was completed or ended meanwhile the parts are forgotten.
             var upload = try await openForParts(id)
-            upload.offset = try await state.partBytes(of: id)
-            return (upload, try await recordedParts(of: id, after: number, limit: limit))
+            upload.offset = bytes
+            return (upload, parts)
         }
     }
 
@@ -163,6 +205,13 @@ extension UploadService {
                 }
                 let parts = try await stored(named, of: id, minimumSize)
                 var attributes = upload.attributes ?? ObjectAttributes()
+                if let joined = attributes.completing, joined != named.map(\.number) {
+                    throw Self.invalid(
+                        .unnamed,
+                        "The parts were put together when the upload was completed before; name the same ones."
+                    )
+                }
+                attributes.isHeld = nil
                 attributes.partSizes = parts.map(\.size)
                 try describe(&attributes, parts)
                 attributes.completing = parts.map(\.number)
@@ -187,8 +236,10 @@ extension UploadService {
         }
         var upload = upload
         upload.attributes = attributes
-        upload.offset = parts.reduce(0) { $0 + $1.size }
-        guard upload.offset <= mostBytes(of: upload) else { throw Self.tooLarge(mostBytes(of: upload)) }
+        guard let size = Int64.sum(parts.map(\.size)), size <= mostBytes(of: upload) else {
+            throw Self.tooLarge(mostBytes(of: upload))
+        }
+        upload.offset = size
         // No part comes from here on, and whoever comes after a crash knows which they are.
         guard try await state.setAttributes(of: upload.id, to: attributes) else { throw Self.gone }
         do throws(UploadError) {
@@ -197,8 +248,30 @@ extension UploadService {
             return try await complete(upload)
         } catch {
             // If this fails, too, the next one who has the lease does it.
-            if (try? await partStorage.isJoined(upload.id)) == false { _ = try? await reopened(upload) }
+            switch try? await partStorage.isJoined(upload.id) {
+            case false: _ = try? await reopened(upload)
+            case true: await hold(upload, after: error)
+            case nil: break
+            }
             throw error
+        }
+    }
+
+    /// Sees to it that an upload whose completion was refused does not become an object later, when nobody asks for that any more.
+    ///
+    /// To be called with the lease.
+    private func hold(_ upload: Upload, after error: UploadError) async {
+        switch error.code {
+        case .conditionFailed, .rejected, .quotaExceeded, .tooLarge: break
+        // Not refused but failed, or ended: whoever comes next goes on.
+        default: return
+        }
+        guard var attributes = upload.attributes else { return }
+        attributes.isHeld = true
+        do throws(UploadError) {
+            _ = try await state.setAttributes(of: upload.id, to: attributes)
+        } catch {
+            report(error, of: upload.id)
         }
     }
 
@@ -279,7 +352,7 @@ extension UploadService {
         guard let upload = try await state.upload(id), upload.takesParts else { throw Self.notFound }
         switch upload.state {
         case .terminated, .expired: throw Self.gone
-        case .completed: throw UploadError(.notOpen, "The upload is complete and takes no more parts.")
+        case .completed: throw Self.noMoreParts
         case .open: break
         }
         guard !isOver(upload) else { throw Self.gone }
@@ -290,30 +363,32 @@ extension UploadService {
     ///
     /// What the other parts have is only looked at where it can matter: the state looks at each of them. Whether all of them
     /// together are too many is seen once more when they are joined.
+    ///
+    /// - Returns: The part that is stored under the number, and the place in `comingParts`.
     private func makeRoom(
         for size: Int64,
         in upload: Upload,
-        replacing part: PartRecord?
-    ) async throws(UploadError) {
+        as number: Int
+    ) async throws(UploadError) -> (stored: PartRecord?, ticket: UInt64) {
         let limit = mostBytes(of: upload)
         guard size >= 0 else { throw UploadError(.invalidRequest, "A part can not have fewer than no bytes.") }
         guard size <= limit else { throw Self.tooLarge(limit) }
         let terms = try await terms(for: upload.accounts)
-        if terms.limitsBytes || upload.maximumBytes != nil {
-            try await edits.withLease(on: upload.id, interrupter: nil) { () async throws(UploadError) in
-                let stored = try await state.partBytes(of: upload.id) - (part?.size ?? 0)
-                let coming = comingParts.withLock { $0[upload.id] ?? 0 }
-                let (wanted, overflow) = (stored + coming).addingReportingOverflow(size)
-                guard !overflow, wanted <= limit else { throw Self.tooLarge(limit) }
+        return try await edits.withTurn(at: upload.id) { () async throws(UploadError) -> (PartRecord?, UInt64) in
+            let before = try await state.objectPart(number, of: upload.id)
+            let part = ComingParts.Part(number: number, size: size, stored: before?.size ?? 0)
+            if terms.limitsBytes || upload.maximumBytes != nil {
+                let stored = try await state.partBytes(of: upload.id)
+                guard let wanted = comingParts.total(of: upload.id, having: stored, with: part), wanted <= limit else {
+                    throw Self.tooLarge(limit)
+                }
                 if terms.limitsBytes, let recorded = try await state.upload(upload.id),
                     wanted > recorded.reservedBytes
                 {
                     _ = try await reserve(wanted, for: recorded, under: terms, isWhole: true)
                 }
-                comingParts.withLock { $0[upload.id, default: 0] += size }
             }
-        } else {
-            comingParts.withLock { $0[upload.id, default: 0] += size }
+            return (before, comingParts.add(part, of: upload.id))
         }
     }
 
@@ -332,13 +407,23 @@ extension UploadService {
                 upload.offset = try await state.partBytes(of: upload.id)
                 return upload
             }
+            if upload.attributes?.isHeld == true {
+                upload.offset = try await state.partBytes(of: upload.id)
+                return upload
+            }
             let chosen = Set(numbers)
             // As they were joined, whatever became of them apart from each other.
             let parts = try await state.objectParts(of: upload.id, after: 0, limit: PartRecord.numbers.upperBound)
                 .filter { chosen.contains($0.number) }
-            upload.offset = parts.reduce(0) { $0 + $1.size }
+            // It was looked at when the completion was begun.
+            upload.offset = Int64.sum(parts.map(\.size)) ?? .max
             try await partStorage.join(parts, of: upload.id)
-            return try await complete(upload)
+            do throws(UploadError) {
+                return try await complete(upload)
+            } catch {
+                await hold(upload, after: error)
+                throw error
+            }
         }
         if isOver(upload) {
             try await end(upload, as: .expired)

@@ -71,7 +71,7 @@ extension UploadService {
             } catch {
                 // Others may take what is left between two attempts; each is smaller than the one before.
                 guard !isWhole, case .quotaExceeded(let refusal) = error.code else { throw error }
-                let possible = upload.reservedBytes + refusal.left
+                let possible = upload.reservedBytes.adding(refusal.left)
                 guard possible > upload.offset, possible < bytes else { throw error }
                 bytes = possible
             }

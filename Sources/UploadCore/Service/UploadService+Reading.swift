@@ -106,30 +106,4 @@ extension UploadService {
         case .completed, nil: throw UploadError(.notFound, "There is no such media.")
         }
     }
-
-    /// Ends an upload, open or complete, and removes its bytes and media; a running writer is stopped first.
-    ///
-    /// - Throws: `.notFound`, `.gone`, `.busy`, `.rejected` by a hook, `.unavailable` if it can not be asked, `.storageFailure`.
-    package func terminate(_ id: UploadID) async throws(UploadError) {
-        try await terminate(id, asking: true)
-    }
-
-    /// - Parameters:
-    ///   - id: The upload.
-    ///   - asking: The app is asked, and not only told.
-    /// - Throws: As `terminate(_:)`.
-    func terminate(_ id: UploadID, asking: Bool) async throws(UploadError) {
-        try await reporting(id) { () async throws(UploadError) in
-            try await leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
-                guard let upload = try await state.upload(id) else { throw Self.notFound }
-                if isOver(upload) {
-                    try await end(upload, as: .expired)
-                    throw Self.gone
-                }
-                guard upload.state == .open || upload.state == .completed else { throw Self.gone }
-                if asking { try await hooks.willTerminate(upload) }
-                try await end(upload, as: .terminated)
-            }
-        }
-    }
 }

@@ -141,8 +141,8 @@ extension UploadService {
         do throws(UploadError) {
             try await step()
         } catch {
-            // Ended, by somebody else or by what was found: nothing is left to do.
-            if [.gone, .notFound, .digestMismatch].contains(error.code) { return }
+            // Ended, by somebody else or by what was found: nothing is left to do. Or it goes on, and comes again.
+            if [.gone, .notFound, .digestMismatch, .finishing].contains(error.code) { return }
             report.failures += 1
             self.report(error, of: id)
         }

@@ -21,7 +21,9 @@ package final class UploadService: Sendable {
     let observer: any UploadObserver
     let leases: LeaseTable
     /// Changes of metadata on this node, which do not disturb whoever has the lease; those of others the state store notices.
-    let edits: LeaseTable
+    let edits: TurnTable<UploadID>
+    /// Changes of which object has a name, on this node: who takes a name would else find again and again that another one took it.
+    let names: TurnTable<ObjectName>
     let hooks: any UploadHooks
     let policies: PolicyBook
     let appends = ActiveAppends()
@@ -30,9 +32,11 @@ package final class UploadService: Sendable {
     /// Rings after each event that is recorded here.
     package let bell = EventBell()
     /// Of media whose digest is being computed on this node.
-    let hashing: LeaseTable
-    /// Bytes of parts that come at this moment.
-    let comingParts = Mutex<[UploadID: Int64]>([:])
+    let hashing: TurnTable<UploadID>
+    /// Parts that come at this moment.
+    let comingParts = ComingParts()
+    /// Uploads of one-time grants of which nobody knows whether they were recorded, by the id of the grant.
+    let untold = Mutex<[String: Upload]>([:])
     /// Uploads that the storage is finishing, and somebody waits for that.
     let finishing = Mutex<Set<UploadID>>([])
     /// Ended uploads whose bytes could not be removed.
@@ -64,9 +68,14 @@ package final class UploadService: Sendable {
         self.observer = observer
         self.hooks = hooks
         self.policies = PolicyBook(state: state, defaults: limits.policies)
-        self.leases = LeaseTable(timeout: limits.takeOverTimeout, among: authority) { observer.observe(.takenOver($0)) }
-        hashing = LeaseTable(timeout: limits.takeOverTimeout)
-        self.edits = LeaseTable(timeout: limits.takeOverTimeout)
+        self.leases = LeaseTable(
+            timeout: limits.takeOverTimeout,
+            protectedTurn: limits.protectedTurn,
+            among: authority
+        ) { observer.observe(.takenOver($0)) }
+        hashing = TurnTable(timeout: limits.takeOverTimeout)
+        self.edits = TurnTable(timeout: limits.takeOverTimeout)
+        self.names = TurnTable(timeout: limits.takeOverTimeout)
     }
 
     /// At shutdown: every append ends with what it has, and no new one begins.
@@ -159,7 +168,7 @@ package final class UploadService: Sendable {
     }
 
     func isOver(_ upload: Upload) -> Bool {
-        (upload.state == .open || upload.state == .completed) && upload.expiresAt.map { $0 <= now } ?? false
+        upload.isAlive && upload.expiresAt.map { $0 <= now } ?? false
     }
 
     /// Records that an upload has all its bytes.
@@ -194,7 +203,9 @@ package final class UploadService: Sendable {
         let condition = completed.attributes?.condition
         completed.attributes?.condition = nil
         completed.attributes?.completing = nil
-        let (isFirst, media, replaced) = try await edits.withLease(on: upload.id, interrupter: nil) {
+        completed.attributes?.isHeld = nil
+        let name = completed.objectName
+        let (isFirst, media, replaced) = try await withEdits(of: upload.id, name) {
             () async throws(UploadError) -> (Bool, Media, Upload?) in
             try await repeating { () async throws(UploadError) -> (Bool, Media, Upload?) in
                 // They may have been changed while the bytes came.
@@ -227,6 +238,18 @@ package final class UploadService: Sendable {
         return completed
     }
 
+    /// Runs `body` while nobody else on this node changes the metadata of an upload, or which object has a name.
+    private func withEdits<Success>(
+        of id: UploadID,
+        _ name: ObjectName?,
+        _ body: () async throws(UploadError) -> Success
+    ) async throws(UploadError) -> Success {
+        try await edits.withTurn(at: id) { () async throws(UploadError) -> Success in
+            guard let name else { return try await body() }
+            return try await names.withTurn(at: name, body)
+        }
+    }
+
     /// Runs `body` again while it fails because another node has changed the metadata since they were read; each time one of them
     /// gets on.
     func repeating<Success>(
@@ -250,7 +273,7 @@ package final class UploadService: Sendable {
     /// - Parameters:
     ///   - upload: As it is recorded.
     ///   - reason: `terminated` or `expired`.
-    /// - Throws: `.gone` if it has ended before.
+    /// - Throws: `.gone` if it has ended before; `.notOpen` if it is open there and was completed meanwhile.
     func end(_ upload: Upload, as reason: Upload.State) async throws(UploadError) {
         let id = upload.id
         var ended = upload
@@ -263,24 +286,34 @@ package final class UploadService: Sendable {
         ended.reservedBytes = 0
         let isFirst = try await state.end(
             id,
+            from: upload.state,
             as: reason,
             at: ended.updatedAt,
             received: received,
             recording: event(reason == .expired ? .expired : .terminated, of: ended)
         )
-        guard isFirst else { throw Self.gone }
+        guard isFirst else {
+            if upload.state == .open, try await state.upload(id)?.state == .completed { throw Self.completedMeanwhile }
+            throw Self.gone
+        }
         bell.ring()
         observer.observe(reason == .expired ? .expired(id) : .terminated(id))
         await removeBytes(of: id)
     }
 
-    /// Removes what nobody needs any more; what fails is left to `sweep`.
-    private func removeBytes(of id: UploadID) async {
+    /// Removes what nobody needs any more; what fails, or can not be while the storage is finishing it, is left to `sweep`.
+    ///
+    /// - Returns: Whether it is removed.
+    @discardableResult
+    func removeBytes(of id: UploadID) async -> Bool {
         do throws(UploadError) {
             try await storage.remove(id)
+            unremoved.withLock { _ = $0.remove(id) }
+            return true
         } catch {
             unremoved.withLock { _ = $0.insert(id) }
             report(error, of: id)
+            return false
         }
     }
 
@@ -289,6 +322,7 @@ package final class UploadService: Sendable {
         upload.takesParts ? try await state.partBytes(of: upload.id) : try await storage.currentLength(of: upload.id)
     }
 
+    static let completedMeanwhile = UploadError(.notOpen, "The upload was completed meanwhile, and stays.")
     static let notFound = UploadError(.notFound, "There is no such upload.")
     static let gone = UploadError(.gone, "The upload has expired or was terminated; create a new one.")
 }

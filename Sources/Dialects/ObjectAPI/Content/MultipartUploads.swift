@@ -40,13 +40,26 @@ package struct MultipartUploads: Sendable {
         of name: ObjectName,
         isOpen: Bool = true
     ) async throws(UploadError) -> Upload {
-        let missing = UploadError(.notFound, "There is no multipart upload with this id for this key.")
-        guard let id = UploadID(text) else { throw missing }
+        guard let id = UploadID(text) else { throw Self.missing }
         let upload = try await service.recorded(id)
         guard upload.takesParts, upload.objectName == name,
             upload.state == .open || !isOpen && upload.state == .completed
-        else { throw missing }
+        else { throw Self.missing }
         return upload
+    }
+
+    private static let missing = UploadError(.notFound, "There is no multipart upload with this id for this key.")
+
+    /// Gives an upload up, unless it was completed meanwhile: then it is no upload any more, and its object stays.
+    ///
+    /// - Parameter upload: As it is recorded.
+    /// - Throws: `.notFound`; as `UploadService.terminate`.
+    package func abort(_ upload: Upload) async throws(UploadError) {
+        do throws(UploadError) {
+            try await service.terminate(upload.id, .open)
+        } catch  where error.code == .notOpen {
+            throw Self.missing
+        }
     }
 
     /// Stores a part.

@@ -129,7 +129,7 @@ extension S3Handler {
 
     func abort(_ text: String, _ name: ObjectName) async throws(S3Error) -> Response {
         let upload = try await upload(text, name)
-        try await core(.upload) { () async throws(UploadError) in try await service.terminate(upload.id) }
+        try await core(.upload) { () async throws(UploadError) in try await uploads.abort(upload) }
         return Response(204)
     }
 
