@@ -11,7 +11,7 @@ internal import Glibc
 /// Blobs as files of a local file system; a blob's length is the file's length.
 ///
 /// All calls that may block run on the pool. Nothing here depends on what a client names things: paths are made from ids.
-package final class DiskStorage: BlobStorage {
+package final class DiskStorage: MarkedStorage {
     let directory: DataDirectory
     let durability: Durability
     let pool: BlockingPool
@@ -116,7 +116,7 @@ package final class DiskStorage: BlobStorage {
     }
 
     /// Whatever there is of a blob has its id in its name, and is removed with it.
-    package func removeLeftovers(from date: Date) async throws(UploadError) -> Int { 0 }
+    package func removeLeftovers(from date: Date, ofUnknownFrom unknown: Date) async throws(UploadError) -> Int { 0 }
 
     /// Writes one block and removes it, which finds a full, read-only or broken file system.
     package func check() async throws(UploadError) {

@@ -36,6 +36,7 @@ extension UploadService {
         progress: ((Upload) async -> Void)? = nil
     ) async throws(UploadError) -> Upload {
         try await reporting(id) { () async throws(UploadError) -> Upload in
+            try checkWritable()
             let upload = try await leases.withLease(on: id, interrupter: source.interrupter) {
                 () async throws(UploadError) -> Upload in
                 var upload = try await settled(id, finish)

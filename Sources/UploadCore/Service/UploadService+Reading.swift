@@ -120,6 +120,7 @@ extension UploadService {
     /// - Throws: As `terminate(_:)`.
     func terminate(_ id: UploadID, asking: Bool) async throws(UploadError) {
         try await reporting(id) { () async throws(UploadError) in
+            try checkWritable()
             try await leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
                 guard let upload = try await state.upload(id) else { throw Self.notFound }
                 if isOver(upload) {
