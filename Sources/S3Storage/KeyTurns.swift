@@ -26,6 +26,9 @@ final class KeyTurns: Sendable {
         return try await body()
     }
 
+    /// How many wait.
+    var waiterCount: Int { waiters.withLock { $0.values.reduce(0) { $0 + $1.count } } }
+
     private func enter(_ place: Place) async {
         await withCheckedContinuation { continuation in
             let isFree = waiters.withLock { waiters in

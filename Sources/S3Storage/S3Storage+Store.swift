@@ -50,8 +50,9 @@ extension S3Storage {
         return false
     }
 
-    /// Objects say which upload they are of; in a store that keeps no metadata, by a key that is made of its id. Of what is not
-    /// complete nothing can be found without the record.
+    /// Objects say which upload they are of; in a store that keeps no metadata, by a key that is made of its id.
+    ///
+    /// Of what is not complete nothing can be found without the record.
     package func findBlobs(_ body: (FoundBlob) async throws(UploadError) -> Void) async throws(UploadError) {
         for bucket in [settings.bucket] + settings.otherBuckets {
             var token: String?

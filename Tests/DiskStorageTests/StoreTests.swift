@@ -78,6 +78,7 @@ struct StoreTests {
             ]
         )
         #expect(try await bench.storage.hasBlobs())
-        #expect(try await !DiskBench().storage.hasBlobs())
+        let unused = try DiskBench()
+        #expect(try await !unused.storage.hasBlobs())
     }
 }

@@ -60,8 +60,7 @@ struct ChosenKeyTests {
                 guard second == nil else { return }
                 second = Task { try await blob("second", at: "k", in: storage) }
             }
-            for _ in 0..<2000 where store.objects["k"]?.body != "second" { await Task.yield() }
-            try? await Task.sleep(for: .milliseconds(200))
+            while storage.keyTurns.waiterCount == 0, store.objects["k"]?.body != "second" { await Task.yield() }
         }
         try await storage.remove(first)
         let id = try await #require(second.withLock { $0 }).value
@@ -132,7 +131,7 @@ struct ChosenKeyTests {
                         expecting: nil,
                         confirming: nil
                     )
-                    #expect(report.stored == 1)
+                    #expect(report.stored == 1, "\(report.end)")
                 }
             }
         }

@@ -111,6 +111,7 @@ extension S3Client {
     ///   - bucket: Where it is.
     ///   - tag: Its entity tag: another object under the key stays, in a store that compares it. Most compare nothing ("Conditional
     ///     deletes" is of 2025), so the caller must have looked.
+    /// - Throws: Why not.
     func delete(_ key: String, in bucket: String, matching tag: String? = nil) async throws(S3Failure) {
         var request = S3Request(method: "DELETE", bucket: bucket, key: key)
         if let tag, !tag.isEmpty {

@@ -126,6 +126,7 @@ package protocol BlobStorage: Sendable {
     /// - Parameters:
     ///   - orphan: One that is not there is no error.
     ///   - now: The day under which it is kept.
+    /// - Throws: `.storageFull`, `.storageFailure`; some of it may have been moved, and the rest is found again.
     func setAside(_ orphan: UploadID, at now: Date) async throws(UploadError)
 
     /// Removes what was set aside on the days before that of `date`.

@@ -2,8 +2,9 @@
 package struct StoreMark: Sendable, Equatable, Codable {
     /// 32 hexadecimal digits, random, the same for ever.
     package let id: String
-    /// Grows while the pair is used, in the state first: a storage that has seen a later one than the state has tells that the state
-    /// is an older copy. 0 until both have the mark.
+    /// Grows while the pair is used, in the state first.
+    ///
+    /// A storage that has seen a later one than the state has tells that the state is an older copy. 0 until both have the mark.
     package var epoch: Int64
 
     package init(id: String, epoch: Int64) {
@@ -12,8 +13,9 @@ package struct StoreMark: Sendable, Equatable, Codable {
     }
 }
 
-/// Where a state keeps the mark of its storage. Each call is one transaction that survives a power cut whatever the settings, with
-/// everything that was recorded before it.
+/// Where a state keeps the mark of its storage.
+///
+/// Each call is one transaction that survives a power cut whatever the settings, with everything that was recorded before it.
 package protocol StoreMarks: Sendable {
     /// `nil` if it has none yet.
     func storeMark() async throws(UploadError) -> StoreMark?

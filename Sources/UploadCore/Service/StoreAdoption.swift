@@ -41,7 +41,7 @@ package struct StoreAdoption: Sendable {
         package var completedBytes: Int64 = 0
         /// Blobs of which open uploads were made, which their clients can go on with.
         package var opened = 0
-        /// What no record can be made of: parts of multipart uploads. The next sweep sets it aside.
+        /// Blobs that the next sweep sets aside: parts of multipart uploads, of which no record can be made.
         package var left = 0
         /// Blobs with a record.
         package var known = 0

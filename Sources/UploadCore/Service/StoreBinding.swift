@@ -107,7 +107,7 @@ package enum StoreMismatch: String, Sendable, CaseIterable {
     /// The storage was used with a later version of the state.
     case olderState = "state_older"
 
-    /// For the operator: what is wrong, and what to do. Holds no path and no address.
+    /// For the operator: what is wrong, and what to do, without a path or an address.
     package var description: String {
         let reason =
             switch self {
