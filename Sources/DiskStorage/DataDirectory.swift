@@ -20,6 +20,8 @@ internal import Glibc
 ///   blobs/<xy>/<id>.layout       its text is how many bytes each place for a part has in that file
 ///   blobs/<xy>/<id>.own/         a file for each part that has no place there
 ///   blobs/<xy>/<id>.joining      what becomes the blob if parts have to be copied
+///   store                 the mark that the state has as well, see StoreBinding; JSON
+///   quarantine/<yyyy-mm-dd>/<id>…   what of blobs without a record was found on that day, with the names it had
 ///   migrated              blobs that were copied into a store, see MigratedBlobs; only while and after they are
 /// ```
 package struct DataDirectory: Sendable {
@@ -54,6 +56,10 @@ package struct DataDirectory: Sendable {
     package var statePath: String { Self.statePath(in: root) }
 
     package var migratedPath: String { root + "/migrated" }
+
+    var markPath: String { root + "/store" }
+
+    var quarantinePath: String { root + "/quarantine" }
 
     func blobPath(_ id: UploadID) -> String { shardPath(Self.shard(of: id)) + "/" + id.text }
 

@@ -12,7 +12,7 @@ internal import Glibc
 /// its end do not count.
 ///
 /// All calls that may block run on the pool. Nothing here depends on what a client names things: paths are made from ids.
-package final class DiskStorage: BlobStorage {
+package final class DiskStorage: MarkedStorage {
     let directory: DataDirectory
     let durability: Durability
     let pool: BlockingPool
@@ -148,7 +148,7 @@ package final class DiskStorage: BlobStorage {
     }
 
     /// Whatever there is of a blob has its id in its name, and is removed with it.
-    package func removeLeftovers(from date: Date) async throws(UploadError) -> Int { 0 }
+    package func removeLeftovers(from date: Date, ofUnknownFrom unknown: Date) async throws(UploadError) -> Int { 0 }
 
     /// Writes one block and removes it, which finds a full, read-only or broken file system.
     package func check() async throws(UploadError) {

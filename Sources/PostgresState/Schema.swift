@@ -300,6 +300,18 @@ enum Schema {
                 );
                 """
         ),
+        Migration(
+            number: 6,
+            statements: """
+                -- One row: which storage belongs to this state, see StoreBinding.
+                CREATE TABLE store (
+                    number bigint PRIMARY KEY CHECK (number = 1),
+                    id text NOT NULL,
+                    epoch bigint NOT NULL CHECK (epoch >= 0),
+                    is_sweep_approved boolean NOT NULL
+                );
+                """
+        ),
     ]
 }
 

@@ -169,11 +169,18 @@ final class Reception {
     /// Puts bytes that are in side objects in front of a part that is going to be whole.
     private func loadSides(into part: Part) async throws(UploadError) {
         guard part.missing > 0 else { return }
-        let bytes = try await storage.bytes(of: record.sides, in: record)
-        guard await storage.memory.take(part.buffer.memory(adding: bytes.count), within: settings.retryTime) else {
-            throw Self.tooSlow
+        let kept = part.buffer.memory(adding: Int(clamping: part.missing))
+        // They are there twice until they are in the buffer. Taken before they are asked for: else all that resume at the same time
+        // hold theirs beside the pool.
+        let passing = max(0, min(Int(clamping: part.missing), storage.memory.capacity - kept))
+        guard await storage.memory.take(kept + passing, within: settings.retryTime) else { throw Self.tooSlow }
+        do throws(UploadError) {
+            part.buffer.prepend(try await storage.bytes(of: record.sides, in: record))
+        } catch {
+            storage.memory.giveBack(kept + passing)
+            throw error
         }
-        part.buffer.prepend(bytes)
+        storage.memory.giveBack(passing)
         part.missing = 0
     }
 

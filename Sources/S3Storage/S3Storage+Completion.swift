@@ -56,7 +56,7 @@ extension S3Storage {
             if let running = completions[id] { return (running, false) }
             let completion = Completion { [self] () async throws(UploadError) in
                 defer { self.completions.withLock { _ = $0.removeValue(forKey: id) } }
-                try await complete(record)
+                try await keyTurns.take(record) { () async throws(UploadError) in try await complete(record) }
             }
             completions[id] = completion
             return (completion, true)
@@ -148,7 +148,7 @@ extension S3Storage {
                     guard let head = try await client.head(record.key, in: record.bucket), record.owns(head) else {
                         return
                     }
-                    try await client.delete(record.key, in: record.bucket)
+                    try await client.delete(record.key, in: record.bucket, matching: head.entityTag)
                 }
                 throw UploadError(.notFound, "The blob was removed while it was put together.")
             }

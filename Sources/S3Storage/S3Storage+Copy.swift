@@ -117,7 +117,7 @@ extension S3Storage {
     ///
     /// - Throws: `.interrupted`, with nothing ended, if somebody else has the blob now.
     func abortStrays(of record: BlobRecord) async throws(UploadError) {
-        guard record.key.contains(record.id.text) else { return }
+        guard record.hasKeyOfItsOwn else { return }
         let strays = try await asking { () async throws(S3Failure) in
             try await client.multiparts(of: record.key, in: record.bucket).filter { $0 != record.multipart }
         }

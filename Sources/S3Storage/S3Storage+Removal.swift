@@ -52,15 +52,23 @@ extension S3Storage {
         }
         // An open one may be there as well, whose confirmation came too late to be recorded.
         guard record.state != .open || record.multipart == nil else { return }
-        let isThere = try await asking { () async throws(S3Failure) in
-            // Under a key that the app chose there may be the object of another upload by now.
-            if record.state == .complete, record.key.contains(record.id.text) { return true }
-            return try await client.head(record.key, in: record.bucket).map { record.owns($0) } ?? false
+        try await keyTurns.take(record) { () async throws(UploadError) in
+            var tag: String?
+            if record.state != .complete || !record.hasKeyOfItsOwn {
+                // Under a key that the app chose there may be the object of another upload by now.
+                let head = try await asking { () async throws(S3Failure) in
+                    try await client.head(record.key, in: record.bucket)
+                }
+                guard let head, record.owns(head) else { return }
+                tag = head.entityTag
+            }
+            // Somebody else may have completed the blob meanwhile.
+            try await checkUnchanged(current)
+            let found = tag
+            try await asking { () async throws(S3Failure) in
+                try await client.delete(record.key, in: record.bucket, matching: found)
+            }
         }
-        guard isThere else { return }
-        // Somebody else may have completed the blob meanwhile.
-        try await checkUnchanged(current)
-        try await asking { () async throws(S3Failure) in try await client.delete(record.key, in: record.bucket) }
     }
 }
 
@@ -68,6 +76,11 @@ extension BlobRecord {
     /// Whether an object under its key is the one that it became: by the name in it, or, in a store that keeps none, by its
     /// entity tag.
     func owns(_ head: S3ObjectHead) -> Bool {
-        head.upload == id.text || state == .complete && entityTag.map { !$0.isEmpty && $0 == head.entityTag } ?? false
+        // Another upload of the same bytes has the same entity tag.
+        if let upload = head.upload { return upload == id.text }
+        return state == .complete && entityTag.map { !$0.isEmpty && $0 == head.entityTag } ?? false
     }
+
+    /// No other upload has it; else the app chose it, and may choose it again.
+    var hasKeyOfItsOwn: Bool { key.contains(id.text) }
 }

@@ -21,7 +21,8 @@ extension S3Storage {
         within limit: Duration? = nil,
         _ body: () async throws(UploadError) -> Success
     ) async throws(UploadError) -> Success {
-        let bytes = min(memory.capacity, Int(clamping: sides.reduce(0) { $0 + $1.length }))
+        // As they come, and as they are sent.
+        let bytes = 2 * min(memory.capacity / 2, Int(clamping: sides.reduce(0) { $0 + $1.length }))
         guard await memory.take(bytes, within: limit ?? settings.retryTime) else { throw Reception.tooSlow }
         defer { memory.giveBack(bytes) }
         return try await body()
@@ -126,10 +127,15 @@ extension S3Storage {
     }
 
     /// Removes side objects of blobs that are gone, or have got others since.
-    package func removeLeftovers(from date: Date) async throws(UploadError) -> Int {
+    package func removeLeftovers(from date: Date, ofUnknownFrom unknown: Date) async throws(UploadError) -> Int {
         var removed = 0
         for bucket in [settings.bucket] + settings.otherBuckets {
-            removed += try await removeSides(withPrefix: settings.sidePrefix, in: bucket, from: date)
+            removed += try await removeSides(
+                withPrefix: settings.sidePrefix,
+                in: bucket,
+                from: date,
+                ofUnknownFrom: unknown
+            )
         }
         return removed
     }
@@ -140,6 +146,7 @@ extension S3Storage {
     ///   - prefix: Of their keys.
     ///   - bucket: Where they are.
     ///   - date: Younger ones may belong to a request that runs.
+    ///   - unknown: As above, of blobs without a record, which may have been lost.
     ///   - ended: A blob of which nothing is to be kept.
     /// - Returns: How many there were.
     /// - Throws: `.unavailable`, `.storageFailure`.
@@ -147,6 +154,7 @@ extension S3Storage {
         withPrefix prefix: String,
         in bucket: String,
         from date: Date,
+        ofUnknownFrom unknown: Date = .distantPast,
         ended: UploadID? = nil
     ) async throws(UploadError) -> Int {
         var removed = 0
@@ -160,7 +168,9 @@ extension S3Storage {
             for object in page.objects {
                 guard let written = object.date, written < date, let id = owner(of: object.key) else { continue }
                 if found[id] == nil { found[id] = .some(try await records.blob(id)) }
-                if id != ended, let record = found[id] ?? nil, isNeeded(object.key, by: record) { continue }
+                let record = found[id] ?? nil
+                let isKept = record.map { isNeeded(object.key, by: $0) } ?? (written >= unknown)
+                if id != ended, isKept { continue }
                 try await asking { () async throws(S3Failure) in try await client.delete(object.key, in: bucket) }
                 removed += 1
             }
@@ -175,7 +185,7 @@ extension S3Storage {
             ? record.state != .complete : record.sides.contains { $0.key == key }
     }
 
-    private func owner(of key: String) -> UploadID? {
+    func owner(of key: String) -> UploadID? {
         guard key.hasPrefix(settings.sidePrefix) else { return nil }
         return key.dropFirst(settings.sidePrefix.count).split(separator: "/").first.flatMap { UploadID($0) }
     }

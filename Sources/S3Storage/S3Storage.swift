@@ -25,7 +25,7 @@ package import UploadCore
 /// | multipart upload begun, not recorded | a record that says so | `synchronize` and `remove` find and end it |
 /// | side object sent, not recorded | an object that nobody knows | `removeLeftovers` removes it |
 /// | completion begun | a record that says so | whoever comes next completes it, or finds that it is |
-package final class S3Storage: BlobStorage {
+package final class S3Storage: MarkedStorage {
     let client: S3Client
     let records: any BlobRecords
     let memory: MemoryPool
@@ -40,6 +40,8 @@ package final class S3Storage: BlobStorage {
     let tidying = Mutex<(last: UInt64, tasks: [UInt64: Task<Void, Never>])>((0, [:]))
     /// Blobs that were made by this process and never had a side object.
     let pristine = Mutex<Set<UploadID>>([])
+    /// Keys that apps chose, while an object is written to them or removed.
+    let keyTurns = KeyTurns()
     /// Completions that run in this process.
     let completions = Mutex<[UploadID: Completion]>([:])
 
@@ -131,7 +133,7 @@ package final class S3Storage: BlobStorage {
         guard let key = blob.key else { return settings.keys.key(for: blob) }
         let segments = key.split(separator: "/", omittingEmptySubsequences: false)
         let isClean = !segments.contains { $0.isEmpty || $0 == "." || $0 == ".." }
-        guard isClean, key.utf8.count <= 1024, !key.hasPrefix(settings.sidePrefix),
+        guard isClean, key.utf8.count <= 1024, !key.hasPrefix(settings.sidePrefix), key != markKey,
             !key.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F })
         else {
             throw UploadError(.rejected, "The key that the app gave this upload can not be the key of an object.")

@@ -20,14 +20,16 @@ final class Sending: Sendable {
     /// Sends a whole blob.
     convenience init(object buffer: PartBuffer, _ record: BlobRecord, _ storage: S3Storage) {
         let headers = storage.objectHeaders(record)
-        self.init(isObject: true, buffer, storage) { [client = storage.client] digest throws(S3Failure) in
-            try await client.put(
-                record.key,
-                in: record.bucket,
-                content: buffer,
-                digest: digest,
-                headers: headers
-            ) { await buffer.whole() }
+        self.init(isObject: true, buffer, storage) { [client = storage.client, storage] digest throws(S3Failure) in
+            try await storage.keyTurns.take(record) { () async throws(S3Failure) in
+                try await client.put(
+                    record.key,
+                    in: record.bucket,
+                    content: buffer,
+                    digest: digest,
+                    headers: headers
+                ) { await buffer.whole() }
+            }
         }
     }
 

@@ -303,6 +303,19 @@ enum DatabaseFile {
                     """
             )
         }
+        migrator.registerMigration("0009 the mark of the storage") { database in
+            try database.execute(
+                sql: """
+                    -- One row: which storage belongs to this state, see StoreBinding.
+                    CREATE TABLE store (
+                        number INTEGER NOT NULL PRIMARY KEY CHECK (number = 1),
+                        id TEXT NOT NULL,
+                        epoch INTEGER NOT NULL CHECK (epoch >= 0),
+                        is_sweep_approved INTEGER NOT NULL CHECK (is_sweep_approved IN (0, 1))
+                    ) STRICT;
+                    """
+            )
+        }
         return migrator
     }
 }

@@ -49,8 +49,10 @@ package final class SQLiteState: StateStore {
         self.clock = clock
     }
 
-    /// Moves everything into the main file and closes it; later calls fail.
+    /// Moves everything into the main file, which is a complete copy of the state then, and closes it; later calls fail.
     package func close() {
+        // What closing does by itself only if no other process has the file open. What fails is still in the file beside it.
+        _ = try? database.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         try? database.close()
     }
 
@@ -84,6 +86,30 @@ package final class SQLiteState: StateStore {
     ) async throws(UploadError) -> Value {
         try await pool.run { [database] () throws(UploadError) -> Value in
             do { return try database.write(work) } catch { throw UploadError(database: error) }
+        }
+    }
+
+    /// As `write`, and what was recorded is forced to disk with all before it, whatever the settings.
+    func writeDurably<Value: Sendable>(
+        _ work: @escaping @Sendable (Database) throws -> Value
+    ) async throws(UploadError) -> Value {
+        try await pool.run { [database] () throws(UploadError) -> Value in
+            do {
+                return try database.writeWithoutTransaction { database in
+                    let level = try Int.fetchOne(database, sql: "PRAGMA synchronous") ?? 2
+                    try database.execute(sql: "PRAGMA synchronous = FULL")
+                    defer { try? database.execute(sql: "PRAGMA synchronous = \(level)") }
+                    var value: Value?
+                    try database.inTransaction(.immediate) {
+                        value = try work(database)
+                        return .commit
+                    }
+                    guard let value else { throw UploadError(.storageFailure, "The transaction did not run.") }
+                    return value
+                }
+            } catch {
+                throw UploadError(database: error)
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ package import UploadCore
 package final class FaultyStorage: BlobStorage {
     package enum Operation: Hashable, Sendable {
         case create, durableLength, currentLength, append, copy, empty, digests, synchronize, head, open, remove, list
-        case removeLeftovers, check, createForParts, storePart, join, isJoined
+        case removeLeftovers, setAside, check, createForParts, storePart, join, isJoined
     }
 
     package let plan: FaultPlan<Operation>
@@ -126,9 +126,20 @@ package final class FaultyStorage: BlobStorage {
         try await base.recordedDigests(of: id)
     }
 
-    package func removeLeftovers(from date: Date) async throws(UploadError) -> Int {
+    package func removeLeftovers(from date: Date, ofUnknownFrom unknown: Date) async throws(UploadError) -> Int {
         try await plan.step(.removeLeftovers)
-        return try await base.removeLeftovers(from: date)
+        return try await base.removeLeftovers(from: date, ofUnknownFrom: unknown)
+    }
+
+    package var keepsOrphans: Bool { base.keepsOrphans }
+
+    package func setAside(_ orphan: UploadID, at now: Date) async throws(UploadError) {
+        try await plan.step(.setAside)
+        try await base.setAside(orphan, at: now)
+    }
+
+    package func removeOrphans(setAsideBefore date: Date) async throws(UploadError) -> Int {
+        try await base.removeOrphans(setAsideBefore: date)
     }
 
     package func bytes(of id: UploadID, _ range: Range<Int64>) async throws(UploadError) -> any ByteSource {

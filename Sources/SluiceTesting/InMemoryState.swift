@@ -22,6 +22,8 @@ package final class InMemoryState: StateStore {
         var objectParts: [UploadID: [Int: PartRecord]] = [:]
         /// By the bytes of their names.
         var buckets: [[UInt8]: BucketRecord] = [:]
+        var mark: StoreMark?
+        var isSweepApproved = false
 
         mutating func charge(
             _ changes: Accounting.Changes,

@@ -13,6 +13,8 @@ package final class InMemoryStorage: BlobStorage {
     let blobs = Mutex<[UploadID: [UInt8]]>([:])
     /// By location, of blobs that take parts.
     let parts = Mutex<[UploadID: [String: [UInt8]]]>([:])
+    let orphans = Mutex<[UploadID: Date]>([:])
+    let mark = Mutex<StoreMark?>(nil)
 
     package init() {}
 
@@ -145,7 +147,7 @@ package final class InMemoryStorage: BlobStorage {
 
     package func recordedDigests(of id: UploadID) async throws(UploadError) -> DigestValues { [:] }
 
-    package func removeLeftovers(from date: Date) async throws(UploadError) -> Int { 0 }
+    package func removeLeftovers(from date: Date, ofUnknownFrom unknown: Date) async throws(UploadError) -> Int { 0 }
 
     package func remove(_ id: UploadID) async throws(UploadError) {
         blobs.withLock { $0[id] = nil }

@@ -14,9 +14,9 @@ package final class RecordingObserver: UploadObserver {
     package var events: [UploadEvent] { recorded.withLock { $0 } }
 
     /// One word for each event, in order: `created`, `appended 5`, `completed`, `terminated`, `expired`, `taken over`,
-    /// `broken off 5`, `failed`.
+    /// `broken off 5`, `swept 100 5 0` if blobs had no record, `failed`.
     package var story: [String] {
-        events.map { event in
+        events.compactMap { event in
             switch event {
             case .created: "created"
             case .appended(_, let bytes): "appended \(bytes)"
@@ -25,6 +25,8 @@ package final class RecordingObserver: UploadObserver {
             case .expired: "expired"
             case .takenOver: "taken over"
             case .brokenOff(_, _, let bytes): "broken off \(bytes)"
+            case .swept(_, 0, 0): nil
+            case .swept(let blobs, let setAside, let left): "swept \(blobs) \(setAside) \(left)"
             case .failed: "failed"
             }
         }

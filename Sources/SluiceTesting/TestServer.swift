@@ -17,13 +17,19 @@ package final class TestServer: Sendable {
         package var query: String
         package var fields: HTTPFields
         package var body: String
+
+        /// The value of a field.
+        package func field(_ name: String) -> String? { FieldName(name).flatMap { fields[$0] } }
     }
 
     package struct Answer: Sendable {
         package var status: Int
         package var body: String
+        package var fields: [(String, String)]
 
-        package init(_ status: Int, _ body: String = "") { (self.status, self.body) = (status, body) }
+        package init(_ status: Int, _ body: String = "", _ fields: [(String, String)] = []) {
+            (self.status, self.body, self.fields) = (status, body, fields)
+        }
     }
 
     private final class Record: Sendable {
@@ -84,7 +90,9 @@ package final class TestServer: Sendable {
                 return calls.count - 1
             }
             let answer = await answer(call, number)
-            return Response(Status(answer.status), HTTPFields(), .bytes(Array(answer.body.utf8)))
+            var fields = HTTPFields()
+            for (name, value) in answer.fields { if let name = FieldName(name) { fields.append(name, value) } }
+            return Response(Status(answer.status), fields, .bytes(Array(answer.body.utf8)))
         }
     }
 

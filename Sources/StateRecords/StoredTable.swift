@@ -185,6 +185,7 @@ extension StoredTable {
             key: [text("blob_id"), integer("number")],
             [integer("size"), text("entity_tag")]
         ),
+        StoredTable("store", key: [integer("number")], [text("id"), integer("epoch"), flag("is_sweep_approved")]),
     ]
 
     private static func text(_ name: String) -> Column { Column(name: name, kind: .text) }

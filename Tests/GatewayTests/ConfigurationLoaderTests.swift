@@ -119,6 +119,7 @@ struct ConfigurationLoaderTests {
         "limits.connections": "10", "limits.blockingThreads": "4", "timeouts.head": "1s", "timeouts.idle": "1m",
         "timeouts.bodyProgress": "500ms", "timeouts.write": "2s", "timeouts.request": "1h",
         "timeouts.shutdownGrace": "0", "uploads.expireAfter": "7d", "uploads.sweepEvery": "5s",
+        "uploads.quarantine": "2d",
         "uploads.takeOverTimeout": "1s", "uploads.interimResponses": "never", "pull.enabled": "false",
         "pull.concurrency": "2",
         "pull.allow": "10.0.0.0/8, fd00::/8", "pull.maximumRedirects": "0", "pull.connectTimeout": "2s",

@@ -73,6 +73,13 @@ struct PostgresStateTests {
         try await contract.check(state)
     }
 
+    @Test("it meets the contract of marks", arguments: StoreMarksContract.all)
+    func marks(_ contract: Contract<any StoreMarks>) async throws {
+        let state = try await Database().open()
+        defer { state.close() }
+        try await contract.check(state)
+    }
+
     @Test("what was recorded is there after closing and opening again")
     func reopen() async throws {
         let database = try Database()

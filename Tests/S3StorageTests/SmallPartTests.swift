@@ -120,7 +120,7 @@ struct StoredSmallPartTests {
         // As of a process that died before it had removed them all.
         let record = try #require(try await records.blob(id))
         _ = try await storage.putSmallPart(PartBuffer(whole: [1]), of: record)
-        #expect(try await storage.removeLeftovers(from: .distantFuture) == 1)
+        #expect(try await storage.removeLeftovers(from: .distantFuture, ofUnknownFrom: .distantFuture) == 1)
         #expect(try await keys(storage) == [record.key])
     }
 
@@ -173,7 +173,7 @@ struct StoredSmallPartTests {
         _ = try await store(1, content(1, Self.mebibyte), in: storage)
         #expect(try await keys(storage).count == 1)
         // Whether it is recorded is known elsewhere.
-        #expect(try await storage.removeLeftovers(from: .distantFuture) == 0)
+        #expect(try await storage.removeLeftovers(from: .distantFuture, ofUnknownFrom: .distantFuture) == 0)
         try await storage.remove(id)
         #expect(try await keys(storage) == [])
         // As of a node that was paused, and did not see that the upload was ended.
@@ -182,7 +182,7 @@ struct StoredSmallPartTests {
         try await storage.remove(id)
         let content = PartBuffer(whole: [1, 2, 3])
         _ = try await storage.putSmallPart(content, of: try #require(late))
-        #expect(try await storage.removeLeftovers(from: .distantFuture) == 1)
+        #expect(try await storage.removeLeftovers(from: .distantFuture, ofUnknownFrom: .distantFuture) == 1)
     }
 
     @Test("that the store has lost, or returns as others, can come again", arguments: [1, 2], [false, true])

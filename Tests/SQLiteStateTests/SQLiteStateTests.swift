@@ -60,6 +60,31 @@ struct SQLiteStateTests {
         state.close()
     }
 
+    @Test("it meets the contract of marks", arguments: StoreMarksContract.all)
+    func marks(_ contract: Contract<any StoreMarks>) async throws {
+        let directory = try TemporaryDirectory()
+        let state = try open(directory.path("state.sqlite"))
+        try await contract.check(state)
+        state.close()
+    }
+
+    @Test("after it was closed its one file is all of it, also while another process has it open")
+    func completeCopy() async throws {
+        let directory = try TemporaryDirectory()
+        let (path, copy) = (directory.path("state.sqlite"), directory.path("copy.sqlite"))
+        let upload = upload()
+        let state = try open(path)
+        let other = try DatabaseQueue(path: path)
+        #expect(try await other.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM upload") } == 0)
+        try await state.insert(upload, consuming: nil)
+        state.close()
+        try FileManager.default.copyItem(atPath: path, toPath: copy)
+        try other.close()
+        let opened = try open(copy)
+        #expect(try await opened.upload(upload.id) == upload)
+        opened.close()
+    }
+
     @Test("what was recorded is there after closing and opening again")
     func reopen() async throws {
         let directory = try TemporaryDirectory()

@@ -23,4 +23,9 @@ struct InMemoryContractTests {
     func blobs(_ contract: Contract<any BlobRecords>) async throws {
         try await contract.check(InMemoryBlobRecords())
     }
+
+    @Test("marks in memory", arguments: StoreMarksContract.all)
+    func marks(_ contract: Contract<any StoreMarks>) async throws {
+        try await contract.check(InMemoryState())
+    }
 }

@@ -98,7 +98,7 @@ struct UploadServiceQuotaTests {
         try await bench.storage.create(orphan)
         try await bench.storage.create(current)
         bench.service.unrecorded.withLock { _ = $0.insert(current) }
-        #expect(await bench.service.sweep().orphansRemoved == 1)
+        #expect(await bench.service.sweep().orphansSetAside == 1)
         #expect(try await bench.storage.list(after: nil, limit: 9) == [current])
     }
 

@@ -12,6 +12,8 @@ from botocore.config import Config
 
 MIB = 1 << 20
 BUCKET = "uploads"
+# See Sources/S3Storage/S3Storage+Store.swift.
+MARK = ".sluice.store"
 # Reads boto3's description of S3 once; making clients is not safe between threads, using them is.
 SESSION = boto3.session.Session()
 LOCK = threading.Lock()
@@ -80,7 +82,10 @@ class ObjectStore:
         return [one["Name"] for one in self._own.list_buckets()["Buckets"]]
 
     def keys(self, bucket=BUCKET):
-        """The sizes of all objects, by key."""
+        """The sizes of all objects, by key; without the mark that a gateway leaves in its store."""
+        return {key: size for key, size in self._all_keys(bucket).items() if key != MARK}
+
+    def _all_keys(self, bucket):
         pages = self._own.get_paginator("list_objects_v2").paginate(Bucket=bucket)
         return {one["Key"]: one["Size"] for page in pages for one in page.get("Contents", [])}
 
@@ -123,7 +128,7 @@ class ObjectStore:
         client = self._own
         for key, upload_id in self.multiparts(bucket):
             client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload_id)
-        for key in self.keys(bucket):
+        for key in self._all_keys(bucket):
             client.delete_object(Bucket=bucket, Key=key)
 
     def assert_empty(self, bucket=BUCKET):

@@ -7,6 +7,8 @@ internal import UploadCore
 struct OperationsAPI: Sendable {
     let state: any StateStore
     let storage: any BlobStorage
+    /// Why state and storage are no pair; `nil` if they are.
+    let mismatch: StoreMismatch?
     let metrics: Metrics
     let access: Access
     /// `/metrics` needs no key.
@@ -42,6 +44,7 @@ struct OperationsAPI: Sendable {
 
     /// Whether state and storage can be read and written now.
     private func readiness() async throws(Problem) -> Response {
+        if let mismatch { throw Problem(503, mismatch.rawValue, "not ready: \(mismatch.description)") }
         do throws(UploadError) {
             try await state.check()
             try await storage.check()

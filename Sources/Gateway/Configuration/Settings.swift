@@ -242,6 +242,8 @@ package struct Settings: Sendable, Equatable {
         /// Since the last append; `nil` is never.
         package var expireAfter: Duration? = .seconds(24 * 3600)
         package var sweepEvery = Duration.seconds(60)
+        /// Of blobs without a record.
+        package var quarantine = Duration.seconds(7 * 86400)
         package var takeOverTimeout = Duration.seconds(10)
         package var interimResponses = InterimResponses.direct
 

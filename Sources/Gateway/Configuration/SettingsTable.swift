@@ -209,6 +209,12 @@ package enum SettingsTable {
             "How often expired uploads are looked for."
         ),
         Setting(
+            "uploads.quarantine",
+            \.uploads.quarantine,
+            .duration(.zero ... .seconds(365 * 86400)),
+            "How long bytes are kept of which there is no record."
+        ),
+        Setting(
             "uploads.takeOverTimeout",
             \.uploads.takeOverTimeout,
             .duration(.milliseconds(100) ... .seconds(600)),

@@ -25,6 +25,9 @@ package struct GatewayServer: Sendable {
     /// Locked as long as the gateway lives, also where its bytes are elsewhere.
     private let directory: DataDirectory
     private let state: GatewayState
+    private let binding: StoreBinding
+    /// Why state and storage are no pair; nothing is done by itself then.
+    private let mismatch: StoreMismatch?
     private let service: UploadService
     private let dispatcher: HookDispatcher?
     private let pulls: PullService
@@ -64,7 +67,7 @@ package struct GatewayServer: Sendable {
         self.state = opened
         let state = opened.store
         let clock = opened.clock
-        let storage: any BlobStorage
+        let storage: any MarkedStorage
         switch settings.storage {
         case .disk:
             guard settings.durability == .none || directory.keepsDurableRecords else {
@@ -82,6 +85,10 @@ package struct GatewayServer: Sendable {
             store = (s3, client)
             metrics.watch { s3.usage }
         }
+        let binding = StoreBinding(state: state, marks: opened.marks, storage: storage)
+        self.binding = binding
+        let mismatch = try await binding.checked(logger)
+        self.mismatch = mismatch
         let caller = settings.hookCaller(master)
         let hooks: (any UploadHooks)? = caller.map { caller in
             HTTPHooks(caller, clock: clock) { observation.hookFailed($0.rawValue, $1, $2) }
@@ -93,7 +100,9 @@ package struct GatewayServer: Sendable {
             limits: settings.uploadLimits,
             observer: observation,
             hooks: hooks ?? NoHooks(),
-            among: opened.leases
+            among: opened.leases,
+            refusing: mismatch?.refusal,
+            isSweepApproved: { () async throws(UploadError) in try await opened.marks.takeSweepApproval() }
         )
         opened.connect(service.bell)
         self.service = service
@@ -268,6 +277,7 @@ package struct GatewayServer: Sendable {
             + OperationsAPI(
                 state: state,
                 storage: storage,
+                mismatch: mismatch,
                 metrics: metrics,
                 access: access,
                 hasOpenMetrics: settings.metrics.access == .open
@@ -347,10 +357,15 @@ package struct GatewayServer: Sendable {
             configuration: ServiceGroupConfiguration(
                 services: [
                     .init(
-                        service: SweepService(service: service, interval: settings.uploads.sweepEvery, logger: logger)
+                        service: SweepService(
+                            service: service,
+                            binding: mismatch == nil ? binding : nil,
+                            interval: settings.uploads.sweepEvery,
+                            logger: logger
+                        )
                     )
                 ] + hookServices + [
-                    .init(service: PullingService(pulls: settings.pull.isEnabled ? pulls : nil)),
+                    .init(service: PullingService(pulls: settings.pull.isEnabled && mismatch == nil ? pulls : nil)),
                     .init(
                         service: ListenerService(
                             servers: [server] + (object.map { [$0.server] } ?? []),
@@ -371,6 +386,8 @@ package struct GatewayServer: Sendable {
         }
         client.close()
         object?.close()
+        // What is copied before this is older than what is started next.
+        if mismatch == nil { try? await binding.advance() }
         if let store {
             await store.storage.finish(within: .seconds(5))
             store.client.close()
@@ -382,7 +399,7 @@ package struct GatewayServer: Sendable {
     }
 
     private var hookServices: [ServiceGroupConfiguration.ServiceConfiguration] {
-        guard let dispatcher else { return [] }
+        guard let dispatcher, mismatch == nil else { return [] }
         return [
             .init(service: HookService(dispatcher: dispatcher)),
             .init(service: ProgressService(service: service, interval: settings.hooks.progressEvery)),
@@ -470,6 +487,8 @@ private struct ProgressService: Service {
 /// Removes what is over, again and again.
 private struct SweepService: Service {
     let service: UploadService
+    /// `nil` if state and storage are no pair.
+    let binding: StoreBinding?
     let interval: Duration
     let logger: Logger
 
@@ -477,6 +496,11 @@ private struct SweepService: Service {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 let report = await service.sweep()
+                do throws(UploadError) {
+                    try await binding?.advance()
+                } catch {
+                    logger.warning("the mark of the storage was not renewed", metadata: ["error": "\(error.message)"])
+                }
                 if report.expired + report.completed + report.orphansRemoved + report.failures > 0 {
                     logger.info(
                         "swept",

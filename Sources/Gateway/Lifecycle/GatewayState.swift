@@ -36,6 +36,14 @@ enum GatewayState: Sendable {
         }
     }
 
+    /// Which storage belongs to it.
+    var marks: any StoreMarks {
+        switch self {
+        case .file(let state): state
+        case .database(let state): state
+        }
+    }
+
     /// Decides which node uses an upload; `nil` if there is one.
     var leases: (any LeaseAuthority)? {
         switch self {
@@ -113,6 +121,11 @@ enum GatewayState: Sendable {
             )
         }
         return try file(at: path, isSynchronous: true, threads: 1)
+    }
+
+    /// Opens the state in the data directory, and makes it if there is none.
+    static func made(at path: String) throws(StartFailure) -> SQLiteState {
+        try file(at: path, isSynchronous: true, threads: 1)
     }
 
     /// Of the threads one writes, and others read.

@@ -65,6 +65,7 @@ extension Settings {
             // State and blobs of the data directory are this process's own. In a database another node may be about to make the
             // record of a blob, and a store's is made long before its bytes are there.
             orphanAge: database.url == nil && storage == .disk ? 0 : 3600,
+            quarantine: Double(uploads.quarantine.components.seconds),
             policies: [.subject: quota.subject, .key: quota.key],
             quotaPeriod: Double(quota.period.components.seconds)
         )

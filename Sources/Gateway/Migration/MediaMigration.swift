@@ -60,10 +60,13 @@ package struct MediaMigration: Sendable {
             if try await opened.isInUse() {
                 throw UploadError(.rejected, "A gateway uses the database; stop all of them.")
             }
+            let mark = try await Self.checkedMark(opened, move)
             try await refuseJoined(move)
             try await moveAll(move, outcome)
             await store.finish(within: .seconds(10))
             try await findMissing(move, outcome)
+            // From here on the store is the storage of this state; what is not there is named below.
+            if let mark, outcome.withLock({ $0.failed.isEmpty }) { try await store.storeMark(mark) }
         } catch {
             await store.finish(within: .seconds(1))
             report(outcome.withLock { $0.text })
@@ -75,6 +78,22 @@ package struct MediaMigration: Sendable {
             throw StartFailure("\(tally.failed.count) uploads are not in the store; the same command tries them again.")
         }
         report(next(isRemoving: isRemoving, in: directory))
+    }
+
+    /// The mark that the store is to get; `nil` while the state has none.
+    ///
+    /// - Throws: `.rejected` if disk or store belong to another state.
+    private static func checkedMark(_ opened: GatewayState, _ move: BlobMove) async throws(UploadError) -> StoreMark? {
+        guard let mark = try await opened.marks.storeMark(), mark.epoch > 0 else { return nil }
+        let binding = StoreBinding(state: opened.store, marks: opened.marks, storage: move.disk)
+        if let mismatch = try await binding.compare() { throw UploadError(.rejected, mismatch.description) }
+        if let stored = try await move.store.storedMark(), stored.id != mark.id {
+            throw UploadError(
+                .rejected,
+                "The store belongs to another gateway: use another bucket, or another s3.sidePrefix."
+            )
+        }
+        return mark
     }
 
     private struct Tally {

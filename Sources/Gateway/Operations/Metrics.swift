@@ -55,6 +55,8 @@ final class Metrics: Sendable {
         var pulls: [String: UInt64] = [:]
         var callbacks: [String: UInt64] = [:]
         var clouds: [CloudKey: UInt64] = [:]
+        var orphansSetAside: UInt64 = 0
+        var orphansLeft = 0
     }
 
     private struct HookKey: Hashable {
@@ -154,6 +156,9 @@ final class Metrics: Sendable {
             case .expired: uploads.expired += 1
             case .takenOver: uploads.takenOver += 1
             case .brokenOff(_, let failure, _): uploads.brokenOff[Self.label(failure), default: 0] += 1
+            case .swept(_, let setAside, let left):
+                uploads.orphansSetAside += UInt64(setAside)
+                uploads.orphansLeft = left
             case .failed(_, let error): uploads.failed[RESTErrors.problem(error).code, default: 0] += 1
             }
         }
@@ -264,6 +269,18 @@ final class Metrics: Sendable {
         )
         page.family("sluice_appends_broken_off_total", "Appends that ended early.", "reason", uploads.brokenOff)
         page.family("sluice_upload_errors_total", "Failures of storage and state.", "code", uploads.failed)
+        page.single(
+            "sluice_orphans_set_aside_total",
+            "counter",
+            "Blobs without a record that were set aside.",
+            Double(uploads.orphansSetAside)
+        )
+        page.single(
+            "sluice_orphans_left",
+            "gauge",
+            "Blobs without a record that are too many for the sweep to take.",
+            Double(uploads.orphansLeft)
+        )
         page.header("sluice_hook_calls_total", "counter", "Calls of hooks by what became of them.")
         for (key, count) in uploads.hooks.sorted(by: {
             ($0.key.hook, $0.key.outcome) < ($1.key.hook, $1.key.outcome)

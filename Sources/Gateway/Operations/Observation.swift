@@ -52,6 +52,20 @@ struct Observation: ServerObserver, UploadObserver {
                 "append broken off",
                 metadata: ["upload": "\(id)", "reason": "\(failure)", "bytes": "\(bytes)"]
             )
+        case .swept(_, 0, 0): break
+        case .swept(let blobs, let setAside, 0):
+            logger.warning(
+                "blobs without a record were set aside",
+                metadata: ["orphans": "\(setAside)", "blobs": "\(blobs)"]
+            )
+        case .swept(let blobs, _, let left):
+            logger.error(
+                """
+                too many blobs have no record, and nothing is done with them: is the state an older one? Stop the gateway and run \
+                `sluice adopt --dry-run`, then `sluice adopt` to make records of them, or `sluice adopt --accept` to let them be set aside
+                """,
+                metadata: ["orphans": "\(left)", "blobs": "\(blobs)"]
+            )
         case .failed(let id, let error):
             var metadata: Logger.Metadata = ["code": "\(RESTErrors.problem(error).code)", "error": "\(error.message)"]
             if let id { metadata["upload"] = "\(id)" }

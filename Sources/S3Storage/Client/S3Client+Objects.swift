@@ -12,6 +12,7 @@ struct S3ObjectHead: Sendable {
     var entityTag: String
     /// The upload that made it (`x-amz-meta-sluice-upload`).
     var upload: String?
+    var contentType: String?
 }
 
 /// Objects and buckets ("Amazon S3 API Reference").
@@ -95,7 +96,8 @@ extension S3Client {
             return S3ObjectHead(
                 size: size,
                 entityTag: answer.headers["ETag"] ?? "",
-                upload: FieldName(Self.ownerHeader).flatMap { answer.headers[$0] }
+                upload: FieldName(Self.ownerHeader).flatMap { answer.headers[$0] },
+                contentType: answer.headers["Content-Type"]
             )
         } catch  where error.kind == .missing {
             return nil
@@ -103,11 +105,24 @@ extension S3Client {
     }
 
     /// DeleteObject; one that is not there is no error.
-    func delete(_ key: String, in bucket: String) async throws(S3Failure) {
+    ///
+    /// - Parameters:
+    ///   - key: Of the object.
+    ///   - bucket: Where it is.
+    ///   - tag: Its entity tag: another object under the key stays, in a store that compares it. Most compare nothing ("Conditional
+    ///     deletes" is of 2025), so the caller must have looked.
+    /// - Throws: Why not.
+    func delete(_ key: String, in bucket: String, matching tag: String? = nil) async throws(S3Failure) {
+        var request = S3Request(method: "DELETE", bucket: bucket, key: key)
+        if let tag, !tag.isEmpty {
+            request.headers.append(SigningField("if-match", tag.hasPrefix("\"") ? tag : "\"\(tag)\""))
+        }
         do throws(S3Failure) {
-            _ = try await send(S3Request(method: "DELETE", bucket: bucket, key: key))
-        } catch  where error.kind == .missing {
+            _ = try await send(request)
+        } catch  where error.kind == .missing || tag != nil && error.status == 412 {
             return
+        } catch  where tag != nil && (error.status == 501 || error.code == "NotImplemented") {
+            try await delete(key, in: bucket)
         }
     }
 

@@ -116,10 +116,29 @@ package protocol BlobStorage: Sendable {
 
     /// Removes what failed or broken off requests have left and no blob owns.
     ///
-    /// - Parameter date: What is younger may be of a request that runs.
+    /// - Parameters:
+    ///   - date: What is younger may be of a request that runs.
+    ///   - unknown: As above, of blobs that were never recorded, or whose records were lost.
     /// - Returns: How much it was.
     /// - Throws: `.storageFailure`.
-    func removeLeftovers(from date: Date) async throws(UploadError) -> Int
+    func removeLeftovers(from date: Date, ofUnknownFrom unknown: Date) async throws(UploadError) -> Int
+
+    /// Whether `setAside` keeps a blob.
+    var keepsOrphans: Bool { get }
+
+    /// Takes a blob away that no record knows, and keeps all of it until `removeOrphans(setAsideBefore:)`, where `keepsOrphans`;
+    /// else removes it.
+    ///
+    /// - Parameters:
+    ///   - orphan: One that is not there is no error.
+    ///   - now: The day under which it is kept.
+    /// - Throws: `.storageFull`, `.storageFailure`; some of it may have been moved, and the rest is found again.
+    func setAside(_ orphan: UploadID, at now: Date) async throws(UploadError)
+
+    /// Removes what was set aside on the days before that of `date`.
+    ///
+    /// - Returns: How many blobs.
+    func removeOrphans(setAsideBefore date: Date) async throws(UploadError) -> Int
 
     /// Whether writing works now; for readiness.
     func check() async throws(UploadError)
@@ -248,4 +267,12 @@ package enum Durability: String, Sendable, CaseIterable {
     case completed
     /// Never; the kernel does it in its time. Still safe against `kill -9` of the process.
     case none
+}
+
+extension BlobStorage {
+    package var keepsOrphans: Bool { false }
+
+    package func setAside(_ orphan: UploadID, at now: Date) async throws(UploadError) { try await remove(orphan) }
+
+    package func removeOrphans(setAsideBefore date: Date) async throws(UploadError) -> Int { 0 }
 }

@@ -19,6 +19,8 @@ package enum UploadEvent: Sendable {
     case takenOver(UploadID)
     /// An append ended early; what came was kept.
     case brokenOff(UploadID, SourceFailure, bytes: Int64)
+    /// A sweep looked at all blobs: so many of them have no record and were set aside, or left because they are too many.
+    case swept(blobs: Int, setAside: Int, left: Int)
     /// Storage or state failed; the error is logged here and nowhere else.
     case failed(UploadID?, UploadError)
 }

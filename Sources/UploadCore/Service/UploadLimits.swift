@@ -17,6 +17,8 @@ package struct UploadLimits: Sendable, Equatable {
     ///
     /// A younger one may be one that another process is about to record; 0 is right where none shares the storage.
     package var orphanAge: TimeInterval
+    /// Seconds that a blob without a record is kept for whoever wants to bring it back; default 7 days.
+    package var quarantine: TimeInterval
     /// What an account without a policy of its own may do, by its kind.
     package var policies: [Account.Kind: Policy]
     /// Seconds of the period that quotas count in; default a day, which begins at midnight, UTC.
@@ -29,6 +31,7 @@ package struct UploadLimits: Sendable, Equatable {
         protectedTurn: Duration = .seconds(1),
         recordRetention: TimeInterval = 7 * 24 * 3600,
         orphanAge: TimeInterval = 3600,
+        quarantine: TimeInterval = 7 * 24 * 3600,
         policies: [Account.Kind: Policy] = [:],
         quotaPeriod: TimeInterval = 24 * 3600
     ) {
@@ -38,6 +41,7 @@ package struct UploadLimits: Sendable, Equatable {
         self.protectedTurn = protectedTurn
         self.recordRetention = recordRetention
         self.orphanAge = orphanAge
+        self.quarantine = quarantine
         self.policies = policies
         self.quotaPeriod = quotaPeriod
     }

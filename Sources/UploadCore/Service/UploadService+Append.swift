@@ -36,6 +36,7 @@ extension UploadService {
         progress: ((Upload) async -> Void)? = nil
     ) async throws(UploadError) -> Upload {
         try await reporting(id) { () async throws(UploadError) -> Upload in
+            try checkWritable()
             let spared = try await sparing(writerOf: id, at: offset)
             let upload = try await leases.withLease(on: id, interrupter: source.interrupter, sparing: spared) {
                 () async throws(UploadError) -> Upload in

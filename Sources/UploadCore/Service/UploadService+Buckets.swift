@@ -18,7 +18,8 @@ extension UploadService {
     /// - Throws: `.storageFull`, `.storageFailure`.
     package func createBucket(_ name: String) async throws(UploadError) -> Bool {
         try await reporting(nil) { () async throws(UploadError) -> Bool in
-            try await state.insert(BucketRecord(name: name, createdAt: now))
+            try checkWritable()
+            return try await state.insert(BucketRecord(name: name, createdAt: now))
         }
     }
 
@@ -27,7 +28,10 @@ extension UploadService {
     /// - Returns: `false` if there is an object or an open upload in it.
     /// - Throws: `.storageFull`, `.storageFailure`.
     package func removeBucket(_ name: String) async throws(UploadError) -> Bool {
-        try await reporting(nil) { () async throws(UploadError) -> Bool in try await state.removeBucket(name) }
+        try await reporting(nil) { () async throws(UploadError) -> Bool in
+            try checkWritable()
+            return try await state.removeBucket(name)
+        }
     }
 
     /// Sets a document of a bucket; `nil` takes it away.
@@ -44,7 +48,8 @@ extension UploadService {
         ofBucket bucket: String
     ) async throws(UploadError) -> Bool {
         try await reporting(nil) { () async throws(UploadError) -> Bool in
-            try await state.setDocument(name, to: text, ofBucket: bucket)
+            try checkWritable()
+            return try await state.setDocument(name, to: text, ofBucket: bucket)
         }
     }
 }

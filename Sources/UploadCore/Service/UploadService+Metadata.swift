@@ -24,7 +24,8 @@ extension UploadService {
         _ change: (UploadMetadata) -> UploadMetadata
     ) async throws(UploadError) -> Upload {
         try await reporting(id) { () async throws(UploadError) -> Upload in
-            try await edits.withTurn(at: id) { () async throws(UploadError) -> Upload in
+            try checkWritable()
+            return try await edits.withTurn(at: id) { () async throws(UploadError) -> Upload in
                 try await repeating { () async throws(UploadError) -> Upload in try await edited(id, change) }
             }
         }

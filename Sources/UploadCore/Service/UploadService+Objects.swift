@@ -143,6 +143,7 @@ extension UploadService {
     /// - Throws: `.notFound`, `.storageFull`, `.storageFailure`.
     package func setTags(of name: ObjectName, to tags: [String: String]) async throws(UploadError) {
         try await reporting(nil) { () async throws(UploadError) in
+            try checkWritable()
             while let object = try await state.object(name) {
                 var attributes = object.attributes ?? ObjectAttributes()
                 attributes.tags = tags

@@ -25,6 +25,7 @@ extension UploadService {
         minimumSize: Int64
     ) async throws(UploadError) -> PartRecord {
         try await reporting(id) { () async throws(UploadError) -> PartRecord in
+            try checkWritable()
             guard PartRecord.numbers.contains(number) else {
                 throw UploadError(.invalidRequest, "A part has a number from 1 to 10,000.")
             }
@@ -195,6 +196,7 @@ extension UploadService {
         describe: (inout ObjectAttributes, [PartRecord]) throws(UploadError) -> Void
     ) async throws(UploadError) -> Upload {
         try await reporting(id) { () async throws(UploadError) -> Upload in
+            try checkWritable()
             let upload = try await leases.withLease(on: id, interrupter: nil) {
                 () async throws(UploadError) -> Upload in
                 let upload = try await settled(id)

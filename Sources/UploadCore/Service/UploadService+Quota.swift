@@ -33,6 +33,7 @@ extension UploadService {
     /// - Throws: `.storageFull`, `.storageFailure`.
     package func setPolicy(_ policy: Policy?, of account: Account) async throws(UploadError) {
         try await reporting(nil) { () async throws(UploadError) in
+            try checkWritable()
             let period = QuotaPeriod(around: now, length: limits.quotaPeriod)
             try await state.setPolicy(policy, of: account, at: period.start)
             policies.forget(account)

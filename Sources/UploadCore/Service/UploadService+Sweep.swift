@@ -8,6 +8,8 @@ extension UploadService {
     /// blob run in the first sweep of a process and then once an hour; of several processes with one state, in one of them.
     package func sweep() async -> SweepReport {
         var report = SweepReport()
+        // What is no pair tells nothing about what may go.
+        if refusal != nil { return report }
         let now = self.now
         let isFirst = isFirstSweep.exchange(false, ordering: .relaxed)
         var isThorough = isFirst
@@ -21,10 +23,12 @@ extension UploadService {
         await removeAgain(&report)
         if isThorough {
             let date = now.addingTimeInterval(-limits.orphanAge)
-            await removeOrphans(olderThan: date, &report)
+            let unknown = now.addingTimeInterval(-max(limits.orphanAge, limits.quarantine))
+            await removeOrphans(olderThan: date, unknownFrom: unknown, &report)
             var leftovers = 0
             await attempt(nil, &report) { () async throws(UploadError) in
-                leftovers = try await storage.removeLeftovers(from: date)
+                leftovers = try await storage.removeLeftovers(from: date, ofUnknownFrom: unknown)
+                leftovers += try await storage.removeOrphans(setAsideBefore: unknown)
             }
             report.orphansRemoved += leftovers
         }
@@ -104,32 +108,102 @@ extension UploadService {
         report.orphansRemoved += removed
     }
 
-    private func removeOrphans(olderThan date: Date, _ report: inout SweepReport) async {
+    /// What a look at all blobs found of those that no record needs.
+    private struct Orphans {
+        /// Their end was recorded.
+        var ended: [UploadID] = []
+        /// There is no record of them.
+        var unknown: [UploadID] = []
+        var unknownCount = 0
+        var blobCount = 0
+        var isComplete = false
+
+        /// At most so many in one sweep.
+        static let most = 100_000
+
+        /// More than requests leave that a crash cut off: that many without a record are rather media that lost theirs.
+        var isSuspicious: Bool { unknownCount > 20 && unknownCount > blobCount / 20 }
+    }
+
+    /// Removes blobs whose end was recorded, and sets those aside that have no record.
+    ///
+    /// - Parameters:
+    ///   - date: What is younger may be about to be recorded.
+    ///   - unknown: Where nothing can be set aside, younger ones without a record stay where they are.
+    ///   - report: Gets what was done.
+    private func removeOrphans(olderThan date: Date, unknownFrom unknown: Date, _ report: inout SweepReport) async {
+        let orphans = await findOrphans(olderThan: date, unknownFrom: storage.keepsOrphans ? date : unknown, &report)
+        report.orphansRemoved += await forEach(orphans.ended, &report) { id throws(UploadError) in
+            try await storage.remove(id)
+        }
+        // Of what was not looked at nobody knows how much it is.
+        guard orphans.isComplete else { return }
+        var isAllowed = !orphans.isSuspicious
+        if !isAllowed {
+            await attempt(nil, &report) { () async throws(UploadError) in isAllowed = try await isSweepApproved() }
+        }
+        if isAllowed {
+            let (now, isKept) = (self.now, limits.quarantine > 0)
+            report.orphansSetAside += await forEach(orphans.unknown, &report) { id throws(UploadError) in
+                if isKept { try await storage.setAside(id, at: now) } else { try await storage.remove(id) }
+            }
+        } else {
+            report.orphansLeft = orphans.unknownCount
+        }
+        observer.observe(
+            .swept(blobs: orphans.blobCount, setAside: report.orphansSetAside, left: report.orphansLeft)
+        )
+    }
+
+    private func findOrphans(
+        olderThan date: Date,
+        unknownFrom unknown: Date,
+        _ report: inout SweepReport
+    ) async -> Orphans {
+        var orphans = Orphans()
         var last: UploadID?
         while true {
-            var page: [UploadID] = []
-            var orphans: [UploadID] = []
+            var page: [UploadID]?
             await attempt(nil, &report) { () async throws(UploadError) in
-                page = try await storage.list(after: last, limit: Self.pageSize)
+                let found = try await storage.list(after: last, limit: Self.pageSize)
                 // Looked at before the records: what is recorded after this is still among them.
                 let unrecorded = unrecorded.withLock { $0 }
-                let old = page.filter { $0.createdAt <= date && !unrecorded.contains($0) }
+                let old = found.filter { $0.createdAt <= date && !unrecorded.contains($0) }
                 let needed = try await state.needed(old)
-                orphans = old.filter { !needed.contains($0) }
+                let unneeded = old.filter { !needed.contains($0) }
+                let known = unneeded.isEmpty ? [:] : try await state.uploads(unneeded)
+                orphans.ended += unneeded.filter { known[$0] != nil }
+                let others = unneeded.filter { known[$0] == nil && $0.createdAt <= unknown }
+                orphans.unknown += others.prefix(Orphans.most - orphans.unknown.count)
+                orphans.unknownCount += others.count
+                orphans.blobCount += found.count
+                page = found
             }
-            for id in orphans {
-                var removed = false
-                await attempt(id, &report) { () async throws(UploadError) in
-                    removed =
-                        try await leases.withLeaseIfFree(on: id) { () async throws(UploadError) in
-                            try await storage.remove(id)
-                        } != nil
-                }
-                if removed { report.orphansRemoved += 1 }
+            guard let page else { return orphans }
+            guard let final = page.last else {
+                orphans.isComplete = true
+                return orphans
             }
-            guard let final = page.last else { return }
             last = final
         }
+    }
+
+    /// - Returns: With how many `work` was done: those that nobody uses.
+    private func forEach(
+        _ ids: [UploadID],
+        _ report: inout SweepReport,
+        _ work: (UploadID) async throws(UploadError) -> Void
+    ) async -> Int {
+        var count = 0
+        for id in ids {
+            await attempt(id, &report) { () async throws(UploadError) in
+                let done: Void? = try await leases.withLeaseIfFree(on: id) { () async throws(UploadError) in
+                    try await work(id)
+                }
+                if done != nil { count += 1 }
+            }
+        }
+        return count
     }
 
     /// Runs one step; a failure is reported and does not keep the others from being done.

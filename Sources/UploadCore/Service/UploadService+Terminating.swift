@@ -25,6 +25,7 @@ extension UploadService {
     /// - Throws: As `terminate(_:_:)`.
     func terminate(_ id: UploadID, _ terminable: Terminable, asking: Bool) async throws(UploadError) {
         try await reporting(id) { () async throws(UploadError) in
+            try checkWritable()
             try await leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
                 // What is created without bytes is completed without a lease.
                 while true {

@@ -9,7 +9,7 @@ internal import Synchronization
 ///
 /// | died after | what is found | what happens |
 /// |---|---|---|
-/// | blob made, no record | a blob that nobody needs | `sweep` removes it |
+/// | blob made, no record | a blob that nobody knows | `sweep` sets it aside |
 /// | bytes stored, no completion | an open upload with all its bytes | `status`, `append` or `sweep` completes it |
 /// | some parts of a final upload joined | an open final upload with some bytes | as above, from there |
 /// | end recorded, blob there | a blob that nobody needs | `sweep` removes it |
@@ -42,6 +42,10 @@ package final class UploadService: Sendable {
     /// Ended uploads whose bytes could not be removed.
     let unremoved = Mutex<Set<UploadID>>([])
     let isFirstSweep = Atomic(true)
+    /// Why nothing may be changed; `nil` if it may.
+    let refusal: UploadError?
+    /// Asks whether the sweep may take more blobs than usual, once.
+    let isSweepApproved: @Sendable () async throws(UploadError) -> Bool
     private let clock: any WallClock
 
     /// - Parameters:
@@ -52,6 +56,8 @@ package final class UploadService: Sendable {
     ///   - observer: Told what happens.
     ///   - hooks: The app.
     ///   - authority: Decides which node uses an upload; `nil` if there is one.
+    ///   - refusal: What every request is told that would change something; `nil` for none.
+    ///   - isSweepApproved: See `StoreMarks.takeSweepApproval`.
     package init(
         state: any StateStore,
         storage: any BlobStorage,
@@ -59,8 +65,12 @@ package final class UploadService: Sendable {
         limits: UploadLimits,
         observer: any UploadObserver,
         hooks: any UploadHooks = NoHooks(),
-        among authority: (any LeaseAuthority)? = nil
+        among authority: (any LeaseAuthority)? = nil,
+        refusing refusal: UploadError? = nil,
+        isSweepApproved: @escaping @Sendable () async throws(UploadError) -> Bool = { false }
     ) {
+        self.refusal = refusal
+        self.isSweepApproved = isSweepApproved
         self.state = state
         self.storage = storage
         self.clock = clock
@@ -81,6 +91,11 @@ package final class UploadService: Sendable {
     /// At shutdown: every append ends with what it has, and no new one begins.
     package func interruptAll() {
         leases.interruptAll()
+    }
+
+    /// - Throws: Why nothing may be changed.
+    func checkWritable() throws(UploadError) {
+        if let refusal { throw refusal }
     }
 
     // MARK: Shared steps
@@ -183,6 +198,7 @@ package final class UploadService: Sendable {
     /// - Throws: `.gone` if it has ended meanwhile; `.digestMismatch` and `.contentTypeRefused` (and it has ended then);
     ///   `.conditionFailed` for an object whose name another one has or has not; `.quotaExceeded`; `.unavailable` if a hook can not be asked; `.storageFull`, `.storageFailure`.
     func complete(_ upload: Upload, knowing digest: ExpectedDigest? = nil) async throws(UploadError) -> Upload {
+        try checkWritable()
         let terms = try await terms(for: upload.accounts)
         do throws(UploadError) {
             try await storage.synchronize(upload.id)
@@ -275,6 +291,7 @@ package final class UploadService: Sendable {
     ///   - reason: `terminated` or `expired`.
     /// - Throws: `.gone` if it has ended before; `.notOpen` if it is open there and was completed meanwhile.
     func end(_ upload: Upload, as reason: Upload.State) async throws(UploadError) {
+        try checkWritable()
         let id = upload.id
         var ended = upload
         if upload.state == .open { ended.offset = (try? await receivedBytes(of: upload)) ?? 0 }

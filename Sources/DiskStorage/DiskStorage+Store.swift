@@ -1,0 +1,145 @@
+internal import Bytes
+internal import CSystem
+package import Foundation
+package import UploadCore
+
+#if canImport(Glibc)
+internal import Glibc
+#endif
+
+/// What tells a storage from others, and what it has without records.
+extension DiskStorage {
+    package func storedMark() async throws(UploadError) -> StoreMark? {
+        let text = try await onPool { storage throws(SystemCallError) -> [UInt8]? in
+            do throws(SystemCallError) {
+                return try OpenFile.open(storage.directory.markPath, O_RDONLY).read(at: 0, maximum: 4096)
+            } catch  where error.number == ENOENT {
+                return nil
+            }
+        }
+        guard let text else { return nil }
+        do {
+            return try JSONDecoder().decode(StoreMark.self, from: Data(text))
+        } catch {
+            throw UploadError(.storageFailure, "The file `store` in the data directory cannot be read.", cause: error)
+        }
+    }
+
+    package func storeMark(_ mark: StoreMark) async throws(UploadError) {
+        let text = Array("{\"id\":\"\(mark.id)\",\"epoch\":\(mark.epoch)}\n".utf8)
+        try await onPool { storage throws(SystemCallError) in
+            let path = storage.directory.markPath
+            let file = try OpenFile.open(path + ".new", O_WRONLY | O_CREAT | O_TRUNC)
+            if let failure = file.write(text, at: 0).failure { throw failure }
+            // Whatever the durability: this file decides what becomes of all others.
+            try file.synchronizeAll()
+            try Paths.rename(path + ".new", to: path)
+            try Paths.synchronizeDirectory(storage.directory.root)
+        }
+    }
+
+    package func hasBlobs() async throws(UploadError) -> Bool { try await !list(after: nil, limit: 1).isEmpty }
+
+    /// What of parts is there without a blob can not go on; bytes that were never verified belong to an open upload, and so
+    /// does a blob without any.
+    package func findBlobs(_ body: (FoundBlob) async throws(UploadError) -> Void) async throws(UploadError) {
+        var last: UploadID?
+        while true {
+            let page = try await list(after: last, limit: 500)
+            guard let final = page.last else { return }
+            for id in page {
+                let found = try await onPool { storage throws(SystemCallError) in try storage.find(id) }
+                try await body(found)
+            }
+            last = final
+        }
+    }
+
+    private func find(_ id: UploadID) throws(SystemCallError) -> FoundBlob {
+        do throws(SystemCallError) {
+            let base = try marker(of: id).base()
+            let size = try Paths.size(of: directory.blobPath(id))
+            if let base { return FoundBlob(id, .open, size: min(size, base)) }
+            return FoundBlob(id, size == 0 ? .open : .whole, size: size)
+        } catch  where error.number == ENOENT {
+            return FoundBlob(id, .pieces, size: 0)
+        }
+    }
+
+    /// Files are their own records.
+    package func adopt(_ blob: FoundBlob) async throws(UploadError) {}
+
+    // MARK: Orphans
+
+    package var keepsOrphans: Bool { true }
+
+    package func setAside(_ orphan: UploadID, at now: Date) async throws(UploadError) {
+        let day = Self.day(of: now)
+        try await onPool { storage throws(SystemCallError) in
+            let directory = storage.directory
+            let (all, folder) = (directory.quarantinePath, directory.quarantinePath + "/" + day)
+            if try Paths.makeDirectory(all) { try Paths.synchronizeDirectory(directory.root) }
+            if try Paths.makeDirectory(folder) { try Paths.synchronizeDirectory(all) }
+            let shard = storage.shardPath(of: orphan)
+            storage.durable.forget(orphan)
+            storage.places.forget(orphan)
+            let names: [String]
+            do throws(SystemCallError) {
+                names = try Paths.entries(of: shard)
+            } catch  where error.number == ENOENT {
+                return
+            }
+            // While anything is left of it, the next sweep finds it.
+            for name in names where DataDirectory.upload(of: name) == orphan {
+                do throws(SystemCallError) {
+                    try Paths.rename(shard + "/" + name, to: folder + "/" + name)
+                } catch  where error.number == ENOTEMPTY || error.number == EEXIST {
+                    // A directory that was put back and is set aside again on the same day.
+                    try Paths.removeDirectory(folder + "/" + name)
+                    try Paths.rename(shard + "/" + name, to: folder + "/" + name)
+                }
+            }
+        }
+    }
+
+    package func removeOrphans(setAsideBefore date: Date) async throws(UploadError) -> Int {
+        let day = Self.day(of: date)
+        return try await onPool { storage throws(SystemCallError) in
+            let all = storage.directory.quarantinePath
+            let days: [String]
+            do throws(SystemCallError) {
+                days = try Paths.entries(of: all)
+            } catch  where error.number == ENOENT {
+                return 0
+            }
+            var removed: Set<UploadID> = []
+            // Other names are of somebody else.
+            for name in days where name.utf8.count == day.utf8.count && name < day {
+                let folder = all + "/" + name
+                for entry in try Paths.entries(of: folder) {
+                    guard let id = DataDirectory.upload(of: entry) else { continue }
+                    do throws(SystemCallError) {
+                        try Paths.remove(folder + "/" + entry)
+                    } catch  where error.number == EISDIR {
+                        try Paths.removeDirectory(folder + "/" + entry)
+                    }
+                    removed.insert(id)
+                }
+                do throws(SystemCallError) {
+                    _ = try SystemCallError.check("rmdir") { rmdir(folder) }
+                } catch  where error.number == ENOTEMPTY || error.number == EEXIST {
+                    continue
+                }
+            }
+            return removed.count
+        }
+    }
+
+    /// Year, month and day in UTC; they sort by time.
+    private static func day(of date: Date) -> String {
+        let (days, _) = CivilCalendar.split(Int64(date.timeIntervalSince1970.rounded(.down)))
+        let civil = CivilCalendar.date(fromDays: days)
+        func padded(_ number: Int) -> String { (number < 10 ? "0" : "") + String(number) }
+        return "\(civil.year)-\(padded(civil.month))-\(padded(civil.day))"
+    }
+}

@@ -1,0 +1,144 @@
+import Bytes
+import Digests
+import Foundation
+import SluiceTesting
+import Synchronization
+import Testing
+import UploadCore
+
+@testable import S3Storage
+
+@Suite("Keys that apps choose, and memory, with a store that is slow where a test wants it")
+struct ChosenKeyTests {
+    private let now = Date(timeIntervalSince1970: 1_750_000_000)
+
+    /// A whole blob under a key.
+    private func blob(_ body: String, at key: String, in storage: S3Storage) async throws -> UploadID {
+        let id = UploadID.generate(at: now)
+        var new = NewBlob(id, createdAt: now)
+        new.key = key
+        new.length = Int64(body.utf8.count)
+        try await storage.create(new)
+        let report = await storage.append(
+            to: id,
+            at: 0,
+            from: ArraySource(Array(body.utf8)),
+            limit: 1 << 20,
+            of: new.length,
+            expecting: nil,
+            confirming: nil
+        )
+        #expect(report.stored == new.length)
+        try await storage.synchronize(id)
+        return id
+    }
+
+    @Test("the object of a newer upload stays, also if it has the same bytes")
+    func newerObjectStays() async throws {
+        let store = try FakeStore()
+        let storage = store.storage()
+        let first = try await blob("same", at: "k", in: storage)
+        let second = try await blob("same", at: "k", in: storage)
+        #expect(store.objects["k"]?.owner == second.text)
+        try await storage.remove(first)
+        #expect(store.objects["k"]?.owner == second.text)
+        try await storage.remove(second)
+        #expect(store.objects["k"] == nil)
+        await store.shutDown()
+    }
+
+    @Test("an upload that completes between the look at an object and its removal is not removed with it")
+    func removalWaits() async throws {
+        let store = try FakeStore()
+        let storage = store.storage()
+        let first = try await blob("first", at: "k", in: storage)
+        let second = Mutex<Task<UploadID, any Error>?>(nil)
+        store.before { method, path in
+            guard method == "DELETE", path.hasSuffix("/k") else { return }
+            // Its bytes are on their way now, and would be there before this is answered.
+            second.withLock { second in
+                guard second == nil else { return }
+                second = Task { try await blob("second", at: "k", in: storage) }
+            }
+            while storage.keyTurns.waiterCount == 0, store.objects["k"]?.body != "second" { await Task.yield() }
+        }
+        try await storage.remove(first)
+        let id = try await #require(second.withLock { $0 }).value
+        #expect(store.objects["k"]?.owner == id.text)
+        await store.shutDown()
+    }
+
+    @Test("where the store compares entity tags the object of another node stays")
+    func otherNode() async throws {
+        let store = try FakeStore()
+        store.compareTags()
+        let storage = store.storage()
+        let first = try await blob("first", at: "k", in: storage)
+        let other = UploadID.generate(at: now)
+        store.before { method, path in
+            if method == "DELETE", path.hasSuffix("/k") { store.put("second", at: "k", owner: other) }
+        }
+        try await storage.remove(first)
+        #expect(store.objects["k"]?.owner == other.text)
+        await store.shutDown()
+    }
+
+    @Test("a thousand resumes ask for no more bytes at the same time than there is memory for")
+    func resumes() async throws {
+        let store = try FakeStore()
+        let records = InMemoryBlobRecords()
+        let tail = String(repeating: "t", count: 100_000)
+        // For two of them, as they come and as they are sent.
+        let storage = store.storage(records, memory: 4 * Slab.size + 3 * 100_000)
+        var ids: [UploadID] = []
+        for number in 0..<1000 {
+            let id = UploadID.generate(at: now)
+            var record = BlobRecord(
+                id: id,
+                bucket: "bucket",
+                key: id.text,
+                contentType: nil,
+                partSize: 8 << 20,
+                createdAt: now
+            )
+            let key = ".sluice/\(id)/\(number)"
+            record.sides = [SideObject(key: key, length: 100_000, md5: Digest.hash(Array(tail.utf8), .md5))]
+            record.crc32c = nil
+            try await records.insert(record)
+            store.put(tail, at: key, owner: nil)
+            ids.append(id)
+        }
+        let running = Mutex((now: 0, most: 0, all: 0))
+        store.before { method, path in
+            guard method == "GET", path.contains("/.sluice/") else { return }
+            running.withLock { running in
+                running.now += 1
+                running.all += 1
+                running.most = max(running.most, running.now)
+            }
+            for _ in 0..<20 { await Task.yield() }
+            running.withLock { $0.now -= 1 }
+        }
+        await withTaskGroup { group in
+            for id in ids {
+                group.addTask {
+                    let report = await storage.append(
+                        to: id,
+                        at: 100_000,
+                        from: ArraySource([1]),
+                        limit: 1,
+                        of: 100_001,
+                        expecting: nil,
+                        confirming: nil
+                    )
+                    #expect(report.stored == 1, "\(report.end)")
+                }
+            }
+        }
+        let (most, all) = running.withLock { ($0.most, $0.all) }
+        #expect(all == 1000)
+        #expect(most <= 3)
+        #expect(storage.memory.used == 0)
+        await store.shutDown()
+    }
+}

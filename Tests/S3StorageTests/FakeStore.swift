@@ -1,0 +1,100 @@
+import Bytes
+import CloudCredentials
+import Digests
+import Foundation
+import HTTPClient
+import Signing
+import SluiceTesting
+import Synchronization
+import Transport
+import UploadCore
+
+@testable import S3Storage
+
+/// A store on this machine that keeps objects of text in memory, and can be made slow: what real ones can not be.
+final class FakeStore: Sendable {
+    struct Object: Sendable {
+        var body: String
+        var owner: String?
+        var tag: String { "\"" + Hexadecimal.encode(Digest.hash(Array(body.utf8), .md5)) + "\"" }
+    }
+
+    private final class Contents: Sendable {
+        let objects = Mutex<[String: Object]>([:])
+        /// Awaited before an answer, by method and path.
+        let before = Mutex<(@Sendable (String, String) async -> Void)?>(nil)
+        let comparesTags = Mutex(false)
+    }
+
+    private let contents = Contents()
+    private let server: TestServer
+    private let http = HTTPClient(userAgent: "sluice-tests", maximumTransfers: 64, addresses: .any)
+
+    init() throws {
+        let contents = contents
+        server = try TestServer { call, _ in
+            if let before = contents.before.withLock({ $0 }) { await before(call.method, call.path) }
+            let key = String(call.path.dropFirst("/bucket/".count))
+            return contents.objects.withLock { objects in
+                switch (call.method, key) {
+                case ("HEAD", ""): return TestServer.Answer(200)
+                case ("PUT", _):
+                    let object = Object(body: call.body, owner: call.field("x-amz-meta-sluice-upload"))
+                    objects[key] = object
+                    return TestServer.Answer(200, "", [("ETag", object.tag)])
+                case ("DELETE", _):
+                    let tag = call.field("If-Match")
+                    if contents.comparesTags.withLock({ $0 }), let tag, tag != objects[key]?.tag {
+                        return TestServer.Answer(412)
+                    }
+                    objects[key] = nil
+                    return TestServer.Answer(204)
+                case ("GET", "?"), ("GET", ""):
+                    return TestServer.Answer(
+                        200,
+                        "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
+                    )
+                default:
+                    guard let object = objects[key] else { return TestServer.Answer(404) }
+                    let owner = object.owner.map { [("x-amz-meta-sluice-upload", $0)] } ?? []
+                    return TestServer.Answer(200, object.body, [("ETag", object.tag)] + owner)
+                }
+            }
+        }
+    }
+
+    var objects: [String: Object] { contents.objects.withLock { $0 } }
+
+    func put(_ body: String, at key: String, owner: UploadID?) {
+        contents.objects.withLock { $0[key] = Object(body: body, owner: owner?.text) }
+    }
+
+    func before(_ work: (@Sendable (_ method: String, _ path: String) async -> Void)?) {
+        contents.before.withLock { $0 = work }
+    }
+
+    func compareTags() { contents.comparesTags.withLock { $0 = true } }
+
+    func storage(_ records: any BlobRecords = InMemoryBlobRecords(), memory: Int = 64 << 20) -> S3Storage {
+        var settings = S3Settings(endpoint: server.url, region: "us-east-1", bucket: "bucket")
+        settings.isPathStyle = true
+        return S3Storage(
+            settings: settings,
+            records: records,
+            http: http,
+            credentials: StaticCredentials(SigningCredentials(accessKeyID: "AKIA1", secretAccessKey: "secret")),
+            memory: memory,
+            spool: Spool(
+                directory: FileManager.default.temporaryDirectory.path,
+                capacity: 0,
+                pool: BlockingPool(threads: 1, label: "test")
+            ),
+            clock: SystemClock()
+        )
+    }
+
+    func shutDown() async {
+        await server.shutDown()
+        http.close()
+    }
+}
