@@ -14,6 +14,9 @@ extension UploadService {
     ///   `.storageFailure`; for a part of a final upload `.notFound`, `.gone`.
     package func create(_ new: NewUpload, under grant: Grant) async throws(UploadError) -> Upload {
         try await reporting(nil) { () async throws(UploadError) -> Upload in
+            guard grant.subject.map(SubjectText.isValid) ?? true else {
+                throw UploadError(.invalidRequest, "The subject \(SubjectText.rule).")
+            }
             let accounts = grant.accounts
             let terms = try await terms(for: accounts)
             let most = [grant.maximumBytes, terms.uploadBytes].compactMap { $0 }.min()

@@ -109,16 +109,24 @@ extension UploadService {
 
     /// Ends an upload, open or complete, and removes its bytes and media; a running writer is stopped first.
     ///
+    /// - Parameters:
+    ///   - id: The upload.
+    ///   - refusal: Thrown if it is complete and has become media; `nil` where that may be deleted, too.
     /// - Throws: `.notFound`, `.gone`, `.busy`, `.rejected` by a hook, `.unavailable` if it can not be asked, `.storageFailure`.
-    package func terminate(_ id: UploadID) async throws(UploadError) {
-        try await terminate(id, asking: true)
+    package func terminate(_ id: UploadID, unlessComplete refusal: UploadError? = nil) async throws(UploadError) {
+        try await terminate(id, asking: true, unlessComplete: refusal)
     }
 
     /// - Parameters:
     ///   - id: The upload.
     ///   - asking: The app is asked, and not only told.
+    ///   - refusal: As above.
     /// - Throws: As `terminate(_:)`.
-    func terminate(_ id: UploadID, asking: Bool) async throws(UploadError) {
+    func terminate(
+        _ id: UploadID,
+        asking: Bool,
+        unlessComplete refusal: UploadError? = nil
+    ) async throws(UploadError) {
         try await reporting(id) { () async throws(UploadError) in
             try await leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
                 guard let upload = try await state.upload(id) else { throw Self.notFound }
@@ -127,6 +135,8 @@ extension UploadService {
                     throw Self.gone
                 }
                 guard upload.state == .open || upload.state == .completed else { throw Self.gone }
+                // Parts of a final upload are no media.
+                if let refusal, upload.state == .completed, upload.concatenation?.role != .partial { throw refusal }
                 if asking { try await hooks.willTerminate(upload) }
                 try await end(upload, as: .terminated)
             }

@@ -40,14 +40,18 @@ package struct MultipartUploads: Sendable {
         of name: ObjectName,
         isOpen: Bool = true
     ) async throws(UploadError) -> Upload {
-        let missing = UploadError(.notFound, "There is no multipart upload with this id for this key.")
-        guard let id = UploadID(text) else { throw missing }
+        guard let id = UploadID(text) else { throw Self.missing }
         let upload = try await service.recorded(id)
         guard upload.takesParts, upload.objectName == name,
             upload.state == .open || !isOpen && upload.state == .completed
-        else { throw missing }
+        else { throw Self.missing }
         return upload
     }
+
+    package static let missing = UploadError(
+        .notFound,
+        "There is no multipart upload with this id for this key."
+    )
 
     /// Stores a part.
     ///
