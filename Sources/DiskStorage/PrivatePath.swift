@@ -1,5 +1,5 @@
 #if canImport(Glibc)
-internal import Glibc
+package import Glibc
 #endif
 
 /// Files and directories that nobody but their owner has any right to.
@@ -14,20 +14,23 @@ package enum PrivatePath {
     /// Whose file it is decides who can do that: what belongs to somebody else is not changed but refused, if anybody else has a
     /// right to it. Root may do it for everybody.
     ///
-    /// - Parameter path: Links are followed.
+    /// - Parameters:
+    ///   - path: Links are followed.
+    ///   - user: Whom the process runs as.
     /// - Returns: Whether there were any; `false` also if there is nothing at this path.
     /// - Throws: `Failure`.
-    package static func tighten(_ path: String) throws(Failure) -> Bool {
+    package static func tighten(_ path: String, as user: uid_t = geteuid()) throws(Failure) -> Bool {
         var status = stat()
         guard stat(path, &status) == 0 else {
             if errno == ENOENT { return false }
             throw failure("can not be looked at", path)
         }
         guard status.st_mode & others != 0 else { return false }
-        guard status.st_uid == geteuid() || geteuid() == 0 else {
+        guard status.st_uid == user || user == 0 else {
             throw Failure(
-                description: "\(path) belongs to user \(status.st_uid), and others than its owner have rights to it (mode "
-                    + "\(octal(status.st_mode))); give it to user \(geteuid()) with mode 0\(isDirectory(status) ? 7 : 6)00, "
+                description:
+                    "\(path) belongs to user \(status.st_uid), and others than its owner have rights to it (mode "
+                    + "\(octal(status.st_mode))); give it to user \(user) with mode 0\(isDirectory(status) ? 7 : 6)00, "
                     + "or name a directory within it, which is made so"
             )
         }

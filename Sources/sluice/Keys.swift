@@ -20,7 +20,9 @@ struct Keys: AsyncParsableCommand {
         @Option(help: "Life of the key, e.g. 12h or 30d; without it the key has no end.")
         var expiresIn: String?
 
-        @Option(help: "An app user that the key is for, repeatable; one ending with * is all that begin so. Default: all.")
+        @Option(
+            help: "An app user that the key is for, repeatable; one ending with * is all that begin so. Default: all."
+        )
         var subject: [String] = []
 
         @Option(help: "A bucket of the object endpoint that the key is for, repeatable. Default: all.")

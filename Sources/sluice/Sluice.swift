@@ -7,7 +7,9 @@ struct Sluice: AsyncParsableCommand {
         commandName: "sluice",
         abstract: "An upload gateway: mints upload credentials and relays uploads.",
         version: Version.current,
-        subcommands: [Serve.self, Check.self, Keys.self, Revoke.self, Secrets.self, Sign.self, Credentials.self, Migrate.self],
+        subcommands: [
+            Serve.self, Check.self, Keys.self, Revoke.self, Secrets.self, Sign.self, Credentials.self, Migrate.self,
+        ],
         defaultSubcommand: Serve.self
     )
 }

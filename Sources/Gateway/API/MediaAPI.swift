@@ -141,7 +141,10 @@ struct MediaAPI: Sendable {
 
     private func download(_ request: Request, _ text: String) async throws(Problem) -> Response {
         let head = request.head
-        let parameters = try QueryParameters(request, allowed: ["expires", "key", "issued", "signature", "disposition"])
+        let parameters = try QueryParameters(
+            request,
+            allowed: ["expires", "key", "issued", "signature", "disposition"]
+        )
         let isInline = parameters["disposition"] == "inline"
         if let disposition = parameters["disposition"], !["inline", "attachment"].contains(disposition) {
             throw Problem.invalidFields([.init(field: "disposition", message: "must be inline or attachment")])

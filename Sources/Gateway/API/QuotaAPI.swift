@@ -20,7 +20,7 @@ struct QuotaAPI: Sendable {
                     let account = try account(parameters)
                     let isAllowed =
                         switch account.kind {
-                        case .subject: key.limits.allows(subject: account.name)
+                        case .subject: !key.limits.isForObjectsOnly && key.limits.allows(subject: account.name)
                         case .key: key.limits.isEmpty || key.id == account.name
                         }
                     guard isAllowed else { throw Access.outsideLimits(of: key) }

@@ -60,7 +60,10 @@ package struct GatewayServer: Sendable {
         }
         self.directory = directory
         for path in directory.tightened {
-            logger.warning("others had rights to a path of the data directory; now its owner alone has", metadata: ["path": "\(path)"])
+            logger.warning(
+                "others had rights to a path of the data directory; now its owner alone has",
+                metadata: ["path": "\(path)"]
+            )
         }
         let master = try settings.master()
         let opened = try await GatewayState.open(settings, path: directory.statePath, logger)

@@ -136,7 +136,9 @@ struct ObjectEndpoint: Sendable {
             throw S3Error(error, about: .object)
         }
         // Of a pair that may do everything nothing would keep to limits.
-        guard let key, key.isUsable(at: now), key.allows(scope), scope != .admin || key.limits.isEmpty else { return nil }
+        guard let key, key.isUsable(at: now), key.allows(scope), scope != .admin || key.limits.isEmpty else {
+            return nil
+        }
         return (StaticKeyPair.all(key, master: master).map(\.credentials), key)
     }
 }

@@ -65,7 +65,9 @@ package struct KeyLimits: Sendable, Equatable, Codable {
     /// What is wrong with the limits, for whoever makes the key; `nil` if nothing is.
     package func problem(with scopes: Set<Scope>) -> String? {
         if isEmpty { return nil }
-        if scopes.contains(.admin) { return "a key with the scope `admin` can not be limited; name the scopes that it needs" }
+        if scopes.contains(.admin) {
+            return "a key with the scope `admin` can not be limited; name the scopes that it needs"
+        }
         if !subjects.allSatisfy(SubjectText.isValid) { return "a subject \(SubjectText.rule)" }
         if subjects.contains("*") { return "the subject * limits nothing; leave it out" }
         if !prefixes.isEmpty, buckets.isEmpty { return "a prefix is one of keys in a bucket: name the bucket, too" }
