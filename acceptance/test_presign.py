@@ -481,7 +481,8 @@ def test_without_an_endpoint_there_are_no_urls(tmp_path):
 @pytest.fixture(scope="module")
 def uppy(gateway, api):
     """What a page has: an upload token in `headers`."""
-    answer = api.post("/v1/tus/tokens", {"subject": "user-42", "objects": True, "contentTypes": ["video/*"], "metadata": {"album": "7"}})
+    wanted = {"subject": "user-42", "objects": True, "contentTypes": ["video/*"], "metadata": {"album": "7"}}
+    answer = api.post("/v1/tus/tokens", wanted)
     return API(gateway.url, answer.json()["token"])
 
 
