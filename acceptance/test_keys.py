@@ -19,10 +19,12 @@ READ = [
 ]
 MINT = [("POST", "/v1/tencent/signatures"), ("POST", "/v1/tus/tokens")]
 UPLOAD = [("POST", "/v1/tus/uploads"), ("DELETE", f"/v1/uploads/{UNKNOWN}")]
+DELETE = [("DELETE", f"/v1/media/{UNKNOWN}")]
 PROTECTED = (
     [(*route, "read") for route in READ]
     + [(*route, "mint") for route in MINT]
     + [(*route, "upload") for route in UPLOAD]
+    + [(*route, "delete") for route in DELETE]
 )
 
 
@@ -35,7 +37,7 @@ def make_key(server, *scopes, extra=()):
 
 @pytest.fixture(scope="module")
 def keys(server):
-    return {scope: make_key(server, scope) for scope in ("mint", "upload", "read", "admin")}
+    return {scope: make_key(server, scope) for scope in ("mint", "upload", "read", "delete", "admin")}
 
 
 # Keys

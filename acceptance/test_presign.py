@@ -481,7 +481,8 @@ def test_without_an_endpoint_there_are_no_urls(tmp_path):
 @pytest.fixture(scope="module")
 def uppy(gateway, api):
     """What a page has: an upload token in `headers`."""
-    answer = api.post("/v1/tus/tokens", {"subject": "user-42", "contentTypes": ["video/*"], "metadata": {"album": "7"}})
+    wanted = {"subject": "user-42", "objects": True, "contentTypes": ["video/*"], "metadata": {"album": "7"}}
+    answer = api.post("/v1/tus/tokens", wanted)
     return API(gateway.url, answer.json()["token"])
 
 
@@ -563,7 +564,7 @@ def test_uppy_gives_up(uppy):
 
 
 def test_users_do_not_reach_each_other(gateway, api, uppy):
-    token = api.post("/v1/tus/tokens", {"subject": "user-43"}).json()["token"]
+    token = api.post("/v1/tus/tokens", {"subject": "user-43", "objects": True}).json()["token"]
     other = API(gateway.url, token)
     upload = created(uppy)
     path, key = f"/s3/multipart/{upload['uploadId']}", {"key": upload["key"]}
@@ -577,7 +578,7 @@ def test_users_do_not_reach_each_other(gateway, api, uppy):
         ]:
             companion_problem(answer, 404, "not_found")
     # The same user with a later token.
-    later = API(gateway.url, api.post("/v1/tus/tokens", {"subject": "user-42"}).json()["token"])
+    later = API(gateway.url, api.post("/v1/tus/tokens", {"subject": "user-42", "objects": True}).json()["token"])
     assert later.delete(path, params=key).status_code == 200
 
 
@@ -585,7 +586,7 @@ def test_tokens_limit_what_uppy_sends(gateway, api, uppy):
     companion_problem(uppy.post("/s3/multipart", {"filename": "a", "type": "text/html"}), 415, "content_type_refused")
     form = uppy.get("/s3/params?filename=a&type=text/html").json()
     assert error(post(form, b"1"))[1] == "ContentTypeRefused"
-    terms = {"subject": "user-42", "maxBytes": 3, "expiresIn": 60}
+    terms = {"subject": "user-42", "objects": True, "maxBytes": 3, "expiresIn": 60}
     limited = API(gateway.url, api.post("/v1/tus/tokens", terms).json()["token"])
     form = limited.get("/s3/params?filename=a&type=text/html").json()
     assert form["expires"] <= 60
@@ -658,7 +659,7 @@ def test_a_page_that_signs_by_itself(gateway, uppy, s3):
 
 def test_names_of_users_and_files(gateway, api, s3):
     for subject, prefix in [("..", "%2E%2E/"), ("a/b", "a%2Fb/"), ("ü", "%C3%BC/")]:
-        client = API(gateway.url, api.post("/v1/tus/tokens", {"subject": subject}).json()["token"])
+        client = API(gateway.url, api.post("/v1/tus/tokens", {"subject": subject, "objects": True}).json()["token"])
         form = client.get("/s3/params", params={"filename": "../" + "é" * 1200 + ".txt"}).json()
         key = form["fields"]["key"]
         assert key.startswith(prefix) and key.endswith("é.txt") and 1000 < len(key.encode()) <= 1024

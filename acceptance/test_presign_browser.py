@@ -63,7 +63,7 @@ def api(gateway):
 
 
 def given(gateway, api, **values):
-    token = api.post("/v1/tus/tokens", {"subject": "user-42"}).json()["token"]
+    token = api.post("/v1/tus/tokens", {"subject": "user-42", "objects": True}).json()["token"]
     return {"size": SIZE, "part": PART, "gateway": gateway.url, "token": token} | values
 
 

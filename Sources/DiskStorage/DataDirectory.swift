@@ -10,7 +10,7 @@ internal import Glibc
 /// The directory that holds everything Sluice keeps, and the only maker of paths in it.
 ///
 /// ```
-/// <root>/                 0700
+/// <root>/                 0700, of the user whom the process runs as
 ///   lock                  held with flock(2) while a process serves; its text is that process's id
 ///   state.sqlite          see SQLiteState
 ///   blobs/<xy>/<id>       the bytes of an upload; xy are the last two characters of the id, which are random;
@@ -29,6 +29,8 @@ package struct DataDirectory: Sendable {
     package let root: String
     /// The lock lives as long as this descriptor.
     private let lock: OpenFile
+    /// What others could read or write until now, by its path: see `PrivatePath`.
+    package let tightened: [String]
 
     /// Makes what is missing, and locks the directory against a second process.
     ///
@@ -40,11 +42,31 @@ package struct DataDirectory: Sendable {
         } catch {
             throw .unusable(directory: root, reason: "\(error)")
         }
+        // Before anything is written into it.
+        var tightened = try Self.makePrivate(root, in: root) ? [root] : []
         self.lock = try Self.takeLock(in: root)
         do throws(SystemCallError) {
-            if try Paths.makeDirectory(blobsPath) { try Paths.synchronizeDirectory(root) }
+            if try Paths.makeDirectory(root + "/blobs") { try Paths.synchronizeDirectory(root) }
         } catch {
             throw .unusable(directory: root, reason: "\(error)")
+        }
+        for name in Self.secretNames where try Self.makePrivate(root + "/" + name, in: root) {
+            tightened.append(root + "/" + name)
+        }
+        self.tightened = tightened
+    }
+
+    /// What holds secrets or what clients sent.
+    private static let secretNames = [
+        "master.secret", "admin.key", "state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "lock", "blobs", "spool",
+    ]
+
+    /// - Returns: Whether others had any right to it.
+    private static func makePrivate(_ path: String, in root: String) throws(DataDirectoryError) -> Bool {
+        do throws(PrivatePath.Failure) {
+            return try PrivatePath.tighten(path)
+        } catch {
+            throw .unusable(directory: root, reason: error.description)
         }
     }
 

@@ -3,19 +3,19 @@ internal import StateRecords
 package import UploadCore
 
 extension PostgresState {
-    private static let columns = "id, name, scopes, created_at, expires_at, revoked_at, digest, is_preset"
+    private static let columns = "id, name, scopes, created_at, expires_at, revoked_at, digest, is_preset, limits"
 
     package func insert(_ key: APIKey) async throws(UploadError) {
         try await write { connection in
             let inserted = try connection.run(
                 """
-                INSERT INTO api_key (\(Self.columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                INSERT INTO api_key (\(Self.columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
                 ON CONFLICT DO NOTHING
                 """,
                 [
                     key.id, key.name, try JSONText(key.scopes.map(\.rawValue).sorted()), Milliseconds(key.createdAt),
                     key.expiresAt.map(Milliseconds.init), key.revokedAt.map(Milliseconds.init), key.digest,
-                    key.isPreset,
+                    key.isPreset, key.limits.isEmpty ? nil : try JSONText(key.limits),
                 ]
             )
             guard inserted == 1 else {
@@ -49,6 +49,36 @@ extension PostgresState {
                 "UPDATE api_key SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
                 [id, Milliseconds(now)]
             ) == 1
+        }
+    }
+
+    package func insert(_ revocation: Revocation) async throws(UploadError) {
+        try await write { connection in
+            try connection.run(
+                """
+                INSERT INTO revocation AS old (subject, issued_before, created_at) VALUES ($1, $2, $3)
+                ON CONFLICT (subject) DO UPDATE SET
+                    issued_before = greatest(old.issued_before, excluded.issued_before),
+                    created_at = excluded.created_at
+                """,
+                [
+                    revocation.subject ?? "", Milliseconds(revocation.issuedBefore),
+                    Milliseconds(revocation.createdAt),
+                ]
+            )
+        }
+    }
+
+    package func revoked(since date: Date) async throws(UploadError) -> Revocations {
+        try await read { connection in
+            Revocations(
+                keys: try connection.rows("SELECT id FROM api_key WHERE revoked_at >= $1", [Milliseconds(date)])
+                    .map { try $0.value("id", of: "api_key") },
+                bulk: try connection.rows(
+                    "SELECT subject, issued_before, created_at FROM revocation WHERE created_at >= $1",
+                    [Milliseconds(date)]
+                ).map(Revocation.init(row:))
+            )
         }
     }
 }

@@ -312,6 +312,25 @@ enum Schema {
                 );
                 """
         ),
+        Migration(
+            number: 7,
+            statements: """
+                -- An object of lists; NULL for a key that is not limited.
+                ALTER TABLE api_key ADD COLUMN limits text;
+                CREATE INDEX api_key_revoked ON api_key (revoked_at) WHERE revoked_at IS NOT NULL;
+
+                -- What was minted earlier is over. The empty subject is everybody.
+                CREATE TABLE revocation (
+                    subject text COLLATE "C" PRIMARY KEY,
+                    issued_before bigint NOT NULL,
+                    created_at bigint NOT NULL
+                );
+                CREATE INDEX revocation_by_time ON revocation (created_at);
+
+                -- Where bytes come from is in the sealed request only.
+                UPDATE pull SET url = '';
+                """
+        ),
     ]
 }
 

@@ -316,6 +316,26 @@ enum DatabaseFile {
                     """
             )
         }
+        migrator.registerMigration("0010 limits of API keys, revocations, URLs of pulls") { database in
+            try database.execute(
+                sql: """
+                    -- An object of lists; NULL for a key that is not limited.
+                    ALTER TABLE api_key ADD COLUMN limits TEXT;
+                    CREATE INDEX api_key_revoked ON api_key (revoked_at) WHERE revoked_at IS NOT NULL;
+
+                    -- What was minted earlier is over. The empty subject is everybody.
+                    CREATE TABLE revocation (
+                        subject TEXT NOT NULL PRIMARY KEY,
+                        issued_before INTEGER NOT NULL,
+                        created_at INTEGER NOT NULL
+                    ) STRICT, WITHOUT ROWID;
+                    CREATE INDEX revocation_by_time ON revocation (created_at);
+
+                    -- Where bytes come from is in the sealed request only.
+                    UPDATE pull SET url = '';
+                    """
+            )
+        }
         return migrator
     }
 }

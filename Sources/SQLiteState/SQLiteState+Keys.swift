@@ -9,14 +9,15 @@ extension SQLiteState {
             do {
                 try database.run(
                     """
-                    INSERT INTO api_key (id, name, scopes, created_at, expires_at, revoked_at, digest, is_preset)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                    INSERT INTO api_key (id, name, scopes, created_at, expires_at, revoked_at, digest, is_preset,
+                        limits)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """,
                     [
                         key.id, key.name, try JSONText(key.scopes.map(\.rawValue).sorted()),
                         Milliseconds(key.createdAt),
                         key.expiresAt.map(Milliseconds.init), key.revokedAt.map(Milliseconds.init), Data(key.digest),
-                        key.isPreset,
+                        key.isPreset, key.limits.isEmpty ? nil : try JSONText(key.limits),
                     ]
                 )
             } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
@@ -50,6 +51,33 @@ extension SQLiteState {
                 [Milliseconds(now), id]
             )
             return database.changesCount == 1
+        }
+    }
+
+    package func insert(_ revocation: Revocation) async throws(UploadError) {
+        try await write { database in
+            try database.run(
+                """
+                INSERT INTO revocation (subject, issued_before, created_at) VALUES (?, ?, ?)
+                ON CONFLICT (subject) DO UPDATE SET
+                    issued_before = max(issued_before, excluded.issued_before), created_at = excluded.created_at
+                """,
+                [
+                    revocation.subject ?? "", Milliseconds(revocation.issuedBefore),
+                    Milliseconds(revocation.createdAt),
+                ]
+            )
+        }
+    }
+
+    package func revoked(since date: Date) async throws(UploadError) -> Revocations {
+        try await read { database in
+            Revocations(
+                keys: try database.rows("SELECT id FROM api_key WHERE revoked_at >= ?", [Milliseconds(date)])
+                    .map { try $0.value("id", of: "api_key") },
+                bulk: try database.rows("SELECT * FROM revocation WHERE created_at >= ?", [Milliseconds(date)])
+                    .map(Revocation.init(row:))
+            )
         }
     }
 }

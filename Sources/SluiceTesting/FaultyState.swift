@@ -254,6 +254,16 @@ package final class FaultyState: StateStore {
         return try await base.revokeKey(id, at: now)
     }
 
+    package func insert(_ revocation: Revocation) async throws(UploadError) {
+        try plan.step(.revokeKey)
+        try await base.insert(revocation)
+    }
+
+    package func revoked(since date: Date) async throws(UploadError) -> Revocations {
+        try plan.step(.key)
+        return try await base.revoked(since: date)
+    }
+
     package func takeTurn(at duty: Duty, every interval: TimeInterval) async throws(UploadError) -> Bool {
         try await plan.step(.takeTurn)
         return try await base.takeTurn(at: duty, every: interval)

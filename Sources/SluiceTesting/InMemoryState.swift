@@ -10,6 +10,8 @@ package final class InMemoryState: StateStore {
         /// Expiry by id.
         var usedGrants: [String: Date] = [:]
         var keys: [String: APIKey] = [:]
+        /// By subject; `nil` is everybody.
+        var revocations: [String?: Revocation] = [:]
         var pulls: [UploadID: PullJob] = [:]
         var turns: [Duty: Date] = [:]
         var pullClaims = ProcessClaims<UploadID>()
@@ -554,6 +556,25 @@ package final class InMemoryState: StateStore {
             guard let key = tables.keys[id], key.revokedAt == nil else { return false }
             tables.keys[id]?.revokedAt = now
             return true
+        }
+    }
+
+    package func insert(_ revocation: Revocation) async throws(UploadError) {
+        tables.withLock { tables in
+            var revocation = revocation
+            if let before = tables.revocations[revocation.subject] {
+                revocation.issuedBefore = max(before.issuedBefore, revocation.issuedBefore)
+            }
+            tables.revocations[revocation.subject] = revocation
+        }
+    }
+
+    package func revoked(since date: Date) async throws(UploadError) -> Revocations {
+        tables.withLock { tables in
+            Revocations(
+                keys: tables.keys.values.filter { $0.revokedAt.map { $0 >= date } ?? false }.map(\.id),
+                bulk: tables.revocations.values.filter { $0.createdAt >= date }
+            )
         }
     }
 

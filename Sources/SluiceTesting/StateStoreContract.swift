@@ -441,6 +441,37 @@ package enum StateStoreContract {
             try demand(await store.keys().first?.revokedAt, is: start.addingTimeInterval(3))
             try await store.check()
         },
+        Contract("a key keeps its limits") { store in
+            var limited = key("key_a", 1)
+            limited.limits = KeyLimits(subjects: ["ann\u{E4}", "t:*"], buckets: ["b"], prefixes: ["a/"])
+            try await store.insert(limited)
+            try await store.insert(key("key_b", 2))
+            try demand(await store.key(id: "key_a"), is: limited)
+            try demand(await store.key(id: "key_b")?.limits, is: KeyLimits())
+        },
+        Contract("what was revoked since a moment is told, of each user the latest moment") { store in
+            func moment(_ seconds: TimeInterval) -> Date { start.addingTimeInterval(seconds) }
+            func told(_ date: Date) async throws -> Revocations {
+                var revoked = try await store.revoked(since: date)
+                revoked.keys.sort()
+                revoked.bulk.sort { ($0.subject ?? "") < ($1.subject ?? "") }
+                return revoked
+            }
+            try demand(await told(.distantPast), is: Revocations())
+            for (id, byte) in [("key_a", UInt8(1)), ("key_b", 2), ("key_c", 3)] {
+                try await store.insert(key(id, byte))
+            }
+            _ = try await store.revokeKey("key_a", at: moment(1))
+            _ = try await store.revokeKey("key_b", at: moment(5))
+            let all = Revocation(subject: nil, issuedBefore: moment(2), createdAt: moment(2))
+            let anna = Revocation(subject: "anna", issuedBefore: moment(7), createdAt: moment(7))
+            let older = Revocation(subject: "anna", issuedBefore: moment(3), createdAt: moment(8))
+            for revocation in [all, anna, older] { try await store.insert(revocation) }
+            let kept = Revocation(subject: "anna", issuedBefore: moment(7), createdAt: moment(8))
+            try demand(await told(.distantPast), is: Revocations(keys: ["key_a", "key_b"], bulk: [all, kept]))
+            try demand(await told(moment(3)), is: Revocations(keys: ["key_b"], bulk: [kept]))
+            try demand(await told(moment(9)), is: Revocations())
+        },
     ]
 
     static func pull(_ upload: Upload, at seconds: TimeInterval? = 0) -> PullJob {

@@ -80,6 +80,7 @@ extension APIKey {
     package init(row: some StoredRow) throws {
         let table = "api_key"
         let scopes: [String] = try row.json("scopes", of: table)
+        let limits: JSONText? = try row.optional("limits", of: table)
         self.init(
             id: try row.value("id", of: table),
             name: try row.value("name", of: table),
@@ -89,7 +90,20 @@ extension APIKey {
             expiresAt: try row.optionalDate("expires_at", of: table),
             revokedAt: try row.optionalDate("revoked_at", of: table),
             digest: try row.value("digest", of: table),
-            isPreset: try row.value("is_preset", of: table)
+            isPreset: try row.value("is_preset", of: table),
+            limits: try limits?.decoded(as: KeyLimits.self) ?? KeyLimits()
+        )
+    }
+}
+
+extension Revocation {
+    package init(row: some StoredRow) throws {
+        let table = "revocation"
+        let subject: String = try row.value("subject", of: table)
+        self.init(
+            subject: subject.isEmpty ? nil : subject,
+            issuedBefore: try row.date("issued_before", of: table),
+            createdAt: try row.date("created_at", of: table)
         )
     }
 }

@@ -151,9 +151,10 @@ extension StoredTable {
             key: [text("id")],
             [
                 text("name"), text("scopes"), integer("created_at"), integer("expires_at"), integer("revoked_at"),
-                bytes("digest"), flag("is_preset"),
+                bytes("digest"), flag("is_preset"), text("limits"),
             ]
         ),
+        StoredTable("revocation", key: [text("subject")], [integer("issued_before"), integer("created_at")]),
         StoredTable(
             "account",
             key: [text("kind"), text("name")],

@@ -20,6 +20,17 @@ struct Keys: AsyncParsableCommand {
         @Option(help: "Life of the key, e.g. 12h or 30d; without it the key has no end.")
         var expiresIn: String?
 
+        @Option(
+            help: "An app user that the key is for, repeatable; one ending with * is all that begin so. Default: all."
+        )
+        var subject: [String] = []
+
+        @Option(help: "A bucket of the object endpoint that the key is for, repeatable. Default: all.")
+        var bucket: [String] = []
+
+        @Option(help: "What the keys of objects in these buckets must begin with, repeatable. Default: anything.")
+        var prefix: [String] = []
+
         @OptionGroup var options: SettingsOptions
 
         func run() async throws {
@@ -42,8 +53,10 @@ struct Keys: AsyncParsableCommand {
                 }
                 return Double(duration.components.seconds)
             }
+            let limits = KeyLimits(subjects: subject, buckets: bucket, prefixes: prefix)
+            if let problem = limits.problem(with: scopes) { throw ValidationError(problem) }
             try await options.withRegister { register in
-                let made = try await register.create(name: name, scopes: scopes, lifetime: lifetime)
+                let made = try await register.create(name: name, scopes: scopes, lifetime: lifetime, limits: limits)
                 print("id: \(made.key.id)\nAPI key: \(made.secret)\nIt is shown only this once.")
             }
         }
@@ -86,7 +99,7 @@ struct Keys: AsyncParsableCommand {
 
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Ends a key; a running gateway follows within a second."
+            abstract: "Ends a key and what it minted; a running gateway follows within a second."
         )
 
         @Argument(help: "The id that `sluice keys list` shows.")
@@ -107,7 +120,7 @@ struct Keys: AsyncParsableCommand {
 }
 
 extension SettingsOptions {
-    fileprivate func withRegister(_ body: (KeyRegister) async throws -> Void) async throws {
+    func withRegister(_ body: (KeyRegister) async throws -> Void) async throws {
         let loaded = try load()
         do {
             let register = try await KeyRegister(loaded.values)

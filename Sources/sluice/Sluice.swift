@@ -8,7 +8,8 @@ struct Sluice: AsyncParsableCommand {
         abstract: "An upload gateway: mints upload credentials and relays uploads.",
         version: Version.current,
         subcommands: [
-            Serve.self, Check.self, Keys.self, Secrets.self, Sign.self, Credentials.self, Migrate.self, Adopt.self,
+            Serve.self, Check.self, Keys.self, Revoke.self, Secrets.self, Sign.self, Credentials.self, Migrate.self,
+            Adopt.self,
         ],
         defaultSubcommand: Serve.self
     )

@@ -35,6 +35,36 @@ struct DataDirectoryTests {
         #expect(DataDirectory.statePath(in: root) == root + "/state.sqlite")
     }
 
+    @Test("one that others can read is made private, with all that holds secrets in it, and says so")
+    func tighten() throws {
+        let temporary = try TemporaryDirectory()
+        let root = temporary.path("data")
+        let files = ["master.secret", "admin.key", "state.sqlite", "state.sqlite-wal"]
+        try FileManager.default.createDirectory(atPath: root + "/blobs", withIntermediateDirectories: true)
+        for name in files { #expect(FileManager.default.createFile(atPath: root + "/" + name, contents: nil)) }
+        let paths = [root, root + "/blobs"] + files.map { root + "/" + $0 }
+        for path in paths { #expect(chmod(path, path.hasSuffix("blobs") || path == root ? 0o755 : 0o644) == 0) }
+        var directory: DataDirectory? = try DataDirectory(at: root)
+        #expect(Set(directory?.tightened ?? []) == Set(paths))
+        for path in paths { #expect(try mode(path) & 0o077 == 0, "\(path)") }
+        directory = nil
+        directory = try whenFree { try DataDirectory(at: root) }
+        #expect(directory?.tightened == [])
+    }
+
+    @Test("one that belongs to somebody else, and that others have rights to, is refused", .enabled(if: geteuid() == 0))
+    func others() throws {
+        let temporary = try TemporaryDirectory()
+        let path = temporary.path("data")
+        #expect(mkdir(path, 0o777) == 0 && chmod(temporary.path, 0o755) == 0)
+        #expect(chown(path, 12_345, 12_345) == 0 && chmod(path, 0o777) == 0)
+        let failure = #expect(throws: PrivatePath.Failure.self) { try PrivatePath.tighten(path, as: 23_456) }
+        #expect(failure?.description.contains("12345") == true)
+        #expect(try mode(path) == 0o777)
+        #expect(try PrivatePath.tighten(path), "root may")
+        #expect(try mode(path) == 0o700)
+    }
+
     @Test("a path comes from the id alone, and its shard from the random end")
     func paths() throws {
         let temporary = try TemporaryDirectory()

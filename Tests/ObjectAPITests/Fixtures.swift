@@ -13,6 +13,10 @@ func master(_ byte: UInt8, accepting others: UInt8...) -> MasterSecret {
     return secret
 }
 
+extension ObjectGrant.Keys {
+    static func prefix(_ text: String) -> ObjectGrant.Keys { KeyPrefix(text).map { .within($0) } ?? .all }
+}
+
 func grant(
     _ keys: ObjectGrant.Keys = .prefix("sv/"),
     actions: Set<ObjectAction> = Set(ObjectAction.allCases),

@@ -14,7 +14,12 @@ struct AccessAuthenticatorTests {
 
     init() throws {
         sealer = GrantSealer(master: try #require(MasterSecret(bytes: [UInt8](0..<32))))
-        authenticator = Authenticator(state: state, sealer: sealer, clock: clock)
+        authenticator = Authenticator(
+            state: state,
+            sealer: sealer,
+            revoked: RevocationList(state: state, clock: clock),
+            clock: clock
+        )
     }
 
     func makeKey(_ scopes: Set<Scope>, lifetime: TimeInterval? = nil) async throws -> (secret: String, key: APIKey) {

@@ -56,18 +56,10 @@ struct AccessTokenTests {
             )
         }
 
-        func values(_ links: MediaLinks, _ expiresAt: Date) -> (String, String) {
-            let parts = links.query(for: id, expiresAt: expiresAt).split(separator: "&").map {
-                $0.split(separator: "=")[1]
-            }
-            return (String(parts[0]), String(parts[1]))
-        }
-        let (expires, signature) = values(MediaLinks(master: master), now.addingTimeInterval(60))
-        #expect(throws: Never.self) {
-            try MediaLinks(master: rotated).verify(id: id, expires: expires, signature: signature, at: now)
-        }
+        let claim = try claim(MediaLinks(master: master), id, now.addingTimeInterval(60))
+        #expect(throws: Never.self) { try MediaLinks(master: rotated).verify(claim, for: id, at: now) }
         let refused = #expect(throws: UploadError.self) {
-            try MediaLinks(master: other).verify(id: id, expires: expires, signature: signature, at: now)
+            try MediaLinks(master: other).verify(claim, for: id, at: now)
         }
         #expect(refused?.code == .unauthenticated)
 
@@ -193,53 +185,81 @@ struct AccessTokenTests {
 
     // MARK: Media links
 
-    /// The values of a query that `MediaLinks` made.
-    func values(_ query: String) throws -> (expires: String, signature: String) {
-        let parts = query.split(separator: "&")
-        try #require(parts.count == 2 && parts[0].hasPrefix("expires=") && parts[1].hasPrefix("signature="))
-        return (String(parts[0].dropFirst(8)), String(parts[1].dropFirst(10)))
+    /// What the query of a link that `key_a` makes now says.
+    func claim(_ links: MediaLinks, _ id: UploadID, _ expiresAt: Date) throws -> MediaLinks.Claim {
+        let query = links.query(for: id, expiresAt: expiresAt, issuer: "key_a", at: now)
+        let parts = query.split(separator: "&").map { $0.split(separator: "=", maxSplits: 1).map { String($0) } }
+        try #require(parts.map { $0[0] } == ["expires", "key", "issued", "signature"])
+        return MediaLinks.Claim(
+            expires: parts[0][1],
+            issuer: parts[1][1],
+            issued: parts[2][1],
+            signature: parts[3][1]
+        )
     }
 
-    @Test("a media link works until its expiry")
+    @Test("a media link works until its expiry, and tells who made it and when")
     func mediaLinks() throws {
         let links = MediaLinks(master: master)
         let id = UploadID.generate(at: now)
-        let (expires, signature) = try values(links.query(for: id, expiresAt: now.addingTimeInterval(60.9)))
-        #expect(expires == "1700000060")
-        #expect(signature.utf8.count == 22)
-        try links.verify(id: id, expires: expires, signature: signature, at: now)
-        try links.verify(id: id, expires: expires, signature: signature, at: now.addingTimeInterval(59.9))
+        let claim = try claim(links, id, now.addingTimeInterval(60.9))
+        #expect(claim.expires == "1700000060")
+        #expect(claim.signature.utf8.count == 22)
+        let origin = try links.verify(claim, for: id, at: now)
+        #expect(origin.issuer == "key_a" && origin.issuedAt == now)
+        _ = try links.verify(claim, for: id, at: now.addingTimeInterval(59.9))
         let error = #expect(throws: UploadError.self) {
-            try links.verify(id: id, expires: expires, signature: signature, at: now.addingTimeInterval(60))
+            try links.verify(claim, for: id, at: now.addingTimeInterval(60))
         }
         #expect(error?.code == .unauthenticated)
         #expect(error?.message.contains("expired") == true)
     }
 
-    @Test("a media link for another media, expiry or server is refused")
+    @Test("a link of an earlier version works until its expiry, as one of nobody, made long ago")
+    func olderMediaLinks() throws {
+        let links = MediaLinks(master: master)
+        let id = UploadID.generate(at: now)
+        let expiry = now.addingTimeInterval(60).unixSeconds
+        let signature = LinkSigner(master: master, purpose: "media link v1").sign(id.text, expiresAt: expiry)
+        var claim = MediaLinks.Claim(expires: "\(expiry)", issuer: nil, issued: nil, signature: signature)
+        let origin = try links.verify(claim, for: id, at: now)
+        #expect(origin == MediaLinks.Origin(issuer: nil, issuedAt: .distantPast))
+        claim.issuer = "key_a"
+        claim.issued = "1700000000000"
+        #expect(throws: UploadError.self) { try links.verify(claim, for: id, at: now) }
+    }
+
+    @Test("a media link for another media, expiry, key, time or server is refused")
     func forgedMediaLinks() throws {
         let links = MediaLinks(master: master)
         let id = UploadID.generate(at: now)
-        let (expires, signature) = try values(links.query(for: id, expiresAt: now.addingTimeInterval(60)))
-        let foreign = try values(MediaLinks(master: other).query(for: id, expiresAt: now.addingTimeInterval(60)))
-        let bad: [(UploadID, String, String)] = [
-            (UploadID.generate(at: now), expires, signature),
-            (id, "1700000061", signature),
-            (id, "+\(expires)", signature),
-            (id, "0\(expires)", signature),
-            (id, " \(expires)", signature),
-            (id, "\(expires).0", signature),
-            (id, "", signature),
-            (id, "9999999999999999999999", signature),
-            (id, expires, ""),
-            (id, expires, "\(signature)A"),
-            (id, expires, foreign.signature),
-            (id, expires, String(UploadLocator(master: master).token(for: id).suffix(22))),
-        ]
-        for (id, expires, signature) in bad {
-            let error = #expect(throws: UploadError.self) {
-                try links.verify(id: id, expires: expires, signature: signature, at: now)
-            }
+        let good = try claim(links, id, now.addingTimeInterval(60))
+        let foreign = try claim(MediaLinks(master: other), id, now.addingTimeInterval(60))
+        func changed(_ change: (inout MediaLinks.Claim) -> Void) -> MediaLinks.Claim {
+            var claim = good
+            change(&claim)
+            return claim
+        }
+        let locator = UploadLocator(master: master).token(for: id).suffix(22)
+        let bad: [(UploadID, MediaLinks.Claim)] =
+            [
+                (UploadID.generate(at: now), good),
+                (id, changed { $0.signature = "" }),
+                (id, changed { $0.signature += "A" }),
+                (id, changed { $0.signature = foreign.signature }),
+                (id, changed { $0.signature = String(locator) }),
+                (id, changed { $0.issuer = "key_b" }),
+                (id, changed { $0.issuer = nil }),
+                (id, changed { $0.issued = "1700000000001" }),
+                (id, changed { $0.issued = nil }),
+                (id, changed { ($0.issuer, $0.issued) = (nil, nil) }),
+            ]
+            + [
+                "1700000061", "+\(good.expires)", "0\(good.expires)", " \(good.expires)", "\(good.expires).0", "",
+                "9999999999999999999999",
+            ].map { expires in (id, changed { $0.expires = expires }) }
+        for (id, claim) in bad {
+            let error = #expect(throws: UploadError.self) { try links.verify(claim, for: id, at: now) }
             #expect(error?.code == .unauthenticated)
             #expect(error?.message.contains("expired") == false)
         }
@@ -250,11 +270,32 @@ struct AccessTokenTests {
         let links = MediaLinks(master: master)
         let id = UploadID.generate(at: now)
         for (date, works) in [(Double.infinity, true), (1e300, true), (-1e300, false), (-.infinity, false)] {
-            let query = try values(links.query(for: id, expiresAt: Date(timeIntervalSince1970: date)))
-            let verified =
-                (try? links.verify(id: id, expires: query.expires, signature: query.signature, at: now)) != nil
-            #expect(verified == works, "\(date)")
+            let claim = try claim(links, id, Date(timeIntervalSince1970: date))
+            #expect(((try? links.verify(claim, for: id, at: now)) != nil) == works, "\(date)")
         }
-        _ = links.query(for: id, expiresAt: Date(timeIntervalSince1970: .nan))
+        let never = Date(timeIntervalSince1970: .nan)
+        _ = links.query(for: id, expiresAt: never, issuer: "key_a", at: never)
+    }
+
+    @Test("a token whose subject is empty, too long or has control characters is refused, whoever sealed it")
+    func subjects() throws {
+        let sealer = GrantSealer(master: master)
+        for (subject, isValid) in [
+            ("", false), (String(repeating: "x", count: 257), false), ("a\nb", false), ("a\u{7F}", false),
+            ("\u{85}", false), ("u", true), (String(repeating: "ü", count: 128), true), ("a b/c", true),
+        ] {
+            let grant = Grant(id: "g", subject: subject, expiresAt: now.addingTimeInterval(60))
+            #expect(((try? sealer.open(sealer.seal(grant), at: now)) != nil) == isValid, "\(subject)")
+        }
+    }
+
+    @Test("a grant of an earlier version was issued when its id was made")
+    func issueTimes() throws {
+        var grant = Grant(id: Grant.newID(at: now), subject: nil, expiresAt: .distantFuture)
+        #expect(grant.issueTime == now)
+        grant.id = "key_a"
+        #expect(grant.issueTime == .distantPast)
+        grant.issuedAt = now.addingTimeInterval(1)
+        #expect(grant.issueTime == now.addingTimeInterval(1))
     }
 }

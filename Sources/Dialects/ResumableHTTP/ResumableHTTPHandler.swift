@@ -11,6 +11,8 @@ package struct ResumableHTTPHandler: Sendable {
     let service: UploadService
     let locator: UploadLocator
     let grants: @Sendable (RequestHead) async throws(UploadError) -> Grant
+    let admits: @Sendable (UploadID) async throws(UploadError) -> Void
+    let deletesComplete: Bool
     let metadata: @Sendable (RequestHead) throws(UploadError) -> UploadMetadata
     let uploadsURL: @Sendable (Request) -> String
     let canInform: @Sendable (Request) -> Bool
@@ -20,6 +22,8 @@ package struct ResumableHTTPHandler: Sendable {
     ///   - service: Does what is asked for.
     ///   - locator: Makes and checks the last path segment of upload URLs.
     ///   - grants: Authorises a creation by the head of its request.
+    ///   - admits: Throws for an upload whose URL is good for nothing any more, though the upload is there.
+    ///   - deletesComplete: Whether DELETE of an upload URL removes what is complete, too.
     ///   - metadata: What fields of a request say about the file, beyond its media type.
     ///   - uploadsURL: The absolute URL below which upload resources are, as the client of this request reaches it.
     ///   - canInform: Whether interim answers reach the client of a request.
@@ -28,6 +32,8 @@ package struct ResumableHTTPHandler: Sendable {
         service: UploadService,
         locator: UploadLocator,
         grants: @escaping @Sendable (RequestHead) async throws(UploadError) -> Grant,
+        admits: @escaping @Sendable (UploadID) async throws(UploadError) -> Void = { _ in },
+        deletesComplete: Bool = false,
         metadata: @escaping @Sendable (RequestHead) throws(UploadError) -> UploadMetadata,
         uploadsURL: @escaping @Sendable (Request) -> String,
         canInform: @escaping @Sendable (Request) -> Bool,
@@ -36,6 +42,8 @@ package struct ResumableHTTPHandler: Sendable {
         self.service = service
         self.locator = locator
         self.grants = grants
+        self.admits = admits
+        self.deletesComplete = deletesComplete
         self.metadata = metadata
         self.uploadsURL = uploadsURL
         self.canInform = canInform
@@ -99,6 +107,7 @@ package struct ResumableHTTPHandler: Sendable {
         guard let id = locator.id(in: token) else {
             throw UploadProblem(404, "not_found", "There is no such upload; create one with POST to the collection.")
         }
+        try await UploadProblem.wrapping { () async throws(UploadError) in try await admits(id) }
         if method == .patch { return try await append(request, to: id, version) }
         if version.hasStrayFields(request.head.fields, of: method) {
             throw UploadProblem(
@@ -108,7 +117,9 @@ package struct ResumableHTTPHandler: Sendable {
             )
         }
         if method == .delete {
-            try await UploadProblem.wrapping { () async throws(UploadError) in try await service.terminate(id) }
+            try await UploadProblem.wrapping { () async throws(UploadError) in
+                try await service.terminate(id, unlessComplete: deletesComplete ? nil : .completeStays)
+            }
             return Response(204)
         }
         return try await offset(of: id, version)

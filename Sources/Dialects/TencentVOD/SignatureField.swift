@@ -24,7 +24,7 @@ enum SignatureField: String, CaseIterable {
         case .sessionContext: "must be a string of at most 1000 characters"
         case .storageRegion: "must consist of lower-case letters, digits and hyphens, such as ap-chongqing"
         case .expiresIn: "must be an integer from 1 to 7776000 (90 days), in seconds"
-        case .subject: "must be a string of 1 to 250 characters"
+        case .subject: "must be a string of 1 to 256 bytes of UTF-8 without control characters"
         }
     }
 

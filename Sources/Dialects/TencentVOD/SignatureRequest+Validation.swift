@@ -1,4 +1,5 @@
 internal import Signing
+internal import UploadCore
 
 extension SignatureRequest {
     /// Everything that is wrong with the values, in the order of the fields; empty if a signature can be made.
@@ -28,7 +29,7 @@ extension SignatureRequest {
         require(storageRegion.map(Self.isRegion) ?? true, .storageRegion)
         require((1...TencentUploadSignature.maximumLifetime).contains(expiresIn ?? 1), .expiresIn)
         require(expiresIn == nil || expireTime == nil, .expiresIn, "must be left out where expireTime is given")
-        require(subject != "" && Self.has(subject, atMost: 250), .subject)
+        require(subject.map(SubjectText.isValid) ?? true, .subject)
         return problems
     }
 

@@ -12,6 +12,9 @@ extension TusHandler {
         let fields = request.head.fields
         let grant = try await TusFailure.wrapping { () async throws(UploadError) in try await grants(request.head) }
         let concatenation = try TusConcatenation.parse(fields, locator: locator)
+        for part in concatenation?.parts ?? [] {
+            try await TusFailure.wrapping { () async throws(UploadError) in try await admits(part) }
+        }
         let isFinal = concatenation?.parts != nil
         if isFinal { try requireNoContent(fields) }
         let length = isFinal ? nil : try TusFields.newLength(fields)

@@ -28,6 +28,8 @@ package struct TusHandler: RequestHandler {
     let service: UploadService
     let locator: UploadLocator
     let grants: @Sendable (RequestHead) async throws(UploadError) -> Grant
+    /// Throws for an upload whose URL is good for nothing any more, though the upload is there.
+    let admits: @Sendable (UploadID) async throws(UploadError) -> Void
     let settings: TusSettings
     let baseURL: @Sendable (Request) -> String
 
@@ -36,6 +38,7 @@ package struct TusHandler: RequestHandler {
     ///   - locator: Makes and checks the last path segment of upload URLs.
     ///   - grants: Authorises a creation by the head of its request; throws `.unauthenticated`, `.forbidden` and whatever
     ///     the look-up of a key throws.
+    ///   - admits: Throws for an upload whose URL is good for nothing any more, though the upload is there.
     ///   - settings: What can be configured.
     ///   - baseURL: The absolute URL of the collection as the client of this request reaches it, e.g.
     ///     `https://uploads.example/files`.
@@ -43,12 +46,14 @@ package struct TusHandler: RequestHandler {
         service: UploadService,
         locator: UploadLocator,
         grants: @escaping @Sendable (RequestHead) async throws(UploadError) -> Grant,
+        admits: @escaping @Sendable (UploadID) async throws(UploadError) -> Void = { _ in },
         settings: TusSettings,
         baseURL: @escaping @Sendable (Request) -> String
     ) {
         self.service = service
         self.locator = locator
         self.grants = grants
+        self.admits = admits
         self.settings = settings
         self.baseURL = baseURL
     }
@@ -93,6 +98,7 @@ package struct TusHandler: RequestHandler {
         guard let id = locator.id(in: token) else {
             throw .upload(UploadError(.notFound, "There is no such upload; create one with POST to the collection."))
         }
+        try await TusFailure.wrapping { () async throws(UploadError) in try await admits(id) }
         switch method {
         case .head: return try await offset(of: id)
         case .delete: return try await terminate(id)
@@ -160,7 +166,9 @@ package struct TusHandler: RequestHandler {
     }
 
     private func terminate(_ id: UploadID) async throws(TusFailure) -> Response {
-        try await TusFailure.wrapping { () async throws(UploadError) in try await service.terminate(id) }
+        try await TusFailure.wrapping { () async throws(UploadError) in
+            try await service.terminate(id, unlessComplete: settings.deletesComplete ? nil : .completeStays)
+        }
         return Response(204)
     }
 

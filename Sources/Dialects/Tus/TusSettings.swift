@@ -6,9 +6,16 @@ package struct TusSettings: Sendable, Equatable {
     package var cors: CORSPolicy
     /// Longest `Upload-Metadata` that is taken, in bytes as sent; more answers 400.
     package var maximumMetadataBytes: Int
+    /// Whether DELETE of an upload URL removes what is complete, too, and not only what is open.
+    package var deletesComplete: Bool
 
-    package init(cors: CORSPolicy = CORSPolicy(), maximumMetadataBytes: Int = 8192) {
+    package init(
+        cors: CORSPolicy = CORSPolicy(),
+        maximumMetadataBytes: Int = 8192,
+        deletesComplete: Bool = false
+    ) {
         self.cors = cors
         self.maximumMetadataBytes = maximumMetadataBytes
+        self.deletesComplete = deletesComplete
     }
 }

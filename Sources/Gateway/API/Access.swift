@@ -1,5 +1,6 @@
 internal import Foundation
 internal import HTTPWire
+internal import ObjectAPI
 internal import UploadCore
 
 /// What all REST routes do: check the key of an app, and tell the domain's errors as problems.
@@ -7,11 +8,20 @@ struct Access: Sendable {
     let authenticator: Authenticator
     let observer: any UploadObserver
 
-    /// The API key of the request, if it may do what `scope` names.
+    /// The API key of the request, if it may do what `scope` names and is not limited: of what is done here limits say nothing.
     ///
     /// - Throws: `Problem` 401 or 403.
     @discardableResult
     func require(_ scope: Scope, _ request: Request) async throws(Problem) -> APIKey {
+        let key = try await limitedKey(scope, request)
+        guard key.limits.isEmpty else { throw Self.outsideLimits(of: key) }
+        return key
+    }
+
+    /// The API key of the request, if it may do what `scope` names; that it stays within its limits the caller has to check.
+    ///
+    /// - Throws: `Problem` 401 or 403.
+    func limitedKey(_ scope: Scope, _ request: Request) async throws(Problem) -> APIKey {
         let authorization = request.head.fields["Authorization"]
         if let key = authenticator.recentKey(with: scope, authorization: authorization) { return key }
         return try await core { () throws(UploadError) in
@@ -19,19 +29,39 @@ struct Access: Sendable {
         }
     }
 
-    /// Whether the sender of an earlier request still may do what `scope` names.
-    func stillAllows(_ scope: Scope, authorization: String?) async -> Bool {
-        if authenticator.recentKey(with: scope, authorization: authorization) != nil { return true }
-        do throws(UploadError) {
-            _ = try await authenticator.require(scope, authorization: authorization)
-            return true
-        } catch {
-            switch error.code {
-            case .unauthenticated, .forbidden: return false
-            // Of this it can not be told.
-            default: return true
-            }
+    /// Checks that a key is for this app user, by whatever is no object.
+    ///
+    /// - Throws: `Problem` 403.
+    func check(_ key: APIKey, subject: String?) throws(Problem) {
+        guard !key.limits.isForObjectsOnly, key.limits.allows(subject: subject) else {
+            throw Self.outsideLimits(of: key)
         }
+    }
+
+    /// Checks that a key is for this app user and these objects.
+    ///
+    /// - Throws: `Problem` 403.
+    func check(_ key: APIKey, subject: String?, bucket: String, _ keys: ObjectGrant.Keys) throws(Problem) {
+        guard key.limits.allows(subject: subject), key.limits.allows(bucket: bucket, keys: keys) else {
+            throw Self.outsideLimits(of: key)
+        }
+    }
+
+    /// The user whose uploads a key lists: the one that is asked for, or the only one that it is for.
+    ///
+    /// - Throws: `Problem` 403.
+    func listedSubject(_ key: APIKey, _ wanted: String?) throws(Problem) -> String? {
+        let subject = wanted ?? key.limits.onlySubject
+        try check(key, subject: subject)
+        return subject
+    }
+
+    static func outsideLimits(of key: APIKey) -> Problem {
+        Problem(
+            403,
+            "forbidden",
+            "the API key \(key.id) is limited to other subjects, buckets or prefixes (`sluice keys list`); use a key that is not"
+        )
     }
 
     /// Runs a call into the domain.
@@ -51,6 +81,25 @@ extension Authenticator {
     func grantToUpload(authorization: String?) async throws(UploadError) -> Grant {
         var grant = try await grantToUpload(dialect: "tus", authorization: authorization)
         grant.dialect = nil
+        return grant
+    }
+
+    /// The same, if credentials and URLs for the object endpoint may be made of it: an upload token must say so.
+    ///
+    /// - Throws: As above.
+    func grantForObjects(authorization: String?) async throws(UploadError) -> Grant {
+        let isToken: Bool
+        switch try await principal(authorization: authorization) {
+        case .key: isToken = false
+        case .grant: isToken = true
+        }
+        let grant = try await grantToUpload(authorization: authorization)
+        guard !isToken || grant.admitsObjects == true else {
+            throw UploadError(
+                .forbidden(scope: nil),
+                "This upload token is not for the object endpoint; ask for one with `\"objects\": true`."
+            )
+        }
         return grant
     }
 }
@@ -106,6 +155,13 @@ struct QueryParameters {
             errors.append(.init(field: name, message: "must be one or some, separated by commas, of \(list)"))
         }
         return values.compactMap { $0 }
+    }
+
+    /// `subject`: an app user.
+    func subject(_ errors: inout [Problem.FieldError]) -> String? {
+        guard let text = self["subject"] else { return nil }
+        if !SubjectText.isValid(text) { errors.append(.init(field: "subject", message: SubjectText.rule)) }
+        return text
     }
 
     /// A time (RFC 3339).

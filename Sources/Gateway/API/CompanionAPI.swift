@@ -74,7 +74,7 @@ struct CompanionAPI: Sendable {
     private func call(_ request: Request, _ path: PathParameters) async throws(Problem) -> Call {
         let authorization = request.head.fields["Authorization"]
         var grant = try await access.core { () async throws(UploadError) -> Grant in
-            try await access.authenticator.grantToUpload(authorization: authorization)
+            try await access.authenticator.grantForObjects(authorization: authorization)
         }
         guard let bucket else {
             throw Problem(403, "forbidden", "there is no bucket here that pages upload to (object.buckets)")
@@ -264,13 +264,19 @@ struct CompanionAPI: Sendable {
 
     /// Credentials for a page that signs by itself.
     private func credentials(_ call: Call) throws(Problem) -> Response {
-        let prefix = CompanionFile.prefix(of: call.grant.subject)
-        let grant = ObjectGrant(upload: call.grant, bucket: call.bucket, keys: .prefix(prefix))
+        guard let prefix = call.grant.subject.flatMap({ KeyPrefix(subject: $0) }) else {
+            throw Problem(
+                403,
+                "forbidden",
+                "credentials are for the keys of one app user: send an upload token with a subject, no API key"
+            )
+        }
+        let grant = ObjectGrant(upload: call.grant, bucket: call.bucket, keys: .within(prefix))
         do throws(GrantTooLong) {
             let credentials = AWSCredentialsView(MintedSession(try issuer.mint(grant, for: .s3)))
             metrics.minted("sts_token")
             return answer(
-                CredentialsView(credentials: credentials, bucket: call.bucket, region: region, keyPrefix: prefix)
+                CredentialsView(credentials: credentials, bucket: call.bucket, region: region, keyPrefix: prefix.text)
             )
         } catch {
             throw Problem(error)

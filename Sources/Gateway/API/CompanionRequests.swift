@@ -83,20 +83,12 @@ struct CompanionFile: Sendable {
         guard !filename.unicodeScalars.contains(where: { $0.value < 0x20 }) else {
             throw CompanionAPI.refusal("`filename` must have no control characters")
         }
-        let start = "\(Self.prefix(of: subject))\(id)-"
+        let start = (subject.flatMap { KeyPrefix(subject: $0) }?.text ?? "") + "\(id)-"
         // A slash would make segments, of which clients take some out of URLs.
         let last = filename.split(whereSeparator: { $0 == "/" || $0 == "\\" }).last ?? "file"
         // Of a long name the end is kept, which says what it is, from the first whole character on.
         let end = last.utf8.suffix(S3Names.maximumKeyByteCount - start.utf8.count).drop { $0 & 0xC0 == 0x80 }
         return start + String(decoding: end, as: UTF8.self)
-    }
-
-    /// What the keys of an app user begin with; nothing if there is no user.
-    static func prefix(of subject: String?) -> String {
-        guard let subject, !subject.isEmpty else { return "" }
-        let name = PercentEncoding.encode(subject)
-        // Clients take such segments out of URLs.
-        return (name == "." || name == ".." ? name.replacing(".", with: "%2E") : name) + "/"
     }
 
     /// Header fields that are kept with the object.

@@ -9,8 +9,9 @@ struct EventStream: Sendable {
     let filter: EventFilter
     /// The stream is of one upload, and over with it.
     let endsWithUpload: Bool
-    /// Whether the client still may listen: keys expire and are revoked.
-    let isAllowed: @Sendable () async -> Bool
+    /// Ends the stream with its credential, if that can end.
+    let watch: StreamWatch
+    let holder: StreamWatch.Holder?
 
     /// Tells what happens until the client goes away, the server stops or, where that is asked for, the upload has ended.
     ///
@@ -22,14 +23,16 @@ struct EventStream: Sendable {
         let id = try await feed.open(filter, after: sequence)
         defer { feed.close(id) }
         sink.whenGone { [feed] in feed.end(id) }
-        var checkedAt = ContinuousClock.now
+        try await watch.watching(holder) { [feed] in
+            feed.end(id)
+        } _: {
+            try await tell(id, sink)
+        }
+    }
+
+    private func tell(_ id: EventFeed.ListenerID, _ sink: any ByteSink) async throws {
         while true {
-            let news = await feed.next(id)
-            if ContinuousClock.now - checkedAt >= Self.checkInterval {
-                guard await isAllowed() else { return }
-                checkedAt = .now
-            }
-            switch news {
+            switch await feed.next(id) {
             case .text(let text, let endsUpload):
                 try await sink.write(text)
                 if endsUpload, endsWithUpload { return }
@@ -68,7 +71,6 @@ struct EventStream: Sendable {
         return endsWithUpload && page.contains { $0.kind.endsUpload }
     }
 
-    private static let checkInterval = Duration.seconds(15)
     private static let longestRead: Int64 = 20_000
     private static let pageSize = 50
 }

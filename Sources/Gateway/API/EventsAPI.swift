@@ -9,6 +9,8 @@ struct EventsAPI: Sendable {
     let feed: EventFeed
     let names: UploadNames
     let access: Access
+    let urls: UploadURLs
+    let watch: StreamWatch
 
     var routes: [Route] {
         [
@@ -22,11 +24,11 @@ struct EventsAPI: Sendable {
     }
 
     private func all(_ request: Request) async throws(Problem) -> Response {
-        try await access.require(.read, request)
+        let key = try await access.limitedKey(.read, request)
         let parameters = try QueryParameters(request, allowed: ["subject", "types", "upload", "lastEventId"])
         var errors: [Problem.FieldError] = []
         var filter = EventFilter()
-        filter.subject = parameters["subject"]
+        filter.subject = parameters.subject(&errors)
         let types = EventRecord.Kind.allCases.map { (text: $0.eventName, value: $0) }
         if let kinds = parameters.list("types", of: types, &errors).map(Set.init) {
             filter.kinds = kinds.intersection(EventFilter.recorded)
@@ -34,21 +36,24 @@ struct EventsAPI: Sendable {
         }
         let place = Place(request, parameters, &errors)
         if !errors.isEmpty { throw Problem.invalidFields(errors) }
-        if let upload = parameters["upload"] { filter.upload = try await names.id(upload) }
+        filter.subject = try access.listedSubject(key, filter.subject)
+        if let upload = parameters["upload"] { filter.upload = try await names.id(upload, within: key.limits) }
         let start = try await start(from: place)
         let opening = EventText.notice(start.isReset ? "reset" : "ready", at: service.now, sequence: start.sequence)
-        return answer(stream(filter, request, needsKey: true, endsWithUpload: false), opening, after: start.sequence)
+        return answer(stream(filter, holder(of: key), endsWithUpload: false), opening, after: start.sequence)
     }
 
     private func one(_ request: Request, _ text: String) async throws(Problem) -> Response {
         // A browser's EventSource can send no credential, so the URL of the upload is one here as well.
         let credential = names.credential(text)
-        if credential == nil { try await access.require(.read, request) }
+        let key = credential == nil ? try await access.limitedKey(.read, request) : nil
+        if let credential { try await access.core { () throws(UploadError) in try await urls.check(credential) } }
         let parameters = try QueryParameters(request, allowed: ["lastEventId"])
         var errors: [Problem.FieldError] = []
         let place = Place(request, parameters, &errors)
         if !errors.isEmpty { throw Problem.invalidFields(errors) }
-        let id = if let credential { credential } else { try await names.id(text) }
+        let id =
+            if let credential { credential } else { try await names.id(text, within: key?.limits ?? KeyLimits()) }
         let start = try await start(from: place)
         var newest = start.isReset ? start.sequence : try await newestEvent()
         var missed = try await missedEvents(of: id, place, isReset: start.isReset)
@@ -73,7 +78,8 @@ struct EventsAPI: Sendable {
             newest = max(newest, event.sequence)
         }
         opening += EventText.snapshot(upload, at: service.now, sequence: newest)
-        let stream = stream(filter, request, needsKey: credential == nil, endsWithUpload: true)
+        let holder = if let key { holder(of: key) } else { urls.holder(of: upload) }
+        let stream = stream(filter, holder, endsWithUpload: true)
         var response = answer(upload.state == .open ? stream : nil, opening, after: newest)
         response.trace.uploadID = id.text
         return response
@@ -140,21 +146,20 @@ struct EventsAPI: Sendable {
 
     private func stream(
         _ filter: EventFilter,
-        _ request: Request,
-        needsKey: Bool,
+        _ holder: StreamWatch.Holder?,
         endsWithUpload: Bool
     ) -> EventStream {
-        let authorization = request.head.fields["Authorization"]
-        return EventStream(
+        EventStream(
             service: service,
             feed: feed,
             filter: filter,
             endsWithUpload: endsWithUpload,
-            isAllowed: { [access] in
-                needsKey ? await access.stillAllows(.read, authorization: authorization) : true
-            }
+            watch: watch,
+            holder: holder
         )
     }
+
+    private func holder(of key: APIKey) -> StreamWatch.Holder { .key(id: key.id, expiresAt: key.expiresAt) }
 
     /// The client gets `opening` at once, and then what happens after `sequence`, if there is a stream.
     private func answer(_ stream: EventStream?, _ opening: [UInt8], after sequence: Int64) -> Response {

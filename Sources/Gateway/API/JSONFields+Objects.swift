@@ -1,5 +1,6 @@
 internal import HTTPWire
 internal import ObjectAPI
+internal import UploadCore
 
 /// In whose words credentials and URLs for the object endpoint are told.
 enum ObjectFormat: String, CaseIterable {
@@ -31,7 +32,7 @@ extension JSONFields {
         return bucket
     }
 
-    /// One key, or all with a prefix.
+    /// One key, or all with a prefix; an empty one says that the whole bucket is meant.
     mutating func objectKeys() -> ObjectGrant.Keys {
         let only = string("key", maximumLength: S3Names.maximumKeyByteCount)
         let prefix = string("keyPrefix", maximumLength: S3Names.maximumKeyByteCount)
@@ -39,7 +40,7 @@ extension JSONFields {
         case (let only?, nil):
             if only.isEmpty { reject("key", "must not be empty") }
             return .only(only)
-        case (nil, let prefix?): return .prefix(prefix)
+        case (nil, let prefix?): return KeyPrefix(prefix).map { .within($0) } ?? .all
         case (nil, nil): reject("keyPrefix", "is required, or `key`; empty for all keys of the bucket")
         default: reject("key", "must not be there beside `keyPrefix`")
         }

@@ -14,6 +14,7 @@ struct MediaAPI: Sendable {
     let publicURL: PublicURL
     let bodyLimit: Int
     let clock: any WallClock
+    let revoked: RevocationList
 
     static let maximumLinkLifetime: Int64 = 7 * 86_400
     static let defaultLinkLifetime: Int64 = 3600
@@ -39,14 +40,14 @@ struct MediaAPI: Sendable {
     }
 
     private func show(_ request: Request, _ text: String) async throws(Problem) -> Response {
-        try await access.require(.read, request)
-        return answer(try await media(text), request)
+        let key = try await access.limitedKey(.read, request)
+        return answer(try await media(text, within: key.limits), request)
     }
 
     private func edit(_ request: Request, _ text: String) async throws(Problem) -> Response {
-        try await access.require(.upload, request)
+        let key = try await access.limitedKey(.upload, request)
         let edit = try await MetadataEdit(readingFrom: request, limit: bodyLimit)
-        let before = try await media(text)
+        let before = try await media(text, within: key.limits)
         try checkConditions(request.head, before)
         let media = try await access.core { () throws(UploadError) in
             _ = try await service.editMetadata(of: before.id) { edit.apply(to: $0) }
@@ -56,8 +57,8 @@ struct MediaAPI: Sendable {
     }
 
     private func remove(_ request: Request, _ text: String) async throws(Problem) -> Response {
-        try await access.require(.upload, request)
-        let media = try await media(text)
+        let key = try await access.limitedKey(.delete, request)
+        let media = try await media(text, within: key.limits)
         try checkConditions(request.head, media)
         try await access.core { () throws(UploadError) in try await service.terminate(media.id) }
         var response = Response(204)
@@ -65,8 +66,8 @@ struct MediaAPI: Sendable {
         return response
     }
 
-    private func media(_ text: String) async throws(Problem) -> Media {
-        let id = try await mediaID(text)
+    private func media(_ text: String, within limits: KeyLimits) async throws(Problem) -> Media {
+        let id = try await mediaID(text, within: limits)
         return try await access.core { () throws(UploadError) in try await service.media(id) }
     }
 
@@ -98,15 +99,17 @@ struct MediaAPI: Sendable {
     }
 
     private func link(_ request: Request, _ text: String) async throws(Problem) -> Response {
-        try await access.require(.read, request)
-        let id = try await mediaID(text)
+        let key = try await access.limitedKey(.read, request)
+        let id = try await mediaID(text, within: key.limits)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let lifetime = fields.integer("expiresIn", in: 1...Self.maximumLinkLifetime) ?? Self.defaultLinkLifetime
         try fields.finish()
         _ = try await access.core { () throws(UploadError) in try await service.media(id) }
-        let expiresAt = Date(timeIntervalSince1970: (clock.now.timeIntervalSince1970 + Double(lifetime)).rounded(.up))
+        let now = clock.now
+        let expiresAt = Date(timeIntervalSince1970: (now.timeIntervalSince1970 + Double(lifetime)).rounded(.up))
+        let query = links.query(for: id, expiresAt: expiresAt, issuer: key.id, at: now)
         let view = LinkView(
-            url: url(of: id, request) + "?" + links.query(for: id, expiresAt: expiresAt),
+            url: url(of: id, request) + "?" + query,
             expiresAt: JSONAnswer.timestamp(expiresAt)
         )
         var response = JSONAnswer.response(201, view)
@@ -118,32 +121,56 @@ struct MediaAPI: Sendable {
         publicURL.base(for: request) + "/media/" + id.text
     }
 
-    private func mediaID(_ text: String) async throws(Problem) -> UploadID {
-        try await names.id(text, kind: "media")
+    private func mediaID(_ text: String, within limits: KeyLimits = KeyLimits()) async throws(Problem) -> UploadID {
+        try await names.id(text, kind: "media", within: limits)
+    }
+
+    /// Checks that a link was not revoked: with its key, or with all that was minted then, to the user whose media it is, too.
+    private func check(_ origin: MediaLinks.Origin, _ media: Media) async throws(Problem) {
+        try await access.core { () throws(UploadError) in
+            let isRevoked = try await revoked.isRevoked(
+                issuer: origin.issuer,
+                subject: media.subject,
+                issuedAt: origin.issuedAt
+            )
+            if isRevoked { throw RevocationList.revoked }
+        }
     }
 
     // MARK: Download
 
     private func download(_ request: Request, _ text: String) async throws(Problem) -> Response {
         let head = request.head
-        let parameters = try QueryParameters(request, allowed: ["expires", "signature", "disposition"])
+        let parameters = try QueryParameters(
+            request,
+            allowed: ["expires", "key", "issued", "signature", "disposition"]
+        )
         let isInline = parameters["disposition"] == "inline"
         if let disposition = parameters["disposition"], !["inline", "attachment"].contains(disposition) {
             throw Problem.invalidFields([.init(field: "disposition", message: "must be inline or attachment")])
         }
+        var origin: MediaLinks.Origin?
+        var limits = KeyLimits()
         if let signature = parameters["signature"] {
             // An id that can not be is refused like a wrong signature, which tells nothing about what there is.
             guard let id = UploadID(text) else {
                 throw Problem(403, "forbidden", "the signature of this link is not valid")
             }
-            try await access.core { () throws(UploadError) in
-                try links.verify(id: id, expires: parameters["expires"] ?? "", signature: signature, at: clock.now)
+            let claim = MediaLinks.Claim(
+                expires: parameters["expires"] ?? "",
+                issuer: parameters["key"],
+                issued: parameters["issued"],
+                signature: signature
+            )
+            origin = try await access.core { () throws(UploadError) in
+                try links.verify(claim, for: id, at: clock.now)
             }
         } else {
-            try await access.require(.read, request)
+            limits = try await access.limitedKey(.read, request).limits
         }
-        let id = try await mediaID(text)
+        let id = try await mediaID(text, within: limits)
         let (media, blob) = try await access.core { () throws(UploadError) in try await service.open(id) }
+        if let origin { try await check(origin, media) }
         var response = try await answer(head, media, blob, isInline: isInline)
         if response.status == 200 || response.status == 206 {
             await DigestFields.add(to: &response, wantedBy: head) { algorithm in

@@ -18,6 +18,7 @@ struct PlainUploads: Sendable {
         service: UploadService,
         locator: UploadLocator,
         authenticator: Authenticator,
+        urls: UploadURLs,
         publicURL: PublicURL,
         interim: InterimResponses,
         tus: TusSettings,
@@ -37,6 +38,8 @@ struct PlainUploads: Sendable {
             grants: { head throws(UploadError) in
                 try await authenticator.grantToUpload(authorization: head.fields["Authorization"])
             },
+            admits: { id throws(UploadError) in try await urls.check(id) },
+            deletesComplete: tus.deletesComplete,
             metadata: { head throws(UploadError) in
                 try Self.metadata(of: head, maximumBytes: tus.maximumMetadataBytes)
             },

@@ -57,13 +57,13 @@ struct PresignAPI: Sendable {
     }
 
     private func presign(_ request: Request) async throws(Problem) -> Response {
-        let key = try await access.require(.mint, request)
+        let key = try await access.limitedKey(.mint, request)
         let now = clock.now
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let purpose = purpose(in: &fields)
         let bucket = fields.bucket()
         let keys = keys(in: &fields, for: purpose)
-        let subject = fields.string("subject", maximumLength: 256)
+        let subject = fields.subject()
         let lifetime =
             fields.integer("expiresIn", in: 1...ObjectPresigner.maximumLifetime) ?? Self.defaultLifetime
         var grant = Grant(
@@ -71,19 +71,23 @@ struct PresignAPI: Sendable {
             issuer: key.id,
             subject: subject,
             // Signatures know no fractions of a second.
-            expiresAt: Date(timeIntervalSince1970: Double(now.unixSeconds + lifetime))
+            expiresAt: Date(timeIntervalSince1970: Double(now.unixSeconds + lifetime)),
+            issuedAt: now
         )
         let contentType = purpose.beginsUpload ? limit(&grant, in: &fields, for: purpose) : nil
         let format = fields.objectFormat()
         if !purpose.actions.isSubset(of: ObjectAction.allowed(to: key)) {
             fields.reject(
                 "method",
-                "must be what the API key may do itself: GET needs the scope `read`, DELETE needs `admin`"
+                "must be what the API key may do itself: GET needs the scope `read`, DELETE needs `delete`"
             )
         }
         let cloud = clouds.wanted(format, bucket: bucket, in: &fields)
         if cloud != nil { Self.refuse(grant, contentType, for: purpose, in: &fields) }
         try fields.finish()
+        let owner = subject ?? key.limits.onlySubject
+        try access.check(key, subject: owner, bucket: bucket, keys)
+        grant.subject = owner
         var wanted = Wanted(purpose: purpose, bucket: bucket, keys: keys, contentType: contentType, grant: grant)
         if let cloud {
             let (presigner, credentials) = try await cloud.presigner()
@@ -350,7 +354,8 @@ extension ObjectGrant.Keys {
     fileprivate var text: String {
         switch self {
         case .only(let key): key
-        case .prefix(let prefix): prefix
+        case .within(let prefix): prefix.text
+        case .all: ""
         }
     }
 }

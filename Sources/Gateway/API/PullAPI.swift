@@ -26,13 +26,13 @@ struct PullAPI: Sendable {
     static let dialect = "pull"
 
     private func pull(_ request: Request) async throws(Problem) -> Response {
-        let key = try await access.require(.upload, request)
+        let key = try await access.limitedKey(.upload, request)
         guard let pulls else {
             throw Problem(403, "forbidden", "pulling is switched off here (pull.enabled)")
         }
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let url = address(&fields)
-        let subject = fields.string("subject", maximumLength: 256)
+        let subject = fields.subject() ?? key.limits.onlySubject
         let filename = fields.string("filename", maximumLength: 1024)
         let contentType = fields.string("contentType", maximumLength: 256)
         if let contentType, MediaType(contentType) == nil {
@@ -48,17 +48,18 @@ struct PullAPI: Sendable {
         var values = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 4096)
         let headers = headers(&fields)
         try fields.finish()
+        try access.check(key, subject: subject)
         guard let url else { throw Problem.invalidFields([.init(field: "url", message: "is required: a string")]) }
         if let filename { values["filename"] = filename }
         if let contentType { values["filetype"] = contentType }
         let metadata = UploadMetadata(describing: values)
-        let sealed = sealer.seal(PullRequest(url: url.text, headers: headers, metadata: values))
+        let sealed = sealer.seal(PullRequest(url: url.text, shown: url.shown, headers: headers, metadata: values))
         let new = NewUpload(
             dialect: Self.dialect,
             length: nil,
             metadata: metadata,
             completesWhenFull: false,
-            pull: NewPull(url: url.shown, sealed: sealed, contentTypes: contentTypes)
+            pull: NewPull(url: "", sealed: sealed, contentTypes: contentTypes)
         )
         let grant = Grant(
             id: key.id,
@@ -120,7 +121,8 @@ struct PullView: Encodable {
         var message: String
     }
 
-    var url: String
+    /// Absent once the pull is over: it is not kept.
+    var url: String?
     /// `waiting`, `running`, `failed`, or `ended`: with the upload, in whatever way.
     var state: String
     var attempts: Int
@@ -130,7 +132,7 @@ struct PullView: Encodable {
     var nextAttemptAt: String?
 
     init(_ job: PullJob) {
-        url = job.url
+        url = job.url.isEmpty ? nil : job.url
         attempts = job.attempts
         length = job.total
         lastError = job.lastError.map { Failure(code: $0.code, message: $0.message) }

@@ -16,8 +16,15 @@ struct QuotaAPI: Sendable {
             },
             Route(.get, "/v1/quota/{kind}/{name}") { request, parameters in
                 await answering(request) { () throws(Problem) in
-                    try await access.require(.read, request)
-                    return try await answer(of: account(parameters))
+                    let key = try await access.limitedKey(.read, request)
+                    let account = try account(parameters)
+                    let isAllowed =
+                        switch account.kind {
+                        case .subject: !key.limits.isForObjectsOnly && key.limits.allows(subject: account.name)
+                        case .key: key.limits.isEmpty || key.id == account.name
+                        }
+                    guard isAllowed else { throw Access.outsideLimits(of: key) }
+                    return try await answer(of: account)
                 }
             },
             Route(.put, "/v1/quota/{kind}/{name}") { request, parameters in
@@ -39,7 +46,7 @@ struct QuotaAPI: Sendable {
             throw Problem(404, "not_found", "quotas are at /v1/quota/subjects/{name} and /v1/quota/keys/{id}")
         }
         let name = parameters["name"]
-        guard !name.isEmpty, name.utf8.count <= 256, !name.unicodeScalars.contains(where: { $0.value < 0x20 }) else {
+        guard SubjectText.isValid(name) else {
             throw Problem(404, "not_found", "a name has 1 to 256 bytes, and no control characters")
         }
         return Account(kind, name)

@@ -33,9 +33,9 @@ struct SessionTokensAPI: Sendable {
     }
 
     private func mint(_ request: Request) async throws(Problem) -> Response {
-        let key = try await access.require(.mint, request)
+        let key = try await access.limitedKey(.mint, request)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
-        let subject = fields.string("subject", maximumLength: 256, isRequired: true)
+        let subject = fields.subject(isRequired: true)
         let bucket = fields.bucket()
         let keys = fields.objectKeys()
         let actions = actions(in: &fields, of: key)
@@ -51,16 +51,18 @@ struct SessionTokensAPI: Sendable {
         let isOneTime = fields.bool("oneTime") ?? false
         let metadata = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 1024)
         let format = fields.objectFormat()
+        let now = clock.now
         let grant = ObjectGrant(
             upload: Grant(
-                id: Grant.newID(at: clock.now),
+                id: Grant.newID(at: now),
                 issuer: key.id,
                 subject: subject,
                 maximumBytes: most,
                 contentTypes: contentTypes,
-                expiresAt: clock.now.addingTimeInterval(Double(lifetime)),
+                expiresAt: now.addingTimeInterval(Double(lifetime)),
                 isOneTime: isOneTime,
-                metadata: metadata
+                metadata: metadata,
+                issuedAt: now
             ),
             bucket: bucket,
             keys: keys,
@@ -69,6 +71,7 @@ struct SessionTokensAPI: Sendable {
         let cloud = clouds.wanted(format, bucket: bucket, in: &fields)
         let order = cloud?.tokenOrder(for: grant, subject: subject ?? "", lifetime: lifetime, in: &fields)
         try fields.finish()
+        try access.check(key, subject: subject, bucket: bucket, keys)
         if let cloud, let order {
             let made = try await cloud.asking { () async throws(CloudFailure) in
                 try await order.service.mint(order.request)
@@ -112,7 +115,7 @@ struct SessionTokensAPI: Sendable {
         if !actions.isSubset(of: ObjectAction.allowed(to: key)) {
             fields.reject(
                 "actions",
-                "must be what the API key may do itself: `read` needs its scope, `delete` needs `admin`"
+                "must be what the API key may do itself: `read` needs its scope, `delete` needs `delete`"
             )
         }
         return actions

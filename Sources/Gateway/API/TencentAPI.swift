@@ -21,18 +21,21 @@ struct TencentAPI: Sendable {
     }
 
     private func sign(_ request: Request) async throws(Problem) -> Response {
-        try await access.require(.mint, request)
+        let key = try await access.limitedKey(.mint, request)
         let isPlain = try wantsPlainText(request)
         let bytes = try await JSONFields.content(of: request, limit: bodyLimit)
         let issued: IssuedSignature
+        let isAllowed: Bool
         do throws(InvalidSignatureRequest) {
             // Most apps mint with the defaults, so the shortest way is for them.
             let wanted = bytes.isEmpty ? SignatureRequest() : try SignatureRequest(json: bytes)
+            isAllowed = !key.limits.isForObjectsOnly && key.limits.allows(subject: wanted.subject)
             issued = try issuer.issue(wanted, at: clock.now)
         } catch {
             if error.problems.isEmpty { throw Problem(400, "invalid_json", error.message) }
             throw Problem.invalidFields(error.problems.map { .init(field: $0.field, message: $0.message) })
         }
+        guard isAllowed else { throw Access.outsideLimits(of: key) }
         metrics.minted("tencent_signature")
         if isPlain { return Response(201, Self.plainFields, .bytes(Array((issued.signature + "\n").utf8))) }
         return Response(201, Self.jsonFields, .bytes(Self.json(issued)))

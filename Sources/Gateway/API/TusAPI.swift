@@ -41,9 +41,9 @@ struct TusAPI: Sendable {
     }
 
     private func mintToken(_ request: Request) async throws(Problem) -> Response {
-        let key = try await access.require(.mint, request)
+        let key = try await access.limitedKey(.mint, request)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
-        let subject = fields.string("subject", maximumLength: 256, isRequired: true)
+        let subject = fields.subject(isRequired: true)
         let maximumBytes = fields.integer("maxBytes", in: 0...service.limits.maximumBytes)
         let contentTypes = fields.strings(
             "contentTypes",
@@ -53,12 +53,15 @@ struct TusAPI: Sendable {
         )
         let lifetime = fields.integer("expiresIn", in: 1...Self.maximumLifetime) ?? Self.defaultLifetime
         let isOneTime = fields.bool("oneTime") ?? false
+        let admitsObjects = fields.bool("objects") ?? false
         let bucket = bucket(in: &fields)
         let metadata = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 2048)
         try fields.finish()
-        let expiresAt = clock.now.addingTimeInterval(Double(lifetime))
+        try access.check(key, subject: subject)
+        let now = clock.now
+        let expiresAt = now.addingTimeInterval(Double(lifetime))
         let grant = Grant(
-            id: Grant.newID(at: clock.now),
+            id: Grant.newID(at: now),
             issuer: key.id,
             subject: subject,
             dialect: "tus",
@@ -67,7 +70,9 @@ struct TusAPI: Sendable {
             bucket: bucket,
             expiresAt: expiresAt,
             isOneTime: isOneTime,
-            metadata: metadata
+            metadata: metadata,
+            issuedAt: now,
+            admitsObjects: admitsObjects ? true : nil
         )
         let view = TokenView(
             token: sealer.seal(grant),
@@ -91,10 +96,10 @@ struct TusAPI: Sendable {
     }
 
     private func createUpload(_ request: Request) async throws(Problem) -> Response {
-        let key = try await access.require(.upload, request)
+        let key = try await access.limitedKey(.upload, request)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let length = fields.integer("length", in: 0...Int64.max)
-        let subject = fields.string("subject", maximumLength: 256)
+        let subject = fields.subject() ?? key.limits.onlySubject
         let filename = fields.string("filename", maximumLength: 1024)
         let contentType = fields.string("contentType", maximumLength: 256)
         let bucket = bucket(in: &fields)
@@ -103,6 +108,7 @@ struct TusAPI: Sendable {
             fields.reject("contentType", "must be a media type such as video/mp4")
         }
         try fields.finish()
+        try access.check(key, subject: subject)
         if let filename { values["filename"] = filename }
         if let contentType { values["filetype"] = contentType }
         let grant = Grant(

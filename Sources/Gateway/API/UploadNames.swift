@@ -15,11 +15,23 @@ struct UploadNames: Sendable {
     /// An upload by its id, by the name that the app gave it, or by the last segment of its upload URL; a problem calls it
     /// `kind`.
     ///
+    /// - Parameters:
+    ///   - text: What names it.
+    ///   - kind: What a problem calls it.
+    ///   - limits: Of the API key that asks; what it is not for is not there.
     /// - Throws: `Problem` 404; 500 or 503 if the state can not be read.
-    func id(_ text: String, kind: String = "upload") async throws(Problem) -> UploadID {
-        if let id = locator.id(in: text) { return id }
-        let found = try await access.core { () throws(UploadError) in try await service.identify(text) }
-        guard let found else { throw Problem(404, "not_found", "there is no \(kind) with this id or name") }
-        return found
+    func id(
+        _ text: String,
+        kind: String = "upload",
+        within limits: KeyLimits = KeyLimits()
+    ) async throws(Problem) -> UploadID {
+        let missing = Problem(404, "not_found", "there is no \(kind) with this id or name")
+        var id = locator.id(in: text)
+        if id == nil { id = try await access.core { () throws(UploadError) in try await service.identify(text) } }
+        guard let id else { throw missing }
+        if limits.isEmpty { return id }
+        let upload = try await access.core { () throws(UploadError) in try await service.recorded(id) }
+        guard limits.covers(upload) else { throw missing }
+        return id
     }
 }

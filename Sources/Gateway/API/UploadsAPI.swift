@@ -34,8 +34,9 @@ struct UploadsAPI: Sendable {
     }
 
     private func list(_ request: Request) async throws(Problem) -> Response {
-        try await access.require(.read, request)
+        let key = try await access.limitedKey(.read, request)
         var query = try Self.query(request)
+        query.subject = try access.listedSubject(key, query.subject)
         let limit = query.limit
         // One more than asked for tells whether there is a next page.
         query.limit += 1
@@ -59,7 +60,7 @@ struct UploadsAPI: Sendable {
         var errors: [Problem.FieldError] = []
         let states = Upload.State.allCases.map { (text: $0.rawValue, value: $0) }
         query.states = Set(parameters.list("state", of: states, &errors) ?? [])
-        query.subject = parameters["subject"]
+        query.subject = parameters.subject(&errors)
         query.issuer = parameters["key"]
         query.dialect = parameters["dialect"]
         query.createdAfter = parameters.time("createdAfter", &errors)
@@ -76,8 +77,8 @@ struct UploadsAPI: Sendable {
     }
 
     private func show(_ request: Request, _ text: String) async throws(Problem) -> Response {
-        try await access.require(.read, request)
-        let id = try await names.id(text)
+        let key = try await access.limitedKey(.read, request)
+        let id = try await names.id(text, within: key.limits)
         let (upload, job) = try await access.core { () throws(UploadError) in
             let upload = try await service.inspect(id)
             return (upload, upload.dialect == PullAPI.dialect ? try await pulls.job(of: id) : nil)
@@ -88,9 +89,9 @@ struct UploadsAPI: Sendable {
     }
 
     private func edit(_ request: Request, _ text: String) async throws(Problem) -> Response {
-        try await access.require(.upload, request)
+        let key = try await access.limitedKey(.upload, request)
         let edit = try await MetadataEdit(readingFrom: request, limit: bodyLimit)
-        let id = try await names.id(text)
+        let id = try await names.id(text, within: key.limits)
         let upload = try await access.core { () throws(UploadError) in
             try await service.editMetadata(of: id) { edit.apply(to: $0) }
         }
@@ -104,9 +105,12 @@ struct UploadsAPI: Sendable {
     }
 
     private func remove(_ request: Request, _ text: String) async throws(Problem) -> Response {
-        try await access.require(.upload, request)
-        let id = try await names.id(text)
-        try await access.core { () throws(UploadError) in try await service.terminate(id) }
+        let key = try await access.limitedKey(.upload, request)
+        let id = try await names.id(text, within: key.limits)
+        let refusal: UploadError? = key.allows(.delete) ? nil : .completeNeedsDelete
+        try await access.core { () throws(UploadError) in
+            try await service.terminate(id, unlessComplete: refusal)
+        }
         pulls.cancel(id)
         var response = Response(204)
         response.trace.uploadID = id.text

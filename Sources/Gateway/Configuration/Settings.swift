@@ -246,6 +246,10 @@ package struct Settings: Sendable, Equatable {
         package var quarantine = Duration.seconds(7 * 86400)
         package var takeOverTimeout = Duration.seconds(10)
         package var interimResponses = InterimResponses.direct
+        /// Upload URLs end with the API key that admitted the upload.
+        package var endWithKey = false
+        /// DELETE of an upload URL removes what is complete, too.
+        package var deleteAfterCompletion = false
 
         package enum InterimResponses: String, Sendable, CaseIterable {
             /// To clients that no proxy stands before, as far as that can be told.

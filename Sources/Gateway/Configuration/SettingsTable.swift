@@ -226,6 +226,18 @@ package enum SettingsTable {
             .choice,
             "Who is sent answers of status 104, which not every proxy passes on: direct clients, all, or none."
         ),
+        Setting(
+            "uploads.endWithKey",
+            \.uploads.endWithKey,
+            .flag,
+            "Whether upload URLs end when the API key that admitted the upload is revoked, and by POST /v1/revocations."
+        ),
+        Setting(
+            "uploads.deleteAfterCompletion",
+            \.uploads.deleteAfterCompletion,
+            .flag,
+            "Whether DELETE of an upload URL removes the upload after its completion, too."
+        ),
     ]
 
     private static let quotas: [Setting] =

@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Foundation
 internal import HTTPWire
+internal import UploadCore
 
 /// The members of a JSON object that a client sent.
 ///
@@ -71,6 +72,13 @@ struct JSONFields {
             reject(name, "must be a string")
             return nil
         }
+    }
+
+    /// `subject`: an app user.
+    mutating func subject(isRequired: Bool = false) -> String? {
+        let subject = string("subject", maximumLength: SubjectText.maximumByteCount, isRequired: isRequired)
+        if let subject, !SubjectText.isValid(subject) { reject("subject", SubjectText.rule) }
+        return subject
     }
 
     /// A string that is to be changed or, by null, removed.

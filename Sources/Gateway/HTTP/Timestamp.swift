@@ -1,9 +1,9 @@
-internal import Foundation
+package import Foundation
 
 /// Times in requests.
-enum Timestamp {
+package enum Timestamp {
     /// A date and time with its offset (RFC 3339 §5.6), to the millisecond; `nil` for anything else.
-    static func parse(_ text: String) -> Date? {
+    package static func parse(_ text: String) -> Date? {
         let pattern = /(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))/
             .asciiOnlyDigits()
         guard let match = text.wholeMatch(of: pattern)?.output else { return nil }

@@ -55,16 +55,20 @@ struct TrustedIssuer: WebIdentityVerifier {
                 "The token has no claim \(error.name), a text or a number, which names the keys of its user."
             )
         }
+        guard let prefix = KeyPrefix(prefix), SubjectText.isValid(identity.subject) else {
+            throw .invalid("The claims of the token make no prefix of keys, or its subject has control characters.")
+        }
         let grant = ObjectGrant(
             upload: Grant(
                 id: Grant.newID(at: now),
                 issuer: Self.id(rules.issuer, audience: identity.audience),
                 subject: identity.subject,
                 maximumBytes: maximumBytes,
-                expiresAt: now.addingTimeInterval(min(lifetime, maximumLifetime))
+                expiresAt: now.addingTimeInterval(min(lifetime, maximumLifetime)),
+                issuedAt: now
             ),
             bucket: bucket,
-            keys: .prefix(prefix),
+            keys: .within(prefix),
             actions: actions
         )
         return WebIdentity(

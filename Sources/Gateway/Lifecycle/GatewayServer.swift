@@ -62,6 +62,12 @@ package struct GatewayServer: Sendable {
             try DataDirectory(at: settings.dataDirectory)
         }
         self.directory = directory
+        for path in directory.tightened {
+            logger.warning(
+                "others had rights to a path of the data directory; now its owner alone has",
+                metadata: ["path": "\(path)"]
+            )
+        }
         let master = try settings.master()
         let opened = try await GatewayState.open(settings, path: directory.statePath, logger)
         self.state = opened
@@ -155,12 +161,18 @@ package struct GatewayServer: Sendable {
             } else {
                 nil
             }
+        let identities = settings.trustedIssuer(clock)
+        let revoked = RevocationList(state: state, clock: clock) { issuer in
+            TrustedIssuer.isMeant(by: issuer) ? identities?.trusts(issuer) ?? false : nil
+        }
         let object = try await ObjectEndpoint.open(
             settings,
             master,
             in: ObjectEndpoint.Surroundings(
                 service: service,
                 state: state,
+                revoked: revoked,
+                identities: identities,
                 clock: clock,
                 loops: loops,
                 pool: pool,
@@ -173,7 +185,7 @@ package struct GatewayServer: Sendable {
 
         let sealer = GrantSealer(master: master)
         let locator = UploadLocator(master: master)
-        let authenticator = Authenticator(state: state, sealer: sealer, clock: clock)
+        let authenticator = Authenticator(state: state, sealer: sealer, revoked: revoked, clock: clock)
         let access = Access(authenticator: authenticator, observer: observation)
         let publicURL = PublicURL(configured: settings.publicURL, trustedProxies: settings.trustedProxies)
         let objectURL = ObjectURL(
@@ -184,11 +196,13 @@ package struct GatewayServer: Sendable {
         let bodyLimit = Int(clamping: settings.limits.bodyBytes)
         let names = UploadNames(service: service, locator: locator, access: access)
         let cors = settings.corsPolicy
-        let tusSettings = TusSettings(cors: cors)
+        let tusSettings = TusSettings(cors: cors, deletesComplete: settings.uploads.deleteAfterCompletion)
+        let urls = UploadURLs(service: service, revoked: settings.uploads.endWithKey ? revoked : nil)
         let plain = PlainUploads(
             service: service,
             locator: locator,
             authenticator: authenticator,
+            urls: urls,
             publicURL: publicURL,
             interim: InterimResponses(policy: settings.uploads.interimResponses, publicURL: publicURL),
             tus: tusSettings,
@@ -249,7 +263,21 @@ package struct GatewayServer: Sendable {
                 clock: clock
             ).routes
             + UploadsAPI(service: service, names: names, access: access, bodyLimit: bodyLimit, pulls: pulls).routes
-            + EventsAPI(service: service, feed: EventFeed(service: service), names: names, access: access).routes
+            + EventsAPI(
+                service: service,
+                feed: EventFeed(service: service),
+                names: names,
+                access: access,
+                urls: urls,
+                watch: StreamWatch(revoked: revoked, clock: clock)
+            ).routes
+            + RevocationsAPI(
+                state: state,
+                revoked: revoked,
+                access: access,
+                bodyLimit: bodyLimit,
+                clock: clock
+            ).routes
             + PullAPI(
                 pulls: settings.pull.isEnabled ? pulls : nil,
                 sealer: pullSealer,
@@ -265,7 +293,8 @@ package struct GatewayServer: Sendable {
                 access: access,
                 publicURL: publicURL,
                 bodyLimit: bodyLimit,
-                clock: clock
+                clock: clock,
+                revoked: revoked
             ).routes
             + QuotaAPI(service: service, access: access, bodyLimit: bodyLimit).routes
             + HooksAPI(
@@ -289,6 +318,7 @@ package struct GatewayServer: Sendable {
             grants: { head throws(UploadError) in
                 try await authenticator.grantToUpload(dialect: "tus", authorization: head.fields["Authorization"])
             },
+            admits: { id throws(UploadError) in try await urls.check(id) },
             settings: tusSettings,
             baseURL: { publicURL.base(for: $0) + "/files" }
         )

@@ -23,20 +23,23 @@ package struct KeyRegister: Sendable {
     ///   - name: What the key is for.
     ///   - scopes: What it may be used for.
     ///   - lifetime: Seconds; `nil` for no end.
+    ///   - limits: What it is for, without a `problem`.
     /// - Returns: The secret, which is kept nowhere, and the key's record.
     /// - Throws: `.storageFull`, `.storageFailure`.
     package func create(
         name: String,
         scopes: Set<Scope>,
-        lifetime: TimeInterval?
+        lifetime: TimeInterval?,
+        limits: KeyLimits = KeyLimits()
     ) async throws(UploadError) -> (secret: String, key: APIKey) {
         let now = Date()
-        let made = APIKeySecret.generate(
+        var made = APIKeySecret.generate(
             name: name,
             scopes: scopes,
             expiresAt: lifetime.map(now.addingTimeInterval),
             at: now
         )
+        made.key.limits = limits
         try await state.insert(made.key)
         return made
     }
@@ -50,14 +53,21 @@ package struct KeyRegister: Sendable {
             return [
                 key.id, key.name, key.scopes.map(\.rawValue).sorted().joined(separator: ","), status,
                 JSONAnswer.timestamp(key.createdAt), key.expiresAt.map(JSONAnswer.timestamp) ?? "never",
+                Self.text(of: key.limits),
             ]
         }
-        let all = [["ID", "NAME", "SCOPES", "STATUS", "CREATED", "EXPIRES"]] + rows
+        let all = [["ID", "NAME", "SCOPES", "STATUS", "CREATED", "EXPIRES", "LIMITS"]] + rows
         let widths = all[0].indices.map { column in all.map { $0[column].count }.max() ?? 0 }
         return all.map { row in
             zip(row, widths).map { $0.padding(toLength: max($0.count, $1), withPad: " ", startingAt: 0) }
                 .joined(separator: "  ").trimmingCharacters(in: .whitespaces)
         }.joined(separator: "\n")
+    }
+
+    private static func text(of limits: KeyLimits) -> String {
+        let lists = [("subject", limits.subjects), ("bucket", limits.buckets), ("prefix", limits.prefixes)]
+        let text = lists.flatMap { name, values in values.map { "\(name)=\($0)" } }.joined(separator: " ")
+        return text.isEmpty ? "none" : text
     }
 
     /// A key as clients of S3 use it, the same each time.
@@ -68,6 +78,23 @@ package struct KeyRegister: Sendable {
     package func pair(_ id: String) async throws -> ObjectKeyPair? {
         let master = try settings.master()
         return try await state.key(id: id).map { ObjectKeyPair($0, master: master) }
+    }
+
+    /// Ends what was minted before a moment.
+    ///
+    /// - Parameters:
+    ///   - subject: Whose; `nil` for everybody's. See `SubjectText`.
+    ///   - date: Not in the future; `nil` for now.
+    /// - Throws: `.storageFull`, `.storageFailure`.
+    package func revokeIssued(to subject: String?, before date: Date?) async throws(UploadError) {
+        let now = Date()
+        // What was minted in this very millisecond is over, too.
+        let revocation = Revocation(
+            subject: subject,
+            issuedBefore: date ?? now.addingTimeInterval(0.001),
+            createdAt: now
+        )
+        try await state.insert(revocation)
     }
 
     /// - Returns: `false` if there is no such key, or it was revoked before.

@@ -1,4 +1,5 @@
 internal import Bytes
+internal import DiskStorage
 internal import Digests
 internal import Foundation
 internal import Signing
@@ -73,6 +74,11 @@ enum MasterSecretFile {
     private static func lines(_ secrets: [MasterSecret]) -> String { secrets.map(\.text).joined(separator: "\n") }
 
     private static func load(_ path: String) throws(StartFailure) -> MasterSecret? {
+        do throws(PrivatePath.Failure) {
+            _ = try PrivatePath.tighten(path)
+        } catch {
+            throw StartFailure("\(error)")
+        }
         guard let data = FileManager.default.contents(atPath: path) else {
             if access(path, F_OK) == 0 { throw failure("can not be read", path) }
             return nil

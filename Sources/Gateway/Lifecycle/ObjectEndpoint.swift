@@ -18,6 +18,8 @@ struct ObjectEndpoint: Sendable {
     struct Surroundings {
         let service: UploadService
         let state: any StateStore
+        let revoked: RevocationList
+        let identities: TrustedIssuer?
         let clock: any WallClock
         let loops: EventLoopGroup
         let pool: BlockingPool
@@ -81,7 +83,6 @@ struct ObjectEndpoint: Sendable {
     ) -> ObjectHandler {
         let (state, clock, region, metrics) = (place.state, place.clock, settings.object.region, place.metrics)
         let issuer = CredentialIssuer(master: master)
-        let identities = settings.trustedIssuer(clock)
         let url = PublicURL(configured: settings.object.publicURL, trustedProxies: settings.trustedProxies)
         let store = S3Handler(
             service: place.service,
@@ -91,10 +92,7 @@ struct ObjectEndpoint: Sendable {
                 region: region,
                 issuer: issuer,
                 grace: grace,
-                revoked: RevocationList(clock: clock) { (id) async throws(UploadError) in
-                    if TrustedIssuer.isMeant(by: id) { return !(identities?.trusts(id) ?? false) }
-                    return try await state.key(id: id).map { $0.revokedAt != nil } ?? true
-                }
+                revoked: place.revoked
             ) {
                 (accessKeyID) async throws(S3Error) in
                 try await pair(accessKeyID, .admin, in: state, master, at: clock.now).map {
@@ -116,7 +114,7 @@ struct ObjectEndpoint: Sendable {
                     TokenMinter($0.credentials, $0.key)
                 }
             },
-            identities: identities,
+            identities: place.identities,
             onMint: { metrics.minted("sts_token") }
         )
         return ObjectHandler(store: store, tokens: tokens)
@@ -137,7 +135,10 @@ struct ObjectEndpoint: Sendable {
         } catch {
             throw S3Error(error, about: .object)
         }
-        guard let key, key.isUsable(at: now), key.allows(scope) else { return nil }
+        // Of a pair that may do everything nothing would keep to limits.
+        guard let key, key.isUsable(at: now), key.allows(scope), scope != .admin || key.limits.isEmpty else {
+            return nil
+        }
         return (StaticKeyPair.all(key, master: master).map(\.credentials), key)
     }
 }

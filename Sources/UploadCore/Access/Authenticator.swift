@@ -7,11 +7,18 @@ package final class Authenticator: Sendable {
     private let state: any StateStore
     private let sealer: GrantSealer
     private let clock: any WallClock
+    private let revoked: RevocationList
     private let keys = KeyCache()
 
-    package init(state: any StateStore, sealer: GrantSealer, clock: any WallClock) {
+    /// - Parameters:
+    ///   - state: Knows the keys.
+    ///   - sealer: Opens upload tokens.
+    ///   - revoked: Whose tokens are over.
+    ///   - clock: Tells the time.
+    package init(state: any StateStore, sealer: GrantSealer, revoked: RevocationList, clock: any WallClock) {
         self.state = state
         self.sealer = sealer
+        self.revoked = revoked
         self.clock = clock
     }
 
@@ -19,12 +26,17 @@ package final class Authenticator: Sendable {
     ///
     /// - Parameter authorization: The value of the Authorization field (RFC 6750 §2.1): `Bearer`, and an API key or an
     ///   upload token.
-    /// - Returns: A key that is neither expired nor revoked (the latter may be one second late), or a grant that is not expired.
+    /// - Returns: A key that is neither expired nor revoked (the latter may be one second late), or a grant of which the same is
+    ///   true, and of the key that minted it.
     /// - Throws: `.unauthenticated`; what the state store throws.
     package func principal(authorization: String?) async throws(UploadError) -> Principal {
         let now = clock.now
         let credential = try Self.bearer(authorization)
-        if credential.hasPrefix(GrantSealer.prefix) { return .grant(try sealer.open(credential, at: now)) }
+        if credential.hasPrefix(GrantSealer.prefix) {
+            let grant = try sealer.open(credential, at: now)
+            try await revoked.check(grant)
+            return .grant(grant)
+        }
         return .key(try await key(of: credential, at: now))
     }
 
@@ -58,14 +70,15 @@ package final class Authenticator: Sendable {
 
     /// What the sender of a request may upload through `dialect`.
     ///
-    /// A key with the scope `upload` may upload anything; the grant has the id of the key and lasts as long.
+    /// A key with the scope `upload` may upload anything within its limits; the grant has the id of the key and lasts as long.
+    /// A key for one user makes uploads of that user.
     ///
     /// - Throws: `.unauthenticated`, `.forbidden(scope:)`; what the state store throws.
     package func grantToUpload(dialect: String, authorization: String?) async throws(UploadError) -> Grant {
         switch try await principal(authorization: authorization) {
         case .key(let key):
             try Self.check(key, for: .upload)
-            return Grant(id: key.id, issuer: key.id, subject: nil, expiresAt: key.expiresAt ?? .distantFuture)
+            return try Self.grant(of: key, at: clock.now)
         case .grant(let grant):
             if let only = grant.dialect, only != dialect {
                 throw UploadError(
@@ -75,6 +88,24 @@ package final class Authenticator: Sendable {
             }
             return grant
         }
+    }
+
+    private static func grant(of key: APIKey, at now: Date) throws(UploadError) -> Grant {
+        let subject = key.limits.onlySubject
+        guard !key.limits.isForObjectsOnly, key.limits.allows(subject: subject) else {
+            throw UploadError(
+                .forbidden(scope: nil),
+                "The API key \(key.id) is limited (`sluice keys list`), and can not upload by itself; mint a token for a "
+                    + "subject, or credentials for a bucket, that it is for."
+            )
+        }
+        return Grant(
+            id: key.id,
+            issuer: key.id,
+            subject: subject,
+            expiresAt: key.expiresAt ?? .distantFuture,
+            issuedAt: now
+        )
     }
 
     private static func check(_ key: APIKey, for scope: Scope) throws(UploadError) {

@@ -40,6 +40,10 @@ package struct GrantSealer: Sendable {
                 "This upload token is unknown here; send one exactly as this server issued it."
             )
         }
+        // Earlier versions took any.
+        guard grant.subject.map(SubjectText.isValid) ?? true else {
+            throw UploadError(.unauthenticated, "The subject of this upload token is not valid; ask for a new one.")
+        }
         guard now < grant.expiresAt else {
             throw UploadError(.unauthenticated, "This upload token has expired; ask for a new one.")
         }

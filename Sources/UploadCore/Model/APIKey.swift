@@ -4,10 +4,12 @@ package import Foundation
 package enum Scope: String, Sendable, CaseIterable, Codable {
     /// Ask for signatures, credentials and tokens.
     case mint
-    /// Create uploads.
+    /// Create uploads, and end those that are not complete.
     case upload
     /// See uploads and media, and download.
     case read
+    /// Delete completed media, and let sessions delete objects.
+    case delete
     /// Everything.
     case admin
 }
@@ -25,6 +27,8 @@ package struct APIKey: Sendable, Equatable {
     package var digest: [UInt8]
     /// Comes from the configuration (`SLUICE_ADMIN_KEY`), not from `keys create`.
     package var isPreset: Bool
+    /// Whose uploads, and which objects, it is for.
+    package var limits: KeyLimits
 
     package init(
         id: String,
@@ -34,7 +38,8 @@ package struct APIKey: Sendable, Equatable {
         expiresAt: Date? = nil,
         revokedAt: Date? = nil,
         digest: [UInt8],
-        isPreset: Bool = false
+        isPreset: Bool = false,
+        limits: KeyLimits = KeyLimits()
     ) {
         self.id = id
         self.name = name
@@ -44,6 +49,7 @@ package struct APIKey: Sendable, Equatable {
         self.revokedAt = revokedAt
         self.digest = digest
         self.isPreset = isPreset
+        self.limits = limits
     }
 
     package func allows(_ scope: Scope) -> Bool { scopes.contains(scope) || scopes.contains(.admin) }

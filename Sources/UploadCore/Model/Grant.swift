@@ -21,6 +21,10 @@ package struct Grant: Sendable, Equatable, Codable {
     package var isOneTime: Bool
     /// The app's own data; copied to the upload, and the client can not override it.
     package var metadata: [String: String]
+    /// When it was minted; `nil` in tokens of earlier versions.
+    package var issuedAt: Date?
+    /// Whether it may be turned into credentials for the object endpoint, too; `nil` is no.
+    package var admitsObjects: Bool?
 
     package init(
         id: String,
@@ -32,7 +36,9 @@ package struct Grant: Sendable, Equatable, Codable {
         bucket: String? = nil,
         expiresAt: Date,
         isOneTime: Bool = false,
-        metadata: [String: String] = [:]
+        metadata: [String: String] = [:],
+        issuedAt: Date? = nil,
+        admitsObjects: Bool? = nil
     ) {
         self.id = id
         self.issuer = issuer
@@ -44,7 +50,19 @@ package struct Grant: Sendable, Equatable, Codable {
         self.expiresAt = expiresAt
         self.isOneTime = isOneTime
         self.metadata = metadata
+        self.issuedAt = issuedAt
+        self.admitsObjects = admitsObjects
     }
+
+    private static let idPrefix = "grant_"
+
     /// An id for a grant that is minted now.
-    package static func newID(at now: Date) -> String { "grant_" + UploadID.generate(at: now).text }
+    package static func newID(at now: Date) -> String { idPrefix + UploadID.generate(at: now).text }
+
+    /// When it was minted, for comparing with revocations; of a grant of an earlier version its id tells that.
+    package var issueTime: Date {
+        if let issuedAt { return issuedAt }
+        guard id.hasPrefix(Self.idPrefix) else { return .distantPast }
+        return UploadID(id.dropFirst(Self.idPrefix.count))?.createdAt ?? .distantPast
+    }
 }

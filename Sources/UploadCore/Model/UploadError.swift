@@ -79,6 +79,20 @@ extension UploadError {
 }
 
 extension UploadError {
+    /// For whoever wants to delete media by an upload URL.
+    package static let completeStays = UploadError(
+        .forbidden(scope: nil),
+        "The upload is complete, and its URL does not delete it any more; use DELETE /v1/media/{id} with an API key that has the "
+            + "scope `delete`."
+    )
+    /// For whoever wants to delete media by a key that may not.
+    package static let completeNeedsDelete = UploadError(
+        .forbidden(scope: Scope.delete.rawValue),
+        "The upload is complete; to delete its media the API key needs the scope `delete`."
+    )
+}
+
+extension UploadError {
     /// For whoever sends bytes to an upload that takes parts, and does not say which part they are.
     package static let partsOnly = UploadError(
         .notOpen,

@@ -233,6 +233,16 @@ package protocol StateStore: ObjectRecords {
     /// - Returns: `false` if there is no such key, or it was revoked before.
     func revokeKey(_ id: String, at now: Date) async throws(UploadError) -> Bool
 
+    /// Records a revocation; of several for the same user the latest `issuedBefore` counts, and stays.
+    ///
+    /// - Throws: `.storageFull`, `.storageFailure`.
+    func insert(_ revocation: Revocation) async throws(UploadError)
+
+    /// What was revoked at this moment or later; all of it for `.distantPast`.
+    ///
+    /// It reads no more than it gives, so that it can be asked every second.
+    func revoked(since date: Date) async throws(UploadError) -> Revocations
+
     // MARK: Duties
 
     /// Takes a turn at a duty that one of all processes does now and then.

@@ -15,12 +15,15 @@ package struct PullRequest: Sendable, Equatable, Codable {
 
     /// Absolute, with everything in it.
     package var url: String
+    /// The same without user, password and query; for people.
+    package var shown: String?
     package var headers: [Header]
     /// What the app told of the upload; the rest is taken from the answer.
     package var metadata: [String: String]
 
-    package init(url: String, headers: [Header] = [], metadata: [String: String] = [:]) {
+    package init(url: String, shown: String? = nil, headers: [Header] = [], metadata: [String: String] = [:]) {
         self.url = url
+        self.shown = shown
         self.headers = headers
         self.metadata = metadata
     }

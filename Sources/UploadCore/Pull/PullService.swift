@@ -98,7 +98,11 @@ package final class PullService: Sendable {
     }
 
     /// The job of an upload; `nil` for an upload that is not pulled.
-    package func job(of id: UploadID) async throws(UploadError) -> PullJob? { try await service.state.pull(id) }
+    package func job(of id: UploadID) async throws(UploadError) -> PullJob? {
+        guard var job = try await service.state.pull(id) else { return nil }
+        job.url = sealer.open(job.sealed)?.shown ?? ""
+        return job
+    }
 
     package func isRunning(_ id: UploadID) -> Bool { running.withLock { $0[id] != nil } }
 

@@ -15,6 +15,9 @@ extension UploadService {
     package func create(_ new: NewUpload, under grant: Grant) async throws(UploadError) -> Upload {
         try await reporting(nil) { () async throws(UploadError) -> Upload in
             try checkWritable()
+            guard grant.subject.map(SubjectText.isValid) ?? true else {
+                throw UploadError(.invalidRequest, "The subject \(SubjectText.rule).")
+            }
             let accounts = grant.accounts
             let terms = try await terms(for: accounts)
             let most = [grant.maximumBytes, terms.uploadBytes].compactMap { $0 }.min()

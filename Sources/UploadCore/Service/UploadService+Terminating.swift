@@ -4,6 +4,16 @@ package enum Terminable: Sendable {
     case any
     /// Open ones; what is complete by then stays as it is.
     case open
+    /// Open ones, and completed parts of a final upload, which are no media.
+    case allButMedia
+
+    fileprivate func includes(_ upload: Upload) -> Bool {
+        switch self {
+        case .any: true
+        case .open: upload.state == .open
+        case .allButMedia: upload.state == .open || upload.concatenation?.role == .partial
+        }
+    }
 }
 
 extension UploadService {
@@ -16,6 +26,21 @@ extension UploadService {
     ///   hook, `.unavailable` if it can not be asked, `.storageFailure`.
     package func terminate(_ id: UploadID, _ terminable: Terminable = .any) async throws(UploadError) {
         try await terminate(id, terminable, asking: true)
+    }
+
+    /// Ends an upload that has not become media.
+    ///
+    /// - Parameters:
+    ///   - id: The upload.
+    ///   - refusal: Thrown if it has; `nil` where media may be deleted, too.
+    /// - Throws: As `terminate(_:_:)`.
+    package func terminate(_ id: UploadID, unlessComplete refusal: UploadError?) async throws(UploadError) {
+        guard let refusal else { return try await terminate(id) }
+        do throws(UploadError) {
+            try await terminate(id, .allButMedia)
+        } catch  where error.code == .notOpen {
+            throw refusal
+        }
     }
 
     /// - Parameters:
@@ -31,7 +56,7 @@ extension UploadService {
                 while true {
                     guard let upload = try await state.upload(id) else { throw Self.notFound }
                     guard upload.isAlive else { throw Self.gone }
-                    if upload.state == .completed, terminable == .open { throw Self.completedMeanwhile }
+                    if !terminable.includes(upload) { throw Self.completedMeanwhile }
                     do throws(UploadError) {
                         if isOver(upload) {
                             try await end(upload, as: .expired)
@@ -39,7 +64,7 @@ extension UploadService {
                         }
                         if asking { try await hooks.willTerminate(upload) }
                         return try await end(upload, as: .terminated)
-                    } catch  where error.code == .notOpen && terminable == .any {
+                    } catch  where error.code == .notOpen && terminable != .open {
                         continue
                     }
                 }

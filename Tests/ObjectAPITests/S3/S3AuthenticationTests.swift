@@ -36,9 +36,14 @@ struct S3AuthenticationTests {
     @Test("credentials are over some seconds after the key that minted them was revoked, and not when another was")
     func revocation() async throws {
         let clock = ManualClock(noon)
-        let revokedKey = Mutex("none")
+        let state = InMemoryState()
         let issuer = CredentialIssuer(master: master(1))
-        let list = RevocationList(clock: clock) { id in revokedKey.withLock { $0 == id } }
+        for id in ["key-1", "key-2"] {
+            try await state.insert(
+                APIKey(id: id, name: id, scopes: [.mint], createdAt: noon, digest: Array(id.utf8))
+            )
+        }
+        let list = RevocationList(state: state, clock: clock)
         let authentication = S3Authentication(region: nil, issuer: issuer, revoked: list) { _ in nil }
         var minted = grant()
         minted.upload.issuer = "key-1"
@@ -54,17 +59,36 @@ struct S3AuthenticationTests {
             }
         }
         #expect(try await code() == nil)
-        revokedKey.withLock { $0 = "key-2" }
-        clock.advance(by: RevocationList.memory + 1)
+        _ = try await state.revokeKey("key-2", at: clock.now)
+        clock.advance(by: RevocationList.lifetime)
         #expect(try await code() == nil)
-        revokedKey.withLock { $0 = "key-1" }
+        _ = try await state.revokeKey("key-1", at: clock.now)
         #expect(try await code() == nil)
-        clock.advance(by: RevocationList.memory + 1)
+        clock.advance(by: RevocationList.lifetime)
         #expect(try await code() == .expiredToken)
-        // Nor may a clock that was set back let them live.
-        revokedKey.withLock { $0 = "none" }
-        clock.advance(by: -3600)
-        #expect(try await code() == nil)
+    }
+
+    @Test("credentials are over that were minted before what was revoked, for their user or for everybody")
+    func bulkRevocation() async throws {
+        for subject in ["user-1", nil] {
+            let state = InMemoryState()
+            let issuer = CredentialIssuer(master: master(1))
+            let list = RevocationList(state: state, clock: ManualClock(noon))
+            let authentication = S3Authentication(region: nil, issuer: issuer, revoked: list) { _ in nil }
+            try await state.insert(Revocation(subject: subject, issuedBefore: noon, createdAt: noon))
+            for (seconds, works) in [(-1.0, false), (0, true)] {
+                var minted = grant()
+                minted.upload.issuedAt = noon.addingTimeInterval(seconds)
+                let head = try s3Signed("GET", "/bucket-1/sv/1", try issuer.session(minted), at: noon)
+                let operation = try S3Request.operation(head, at: S3Endpoint())
+                do throws(S3Error) {
+                    _ = try await authentication.authenticate(head, for: operation, at: noon)
+                    #expect(works)
+                } catch {
+                    #expect(!works && error.code == .expiredToken)
+                }
+            }
+        }
     }
 
     @Test("the holder of keys, by header and by query")

@@ -43,6 +43,8 @@ enum SessionToken {
         var isPrefix: Bool?
         var actions: UInt64
         var policies: [Policy]?
+        /// Unix milliseconds; absent in tokens of earlier versions.
+        var issuedAt: Int64?
 
         enum CodingKeys: String, CodingKey {
             case k, i
@@ -60,6 +62,7 @@ enum SessionToken {
             case isPrefix = "w"
             case actions = "a"
             case policies = "n"
+            case issuedAt = "j"
         }
 
         init(_ grant: ObjectGrant, accessKeyID: String) {
@@ -78,12 +81,16 @@ enum SessionToken {
             bucket = grant.bucket
             switch grant.keys {
             case .only(let only): key = only
-            case .prefix(let prefix):
-                key = prefix
+            case .within(let prefix):
+                key = prefix.text
+                isPrefix = true
+            case .all:
+                key = ""
                 isPrefix = true
             }
             actions = bits(of: grant.actions)
             policies = grant.policies.isEmpty ? nil : grant.policies.map { Policy($0) }
+            issuedAt = upload.issuedAt?.unixMilliseconds
         }
 
         var grant: ObjectGrant? {
@@ -92,7 +99,10 @@ enum SessionToken {
                 guard let policy = coded.policy else { return nil }
                 policies.append(policy)
             }
-            guard let actions = SessionToken.actions(of: actions) else { return nil }
+            // Earlier versions took any name of a user, and made the whole bucket of none.
+            guard let actions = SessionToken.actions(of: actions), subject.map(SubjectText.isValid) ?? true else {
+                return nil
+            }
             return ObjectGrant(
                 upload: Grant(
                     id: i,
@@ -104,10 +114,11 @@ enum SessionToken {
                     bucket: place,
                     expiresAt: Date(timeIntervalSince1970: Double(expiry)),
                     isOneTime: once ?? false,
-                    metadata: metadata ?? [:]
+                    metadata: metadata ?? [:],
+                    issuedAt: issuedAt.map { Date(timeIntervalSince1970: Double($0) / 1000) }
                 ),
                 bucket: bucket,
-                keys: isPrefix ?? false ? .prefix(key) : .only(key),
+                keys: isPrefix ?? false ? KeyPrefix(key).map { .within($0) } ?? .all : .only(key),
                 actions: actions,
                 policies: policies
             )

@@ -41,6 +41,7 @@ package enum ObjectAction: Int, Sendable, CaseIterable {
         var actions: Set<ObjectAction> = []
         if key.allows(.mint) || key.allows(.upload) { actions.formUnion(upload) }
         if key.allows(.read) { actions.formUnion(read) }
+        if key.allows(.delete) { actions.insert(.deleteObject) }
         return actions
     }
 

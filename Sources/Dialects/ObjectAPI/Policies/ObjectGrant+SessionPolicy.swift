@@ -71,7 +71,7 @@ extension ObjectGrant {
     }
 
     private var isPrefix: Bool {
-        if case .prefix = keys { true } else { false }
+        if case .only = keys { false } else { true }
     }
 
     private var keyField: String {
@@ -81,7 +81,8 @@ extension ObjectGrant {
     private var keyText: String {
         switch keys {
         case .only(let key): key
-        case .prefix(let prefix): prefix
+        case .within(let prefix): prefix.text
+        case .all: ""
         }
     }
 

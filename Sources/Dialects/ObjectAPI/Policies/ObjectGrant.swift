@@ -5,8 +5,10 @@ package struct ObjectGrant: Sendable, Equatable {
     /// Which keys of the bucket it is for.
     package enum Keys: Sendable, Equatable {
         case only(String)
-        /// All that begin with it; empty for any.
-        case prefix(String)
+        /// All that begin with it.
+        case within(KeyPrefix)
+        /// The whole bucket; said as such, and never what an empty text comes to.
+        case all
     }
 
     /// Id, subject, limits, expiry and metadata of the uploads that it admits.
@@ -63,7 +65,8 @@ package struct ObjectGrant: Sendable, Equatable {
     package func covers(_ key: String) -> Bool {
         switch keys {
         case .only(let only): key.utf8.elementsEqual(only.utf8)
-        case .prefix(let prefix): key.utf8.starts(with: prefix.utf8)
+        case .within(let prefix): key.utf8.starts(with: prefix.text.utf8)
+        case .all: true
         }
     }
 }

@@ -35,9 +35,12 @@ extension ObjectPresigner {
         }
         switch keys {
         case .only(let key): add("key", key)
-        case .prefix(let prefix):
-            sent.append(SigningField("key", prefix + "${filename}"))
-            conditions.append(.startsWith("key", prefix))
+        case .within(let prefix):
+            sent.append(SigningField("key", prefix.text + "${filename}"))
+            conditions.append(.startsWith("key", prefix.text))
+        case .all:
+            sent.append(SigningField("key", "${filename}"))
+            conditions.append(.startsWith("key", ""))
         }
         if let contentType, !contentType.hasSuffix("/*") {
             add("Content-Type", contentType)

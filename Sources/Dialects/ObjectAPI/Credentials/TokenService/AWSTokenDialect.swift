@@ -66,6 +66,8 @@ struct AWSTokenDialect: TokenDialect {
         case .signature(let failure, _): Self.refusal(failure)
         case .unknownKey:
             TokenRefusal(403, "InvalidClientTokenId", "The access key is not known here, or may not mint.")
+        case .otherSubject:
+            TokenRefusal(403, "AccessDenied", TokenFailure.otherSubjectMessage)
         case .fromSession:
             TokenRefusal(403, "InvalidClientTokenId", "Credentials of a session mint no others; use a key that may.")
         case .unavailable(let status, let message): TokenRefusal(status, "ServiceUnavailable", message)

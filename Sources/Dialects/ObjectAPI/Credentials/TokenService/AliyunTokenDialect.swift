@@ -106,6 +106,8 @@ struct AliyunTokenDialect: TokenDialect {
         case .signature(let failure, let text): Self.refusal(failure, stringToSign: text ?? "")
         case .unknownKey:
             TokenRefusal(404, "InvalidAccessKeyId.NotFound", "The access key is not known here, or may not mint.")
+        case .otherSubject:
+            TokenRefusal(403, "NoPermission", TokenFailure.otherSubjectMessage)
         case .fromSession:
             TokenRefusal(403, "NoPermission", "Credentials of a session mint no others; use a key that may.")
         case .unavailable(let status, let message): TokenRefusal(status, "ServiceUnavailable", message)

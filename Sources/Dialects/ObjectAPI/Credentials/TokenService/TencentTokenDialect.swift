@@ -78,6 +78,8 @@ struct TencentTokenDialect: TokenDialect {
         case .signature(let failure, _): Self.refusal(failure)
         case .unknownKey:
             TokenRefusal(200, "AuthFailure.SecretIdNotFound", "The SecretId is not known here, or may not mint.")
+        case .otherSubject:
+            TokenRefusal(200, "UnauthorizedOperation", TokenFailure.otherSubjectMessage)
         case .fromSession:
             TokenRefusal(
                 200,

@@ -51,8 +51,14 @@ enum TokenFailure: Error {
     case unknownKey
     /// It is signed with credentials that were minted; these mint no others.
     case fromSession
+    /// The access key is that of an API key for other users than the one that the session is named after.
+    case otherSubject
     /// It can not be answered now.
     case unavailable(status: Int, String)
     case tooLong(GrantTooLong)
     case refused(TokenRefusal)
+}
+
+extension TokenFailure {
+    static let otherSubjectMessage = "The access key is not for the user that the session is named after."
 }

@@ -7,6 +7,7 @@ package struct TokenMinter: Sendable {
     let credentials: [SigningCredentials]
     private let key: String
     private let actions: Set<ObjectAction>
+    private let limits: KeyLimits
 
     /// - Parameters:
     ///   - credentials: Pairs of keys that stand for `key`, as `StaticKeyPair.all`.
@@ -15,21 +16,27 @@ package struct TokenMinter: Sendable {
         self.credentials = credentials
         self.key = key.id
         actions = ObjectAction.allowed(to: key)
+        limits = key.limits
     }
 
     /// What a request gets: all that the key may do, as far as the policy of the request lets it.
-    func grant(for request: TokenRequest, at now: Date) -> ObjectGrant {
+    ///
+    /// - Returns: `nil` if the key is not for the user whom the request names, or for those only whom it does not name.
+    func grant(for request: TokenRequest, at now: Date) -> ObjectGrant? {
+        let subject = request.name.isEmpty ? nil : request.name
+        guard limits.allows(subject: subject) else { return nil }
         let grant = ObjectGrant(
             upload: Grant(
                 id: "grant_" + UploadID.generate(at: now).text,
                 issuer: key,
-                subject: request.name.isEmpty ? nil : request.name,
-                expiresAt: now.addingTimeInterval(Double(request.seconds))
+                subject: subject,
+                expiresAt: now.addingTimeInterval(Double(request.seconds)),
+                issuedAt: now
             ),
             bucket: nil,
-            keys: .prefix(""),
+            keys: .all,
             actions: actions
-        )
+        ).narrowed(to: limits)
         return request.policy.map { grant.narrowed(by: $0) } ?? grant
     }
 }

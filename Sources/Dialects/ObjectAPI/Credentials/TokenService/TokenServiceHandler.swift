@@ -73,7 +73,8 @@ package struct TokenServiceHandler: Sendable {
         await answering(call, in: dialect) { () async throws(TokenFailure) in
             let minter = try await authenticate(call, in: dialect)
             let request = try self.request(call, in: dialect)
-            let credentials = try mint(minter.grant(for: request, at: call.time), for: dialect.vendor)
+            guard let grant = minter.grant(for: request, at: call.time) else { throw .otherSubject }
+            let credentials = try mint(grant, for: dialect.vendor)
             return dialect.response(to: request, credentials, call)
         }
     }

@@ -1,7 +1,7 @@
 package import Foundation
 package import HTTPWire
 package import Signing
-internal import UploadCore
+package import UploadCore
 
 /// Whom a pair of keys belongs to that is not that of a session.
 package struct S3KeyHolder: Sendable {
@@ -28,7 +28,7 @@ package struct S3Authentication: Sendable {
     ///   - region: That signatures must be for; `nil` for any.
     ///   - issuer: Knows the credentials of sessions.
     ///   - grace: Seconds for which credentials that are over are still taken for completing a multipart upload.
-    ///   - revoked: API keys whose credentials are over; `nil` for none.
+    ///   - revoked: Whose credentials are over; `nil` for nobody's.
     ///   - keys: Where derived keys are kept.
     ///   - holder: Looks up an access key id that is not that of a session; `nil` if it is not known.
     package init(
@@ -116,14 +116,13 @@ package struct S3Authentication: Sendable {
     }
 
     private func checkIssuer(of session: Session) async throws(S3Error) {
-        guard let revoked, let issuer = session.grant.upload.issuer else { return }
-        let isRevoked: Bool
+        guard let revoked else { return }
         do throws(UploadError) {
-            isRevoked = try await revoked.contains(issuer)
+            try await revoked.check(session.grant.upload)
         } catch {
-            throw S3Error(error, about: .object)
+            guard error.code == .unauthenticated else { throw S3Error(error, about: .object) }
+            throw S3Error(.expiredToken, "These credentials were revoked, or the API key that minted them was.")
         }
-        if isRevoked { throw S3Error(.expiredToken, "The API key that minted these credentials was revoked.") }
     }
 
     /// Signature Version 2, which nothing signs any more that is not very old.
