@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -145,3 +146,32 @@ def test_many_heads_at_once(server, api, requests):
         for wire in wires:
             assert wire.reply("HEAD")["upload-offset"] == "5000"
             wire.close()
+
+
+@pytest.mark.parametrize("clients", [16])
+def test_of_many_at_the_same_offset_one_finishes(server, api, clients, report):
+    """Nobody who knows no more than the running request interrupts it."""
+    ends = set()
+    for attempt in range(TRIES):
+        data = content(256 * KIB, attempt)
+        url = api.created(len(data))
+        path = path_of(url)
+        wires = [Wire(server.address) for _ in range(clients)]
+
+        def patch(wire, path=path, data=data):
+            try:
+                wire.request("PATCH", path, patch_fields(0, len(data)))
+                for start in range(0, len(data), 16 * KIB):
+                    wire.send(data[start : start + 16 * KIB])
+                return wire.reply("PATCH").status
+            except (Closed, OSError):
+                return "closed"
+            finally:
+                wire.close()
+
+        with ThreadPoolExecutor(clients) as pool:
+            answers = list(pool.map(patch, wires))
+        ends.update(map(str, answers))
+        assert answers.count(204) == 1, answers
+        assert api.download_hash(upload_id(url)) == (sha256(data), len(data))
+    report(f"{clients} PATCHes at offset 0: {', '.join(sorted(ends))}")

@@ -232,6 +232,24 @@ struct PullServiceTests {
         #expect(try await bench.storage.list(after: nil, limit: 10) == [])
     }
 
+    @Test("what is complete when it is to be given up stays, and is no failure")
+    func completeInTheEnd() async throws {
+        let pulls = pulls(ScriptedOrigin(.init(bytes: [1], failures: [PullFailure("origin_status", "404", .final)])))
+        let id = try await begin(pulls)
+        let (state, clock) = (bench.state, bench.clock)
+        state.plan.before(.end) {
+            guard var upload = try? await state.upload(id) else { return }
+            upload.state = .completed
+            upload.length = 0
+            upload.endedAt = clock.now
+            _ = try? await state.complete(upload, as: Media(of: upload))
+        }
+        let job = try await finish(id, pulls)
+        #expect(!job.isFailed && job.lastError == nil && job.sealed.isEmpty)
+        #expect(try await bench.service.media(id).size == 0)
+        #expect(events.all == ["completed"])
+    }
+
     @Test("delays double, are spread, and obey the origin")
     func delays() async throws {
         let busy = PullFailure("origin_status", "503")

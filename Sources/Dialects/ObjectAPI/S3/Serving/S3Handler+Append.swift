@@ -23,7 +23,7 @@ extension S3Handler {
                 headers: media.attributes?.headers ?? [:],
                 tags: media.attributes?.tags ?? [:]
             )
-            content = Self.joined(bytes, media.size, addition)
+            content = try Self.joined(bytes, media.size, addition)
         }
         let condition: ObjectCondition = (found?.attributes?.entityTag).map { .hasTag($0) } ?? .isAbsent
         let object: Upload
@@ -49,10 +49,16 @@ extension S3Handler {
         return response
     }
 
-    private static func joined(_ bytes: any ByteSource, _ size: Int64, _ addition: S3Content) -> S3Content {
+    private static func joined(
+        _ bytes: any ByteSource,
+        _ size: Int64,
+        _ addition: S3Content
+    ) throws(S3Error) -> S3Content {
+        let (total, overflow) = size.addingReportingOverflow(addition.object.size ?? 0)
+        guard !overflow else { throw S3Error(.entityTooLarge) }
         let digests = ObjectDigests(nil)
         let source = DigestedSource(JoinedSource(bytes, addition.object.source), digests)
-        let object = ObjectContent(source, size: addition.object.size.map { $0 + size }) {
+        let object = ObjectContent(source, size: addition.object.size.map { _ in total }) {
             () async throws(UploadError) in
             try await source.finish { S3Error(content: $0) }
             // Of the addition alone the request says digests.
