@@ -324,6 +324,22 @@ static void undo(struct inode *inode, int file) {
     close(writable);
 }
 
+// The pages that were not written are dropped, and every descriptor that is open is told once. Under the lock.
+static void fail(struct inode *inode, int file, const struct stat *status, int number) {
+    if (S_ISREG(status->st_mode)) undo(inode, file);
+    inode->errors++;
+    inode->error = number;
+    forget(inode);
+}
+
+// What this descriptor was told by now. Under the lock.
+static void tell(struct inode *inode, int file, const struct stat *status) {
+    if (file >= DESCRIPTORS) return;
+    descriptors[file].device = status->st_dev;
+    descriptors[file].number = status->st_ino;
+    descriptors[file].errors = inode->errors;
+}
+
 static void opened(int file, const char *path) {
     struct stat status;
     if (file < 0 || !path || fstat(file, &status) != 0) return;
@@ -331,11 +347,7 @@ static void opened(int file, const char *path) {
     struct inode *inode = inode_of(&status);
     // Made or emptied now; or a new file with the number of one that is gone.
     if (S_ISREG(status.st_mode) && status.st_size == 0) forget(inode);
-    if (file < DESCRIPTORS) {
-        descriptors[file].device = status.st_dev;
-        descriptors[file].number = status.st_ino;
-        descriptors[file].errors = inode->errors;
-    }
+    tell(inode, file, &status);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -349,20 +361,15 @@ static int synced(enum kind kind, int file) {
     pthread_mutex_lock(&mutex);
     struct inode *inode = inode_of(&status);
     if (number) {
-        if (S_ISREG(status.st_mode)) undo(inode, file);
-        inode->errors++;
-        inode->error = number;
+        fail(inode, file, &status, number);
     } else if (file < DESCRIPTORS && descriptors[file].device == status.st_dev &&
                descriptors[file].number == status.st_ino && descriptors[file].errors < inode->errors) {
         // Another descriptor met it first.
         number = inode->error;
     }
+    // Where another one met it, what came since is written now.
     forget(inode);
-    if (file < DESCRIPTORS) {
-        descriptors[file].device = status.st_dev;
-        descriptors[file].number = status.st_ino;
-        descriptors[file].errors = inode->errors;
-    }
+    tell(inode, file, &status);
     pthread_mutex_unlock(&mutex);
     errno = number;
     return number ? -1 : 0;
@@ -550,9 +557,21 @@ int fdatasync(int file) {
 
 int sync_file_range(int file, off64_t start, off64_t count, unsigned flags) {
     REAL(int, sync_file_range, int, off64_t, off64_t, unsigned);
-    ON_FILE(WRITEBACK, file);
-other:
-    return real(file, start, count, flags);
+    char buffer[PATH_MAX];
+    const char *path = path_of(file, buffer);
+    if (judge(WRITEBACK, path) != FAIL) return real(file, start, count, flags);
+    int number = errno;
+    struct stat status;
+    // Who waits for the writing is told what a sync would have told, and the sync is not any more.
+    if (flags & SYNC_FILE_RANGE_WAIT_AFTER && fstat(file, &status) == 0) {
+        pthread_mutex_lock(&mutex);
+        struct inode *inode = inode_of(&status);
+        fail(inode, file, &status, number);
+        tell(inode, file, &status);
+        pthread_mutex_unlock(&mutex);
+    }
+    errno = number;
+    return -1;
 }
 
 int rename(const char *path, const char *other) {
