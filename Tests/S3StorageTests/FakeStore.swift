@@ -34,7 +34,7 @@ final class FakeStore: Sendable {
         let contents = contents
         server = try TestServer { call, _ in
             if let before = contents.before.withLock({ $0 }) { await before(call.method, call.path) }
-            let key = String(call.path.dropFirst("/bucket/".count))
+            let key = String(call.path.dropFirst("/bucket/".count)).removingPercentEncoding ?? ""
             return contents.objects.withLock { objects in
                 switch (call.method, key) {
                 case ("HEAD", ""): return TestServer.Answer(200)
@@ -49,15 +49,19 @@ final class FakeStore: Sendable {
                     }
                     objects[key] = nil
                     return TestServer.Answer(204)
-                case ("GET", "?"), ("GET", ""):
-                    return TestServer.Answer(
-                        200,
-                        "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
-                    )
+                case ("GET", ""):
+                    let prefix = call.query.split(separator: "&").first { $0.hasPrefix("prefix=") }?.dropFirst(7) ?? ""
+                    let wanted = prefix.removingPercentEncoding ?? ""
+                    let contents = objects.keys.sorted().filter { $0.hasPrefix(wanted) }.map { key in
+                        "<Contents><Key>\(key)</Key><LastModified>2025-06-15T00:00:00.000Z</LastModified></Contents>"
+                    }
+                    return TestServer.Answer(200, "<ListBucketResult>\(contents.joined())</ListBucketResult>")
                 default:
                     guard let object = objects[key] else { return TestServer.Answer(404) }
                     let owner = object.owner.map { [("x-amz-meta-sluice-upload", $0)] } ?? []
-                    return TestServer.Answer(200, object.body, [("ETag", object.tag)] + owner)
+                    // Tests ask for all of it.
+                    let status = call.field("Range") == nil ? 200 : 206
+                    return TestServer.Answer(status, object.body, [("ETag", object.tag)] + owner)
                 }
             }
         }
@@ -78,6 +82,8 @@ final class FakeStore: Sendable {
     func storage(_ records: any BlobRecords = InMemoryBlobRecords(), memory: Int = 64 << 20) -> S3Storage {
         var settings = S3Settings(endpoint: server.url, region: "us-east-1", bucket: "bucket")
         settings.isPathStyle = true
+        // However slow the machine is.
+        settings.retryTime = .seconds(600)
         return S3Storage(
             settings: settings,
             records: records,
