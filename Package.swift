@@ -138,6 +138,7 @@ let package = Package(
         ),
         tests("BytesTests", ["Bytes"]),
         tests("HTTPWireTests", ["HTTPWire", "Bytes", "SluiceTesting"]),
+        tests("XMLTextTests", ["XMLText"]),
         tests("TransportTests", ["Transport"]),
         tests("HTTPServerTests", ["HTTPServer", "HTTPWire", "Transport", "Bytes", "SluiceTesting"]),
         tests("HTTPClientTests", ["HTTPClient", "HTTPServer", "HTTPWire", "Transport", "Bytes"]),

@@ -138,6 +138,14 @@ def test_parts_of_an_object_and_conditions(s3):
     assert code(s3.put_object, Bucket=BUCKET, Key="r", Body=b"x", IfMatch='"other"')[1] == "PreconditionFailed"
     s3.put_object(Bucket=BUCKET, Key="r", Body=b"x", IfMatch=tag)
     assert read(s3, "r") == b"x"
+    assert code(s3.put_object, Bucket=BUCKET, Key="none", Body=b"x", IfMatch=tag)[1] == "NoSuchKey"
+    tag = s3.head_object(Bucket=BUCKET, Key="r")["ETag"].strip('"')
+    attributes = s3.get_object_attributes(Bucket=BUCKET, Key="r", ObjectAttributes=["ETag", "ObjectSize"])
+    assert (attributes["ETag"], attributes["ObjectSize"]) == (tag, 1)
+    assert read(s3, "r", IfMatch=tag) == b"x"
+    assert code(s3.delete_object, Bucket=BUCKET, Key="r", IfMatch='"other"')[1] == "PreconditionFailed"
+    s3.delete_object(Bucket=BUCKET, Key="r", IfMatch=tag)
+    assert code(s3.head_object, Bucket=BUCKET, Key="r")[0] == 404
 
 
 def crc64nvme(data):
@@ -692,7 +700,9 @@ def test_chunks_with_a_trailer(gateway, s3):
 
 def test_buckets(s3):
     s3.create_bucket(Bucket="of-its-own")
-    assert code(s3.create_bucket, Bucket="of-its-own") == (409, "BucketAlreadyOwnedByYou")
+    # As in Amazon's oldest region.
+    s3.create_bucket(Bucket="of-its-own")
+    assert "Status" not in s3.get_bucket_versioning(Bucket="of-its-own")
     assert {"of-its-own", BUCKET} <= {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
     s3.put_object(Bucket="of-its-own", Key="a", Body=b"")
     assert code(s3.delete_bucket, Bucket="of-its-own") == (409, "BucketNotEmpty")

@@ -10,7 +10,7 @@ internal import Glibc
 ///
 /// Parts of one size, which nearly all are, have their places one behind the other in a file that then needs only another
 /// name. What has no place there, because of its size or because its place is taken by a part that is recorded, gets a file
-/// of its own, and is copied when the parts are joined.
+/// of its own, and is copied when the parts are joined: it alone if its place is free then, otherwise all of them.
 extension DiskStorage: PartStorage {
     package func createForParts(_ blob: NewBlob) async throws(UploadError) {
         let id = blob.id
@@ -27,7 +27,10 @@ extension DiskStorage: PartStorage {
         verifying verify: () async throws(UploadError) -> [UInt8]
     ) async throws(UploadError) -> String {
         _ = try await places.unit(of: id) { () async throws(UploadError) -> Int64? in
-            try await onBlob { storage throws(SystemCallError) in try storage.unit(of: id, beginning: part) }
+            let isUsual = places.isUsual(part, of: id)
+            return try await onBlob { storage throws(SystemCallError) in
+                try storage.unit(of: id, beginning: part, isUsual: isUsual)
+            }
         }
         let isRecorded =
             replaced.flatMap(PartLocation.init).map { $0.isPlace && $0.isThere(in: boot) } ?? (replaced != nil)
@@ -74,12 +77,21 @@ extension DiskStorage: PartStorage {
         if try await isJoined(id) { return try await finishJoin(id, length: total) }
         await places.close(id)
         do throws(UploadError) {
-            if Self.areInPlace(parts) {
+            let unit = try await onBlob { storage throws(SystemCallError) in
+                try NumberFile.value(at: storage.directory.layoutPath(id))
+            }
+            if let strays = Self.strays(among: parts, unit: unit) {
+                try await copyToTheirPlaces(strays, of: id)
                 try await onBlob { storage throws(SystemCallError) in
                     let file = try OpenFile.open(storage.directory.partsPath(id), O_WRONLY)
                     // Shorter than what is recorded of it.
                     guard try file.size() >= total else { throw SystemCallError("fstat", errno: EIO) }
-                    if storage.durability == .completed { try storage.synchronizeParts(of: id, file) }
+                    switch storage.durability {
+                    case .completed: try storage.synchronizeParts(of: id, file)
+                    // What is recorded is durable, and strays are copied again if this fails.
+                    case .acknowledged: if !strays.isEmpty { try file.synchronizeAll() }
+                    case .none: break
+                    }
                     try Paths.rename(storage.directory.partsPath(id), to: storage.directory.blobPath(id))
                 }
             } else {
@@ -112,12 +124,16 @@ extension DiskStorage: PartStorage {
 
     /// The size of places that is recorded, or one that fits a part which comes before others.
     ///
-    /// Part 1 has the size of all but the last one. Another one is taken for that if its size is one that somebody chose: the
-    /// last one has it hardly ever, and if so only costs copying.
-    private func unit(of id: UploadID, beginning part: NewPart) throws(SystemCallError) -> Int64? {
+    /// Part 1 has the size of all but the last one. Another one is taken for that if a second one has its size, or at once if that is
+    /// one that somebody chose: the last one has it hardly ever, and if so only costs copying.
+    private func unit(
+        of id: UploadID,
+        beginning part: NewPart,
+        isUsual: Bool
+    ) throws(SystemCallError) -> Int64? {
         let path = directory.layoutPath(id)
         if let unit = try NumberFile.value(at: path) { return unit }
-        guard part.size > 0, part.number == 1 || part.size % Self.chosenSizes == 0 else { return nil }
+        guard part.size > 0, isUsual || part.number == 1 || part.size % Self.chosenSizes == 0 else { return nil }
         // Nothing must be left of a blob that is not there.
         _ = try Paths.size(of: directory.partsPath(id))
         try NumberFile.write(part.size, at: path, durableIn: durability == .none ? nil : shardPath(of: id))
@@ -220,14 +236,48 @@ extension DiskStorage: PartStorage {
         }
     }
 
-    /// Whether each part is where it belongs in the whole.
-    private static func areInPlace(_ parts: [PartRecord]) -> Bool {
+    /// Parts with files of their own whose places in the whole are free, if all others are where they belong.
+    ///
+    /// The place of a number is that of no other one, and of two parts with a number one is recorded. So what is copied there is
+    /// written over nothing that is needed, also if this breaks off and other parts are named later.
+    ///
+    /// - Parameters:
+    ///   - parts: In their order.
+    ///   - unit: Bytes of each place, if that was decided.
+    /// - Returns: Them and their places; `nil` if all parts must be copied.
+    private static func strays(among parts: [PartRecord], unit: Int64?) -> [(part: PartRecord, place: Int64)]? {
+        var strays: [(part: PartRecord, place: Int64)] = []
         var offset: Int64 = 0
         for part in parts {
-            guard PartLocation(part.location)?.place == .shared(offset) else { return false }
+            switch PartLocation(part.location)?.place {
+            case .shared(offset): break
+            case .own:
+                guard let unit, part.size <= unit else { return nil }
+                let (place, overflow) = Int64(part.number - 1).multipliedReportingOverflow(by: unit)
+                guard !overflow, place == offset else { return nil }
+                strays.append((part, place))
+            case .shared, nil: return nil
+            }
             offset += part.size
         }
-        return true
+        return strays
+    }
+
+    private func copyToTheirPlaces(
+        _ strays: [(part: PartRecord, place: Int64)],
+        of id: UploadID
+    ) async throws(UploadError) {
+        guard !strays.isEmpty else { return }
+        let output = try await onBlob { storage throws(SystemCallError) in
+            try OpenFile.open(storage.directory.partsPath(id), O_WRONLY)
+        }
+        for (part, place) in strays {
+            guard let location = PartLocation(part.location) else { continue }
+            let (input, start) = try await onBlob { storage throws(SystemCallError) in
+                try storage.open(forReading: location, of: id)
+            }
+            try await copyInPieces(start..<start + part.size, of: input, to: output, at: place)
+        }
     }
 
     private func copyTogether(_ parts: [PartRecord], of id: UploadID) async throws(UploadError) {

@@ -18,6 +18,8 @@ final class PartPlaces: Sendable {
         /// Bytes of each place; `nil` while that is not decided.
         var unit: Int64?
         var isDeciding = false
+        /// While that is not decided, the sizes that came, and the numbers of the first parts that had them.
+        var sizes: [Int64: Int] = [:]
         /// Numbers whose places were given away.
         var taken: Set<Int> = []
         var writers: [Int: SourceInterrupter] = [:]
@@ -56,8 +58,20 @@ final class PartPlaces: Sendable {
             }
             defer { wake(id) { $0.isDeciding = false } }
             let decided = try await decide()
-            blobs.withLock { $0[id]?.unit = decided }
+            blobs.withLock { blobs in
+                blobs[id]?.unit = decided
+                if decided != nil { blobs[id]?.sizes = [:] }
+            }
             return decided
+        }
+    }
+
+    /// Whether a part has the size of another one that came before, while the size of places is not decided.
+    func isUsual(_ part: NewPart, of id: UploadID) -> Bool {
+        blobs.withLock { blobs in
+            let first = blobs[id]?.sizes[part.size]
+            if first == nil { blobs[id]?.sizes[part.size] = part.number }
+            return first.map { $0 != part.number } ?? false
         }
     }
 

@@ -146,16 +146,19 @@ struct PostPolicyTests {
         )
         #expect(problem(policy, try form([("key", "user/x")])) == .conditionFailed(#"["eq", "$acl", "private"]"#))
         #expect(problem(policy, try form(fields), bucket: "c") == .conditionFailed(#"["eq", "$bucket", "b"]"#))
+        // A policy without the bucket would be good for all of them.
+        let anywhere = try self.policy(conditions(#"["starts-with","$key","user/"]"#))
+        #expect(problem(anywhere, try form([("key", "user/x")])) == .fieldNotCovered("bucket"))
         // The field is not the bucket that the request is for.
         #expect(problem(policy, try form(fields + [("bucket", "b")]), bucket: "c") != nil)
     }
 
     @Test("each of a list of media types must begin as S3's policy says")
     func mediaTypes() throws {
-        let policy = try policy(conditions(#"["starts-with","$Content-Type","image/"]"#))
+        let policy = try policy(conditions(#"{"bucket":"b"},["starts-with","$Content-Type","image/"]"#))
         #expect(problem(policy, try form([("Content-Type", "image/png, image/gif")])) == nil)
         #expect(problem(policy, try form([("Content-Type", "image/png,text/html")])) != nil)
-        let any = try self.policy(conditions(#"["starts-with","$Content-Type",""]"#))
+        let any = try self.policy(conditions(#"{"bucket":"b"},["starts-with","$Content-Type",""]"#))
         #expect(problem(any, try form([])) == nil)
     }
 
@@ -163,7 +166,7 @@ struct PostPolicyTests {
     func expiry() throws {
         let end = Date(timeIntervalSince1970: 1_767_326_645)
         for expiration in ["2026-01-02T04:04:05.000Z", "2026-01-02T04:04:05Z"] {
-            let policy = try policy(conditions("", expiration: expiration))
+            let policy = try policy(conditions(#"{"bucket":"b"}"#, expiration: expiration))
             #expect(policy.expiresAt == end)
             #expect(problem(policy, try form([]), at: end.addingTimeInterval(-1)) == nil)
             #expect(problem(policy, try form([]), at: end) == .expired)
@@ -197,7 +200,7 @@ struct PostPolicyTests {
         }
         #expect(try form(fields)["key"] == "u/")
         // The policy is about the name that comes out.
-        let policy = try policy(conditions(#"["eq","$key","u/a"]"#))
+        let policy = try policy(conditions(#"{"bucket":"b"},["eq","$key","u/a"]"#))
         #expect(problem(policy, try form([("key", "u/${filename}")], file: "a")) == nil)
         #expect(problem(policy, try form([("key", "u/${filename}")], file: "b")) != nil)
     }
@@ -209,7 +212,7 @@ struct PostPolicyTests {
 
     @Test("keys that look the same are not the same")
     func byBytes() throws {
-        let policy = try policy(conditions("[\"eq\",\"$key\",\"caf\u{E9}\"]"))
+        let policy = try policy(conditions("{\"bucket\":\"b\"},[\"eq\",\"$key\",\"caf\u{E9}\"]"))
         #expect(problem(policy, try form([("key", "caf\u{E9}")])) == nil)
         #expect(problem(policy, try form([("key", "cafe\u{301}")])) != nil)
     }

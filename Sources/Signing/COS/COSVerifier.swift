@@ -55,7 +55,7 @@ package struct COSVerifier: Sendable {
             path: Self.path(request.path),
             parameters: signedParameters,
             headers: signedHeaders.map { SigningField(SigningText.lowercased($0.name), $0.value) },
-            hosts: Self.hosts(headers)
+            hosts: try Self.hosts(headers)
         )
     }
 
@@ -176,12 +176,17 @@ package struct COSVerifier: Sendable {
         return decoded.first == UInt8(ascii: "/") ? decoded : [UInt8(ascii: "/")] + decoded
     }
 
-    /// `Host` with and without its port, and what a client of Tencent VOD that goes through a proxy says it signed.
-    private static func hosts(_ headers: RequestHeaders) -> [String] {
-        var hosts: [String] = []
-        for value in headers.values("host") + headers.values("vod-forward-cos") {
-            for host in [value, SigningText.withoutPort(value)] where !hosts.contains(host) { hosts.append(host) }
-        }
-        return hosts
+    /// What a client may have signed as `host`: the one host that a request is for, with and without its port.
+    ///
+    /// A client of Tencent VOD that goes through a proxy names that host in `Vod-Forward-Cos`, and `Host` is the proxy's. Never are
+    /// there two of which one is signed and the other one obeyed.
+    private static func hosts(_ headers: RequestHeaders) throws(RequestSignatureFailure) -> [String] {
+        let forwarded = try headers.single(forwardedHost)
+        guard let host = try forwarded == nil ? headers.single("host") : forwarded else { return [] }
+        let bare = SigningText.withoutPort(host)
+        return bare == host ? [host] : [host, bare]
     }
+
+    /// The header field that names, in lower case, the host of COS that a request through a proxy is for.
+    package static let forwardedHost = "vod-forward-cos"
 }

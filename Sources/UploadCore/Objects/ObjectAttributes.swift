@@ -50,16 +50,19 @@ package struct ObjectChecksum: Sendable, Equatable, Codable {
     }
 }
 
-/// What must hold of the object that has a name before another one takes its place.
+/// What must hold of the object that has a name before another one takes its place, or it is removed.
 package enum ObjectCondition: Sendable, Equatable, Codable {
     /// There is none.
     case isAbsent
+    /// There is one.
+    case isPresent
     /// There is one with this entity tag, without quotes.
     case hasTag(String)
 
     package func holds(for object: Media?) -> Bool {
         switch self {
         case .isAbsent: object == nil
+        case .isPresent: object != nil
         case .hasTag(let tag): object?.attributes?.entityTag == tag
         }
     }

@@ -123,10 +123,19 @@ extension UploadService {
 
     /// Removes the object that has a name now.
     ///
-    /// - Returns: `false` if there is none.
-    /// - Throws: `.busy`, `.rejected` by a hook, `.unavailable`, `.storageFailure`.
-    package func removeObject(_ name: ObjectName) async throws(UploadError) -> Bool {
-        while let object = try await object(name) {
+    /// - Parameters:
+    ///   - name: Of the object.
+    ///   - condition: That this very object must meet; `nil` for none.
+    /// - Returns: `false` if there is none, and none has to be there.
+    /// - Throws: `.conditionFailed`; `.busy`, `.rejected` by a hook, `.unavailable`, `.storageFailure`.
+    package func removeObject(
+        _ name: ObjectName,
+        if condition: ObjectCondition? = nil
+    ) async throws(UploadError) -> Bool {
+        while true {
+            let found = try await object(name)
+            if let condition { try Self.check(condition, for: found) }
+            guard let object = found else { return false }
             do throws(UploadError) {
                 try await terminate(object.id)
                 return true
@@ -135,7 +144,6 @@ extension UploadService {
                 continue
             }
         }
-        return false
     }
 
     /// Sets the labels of the object that has a name now.

@@ -98,15 +98,16 @@ struct S3DocumentTests {
             <Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet>
             <Object><Key> a&amp;&lt;b&gt;&#13;&#10; </Key></Object><Object><Key>v</Key><VersionId>1</VersionId></Object>
             <Object><Key>n</Key><VersionId>null</VersionId></Object><Object><Key></Key></Object>
-            <Object><Key>\(long)</Key></Object><Object><Key>e</Key><ETag>x</ETag></Object></Delete>
+            <Object><Key>\(long)</Key></Object><Object><Key>e</Key><ETag>"x"</ETag></Object><Object><Key>s</Key><Size>1</Size></Object></Delete>
             """
         let deletion = try S3Deletion(document: Array(document.utf8))
         #expect(deletion.isQuiet)
-        #expect(deletion.entries.map(\.key) == [" a&<b>\r\n ", "v", "n", "", long, "e"])
+        #expect(deletion.entries.map(\.key) == [" a&<b>\r\n ", "v", "n", "", long, "e", "s"])
         #expect(
             deletion.entries.map(\.problem?.code)
-                == [nil, .notImplemented, nil, .invalidArgument, .keyTooLong, .notImplemented]
+                == [nil, .notImplemented, nil, .invalidArgument, .keyTooLong, nil, .notImplemented]
         )
+        #expect(deletion.entries.compactMap(\.condition) == [.hasTag("x")])
         func delete(_ count: Int) throws(S3Error) -> S3Deletion {
             let objects = String(repeating: "<Object><Key>a</Key></Object>", count: count)
             return try S3Deletion(document: Array("<Delete>\(objects)</Delete>".utf8))

@@ -79,7 +79,7 @@ struct S3RequestTests {
         "refusals",
         arguments: [
             ("GET", "/bucket-1?acl", S3ErrorCode.notImplemented), ("PUT", "/bucket-1/a?acl", .notImplemented),
-            ("GET", "/bucket-1?policy", .notImplemented), ("GET", "/bucket-1?versioning", .notImplemented),
+            ("GET", "/bucket-1?policy", .notImplemented), ("PUT", "/bucket-1?versioning", .notImplemented),
             ("GET", "/bucket-1?versions", .notImplemented), ("GET", "/bucket-1/a?versionId=1", .notImplemented),
             ("DELETE", "/bucket-1/a?versionId=x", .notImplemented), ("PUT", "/bucket-1?object-lock", .notImplemented),
             ("PUT", "/bucket-1/a?retention", .notImplemented), ("PUT", "/bucket-1/a?legal-hold", .notImplemented),
@@ -87,7 +87,7 @@ struct S3RequestTests {
             ("PUT", "/bucket-1?encryption", .notImplemented), ("POST", "/bucket-1/a?restore", .notImplemented),
             ("POST", "/bucket-1/a?select&select-type=2", .notImplemented),
             ("GET", "/bucket-1/a?torrent", .notImplemented),
-            ("GET", "/bucket-1/a?attributes", .notImplemented), ("PUT", "/bucket-1?replication", .notImplemented),
+            ("GET", "/bucket-1/a?attributes", .invalidRequest), ("PUT", "/bucket-1?replication", .notImplemented),
             ("PUT", "/", .methodNotAllowed), ("GET", "/?acl", .notImplemented), ("GET", "/?cors", .invalidRequest),
             ("PATCH", "/bucket-1", .methodNotAllowed), ("POST", "/bucket-1/a", .methodNotAllowed),
             ("PUT", "/bucket-1?delete", .methodNotAllowed), ("POST", "/bucket-1?uploads", .methodNotAllowed),

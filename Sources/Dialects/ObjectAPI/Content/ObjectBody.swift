@@ -232,9 +232,25 @@ package final class ObjectBody: ByteSource {
         return declared
     }
 
-    /// `x-amz-decoded-content-length` of chunks, otherwise `Content-Length`.
+    /// Bytes that the content of a request is to have: what is authorised, and what `next` holds the content to.
+    ///
+    /// - Parameters:
+    ///   - fields: Of an effective head.
+    ///   - payload: What the signature says of the content.
+    ///   - dialect: Of the request.
+    /// - Returns: `nil` if its end alone tells, or if it is not told as it must be.
+    static func announcedLength(_ fields: HTTPFields, _ payload: SigV4Payload, _ dialect: ObjectDialect) -> Int64? {
+        guard dialect == .s3 || !fields.contains("Transfer-Encoding") else { return nil }
+        return fields[lengthField(payload)].flatMap { S3Parameters.number($0) }.map { Int64($0) }
+    }
+
+    /// The field that counts: of content that does not come in chunks the other one says nothing.
+    private static func lengthField(_ payload: SigV4Payload) -> FieldName {
+        payload.isWhole ? "Content-Length" : "x-amz-decoded-content-length"
+    }
+
     private static func length(_ fields: HTTPFields, _ payload: SigV4Payload) throws(S3Error) -> Int64 {
-        let name: FieldName = payload.isWhole ? "Content-Length" : "x-amz-decoded-content-length"
+        let name = lengthField(payload)
         guard let text = fields[name] else {
             throw S3Error(
                 .missingContentLength,

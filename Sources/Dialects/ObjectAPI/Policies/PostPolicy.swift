@@ -99,7 +99,15 @@ package struct PostPolicy: Sendable, Equatable {
     }
 
     /// Fields that a policy must be about.
-    private var demanded: [String] { dialect == .cos ? ["q-sign-algorithm", "q-ak", "q-sign-time"] : [] }
+    ///
+    /// Amazon takes the bucket for a field of each form: a policy that does not name it would be good for all buckets.
+    private var demanded: [String] {
+        switch dialect {
+        case .s3: ["bucket"]
+        case .oss: []
+        case .cos: ["q-sign-algorithm", "q-ak", "q-sign-time"]
+        }
+    }
 
     /// Whether a field may be there of which the policy says nothing.
     ///

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 internal import Signing
 
@@ -22,7 +23,7 @@ extension ObjectDialect {
                 else { continue }
                 fields.append(field, value)
             } else if !name.hasPrefix(ObjectDialect.s3.fieldPrefix), let field = FieldName(original) {
-                fields.append(field, Self.tagConditions.contains(name) ? Self.recorded(value) : value)
+                fields.append(field, Self.tagConditions.contains(name) ? recorded(value) : value)
             }
         }
         var effective = head
@@ -31,12 +32,19 @@ extension ObjectDialect {
         return effective
     }
 
-    private static let tagConditions: Set<String> = ["if-match", "if-none-match"]
+    static let tagConditions: Set<String> = ["if-match", "if-none-match", "if-range"]
 
-    /// An entity tag as it is recorded: in lower case, and in the quotes that some clients leave out.
-    private static func recorded(_ tag: String) -> String {
-        let lowercased = tag.lowercased()
-        return tag == "*" || tag.contains("\"") ? lowercased : "\"\(lowercased)\""
+    /// A list of entity tags as they are recorded: each in the quotes that some clients leave out, and, but for clients of S3, who
+    /// are told them as they are, in lower case.
+    ///
+    /// A list is `*`, or tags with commas between; a date of `If-Range` stays as it is.
+    func recorded(_ list: String) -> String {
+        // Those of objects have no commas, and a date has one behind the name of the day.
+        guard list != "*", HTTPDate.parse(list) == nil else { return list }
+        let tags = list.split(separator: ",").map { Substring($0).trimmingWhitespace() }
+            .map { $0 == "*" || $0.contains("\"") ? String($0) : "\"\($0)\"" }
+            .joined(separator: ", ")
+        return self == .s3 ? tags : tags.lowercased()
     }
 
     /// Clients of OSS send an empty one with the first page.
@@ -61,7 +69,7 @@ extension ObjectDialect {
         if name.hasPrefix("meta-") { return (prefix + name, value) }
         switch name {
         case "copy-source": return (prefix + name, try copySource(value))
-        case "copy-source-if-match", "copy-source-if-none-match": return (prefix + name, Self.recorded(value))
+        case "copy-source-if-match", "copy-source-if-none-match": return (prefix + name, recorded(value))
         case "copy-source-range", "copy-source-if-modified-since", "copy-source-if-unmodified-since", "tagging":
             return (prefix + name, value)
         case "metadata-directive", "tagging-directive":
@@ -86,8 +94,10 @@ extension ObjectDialect {
     }
 
     /// The source of a copy as `/bucket/key`; in COS the bucket is the first label of a host.
+    ///
+    /// The Go SDK of OSS escapes it as forms are, with `+` for a space; all of its SDKs escape `+` itself.
     private func copySource(_ value: String) throws(S3Error) -> String {
-        guard self == .cos else { return value }
+        guard self == .cos else { return value.replacing("+", with: "%20") }
         let path = value.hasPrefix("/") ? value.dropFirst() : value[...]
         guard let slash = path.firstIndex(of: "/"), let bucket = path[..<slash].split(separator: ".").first else {
             throw .argument("x-cos-copy-source", value, "The source of a copy must be <bucket>.<host>/<key>.")
@@ -104,9 +114,11 @@ extension ObjectDialect {
         let refused = names.filter { name in
             switch self {
             case .s3: false
+            // Signatures of version 1 do not cover ?attributes, which OSS does not know.
             case .oss:
                 OSSSubresource.isSigned(name) && !Self.understood.contains(name) && !name.hasPrefix("response-")
-            case .cos: name.hasPrefix("ci-") || name == "append"
+                    || name == "attributes"
+            case .cos: name.hasPrefix("ci-") || name == "append" || name == "attributes"
             }
         }
         if let name = refused.min() {
@@ -120,9 +132,8 @@ extension ObjectDialect {
     /// Sub-resources of OSS that there are here, and those that are without effect.
     private static let understood: Set<String> = [
         "append", "callback", "callback-var", "continuation-token", "cors", "delete", "lifecycle", "location",
-        "objectMeta", "partNumber",
-        "position",
-        "security-token", "sequential", "tagging", "uploadId", "uploads", "versionId", "x-oss-request-payer",
-        "x-oss-traffic-limit",
+        "objectMeta", "partNumber", "position", "security-token", "sequential", "tagging", "uploadId", "uploads",
+        "versionId", "versioning",
+        "x-oss-request-payer", "x-oss-traffic-limit",
     ]
 }

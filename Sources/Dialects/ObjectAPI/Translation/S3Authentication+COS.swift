@@ -8,8 +8,9 @@ extension S3Authentication {
 
     /// Checks the signature of a request to COS.
     ///
-    /// What is signed is the path. The bucket is the first label of the host; through the proxy of a client of Tencent VOD it is
-    /// that of the host in `Vod-Forward-Cos`. If it is in neither, it is that of the credentials, or the first of the path.
+    /// What is signed is the path, and beside it what the client chooses: `checkCoverage` sees to it that what it leaves out changes
+    /// nothing. The bucket is the first label of the host; through the proxy of a client of Tencent VOD it is that of the host in
+    /// `Vod-Forward-Cos`, and then `Host` names none. If it is in neither, it is that of the credentials, or the first of the path.
     ///
     /// - Parameters:
     ///   - head: As it was sent.
@@ -32,7 +33,8 @@ extension S3Authentication {
                 try Self.verifierCOS.verify(claim, credentials: credentials)
             }
         }
-        let addresses = endpoint.addresses(of: head, bucket: holder.identity.bucket)
+        let addresses = try Self.addresses(of: head, at: endpoint, holder.identity.bucket, claim)
+        try claim.checkCoverage(of: head, request.query)
         var address = addresses[0]
         if case .grant(let grant) = holder.identity {
             // Of two ways to read the path it is the one that the credentials are for.
@@ -41,6 +43,38 @@ extension S3Authentication {
                 ?? addresses.first { $0.bucket.map(grant.covers(bucket:)) ?? false } ?? address
         }
         return (S3Caller(holder.identity, accessKeyID: claim.secretID, isInGrace: isInGrace), address)
+    }
+
+    /// All that a request may be addressed to, the likeliest first, as far as its signature vouches for it.
+    ///
+    /// A host that is not signed, as by some clients of Tencent VOD, names no bucket but that of the credentials. Nor does it tell
+    /// whether the bucket stands in the path.
+    private static func addresses(
+        of head: RequestHead,
+        at endpoint: S3Endpoint,
+        _ own: String?,
+        _ claim: COSClaim
+    ) throws(S3Error) -> [S3Endpoint.Address] {
+        let path = head.target.segments.joined(separator: "/")
+        var named: String?
+        let addresses: [S3Endpoint.Address]
+        if let field = FieldName(COSVerifier.forwardedHost), let host = head.fields[field] {
+            named = endpoint.bucket(inHost: host) ?? host.split(separator: ".").first.map { String($0) }
+            guard let named else {
+                throw .argument("Vod-Forward-Cos", host, "Vod-Forward-Cos must be <bucket>.cos.<region>.myqcloud.com.")
+            }
+            addresses = [S3Endpoint.Address(bucket: named, key: path)]
+        } else {
+            named = endpoint.bucket(inHost: head.target.authority ?? head.fields["Host"] ?? "")
+            addresses = endpoint.addresses(of: head, bucket: own)
+        }
+        guard !claim.signedHeaders.contains("host") else { return addresses }
+        let first = path.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 1, omittingEmptySubsequences: false).first
+        let isInDoubt = own != nil && first.map { String(Substring($0)) } == own
+        guard named == nil || named == own, !isInDoubt else {
+            throw S3Error(.accessDenied, "The header host must be signed: it tells which bucket the request is for.")
+        }
+        return addresses
     }
 
     /// Finds out who signed the policy of a form for COS ("POST Object", COS documentation), and checks that the form meets it.

@@ -61,6 +61,13 @@ package enum S3Buckets {
     }
 }
 
+extension S3Buckets {
+    /// A document `VersioningConfiguration`, which is empty for a bucket that never had versions ("GetBucketVersioning").
+    static func versioning(for dialect: ObjectDialect) -> [UInt8] {
+        XMLWriter("VersioningConfiguration", dialect).finished()
+    }
+}
+
 /// Whom buckets, objects and uploads belong to, as listings tell it.
 package struct S3Owner: Sendable, Equatable {
     package let id: String

@@ -1,9 +1,12 @@
+package import UploadCore
 internal import XMLText
 
 /// The keys that a request deletes (`Delete`).
 package struct S3Deletion: Sendable, Equatable {
     package struct Entry: Sendable, Equatable {
         package let key: String
+        /// What must hold of the object; `nil` for nothing.
+        package let condition: ObjectCondition?
         /// Why it can not be deleted, whoever asks.
         package let problem: S3Error?
     }
@@ -24,7 +27,7 @@ package struct S3Deletion: Sendable, Equatable {
             case "Quiet": isQuiet = root.trimmed("Quiet")?.lowercased() == "true"
             case "Object":
                 guard let key = node["Key"] else { throw S3Error(.malformedXML) }
-                entries.append(Entry(key: key, problem: Self.problem(node, key: key)))
+                entries.append(Self.entry(node, key: key))
             default: throw S3Error(.malformedXML)
             }
         }
@@ -33,19 +36,19 @@ package struct S3Deletion: Sendable, Equatable {
         self.entries = entries
     }
 
-    private static func problem(_ node: XMLNode, key: String) -> S3Error? {
-        if let version = node.trimmed("VersionId"), !version.isEmpty, version != "null" {
-            return S3Error.noVersions
-        }
-        if let name = ["ETag", "LastModifiedTime", "Size"].first(where: { node[$0] != nil }) {
-            // Deleting all the same would remove an object that the client means to keep.
-            return S3Error(.notImplemented, "Deletions have no condition \(name) here: leave it out.")
-        }
+    private static func entry(_ node: XMLNode, key: String) -> Entry {
         do throws(S3Error) {
+            if let version = node.trimmed("VersionId"), !version.isEmpty, version != "null" { throw S3Error.noVersions }
+            if let name = ["LastModifiedTime", "Size"].first(where: { node[$0] != nil }) {
+                // Deleting all the same would remove an object that the client means to keep.
+                throw S3Error(.notImplemented, "Deletions have no condition \(name) here: leave it out.")
+            }
             try S3Names.check(key: key)
-            return nil
+            let condition = try node.trimmed("ETag").map { (text) throws(S3Error) in try ObjectCondition(deleting: text)
+            }
+            return Entry(key: key, condition: condition, problem: nil)
         } catch {
-            return error
+            return Entry(key: key, condition: nil, problem: error)
         }
     }
 }
@@ -61,21 +64,31 @@ package struct S3DeletionOutcome: Sendable {
     }
 
     /// A document `DeleteResult`.
+    ///
+    /// - Parameters:
+    ///   - outcomes: Of all keys.
+    ///   - isQuiet: Only errors are told.
+    ///   - encodesURL: Keys are written as in URLs, which clients of OSS ask for ("DeleteMultipleObjects", OSS documentation).
+    ///   - dialect: Whose client reads it.
+    /// - Returns: XML.
     package static func document(
         _ outcomes: [S3DeletionOutcome],
         isQuiet: Bool,
+        encodesURL: Bool = false,
         for dialect: ObjectDialect = .s3
     ) -> [UInt8] {
+        let text = S3KeyText(encodesURL: encodesURL)
         var document = XMLWriter("DeleteResult", dialect)
+        if encodesURL { document.element("EncodingType", "url") }
         for outcome in outcomes {
             if let error = outcome.error {
                 document.element("Error") { node in
-                    node.element("Key", outcome.key)
+                    node.element("Key", text(outcome.key))
                     node.element("Code", error.codeText(dialect))
                     node.element("Message", error.message)
                 }
             } else if !isQuiet {
-                document.element("Deleted") { $0.element("Key", outcome.key) }
+                document.element("Deleted") { $0.element("Key", text(outcome.key)) }
             }
         }
         return document.finished()

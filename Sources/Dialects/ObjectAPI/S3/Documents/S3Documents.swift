@@ -28,26 +28,11 @@ package enum S3Documents {
         }
         // Shorter elements make no such document, but a tree many times as large as its text.
         guard bytes.count(where: { $0 == UInt8(ascii: "<") }) <= limit / 16 else { throw S3Error(.malformedXML) }
-        // No document of S3 has a document type, and entities that it could define might be as large as they like.
-        guard !declaresType(bytes), let root = XMLNode.parse(bytes), root.name == name else {
+        // The reader takes no document type: entities that it could define might be as large as they like.
+        guard !namesOtherCoding(bytes), let root = XMLNode.parse(bytes), root.name == name else {
             throw S3Error(.malformedXML)
         }
         return root
-    }
-
-    private static func declaresType(_ bytes: [UInt8]) -> Bool {
-        // In another coding than UTF-8 it would look different.
-        guard !bytes.contains(0), String(validating: bytes, as: UTF8.self) != nil, !namesOtherCoding(bytes) else {
-            return true
-        }
-        let mark = Array("<!".utf8)
-        var rest = bytes[...]
-        while let index = rest.firstIndex(of: mark[0]) {
-            rest = rest[(index + 1)...]
-            // Comments and CDATA begin so, too.
-            if rest.first == mark[1], rest.dropFirst().first == UInt8(ascii: "D") { return true }
-        }
-        return false
     }
 
     /// Whether the declaration, which stands first if there is one, has an encoding that is not UTF-8.

@@ -1,3 +1,5 @@
+internal import Bytes
+internal import Digests
 internal import XMLText
 
 /// The lifecycle rules of a bucket (`LifecycleConfiguration`), as far as they are looked at; the document is kept as it came.
@@ -14,6 +16,9 @@ package struct S3Lifecycle: Sendable, Equatable {
     }
 
     package let rules: [Rule]
+    private let root: XMLNode
+
+    package static func == (left: S3Lifecycle, right: S3Lifecycle) -> Bool { left.rules == right.rules }
 
     private static let otherActions: Set<String> = [
         "Expiration", "Transition", "NoncurrentVersionExpiration", "NoncurrentVersionTransition",
@@ -27,6 +32,7 @@ package struct S3Lifecycle: Sendable, Equatable {
         guard (1...1000).contains(nodes.count), nodes.count == root.children.count else { throw S3Error(.malformedXML) }
         var rules: [Rule] = []
         for node in nodes { rules.append(try Self.rule(node)) }
+        self.root = root
         let ids = rules.compactMap(\.id)
         guard Set(ids).count == ids.count else {
             throw S3Error(.invalidArgument, "Rule ID must be unique. Found same ID for more than one rule")
@@ -56,6 +62,7 @@ package struct S3Lifecycle: Sendable, Equatable {
         guard days != nil || hasOthers else {
             throw S3Error(.invalidRequest, "At least one action needs to be specified in a rule.")
         }
+        try checkDays(of: node)
         let id = node.trimmed("ID").flatMap { $0.isEmpty ? nil : $0 }
         guard (id?.unicodeScalars.count ?? 0) <= 255 else {
             throw S3Error(.invalidArgument, "ID length should not exceed allowed limit of 255")
@@ -69,5 +76,50 @@ package struct S3Lifecycle: Sendable, Equatable {
             abortsAfterDays: days,
             hasMore: hasOthers || narrowed?.children.contains { $0.name != "Prefix" } ?? false
         )
+    }
+
+    /// Days of the other actions, which are not acted upon, but are told again ("Lifecycle configuration elements").
+    private static func checkDays(of node: XMLNode) throws(S3Error) {
+        for action in node.children where otherActions.contains(action.name) {
+            // An object may change its class at once; it does not expire on the day on which it is made.
+            let least = action.name.hasSuffix("Transition") ? 0 : 1
+            for element in action.children where ["Days", "NoncurrentDays"].contains(element.name) {
+                guard let number = action.trimmed(element.name).flatMap({ S3Parameters.number($0) }) else {
+                    throw S3Error(.malformedXML)
+                }
+                guard number >= least else {
+                    throw S3Error(
+                        .invalidArgument,
+                        "'\(element.name)' for \(action.name) action must be a \(least == 0 ? "nonnegative" : "positive") integer"
+                    )
+                }
+            }
+        }
+    }
+
+    /// The document to keep: the one that came if all rules have ids, otherwise one in which those have one that had none.
+    ///
+    /// - Parameters:
+    ///   - bytes: That it was made of.
+    ///   - dialect: Whose client has sent it.
+    /// - Returns: XML.
+    func document(instead bytes: [UInt8], for dialect: ObjectDialect) -> [UInt8] {
+        guard rules.contains(where: { $0.id == nil }) else { return bytes }
+        var document = XMLWriter(root.name, dialect)
+        for (node, rule) in zip(root.children, rules) {
+            document.element(node.name) { written in
+                if rule.id == nil { written.element("ID", Hexadecimal.encode(SecureRandom.bytes(16))) }
+                for child in node.children where rule.id != nil || child.name != "ID" { Self.copy(child, to: &written) }
+            }
+        }
+        return document.finished()
+    }
+
+    /// Not deeper than documents may be.
+    private static func copy(_ node: XMLNode, to document: inout XMLWriter) {
+        document.element(node.name) { written in
+            if node.children.isEmpty { written.text(node.text) }
+            for child in node.children { copy(child, to: &written) }
+        }
     }
 }

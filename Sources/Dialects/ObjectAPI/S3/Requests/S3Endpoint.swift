@@ -55,9 +55,7 @@ package struct S3Endpoint: Sendable {
         var addresses = [address(of: head)]
         if self.bucket(inHost: head.target.authority ?? head.fields["Host"] ?? "") == nil {
             let path = head.target.segments.joined(separator: "/")
-            let forwarded = head.fields["Vod-Forward-Cos"].flatMap { $0.split(separator: ".").first }
-            for bucket in [forwarded.map { String($0) }, bucket] {
-                guard let bucket else { continue }
+            if let bucket {
                 let address = Address(bucket: bucket, key: path)
                 if !addresses.contains(address) { addresses.append(address) }
             }
@@ -76,7 +74,8 @@ package struct S3Endpoint: Sendable {
         return addresses + self.addresses(of: other, bucket: bucket)
     }
 
-    private func bucket(inHost host: String) -> String? {
+    /// The bucket that a host names: behind it stands one of ours.
+    func bucket(inHost host: String) -> String? {
         let host = host.lowercased()
         // An IPv6 address has colons of its own, and is no name with a bucket in front.
         let name = host.hasPrefix("[") ? host : String(host.prefix { $0 != ":" })

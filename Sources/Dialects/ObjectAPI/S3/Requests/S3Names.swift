@@ -21,6 +21,19 @@ package enum S3Names {
         }
     }
 
+    /// What a bucket that is made now may be called; those that are there keep their names.
+    ///
+    /// - Throws: `InvalidBucketName`, also for a name that could be part of no host: labels end in a letter or digit (RFC 1123
+    ///   §2.1), and for what Amazon keeps for its documentation.
+    package static func check(newBucket name: String) throws(S3Error) {
+        let labels = name.utf8.split(separator: dot, omittingEmptySubsequences: false)
+        guard isBucket(name), !name.hasPrefix("amzn-s3-demo-"),
+            labels.allSatisfy({ $0.first != hyphen && $0.last != hyphen })
+        else {
+            throw S3Error(.invalidBucketName, details: [S3Error.Detail("BucketName", String(name.prefix(63)))])
+        }
+    }
+
     /// - Throws: `KeyTooLongError`; `InvalidArgument` for an empty key or one with NUL, which no request line can hold.
     package static func check(key: String) throws(S3Error) {
         guard key.utf8.count <= maximumKeyByteCount else {

@@ -7,6 +7,7 @@ package enum S3Operation: Sendable, Equatable {
     case headBucket(String)
     case deleteBucket(String)
     case getBucketLocation(String)
+    case getBucketVersioning(String)
     case getBucketDocument(String, S3BucketDocument)
     case putBucketDocument(String, S3BucketDocument)
     case deleteBucketDocument(String, S3BucketDocument)
@@ -20,6 +21,7 @@ package enum S3Operation: Sendable, Equatable {
     case copyObject(ObjectName, from: S3CopySource)
     case getObject(ObjectName, S3Reading)
     case headObject(ObjectName, S3Reading)
+    case getObjectAttributes(ObjectName, S3AttributesQuery)
     case deleteObject(ObjectName)
     /// Bytes behind those that it has; OSS only.
     case appendObject(ObjectName, position: Int64)
@@ -91,6 +93,7 @@ extension S3Operation {
         case .headBucket: "HeadBucket"
         case .deleteBucket: "DeleteBucket"
         case .getBucketLocation: "GetBucketLocation"
+        case .getBucketVersioning: "GetBucketVersioning"
         case .getBucketDocument(_, .cors): "GetBucketCors"
         case .putBucketDocument(_, .cors): "PutBucketCors"
         case .deleteBucketDocument(_, .cors): "DeleteBucketCors"
@@ -105,6 +108,7 @@ extension S3Operation {
         case .copyObject: "CopyObject"
         case .getObject: "GetObject"
         case .headObject: "HeadObject"
+        case .getObjectAttributes: "GetObjectAttributes"
         case .deleteObject: "DeleteObject"
         case .appendObject: "AppendObject"
         case .getObjectTagging: "GetObjectTagging"
@@ -127,8 +131,8 @@ extension S3Operation {
         case .listBuckets, .probe: nil
         case .preflight(let bucket), .postObject(let bucket): bucket
         case .createBucket(let bucket), .headBucket(let bucket), .deleteBucket(let bucket),
-            .getBucketLocation(let bucket), .getBucketDocument(let bucket, _), .putBucketDocument(let bucket, _),
-            .deleteBucketDocument(let bucket, _), .deleteObjects(let bucket):
+            .getBucketLocation(let bucket), .getBucketVersioning(let bucket), .getBucketDocument(let bucket, _),
+            .putBucketDocument(let bucket, _), .deleteBucketDocument(let bucket, _), .deleteObjects(let bucket):
             bucket
         case .listObjects(let listing): listing.bucket
         case .listMultipartUploads(let listing): listing.bucket
@@ -140,15 +144,15 @@ extension S3Operation {
     package var object: ObjectName? {
         switch self {
         case .putObject(let object), .copyObject(let object, _), .getObject(let object, _), .headObject(let object, _),
-            .deleteObject(let object), .appendObject(let object, _), .getObjectTagging(let object),
-            .putObjectTagging(let object),
-            .deleteObjectTagging(let object), .createMultipartUpload(let object), .uploadPart(let object, _),
+            .getObjectAttributes(let object, _), .deleteObject(let object), .appendObject(let object, _),
+            .getObjectTagging(let object), .putObjectTagging(let object), .deleteObjectTagging(let object),
+            .createMultipartUpload(let object), .uploadPart(let object, _),
             .uploadPartCopy(let object, _, _, _), .listParts(let object, _), .completeMultipartUpload(let object, _),
             .abortMultipartUpload(let object, _):
             object
-        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketLocation, .getBucketDocument,
-            .putBucketDocument, .deleteBucketDocument, .listObjects, .listMultipartUploads, .deleteObjects, .postObject,
-            .preflight, .probe:
+        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketLocation, .getBucketVersioning,
+            .getBucketDocument, .putBucketDocument, .deleteBucketDocument, .listObjects, .listMultipartUploads,
+            .deleteObjects, .postObject, .preflight, .probe:
             nil
         }
     }
@@ -194,7 +198,9 @@ extension S3Operation {
             return .administrator
         case .preflight, .probe: return .anybody
         case .headBucket(let bucket): return .accesses([ObjectAccess(.headBucket, bucket: bucket)])
-        case .getBucketLocation(let bucket): return .accesses([ObjectAccess(.getBucketLocation, bucket: bucket)])
+        // Of the versioning there is nothing to tell but that there is none.
+        case .getBucketLocation(let bucket), .getBucketVersioning(let bucket):
+            return .accesses([ObjectAccess(.getBucketLocation, bucket: bucket)])
         case .listObjects(let listing):
             return .accesses([ObjectAccess(.listObjects, bucket: listing.bucket, key: listing.prefix)])
         case .listMultipartUploads(let listing):
@@ -206,7 +212,8 @@ extension S3Operation {
         case .copyObject(let name, let source):
             return .accesses([access(.putObject, name), access(.copySource, source.object)])
         case .getObject(let name, _): return .accesses([access(.getObject, name)])
-        case .headObject(let name, _), .getObjectTagging(let name): return .accesses([access(.headObject, name)])
+        case .headObject(let name, _), .getObjectTagging(let name), .getObjectAttributes(let name, _):
+            return .accesses([access(.headObject, name)])
         case .deleteObject(let name): return .accesses([access(.deleteObject, name)])
         case .appendObject(let name, _): return .accesses([access(.appendObject, name)])
         case .createMultipartUpload(let name): return .accesses([access(.createMultipartUpload, name)])

@@ -6,17 +6,39 @@ package enum S3Request {
     /// Sub-resources that are understood, and of what they are one.
     private static let known: [String: Level] = [
         "location": .bucket, "uploads": .either, "delete": .bucket, "cors": .bucket, "lifecycle": .bucket,
-        "tagging": .either, "uploadId": .object, "append": .object,
+        "tagging": .either, "uploadId": .object, "append": .object, "versioning": .bucket, "attributes": .object,
     ]
+
+    /// Fields of the answer to a reading that a parameter `response-…` sets.
+    private static let overridable = [
+        "content-type", "content-language", "expires", "cache-control", "content-disposition", "content-encoding",
+    ]
+
+    /// All parameters that are understood, by their names in lower case.
+    static let parameters: [String: String] = {
+        var names = Array(known.keys) + unknown + overridable.map { "response-" + $0 }
+        names += [
+            "partNumber", "position", "versionId", "prefix", "delimiter", "marker", "max-keys", "encoding-type",
+            "key-marker", "upload-id-marker", "max-uploads", "part-number-marker", "max-parts", "list-type",
+            "continuation-token", "start-after", "fetch-owner",
+        ]
+        return Dictionary(names.map { ($0.lowercased(), $0) }) { first, _ in first }
+    }()
+
+    /// Whether a parameter changes what a request does or answers, and does not only tell which part of a listing is wanted.
+    static func isDecisive(parameter name: String) -> Bool {
+        known[name] != nil || unknown.contains(name) || ["partNumber", "position", "versionId"].contains(name)
+            || name.hasPrefix("response-")
+    }
 
     /// Sub-resources that Amazon has and that are not here; a request with one of them is refused, never answered as if it
     /// were not there.
     private static let unknown: Set<String> = [
-        "abac", "accelerate", "acl", "analytics", "attributes", "encryption", "intelligent-tiering", "inventory",
+        "abac", "accelerate", "acl", "analytics", "encryption", "intelligent-tiering", "inventory",
         "legal-hold", "logging", "metadataConfiguration", "metadataInventoryTable", "metadataJournalTable",
         "metadataTable", "metrics", "notification", "object-lock", "ownershipControls", "policy", "policyStatus",
         "publicAccessBlock", "renameObject", "replication", "requestPayment", "restore", "retention", "select",
-        "select-type", "session", "torrent", "versioning", "versions", "website",
+        "select-type", "session", "torrent", "versions", "website",
     ]
 
     private enum Level {
@@ -74,18 +96,27 @@ package enum S3Request {
     /// What would be said of the content is not among them: SDKs for JavaScript since 3.729 put the CRC-32 of no bytes into
     /// the URL of an upload whose content they do not know yet, and Amazon passes over it (localstack issue 12169).
     package static func effectiveHead(_ head: RequestHead) -> RequestHead {
-        guard let query = try? head.target.queryItems(), query.first("X-Amz-Signature") != nil else { return head }
         var effective = head
+        for name in tagConditions {
+            if let tags = head.fields[name] { effective.fields[name] = ObjectDialect.s3.recorded(tags) }
+        }
+        guard let query = try? head.target.queryItems(), query.first("X-Amz-Signature") != nil else { return effective }
         for item in query.items {
             let lowercased = item.name.lowercased()
             guard lowercased.hasPrefix("x-amz-"), !unhoisted.contains(lowercased),
                 ObjectChecksum.Algorithm.allCases.allSatisfy({ $0.s3Field.spelling != lowercased }),
                 let name = FieldName(item.name), !head.fields.contains(name)
             else { continue }
-            effective.fields.append(name, item.value)
+            let isCondition = tagConditions.contains(name)
+            effective.fields.append(name, isCondition ? ObjectDialect.s3.recorded(item.value) : item.value)
         }
         return effective
     }
+
+    /// Fields with entity tags, whose quotes some clients leave out.
+    private static let tagConditions: [FieldName] = [
+        "If-Match", "If-None-Match", "If-Range", "x-amz-copy-source-if-match", "x-amz-copy-source-if-none-match",
+    ]
 
     private static let unhoisted: Set<String> = [
         "x-amz-algorithm", "x-amz-content-sha256", "x-amz-credential", "x-amz-date", "x-amz-decoded-content-length",
@@ -130,6 +161,9 @@ package enum S3Request {
         switch (head.method, resource) {
         case (_, "tagging"): throw S3Error(.notImplemented, "Buckets have no tags here: tag objects.")
         case (.get, "location"): return .getBucketLocation(bucket)
+        case (.get, "versioning"): return .getBucketVersioning(bucket)
+        case (_, "versioning"):
+            throw S3Error(.notImplemented, "There are no versions here: leave the versioning of the bucket as it is.")
         case (.get, "uploads"): return .listMultipartUploads(try S3UploadListing(parameters, bucket: bucket))
         case (_, "location"), (_, "uploads"): throw notAllowed("GET")
         case (.post, "delete"): return .deleteObjects(bucket)
@@ -168,6 +202,8 @@ package enum S3Request {
             throw S3Error(.invalidRequest, "Key is not expected for the GET method ?uploads subresource")
         case (_, "uploads"): throw notAllowed("POST")
         case (_, "uploadId"): return try uploadOperation(head, name, parameters)
+        case (.get, "attributes"): return .getObjectAttributes(name, try S3AttributesQuery(head.fields))
+        case (_, "attributes"): throw notAllowed("GET")
         case (.post, "append"):
             let text = "The position must be a number of bytes."
             guard let position = try parameters.number("position", in: 0...Int.max, text) else {
@@ -234,10 +270,7 @@ package enum S3Request {
             throw S3Error(.invalidRequest, "Cannot specify both Range header and partNumber query parameter")
         }
         reading.wantsChecksum = head.fields["x-amz-checksum-mode"]?.lowercased() == "enabled"
-        let overrides = [
-            "content-type", "content-language", "expires", "cache-control", "content-disposition", "content-encoding",
-        ]
-        for name in overrides {
+        for name in overridable {
             if let value = try parameters.text("response-\(name)") { reading.overrides[name] = value }
         }
         return reading

@@ -24,10 +24,9 @@ struct S3Call {
         _ caller: S3Caller,
         _ dialect: ObjectDialect
     ) throws(S3Error) {
-        let length = head.fields["x-amz-decoded-content-length"] ?? head.fields["Content-Length"]
         try caller.authorize(
             operation,
-            contentLength: length.flatMap { Int64($0) },
+            contentLength: ObjectBody.announcedLength(head.fields, caller.payload, dialect),
             contentType: head.fields["Content-Type"]
         )
         self.operation = operation
@@ -52,12 +51,20 @@ struct S3Call {
         case (nil, "*"?): return .isAbsent
         case (let text?, nil):
             guard let tag = EntityTag(text) ?? EntityTag(strong: text), !tag.isWeak, tag.opaque != "*" else {
-                throw S3Error(.notImplemented, "If-Match must be an entity tag here.")
+                throw S3Error(.notImplemented, "If-Match must be one entity tag here.")
             }
             return .hasTag(tag.opaque)
         default:
             throw S3Error(.notImplemented, "Of conditions there may be If-Match with a tag, or If-None-Match with *.")
         }
+    }
+
+    /// What must hold of the object that a request removes.
+    func deleteCondition() throws(S3Error) -> ObjectCondition? {
+        guard head.fields["If-None-Match"] == nil else {
+            throw S3Error(.notImplemented, "A deletion may have the condition If-Match only.")
+        }
+        return try head.fields["If-Match"].map { (text) throws(S3Error) in try ObjectCondition(deleting: text) }
     }
 
     // MARK: Content
@@ -106,6 +113,23 @@ struct S3Call {
             return ContentDigests(digests.finish())
         }
         return S3Content(object: object, checksum: algorithm)
+    }
+}
+
+extension ObjectCondition {
+    /// What must hold of an object that is to be removed ("How to perform conditional deletes", Amazon S3 User Guide).
+    ///
+    /// - Parameter text: `*`, or an entity tag with or without quotes.
+    /// - Throws: `NotImplemented` for anything else, such as a list.
+    init(deleting text: String) throws(S3Error) {
+        guard text != "*" else {
+            self = .isPresent
+            return
+        }
+        guard let tag = EntityTag(text) ?? EntityTag(strong: text), !tag.isWeak else {
+            throw S3Error(.notImplemented, "The entity tag of a deletion must be * or one tag.")
+        }
+        self = .hasTag(tag.opaque)
     }
 }
 

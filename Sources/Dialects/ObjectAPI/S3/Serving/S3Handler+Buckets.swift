@@ -24,17 +24,21 @@ extension S3Handler {
             guard isRemoved else { throw S3Error(.bucketNotEmpty) }
             return Response(204)
         case .getBucketLocation: return Self.document(S3Buckets.location(region, for: call.dialect))
+        case .getBucketVersioning: return Self.document(S3Buckets.versioning(for: call.dialect))
         case .getBucketDocument(let name, let document):
             let record = try await core { () async throws(UploadError) in try await service.bucket(name) }
             guard let text = record?.documents[document.rawValue] else { throw document.missing }
             return Self.document(Array(text.utf8))
         case .putBucketDocument(let name, let document):
             let bytes = try await call.collect(limit: document.limit)
+            let kept: [UInt8]
             switch document {
-            case .cors: _ = try S3CORS(document: bytes)
-            case .lifecycle: _ = try S3Lifecycle(document: bytes)
+            case .cors:
+                _ = try S3CORS(document: bytes)
+                kept = bytes
+            case .lifecycle: kept = try S3Lifecycle(document: bytes).document(instead: bytes, for: call.dialect)
             }
-            try await set(document, of: name, to: String(decoding: bytes, as: UTF8.self))
+            try await set(document, of: name, to: String(decoding: kept, as: UTF8.self))
             return Response(200)
         case .deleteBucketDocument(let name, let document):
             try await set(document, of: name, to: nil)
@@ -44,12 +48,14 @@ extension S3Handler {
     }
 
     private func createBucket(_ name: String, _ call: S3Call) async throws(S3Error) -> Response {
+        try S3Names.check(newBucket: name)
         let bytes = try await call.collect(limit: S3Documents.Limit.creation)
         if let location = try S3Buckets.location(document: bytes), location != region {
             throw S3Error(.illegalLocationConstraint, "The location must be \(region), or none must be given.")
         }
         let isNew = try await core { () async throws(UploadError) in try await service.createBucket(name) }
-        guard isNew else { throw S3Error(.bucketAlreadyOwnedByYou) }
+        // The oldest region of Amazon takes it for done ("CreateBucket", Amazon S3 API Reference, "Errors").
+        guard isNew || call.dialect == .s3 && region == "us-east-1" else { throw S3Error(.bucketAlreadyOwnedByYou) }
         return Response(200, ["Location": "/\(name)"])
     }
 

@@ -9,13 +9,33 @@ extension S3Handler {
         let condition = try call.writeCondition()
         let body = try call.body()
         let headers = try S3ObjectHeaders(call.head)
-        let object = try await store(name, headers, body, condition, under: call.grant, for: call.dialect)
+        let object = try await meeting(condition, name) { () async throws(S3Error) in
+            try await store(name, headers, body, condition, under: call.grant, for: call.dialect)
+        }
         var response = Response(200, ["ETag": object.quotedTag(call.dialect)])
         call.dialect.tell(md5: object.attributes?.entityTag, in: &response.fields)
         call.dialect.tell(crc64: object.attributes?.crc64, in: &response.fields)
         object.attributes?.checksum?.add(to: &response.fields, parts: nil)
         response.trace.uploadID = object.id.text
         return await answer(call.callback, of: StoredObject(name, object, call), with: response)
+    }
+
+    /// Does what `condition` must allow; where there is no object that could meet it, that is what the answer says ("How to prevent
+    /// object overwrites with conditional writes", Amazon S3 User Guide).
+    ///
+    /// - Throws: `NoSuchKey`; what `body` throws.
+    func meeting<Success>(
+        _ condition: ObjectCondition?,
+        _ name: ObjectName,
+        _ body: () async throws(S3Error) -> Success
+    ) async throws(S3Error) -> Success {
+        do throws(S3Error) {
+            return try await body()
+        } catch {
+            guard error.code == .preconditionFailed, case .hasTag? = condition else { throw error }
+            let object = try await core { () async throws(UploadError) in try await service.object(name) }
+            throw object == nil ? S3Error(.noSuchKey) : error
+        }
     }
 
     /// Stores an object whose bytes come at once.
@@ -134,10 +154,27 @@ extension S3Handler {
         }
     }
 
+    func attributes(
+        of name: ObjectName,
+        _ query: S3AttributesQuery,
+        _ call: S3Call
+    ) async throws(S3Error) -> Response {
+        let media = try await core { () async throws(UploadError) in try await service.object(name) }
+        guard let media else { throw S3Error(.noSuchKey) }
+        let modified = HTTPDate.format(Int64(media.createdAt.timeIntervalSince1970))
+        try Self.check(call.head, media, ["ETag": media.quotedTag(call.dialect), "Last-Modified": modified])
+        var response = Self.document(query.document(media.attributes, size: media.size))
+        response.fields["Last-Modified"] = modified
+        return response
+    }
+
     // MARK: Removing
 
-    func delete(_ name: ObjectName) async throws(S3Error) -> Response {
-        let isRemoved = try await core { () async throws(UploadError) in try await service.removeObject(name) }
+    /// An object that is not there meets no condition.
+    func delete(_ name: ObjectName, if condition: ObjectCondition? = nil) async throws(S3Error) -> Response {
+        let isRemoved = try await core { () async throws(UploadError) in
+            try await service.removeObject(name, if: condition)
+        }
         // Of one that is not there the answer is the same, if its bucket is.
         if !isRemoved { try await requireBucket(name.bucket) }
         return Response(204)
@@ -151,14 +188,19 @@ extension S3Handler {
             do throws(S3Error) {
                 if let problem = entry.problem { throw problem }
                 try call.authorize(.deleteObject, name)
-                _ = try await delete(name)
+                _ = try await delete(name, if: entry.condition)
                 outcomes.append(S3DeletionOutcome(key: entry.key))
             } catch {
                 outcomes.append(S3DeletionOutcome(key: entry.key, error: error))
             }
         }
         return Self.document(
-            S3DeletionOutcome.document(outcomes, isQuiet: deletion.isQuiet, for: call.dialect)
+            S3DeletionOutcome.document(
+                outcomes,
+                isQuiet: deletion.isQuiet,
+                encodesURL: try S3Parameters(call.head.target).encodesURL(),
+                for: call.dialect
+            )
         )
     }
 
@@ -175,6 +217,7 @@ extension S3Handler {
                     + "object's metadata or tags."
             )
         }
+        let condition = try call.writeCondition()
         let (media, bytes) = try await read(source, nil)
         var headers = try S3ObjectHeaders(call.head)
         if !replacesMetadata {
@@ -182,9 +225,20 @@ extension S3Handler {
             headers.headers = media.attributes?.headers ?? [:]
         }
         if !replacesTags { headers.tags = media.attributes?.tags ?? [:] }
+        // The request itself brings neither: what is copied must be what the caller may write.
+        try call.caller.check(
+            ObjectAccess(
+                .putObject,
+                bucket: name.bucket,
+                key: name.key,
+                contentLength: media.size,
+                contentType: headers.contentType
+            )
+        )
         let content = try call.content(copying: bytes, size: media.size)
-        let condition = try call.writeCondition()
-        let object = try await store(name, headers, content, condition, under: call.grant, for: call.dialect)
+        let object = try await meeting(condition, name) { () async throws(S3Error) in
+            try await store(name, headers, content, condition, under: call.grant, for: call.dialect)
+        }
         var response = Self.document(
             S3Uploads.copied(
                 entityTag: object.attributes?.entityTag ?? "",

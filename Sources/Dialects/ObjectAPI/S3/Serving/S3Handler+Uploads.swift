@@ -57,6 +57,9 @@ extension S3Handler {
         let (media, bytes) = try await read(source, range)
         let algorithm = upload.attributes?.checksum?.algorithm
         let size = range.map { $0.upperBound - $0.lowerBound + 1 } ?? media.size
+        try call.caller.check(
+            ObjectAccess(.uploadPart, bucket: name.bucket, key: name.key, contentLength: size)
+        )
         let content = try call.content(copying: bytes, size: size, checksum: algorithm)
         let record = try await store(part, of: upload, content)
         var response = Self.document(S3Uploads.copiedPart(record, checksum: algorithm, for: call.dialect))
@@ -102,9 +105,11 @@ extension S3Handler {
                 checksum: algorithm.flatMap { part.checksums[$0] }
             )
         }
-        let object = try await core(.upload) { () async throws(UploadError) in
-            try await uploads.complete(upload, of: named, if: condition) { checksum, records throws(UploadError) in
-                try Self.check(checksum, records, expected)
+        let object = try await meeting(condition, name) { () async throws(S3Error) in
+            try await core(.upload) { () async throws(UploadError) in
+                try await uploads.complete(upload, of: named, if: condition) { checksum, records throws(UploadError) in
+                    try Self.check(checksum, records, expected)
+                }
             }
         }
         var response = Self.document(

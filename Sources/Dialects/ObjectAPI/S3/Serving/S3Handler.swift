@@ -145,8 +145,8 @@ package struct S3Handler: RequestHandler {
 
     private func answer(_ call: S3Call) async throws(S3Error) -> Response {
         switch call.operation {
-        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketLocation, .getBucketDocument,
-            .putBucketDocument, .deleteBucketDocument:
+        case .listBuckets, .createBucket, .headBucket, .deleteBucket, .getBucketLocation, .getBucketVersioning,
+            .getBucketDocument, .putBucketDocument, .deleteBucketDocument:
             return try await bucketAnswer(call)
         case .listObjects(let listing): return try await list(listing, call)
         case .listMultipartUploads(let listing): return try await list(listing, call)
@@ -155,7 +155,8 @@ package struct S3Handler: RequestHandler {
         case .copyObject(let name, let source): return try await copy(source, to: name, call)
         case .getObject(let name, let reading), .headObject(let name, let reading):
             return try await get(name, reading, call)
-        case .deleteObject(let name): return try await delete(name)
+        case .getObjectAttributes(let name, let query): return try await attributes(of: name, query, call)
+        case .deleteObject(let name): return try await delete(name, if: try call.deleteCondition())
         case .appendObject(let name, let position): return try await append(name, at: position, call)
         case .getObjectTagging, .putObjectTagging, .deleteObjectTagging: return try await tagging(call)
         case .createMultipartUpload(let name): return try await create(name, call)
