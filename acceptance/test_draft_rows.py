@@ -434,3 +434,32 @@ def test_a_plain_upload_is_told_nothing_of_resumption(wire, key, api):
     reply = wire.reply("POST", skip_interim=False)
     assert_media(api, reply, b"hello")
     assert json.loads(reply.body)["contentType"] == "video/mp4"
+
+
+# Complete
+
+
+@pytest.mark.parametrize("offset", [0, 3, 6, 999_999_999_999_999])
+def test_a_wrong_offset_of_a_complete_upload_tells_that_it_is_complete(client, api, offset):
+    _, reply = client.create(b"hel", False)
+    url = reply["Location"]
+    assert_media(api, client.append(url, 3, b"lo", True), b"hello")
+    reply = client.append(url, offset, b"lo", True)
+    problem(reply, 409, "mismatching-upload-offset")
+    assert reply["Upload-Offset"] == "5"
+    assert client.is_complete(reply)
+    _, reply = client.create(b"hel", False)
+    reply = client.append(reply["Location"], 1, b"lo", True)
+    assert reply["Upload-Offset"] == "3" and not client.is_complete(reply)
+
+
+@pytest.mark.parametrize(
+    "text", ["9223372036854775807", "9223372036854775808", "18446744073709551616", "-1", "00x", "1.0"]
+)
+def test_numbers_beyond_the_format_are_refused(client, api, text):
+    _, reply = client.create(b"hel", False)
+    url = reply["Location"]
+    problem(client.append(url, text, b"lo", True), 400)
+    assert client.offset(url) == (3, False)
+    _, reply = client.create(b"hel", False, ("Upload-Length", text))
+    assert reply.status in (201, 400)

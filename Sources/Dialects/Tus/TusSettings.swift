@@ -6,9 +6,13 @@ package struct TusSettings: Sendable, Equatable {
     package var cors: CORSPolicy
     /// Longest `Upload-Metadata` that is taken, in bytes as sent; more answers 400.
     package var maximumMetadataBytes: Int
+    /// An upload that has expired or was terminated is answered 404 instead of 410: some clients, among them
+    /// tus-java-client, create a new upload after that only.
+    package var goneIsNotFound: Bool
 
-    package init(cors: CORSPolicy = CORSPolicy(), maximumMetadataBytes: Int = 8192) {
+    package init(cors: CORSPolicy = CORSPolicy(), maximumMetadataBytes: Int = 8192, goneIsNotFound: Bool = false) {
         self.cors = cors
         self.maximumMetadataBytes = maximumMetadataBytes
+        self.goneIsNotFound = goneIsNotFound
     }
 }

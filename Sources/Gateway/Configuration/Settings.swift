@@ -244,6 +244,15 @@ package struct Settings: Sendable, Equatable {
         package var sweepEvery = Duration.seconds(60)
         package var takeOverTimeout = Duration.seconds(10)
         package var interimResponses = InterimResponses.direct
+        package var goneAs = GoneAnswer.gone
+
+        /// How tus answers for an upload that has ended.
+        package enum GoneAnswer: String, Sendable, CaseIterable {
+            /// 410
+            case gone
+            /// 404
+            case notFound
+        }
 
         package enum InterimResponses: String, Sendable, CaseIterable {
             /// To clients that no proxy stands before, as far as that can be told.

@@ -220,6 +220,12 @@ package enum SettingsTable {
             .choice,
             "Who is sent answers of status 104, which not every proxy passes on: direct clients, all, or none."
         ),
+        Setting(
+            "uploads.goneAs",
+            \.uploads.goneAs,
+            .choice,
+            "How tus answers for an upload that expired or was terminated: gone (410), or notFound (404), after which more clients create a new one."
+        ),
     ]
 
     private static let quotas: [Setting] =
