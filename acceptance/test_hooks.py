@@ -320,6 +320,16 @@ def test_a_running_upload_is_stopped(hooked, receiver):
     assert server.stored_files(upload_id(url)) == []
 
 
+def test_an_upload_that_is_stopped_without_an_answer_says_what_tusd_says(hooked, receiver):
+    receiver.reply = lambda call: {"StopUpload": True} if call.type == "post-receive" else {}
+    server, api = hooked(PROGRESS_EVERY="200ms")
+    url = api.created(50 * MIB)
+    with Wire(server.address) as wire:
+        wire.send(tus_patch(url, 0, 50 * MIB) + content(MIB, 1))
+        answer = wire.reply("PATCH")
+    assert answer.status == 400 and answer.body.startswith(b"ERR_UPLOAD_STOPPED: ")
+
+
 def test_progress_is_told_while_bytes_come(hooked, receiver):
     server, api = hooked(PROGRESS_EVERY="200ms")
     url = api.created(3 * MIB)

@@ -1,6 +1,7 @@
 """TLS: versions, ALPN, uploads, and peers that do not speak it."""
 
 import os
+import re
 import ssl
 import warnings
 
@@ -77,6 +78,76 @@ def test_older_tls_is_refused(tls, certificate):
         Wire(tls.address, context=made)
     with Wire(tls.address, context=certificate.context()) as wire:
         assert wire.exchange("GET", "/healthz").status == 200
+
+
+WEAK = [
+    "AES128-GCM-SHA256",
+    "AES256-SHA",
+    "ECDHE-RSA-AES128-SHA",
+    "ECDHE-RSA-AES128-SHA256",
+    "ECDHE-RSA-AES256-SHA384",
+    "DHE-RSA-AES128-GCM-SHA256",
+    "DHE-RSA-AES256-SHA256",
+]
+
+
+@pytest.mark.parametrize("suite", WEAK)
+def test_suites_without_forward_secrecy_or_authenticated_encryption_are_refused(tls, certificate, suite):
+    made = certificate.context(ssl.TLSVersion.TLSv1_2)
+    made.set_ciphers(f"{suite}:@SECLEVEL=0")
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        Wire(tls.address, context=made)
+
+
+@pytest.mark.parametrize(
+    "suite", ["ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"]
+)
+def test_suites_of_tls_1_2_that_are_spoken(tls, certificate, suite):
+    made = certificate.context(ssl.TLSVersion.TLSv1_2)
+    made.set_ciphers(suite)
+    with Wire(tls.address, context=made) as wire:
+        assert wire.socket.cipher()[0] == suite
+        assert wire.exchange("GET", "/healthz").status == 200
+
+
+def test_all_that_is_offered_is_strong(tls, certificate):
+    """Whatever a client of TLS 1.2 knows, in any order: what is chosen is ECDHE with GCM or Poly1305."""
+    made = certificate.context(ssl.TLSVersion.TLSv1_2)
+    made.set_ciphers("ALL:@SECLEVEL=0")
+    names = {suite["name"] for suite in made.get_ciphers()}
+    spoken = set()
+    for name in names:
+        try:
+            made.set_ciphers(f"{name}:@SECLEVEL=0")
+            with Wire(tls.address, context=made) as wire:
+                spoken.add(wire.socket.cipher()[0])
+        except (ssl.SSLError, ConnectionError):
+            pass
+    assert spoken and all(re.fullmatch(r"ECDHE-\w+-(AES\d+-GCM-SHA\d+|CHACHA20-POLY1305)", name) for name in spoken)
+
+
+def test_failed_handshakes_are_counted_and_told(tls, certificate):
+    api = API(tls.url, tls.admin_key, verify=str(certificate.path))
+
+    def failed():
+        found = re.findall(
+            r'^sluice_tls_handshakes_failed_total\{reason="(\w+)"\} (\d+)$', api.get("/metrics").text, re.M
+        )
+        return {reason: int(count) for reason, count in found}
+
+    for _ in range(20):
+        with Wire(tls.address) as wire:
+            wire.send(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert wire.is_closed()
+    until(lambda: failed().get("protocol") == 20)
+    with Wire(tls.address) as wire:
+        wire.send(b"\x16\x03\x01")
+    until(lambda: failed().get("closed") == 1)
+    until(lambda: "TLS handshake failed" in tls.log_tail(1000))
+    # Whoever causes them does not fill the log.
+    lines = [line for line in tls.log_tail(1000).splitlines() if "TLS handshake failed" in line]
+    assert len(lines) < 20
+    assert "http request" in lines[0] and "127.0.0.1" in lines[0]
 
 
 def test_plain_http_on_a_tls_port_does_not_harm(tls, certificate):

@@ -380,6 +380,30 @@ def test_the_method_can_be_overridden(api):
     assert api.head(url).status_code in (404, 410)
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE"])
+def test_any_method_can_be_overridden_in_any_case(api, method):
+    url = api.created(3)
+    fields = TUS | {"Upload-Offset": "0", "Content-Type": OFFSET_TYPE, "X-HTTP-Method-Override": "patch"}
+    assert api.request(method, url, headers=fields, data=b"abc", key=None).headers["Upload-Offset"] == "3"
+    answer = api.request(method, url, headers=TUS | {"X-HTTP-Method-Override": "Head"}, key=None)
+    assert answer.headers["Upload-Offset"] == "3"
+    # Nothing is removed for who does not speak tus.
+    answer = api.request("GET", url, headers={"X-HTTP-Method-Override": "DELETE"}, key=None)
+    assert answer.status_code == 412
+    assert api.offset(url) == 3
+
+
+def test_ended_uploads_can_be_not_found(make_server):
+    """tus-java-client makes a new upload after 404 only."""
+    with make_server(environment={"SLUICE_UPLOADS_GONE_AS": "notFound"}) as server:
+        api = API(server.url, server.admin_key)
+        url = api.created(3)
+        assert api.terminate(url).status_code == 204
+        answer = api.patch(url, 0, b"abc")
+        assert answer.status_code == 404 and answer.text.startswith("ERR_UPLOAD_NOT_FOUND: ")
+        assert api.head(url).status_code == 404
+
+
 def test_an_overridden_method_is_not_exempt_from_authentication(api):
     answer = api.request(
         "GET", "/files", headers=TUS | {"X-HTTP-Method-Override": "POST", "Upload-Length": "1"}, key=None

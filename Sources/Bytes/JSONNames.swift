@@ -13,6 +13,7 @@ package enum JSONNames {
         // One for each open bracket: the names in the object so far; `nil` for an array, or an object not looked into.
         var open: [Set<String>?] = []
         var repeated: [String] = []
+        var told: Set<String> = []
         var isName = false
         var followsComma = false
         var index = json.startIndex
@@ -35,7 +36,7 @@ package enum JSONNames {
                 let end = endOfString(json, from: index)
                 if isName, let name = text(json[index..<end]) {
                     let isNew = open[open.count - 1]?.insert(name).inserted ?? true
-                    if !isNew, !repeated.contains(name) { repeated.append(name) }
+                    if !isNew, told.insert(name).inserted { repeated.append(name) }
                 }
                 isName = false
                 index = end - 1
@@ -48,7 +49,7 @@ package enum JSONNames {
     }
 
     /// The index after the closing quotation mark of the string that begins at `start`.
-    private static func endOfString(_ json: [UInt8], from start: Int) -> Int {
+    static func endOfString(_ json: [UInt8], from start: Int) -> Int {
         var index = start + 1
         while index < json.endIndex, json[index] != UInt8(ascii: "\"") {
             index += json[index] == UInt8(ascii: "\\") ? 2 : 1

@@ -60,6 +60,7 @@ actor Connection {
         do {
             session = try tlsContext.map { try TLSSession($0, descriptor: accepted.descriptor) }
         } catch {
+            handshakeFailed(.protocol, "\(error)")
             close(accepted.descriptor)
             return nil
         }
@@ -142,12 +143,24 @@ actor Connection {
                 case .wouldBlockWriting:
                     channel.willWriteElsewhere()
                     try await channel.waitWritable(until: deadline)
-                case .ended, .failed: return false
+                case .ended: return handshakeFailed(.closed, nil)
+                case .failed:
+                    return handshakeFailed(session.failureReason == nil ? .closed : .protocol, session.failureReason)
                 }
             } catch {
-                return false
+                switch error {
+                case .timedOut: return handshakeFailed(.timedOut, nil)
+                // The server is stopping.
+                case .cut, .closed: return false
+                }
             }
         }
+        return handshakeFailed(.timedOut, nil)
+    }
+
+    @discardableResult
+    private func handshakeFailed(_ kind: HandshakeFailure.Kind, _ detail: String?) -> Bool {
+        server.observer.handshakeFailed(HandshakeFailure(kind: kind, detail: detail, peerAddress: accepted.peer.host))
         return false
     }
 
@@ -207,10 +220,11 @@ actor Connection {
         }
         // A body that was interrupted leaves the channel cut; the rest of it must still be thrown away.
         channel.allowReading()
-        let fate = self.fate(of: parsed, response, body)
+        var fate = self.fate(of: parsed, response, body)
         let before = output.sent
         var isBroken = false
         let answer = answer(response, to: parsed, keepsAlive: fate == .keep)
+        if answer.endsByClosing, fate == .keep { fate = body.isEnded ? .close : .linger }
         // Nearly every answer goes out in one step, which a chance to wait would only make dearer.
         let count = answer.rest == nil ? output.writeAtOnce(answer.start) : 0
         if count < answer.start.count {
@@ -370,6 +384,8 @@ actor Connection {
         /// The content, if it is not in `start`.
         var rest: Response.Content?
         var isChunked: Bool
+        /// Nothing else tells where the content ends (RFC 9112 §6.3).
+        var endsByClosing: Bool
     }
 
     private func answer(_ response: Response, to parsed: ParsedHead, keepsAlive: Bool) -> Answer {
@@ -397,7 +413,12 @@ actor Connection {
             isOld: parsed.head.version == .http1_0,
             content: isBare ? [] : short
         )
-        return Answer(start: start, rest: isBare ? nil : rest, isChunked: framing == .chunked)
+        return Answer(
+            start: start,
+            rest: isBare ? nil : rest,
+            isChunked: framing == .chunked,
+            endsByClosing: framing == .untilClose
+        )
     }
 
     /// Content up to so many bytes goes out together with its head.

@@ -61,7 +61,8 @@ package final class HTTPServer: Sendable {
     /// Runs on the listener's loop, and waits for nothing that runs elsewhere: after a call into another loop's actor it
     /// would go on there.
     private func accept() async {
-        while let accepted = await listener.accept() {
+        let observer = context.observer
+        while let accepted = await listener.accept(onFailure: { observer.acceptFailed($0) }) {
             let connection = Connection(accepted, loop: loops.next(), tls: tls, server: context)
             guard let id = register(connection) else {
                 close(accepted.descriptor)

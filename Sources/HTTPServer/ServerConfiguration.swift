@@ -1,4 +1,5 @@
 package import HTTPWire
+package import Transport
 
 /// Limits and times of an HTTP server.
 ///
@@ -47,6 +48,32 @@ package protocol ServerObserver: Sendable {
     func connectionOpened()
     func connectionClosed()
     func requestFinished(_ summary: RequestSummary)
+    /// A connection that ended before its first request because TLS could not be begun.
+    func handshakeFailed(_ failure: HandshakeFailure)
+    /// A connection that could not be taken; others may wait until it can.
+    func acceptFailed(_ error: SystemError)
+}
+
+extension ServerObserver {
+    package func handshakeFailed(_ failure: HandshakeFailure) {}
+    package func acceptFailed(_ error: SystemError) {}
+}
+
+/// Why TLS could not be begun with a client.
+package struct HandshakeFailure: Sendable, Equatable {
+    package enum Kind: String, Sendable, CaseIterable {
+        /// The client went away, or never meant to speak TLS: ports are looked at in this way.
+        case closed
+        /// No version, cipher or certificate that both take, or no TLS at all.
+        case `protocol`
+        /// Longer than `ServerConfiguration.headTimeout`.
+        case timedOut = "timed_out"
+    }
+
+    package var kind: Kind
+    /// In the words of the library, if it has some; short.
+    package var detail: String?
+    package var peerAddress: String
 }
 
 /// One request that was answered, or could not be.

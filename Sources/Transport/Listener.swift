@@ -14,8 +14,26 @@ package final class Listener: @unchecked Sendable {
     package let address: SocketAddress
     package let loop: EventLoop
     private let descriptor: Int32
+    private let system: Calls
     private var channel: Channel?
     private var isClosed = false
+
+    /// Calls of the system that tests have fail.
+    package struct Calls: Sendable {
+        /// accept(2) of the listening descriptor, which makes a non-blocking one, and who it is; -1 with `errno`.
+        package var accept: @Sendable (Int32) -> (descriptor: Int32, peer: SocketAddress?)
+
+        package init(accept: @escaping @Sendable (Int32) -> (descriptor: Int32, peer: SocketAddress?)) {
+            self.accept = accept
+        }
+
+        package static let real = Calls { descriptor in
+            var storage = sockaddr_storage()
+            var size = UInt32(MemoryLayout<sockaddr_storage>.size)
+            let accepted = csys_accept(descriptor, &storage, &size)
+            return (accepted, accepted >= 0 ? SocketAddress(storage) : nil)
+        }
+    }
 
     /// Binds and listens.
     ///
@@ -23,8 +41,15 @@ package final class Listener: @unchecked Sendable {
     ///   - address: Port 0 lets the system choose; `self.address` tells which it chose.
     ///   - loop: Where connections are accepted.
     ///   - backlog: Connections that may wait in the kernel.
+    ///   - system: How connections are accepted.
     /// - Throws: The failure of `socket`, `bind` or `listen`.
-    package init(_ address: SocketAddress, loop: EventLoop, backlog: Int32 = 1024) throws(SystemError) {
+    package init(
+        _ address: SocketAddress,
+        loop: EventLoop,
+        backlog: Int32 = 1024,
+        system: Calls = .real
+    ) throws(SystemError) {
+        self.system = system
         let family = address.host.contains(":") ? AF_INET6 : AF_INET
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         descriptor = try SystemError.check("socket") { socket(family, type, 0) }
@@ -52,33 +77,47 @@ package final class Listener: @unchecked Sendable {
         }
     }
 
-    /// The next connection; `nil` once the listener is closed.
+    /// Waits for the next connection.
+    ///
+    /// No failure of accept(2) ends it: those of a connection that has gone leave the next one, and what is missing now may
+    /// be there in a moment.
     ///
     /// On the loop.
-    package func accept() async -> Accepted? {
+    ///
+    /// - Parameter onFailure: Is told of every failure but that there is no connection.
+    /// - Returns: `nil` once the listener is closed.
+    package func accept(onFailure: (SystemError) -> Void = { _ in }) async -> Accepted? {
         if isClosed { return nil }
-        if channel == nil { channel = try? Channel(descriptor: descriptor, loop: loop, tls: nil) }
+        if channel == nil {
+            do throws(SystemError) {
+                channel = try Channel(descriptor: descriptor, loop: loop, tls: nil)
+            } catch {
+                // The channel has closed the descriptor.
+                isClosed = true
+                onFailure(error)
+            }
+        }
         guard let channel else { return nil }
+        var failures = 0
         while !isClosed {
-            var storage = sockaddr_storage()
-            var size = UInt32(MemoryLayout<sockaddr_storage>.size)
-            let accepted = csys_accept(descriptor, &storage, &size)
+            let (accepted, peer) = system.accept(descriptor)
             if accepted >= 0 {
                 _ = csys_tcp_nodelay(accepted)
-                if let peer = SocketAddress(storage) { return Accepted(descriptor: accepted, peer: peer) }
+                if let peer { return Accepted(descriptor: accepted, peer: peer) }
                 Glibc.close(accepted)
                 continue
             }
+            let code = errno
+            if code == EINTR { continue }
             var deadline = Nanoseconds.max
-            switch errno {
-            case EAGAIN, EWOULDBLOCK: channel.willReadElsewhere()
-            case EINTR, ECONNABORTED, EPROTO, EPERM: continue
-            case EMFILE, ENFILE, ENOBUFS, ENOMEM:
-                // No descriptor to be had: those who wait stay in the kernel's queue until some are given back.
-                channel.willReadElsewhere()
-                deadline = MonotonicClock.deadline(after: .milliseconds(200))
-            default: return nil
+            if code != EAGAIN, code != EWOULDBLOCK {
+                onFailure(SystemError("accept", errno: code))
+                failures += 1
+                // Others are served on this loop, too.
+                if Self.isOfPeer(code), !failures.isMultiple(of: 16) { continue }
+                deadline = MonotonicClock.deadline(after: Self.pause)
             }
+            channel.willReadElsewhere()
             do throws(Channel.WaitFailure) {
                 try await channel.waitReadable(until: deadline)
             } catch {
@@ -86,6 +125,19 @@ package final class Listener: @unchecked Sendable {
             }
         }
         return nil
+    }
+
+    /// How long is waited for what is missing, such as descriptors: those who want to connect stay in the kernel's queue.
+    private static let pause = Duration.milliseconds(200)
+
+    /// Whether a failure is that of the connection that would have been next (accept(2)).
+    private static func isOfPeer(_ code: Int32) -> Bool {
+        switch code {
+        case ECONNABORTED, ECONNRESET, EPROTO, EPERM, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH,
+            EOPNOTSUPP, ENETUNREACH, ETIMEDOUT:
+            true
+        default: false
+        }
     }
 
     /// Stops listening; a waiting `accept` returns `nil`.

@@ -11,7 +11,10 @@ package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible 
         self.errno = errno
     }
 
-    package var description: String { "\(call): \(String(cString: strerror(errno)))" }
+    package var description: String { "\(call): \(reason)" }
+
+    /// The text of `errno`, such as `Too many open files`.
+    package var reason: String { String(cString: strerror(errno)) }
 
     /// Calls again while a signal interrupts, and throws on any other failure (a negative result).
     @discardableResult

@@ -44,7 +44,9 @@ package final class TLSContext: @unchecked Sendable {
     package init(certificatePath: String, keyPath: String) throws(TLSFailure) {
         guard let context = SSL_CTX_new(TLS_server_method()) else { throw TLSFailure("TLS is not available") }
         self.context = context
-        guard cossl_set_min_version(context, cossl_tls1_2) == 1 else { throw TLSFailure("TLS 1.2 is not available") }
+        guard cossl_set_min_version(context, cossl_tls1_2) == 1,
+            SSL_CTX_set_cipher_list(context, Self.ciphers.joined(separator: ":")) == 1
+        else { throw TLSFailure("TLS 1.2 is not available") }
         _ = cossl_set_options(
             context,
             cossl_op_no_renegotiation | cossl_op_no_compression | cossl_op_cipher_server_preference
@@ -68,6 +70,13 @@ package final class TLSContext: @unchecked Sendable {
     deinit {
         SSL_CTX_free(context)
     }
+
+    /// Of TLS 1.2: forward secrecy and authenticated encryption only (RFC 9325 §4.2); TLS 1.3 has nothing else.
+    private static let ciphers = [
+        "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
+        "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
+        "ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305",
+    ]
 }
 
 /// RFC 7301: takes `http/1.1` if it is offered, and goes on without a protocol if not.
@@ -104,6 +113,8 @@ package final class TLSSession: @unchecked Sendable {
     private let session: OpaquePointer
     private var isBroken = false
     private var isShutDown = false
+    /// Why the protocol failed, in a few words of the library; `nil` if it has not.
+    package private(set) var failureReason: String?
     /// What ended the last read after it had got some bytes.
     private var pending: IOResult?
 
@@ -184,6 +195,10 @@ package final class TLSSession: @unchecked Sendable {
         default:
             // A protocol error: garbage, a truncated stream, an alert. The session can not go on.
             isBroken = true
+            let code = ERR_peek_error()
+            // An end is one of the connection, whatever was to come.
+            if ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING { return .failed(errno: EPROTO) }
+            failureReason = ERR_reason_error_string(code).map { String(cString: $0) } ?? "unknown"
             return .failed(errno: EPROTO)
         }
     }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import Gateway
 
 struct Serve: AsyncParsableCommand {
@@ -15,12 +14,7 @@ struct Serve: AsyncParsableCommand {
         } catch {
             throw ValidationError("\(error)")
         }
-        let greeting = Greeting.text(gateway, loaded)
-        try await gateway.run {
-            print(greeting)
-            // A pipe would keep it back otherwise, and whoever started the gateway waits for it.
-            fflush(nil)
-        }
+        try await gateway.run(greeting: Greeting.text(gateway, loaded))
     }
 }
 

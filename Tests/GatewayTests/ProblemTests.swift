@@ -43,6 +43,25 @@ struct ProblemTests {
         #expect((problem.fields["WWW-Authenticate"] != nil) == (status == 401 || status == 403))
     }
 
+    @Test("of many wrong fields the first are named, and no name that a client made up is repeated at length")
+    func manyFields() throws {
+        let name = String(repeating: "日", count: 50_000)
+        let problem = Problem.invalidFields(
+            (0..<5000).map { .init(field: "\($0)\(name)", message: "is not known here") }
+        )
+        #expect(problem.errors.count == Problem.maximumErrors)
+        #expect(problem.errors.first?.field == String("0\(name)".prefix(64)) + "…")
+        #expect(problem.detail.hasSuffix("; and 4990 more"))
+        guard case .bytes(let bytes) = problem.response(requestID: "r-1").content else {
+            Issue.record("no content")
+            return
+        }
+        #expect(bytes.count < 10_000)
+        let few = Problem.invalidFields((0..<10).map { .init(field: "\($0)", message: "is not known here") })
+        #expect(few.errors.count == 10)
+        #expect(!few.detail.contains("more"))
+    }
+
     @Test("timestamps are RFC 3339 with milliseconds")
     func timestamp() {
         #expect(JSONAnswer.timestamp(Date(timeIntervalSince1970: 1_700_000_000.25)) == "2023-11-14T22:13:20.250Z")

@@ -90,6 +90,28 @@ struct ExchangeTests {
         await server.shutDown()
     }
 
+    @Test(
+        "an answer to HTTP/1.0 whose end only the end of the connection tells ends it, though the client would keep it",
+        arguments: ["", "Content-Length: 5\r\n\r\nhello", "Content-Length: 100000\r\n\r\nhello"]
+    )
+    func oldStream(rest: String) async throws {
+        let server = try TestServer { _ in
+            let content = Response.Content.stream(length: nil) { sink in
+                try await sink.write(Array("all of it".utf8))
+                return [:]
+            }
+            return Response(200, [:], content)
+        }
+        let client = try RawClient(port: server.port)
+        let head = "POST / HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n"
+        try await client.send(head + (rest.isEmpty ? "\r\n" : rest))
+        let bytes = try await client.readToEnd()
+        let answer = String(decoding: bytes, as: UTF8.self)
+        #expect(answer.contains("\r\nConnection: close\r\n"))
+        #expect(answer.hasSuffix("\r\n\r\nall of it"))
+        await server.shutDown()
+    }
+
     @Test("a chunked content arrives with its trailers, however it is cut into packets")
     func chunked() async throws {
         let server = try TestServer { await echo($0) }

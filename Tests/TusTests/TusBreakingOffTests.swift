@@ -73,11 +73,32 @@ struct TusBreakingOffTests {
         #expect(try await bench.respond("HEAD \(path)", TusBench.version).status == 410)
     }
 
+    @Test("a request whose upload is stopped says so with the code of tusd", arguments: [true, false])
+    func stopped(isCreation: Bool) async throws {
+        let bench = try TusBench()
+        let gate = ScriptedBody.Gate()
+        let body = ScriptedBody([bytes("hello ")], announced: 11, ending: .stall(gate))
+        let path = isCreation ? "" : try await bench.create(length: 11)
+        let type: HTTPFields = ["Content-Type": "application/offset+octet-stream"]
+        async let first =
+            isCreation
+            ? bench.respond("POST /files", TusBench.creation(length: 11, type), body)
+            : bench.respond("PATCH \(path)", TusBench.append(at: 0), body)
+        await gate.waitUntilStalled()
+        let upload = try #require(try await bench.liveUploads().first)
+        try await bench.service.stop(upload.id, answer: HookAnswer(status: nil, body: nil, fields: [:]))
+        let answer = try await first
+        #expect(answer.status == 400)
+        #expect(answer.text.hasPrefix("ERR_UPLOAD_STOPPED: "))
+        #expect(!answer.fields.contains("Upload-Expires"))
+        #expect(try await bench.liveUploads().isEmpty)
+    }
+
     @Test(
         "what came before a PATCH broke off is kept",
         arguments: [
             (SourceFailure.disconnected, 400, "ERR_BODY_INCOMPLETE"),
-            (.timedOut, 503, "ERR_READ_TIMEOUT"),
+            (.timedOut, 408, "ERR_READ_TIMEOUT"),
             (.shuttingDown, 503, "ERR_UNAVAILABLE"),
             (.malformed("bad chunk"), 400, "ERR_INVALID_REQUEST"),
         ]

@@ -34,7 +34,7 @@ struct TusErrorTests {
         case .rejected: (400, "ERR_REJECTED", false)
         case .interrupted: (423, "ERR_UPLOAD_INTERRUPTED", true)
         case .busy: (423, "ERR_UPLOAD_LOCKED", false)
-        case .timedOut: (503, "ERR_READ_TIMEOUT", true)
+        case .timedOut: (408, "ERR_READ_TIMEOUT", true)
         case .disconnected: (400, "ERR_BODY_INCOMPLETE", true)
         case .storageFull: (507, "ERR_STORAGE_FULL", false)
         case .storageFailure: (500, "ERR_STORAGE_FAILURE", false)
@@ -67,7 +67,7 @@ struct TusErrorTests {
     private static let refusals: [TusRefusal] = [
         .unsupportedVersion, .methodNotAllowed([.options, .post]), .wrongContentType, .invalidLength("Text."),
         .invalidOffset("Text."), .invalidMetadata("Text."), .invalidChecksum("Text."),
-        .invalidConcatenation("Text."),
+        .invalidConcatenation("Text."), .stopped("Text."),
     ]
 
     private static let methods: [HTTPMethod] = [.options, .post, .head, .patch, .delete]

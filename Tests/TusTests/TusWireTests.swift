@@ -40,6 +40,7 @@ struct TusWireTests {
             case "cors" where words[1] == "off": settings.cors = .disabled
             case "cors": settings.cors = CORSPolicy(origins: try CORSPolicy.Origins(Array(words.dropFirst())))
             case "lifetime": lifetime = TimeInterval(words[1])
+            case "gone": settings.goneIsNotFound = words[1] == "notFound"
             default: break
             }
         }
@@ -48,7 +49,7 @@ struct TusWireTests {
 
     private static func perform(_ words: [String], on bench: TusBench, _ place: Comment) async throws {
         switch words[0] {
-        case "cors", "lifetime": break
+        case "cors", "lifetime", "gone": break
         case "advance": bench.clock.advance(by: try #require(TimeInterval(words[1]), place))
         case "sweep": #expect(await bench.service.sweep().failures == 0, place)
         case "uploads": #expect(try await bench.liveUploads().count == Int(words[1]), place)

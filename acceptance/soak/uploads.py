@@ -166,10 +166,10 @@ class Uploader(Worker):
             case "stall, close":
                 time.sleep(self.generator.uniform(0, 1.5))
             case "time-out":
-                self.read_refusal(item, wire, (503,))
+                self.read_refusal(item, wire, (408,))
 
     def read_refusal(self, item, wire, wanted):
-        """A request that broke off has one of these answers, or none; 503 is that of one that came too slowly."""
+        """A request that broke off has one of these answers, or none; 408 is that of one that came too slowly."""
         with contextlib.suppress(Closed, ConnectionError):
             answer = wire.reply("PATCH")
             expect(answer.status in wanted or self.was_late(item, answer), f"{wanted} was due: {answer}")

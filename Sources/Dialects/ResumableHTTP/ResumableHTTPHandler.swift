@@ -62,10 +62,12 @@ package struct ResumableHTTPHandler: Sendable {
         {
             return true
         }
+        // It makes any method another one, by tus only.
+        if fields.contains("X-HTTP-Method-Override") { return false }
         if [.put, .head, .get, .delete].contains(head.method) { return true }
         if head.method == .patch { return !DraftFields.hasType(fields, "application/offset+octet-stream") }
         let ofTus: [FieldName] = [
-            "Upload-Length", "Upload-Defer-Length", "Upload-Metadata", "Upload-Concat", "X-HTTP-Method-Override",
+            "Upload-Length", "Upload-Defer-Length", "Upload-Metadata", "Upload-Concat",
         ]
         return head.method == .post && !ofTus.contains(where: fields.contains)
     }
@@ -83,7 +85,7 @@ package struct ResumableHTTPHandler: Sendable {
                 error.code = "not_found"
             }
             response = error.response(requestID: request.id)
-            if error.expectedOffset != nil { version.setComplete(false, in: &response.fields) }
+            if error.expectedOffset != nil { version.setComplete(error.isComplete, in: &response.fields) }
             if error.status == 413, version.hasLimits { response.fields["Upload-Limit"] = limits(of: nil, version) }
         }
         if request.head.method == .head { response.content = .empty }
@@ -102,7 +104,7 @@ package struct ResumableHTTPHandler: Sendable {
             return try await create(request, version)
         }
         guard [.head, .get, .patch, .delete].contains(method) else {
-            throw Self.notAllowed("OPTIONS, HEAD, PATCH, DELETE")
+            throw Self.notAllowed("OPTIONS, HEAD, GET, PATCH, DELETE")
         }
         guard let id = locator.id(in: token) else {
             throw UploadProblem(404, "not_found", "There is no such upload; create one with POST to the collection.")
@@ -232,6 +234,7 @@ package struct ResumableHTTPHandler: Sendable {
             var problem = UploadProblem(error)
             if case .offsetMismatch(let expected) = error.code {
                 problem.providedOffset = offset
+                problem.isComplete = (try? await service.inspect(id))?.state == .completed
                 problem.fields["Upload-Offset"] = String(expected)
             }
             if error.code == .notOpen, !version.hasCompletedProblem {

@@ -13,6 +13,8 @@ struct UploadProblem: Error {
     var detail: String
     var expectedOffset: Int64?
     var providedOffset: Int64?
+    /// With `expectedOffset`: it is that of a complete upload.
+    var isComplete = false
     var quota: QuotaRefusal?
     var fields = HTTPFields()
     var closesConnection = false
@@ -40,7 +42,8 @@ struct UploadProblem: Error {
 
     /// The error table of the dialect.
     ///
-    /// Clients go on after 5xx and stop after 4xx (draft §4.4), so what passes by itself is 5xx.
+    /// Clients go on after 5xx and stop after 4xx (draft §4.4), so what passes by itself is 5xx; but for a content that came
+    /// too slowly, which is the client's doing (RFC 9110 §15.5.9).
     init(_ error: UploadError) {
         let text = error.message
         switch error.code {
@@ -80,7 +83,7 @@ struct UploadProblem: Error {
             fields["Retry-After"] = "1"
             closesConnection = error.code == .unavailable
         case .timedOut:
-            self.init(503, error.code.name, text)
+            self.init(408, error.code.name, text)
             closesConnection = true
         case .disconnected:
             self.init(400, error.code.name, text)

@@ -82,7 +82,7 @@ extension TusHandler {
             )
             return (appended, false)
         } catch {
-            let failure = TusFailure.upload(error)
+            let failure = TusFailure(ofAppend: error)
             guard error.code.leavesUploadUsable else {
                 // Best effort: what is left behind expires.
                 await service.discard(upload.id)

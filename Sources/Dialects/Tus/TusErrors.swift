@@ -6,6 +6,11 @@ enum TusFailure: Error, Sendable {
     case upload(UploadError)
     case refused(TusRefusal)
 
+    /// That of an append, which is `.rejected` only where the app has stopped the upload.
+    init(ofAppend error: UploadError) {
+        self = error.code == .rejected ? .refused(.stopped(error.message)) : .upload(error)
+    }
+
     /// Runs calls into the domain, so that their errors and those of the dialect come out as one type.
     static func wrapping<Success>(
         _ work: () async throws(UploadError) -> Success
@@ -30,6 +35,8 @@ enum TusRefusal: Sendable {
     case invalidMetadata(String)
     case invalidChecksum(String)
     case invalidConcatenation(String)
+    /// The app or the server has ended the upload while bytes came.
+    case stopped(String)
 }
 
 /// The error table of the dialect.
@@ -90,8 +97,7 @@ enum TusErrors {
         case .rejected: return answer(400, "ERR_REJECTED", text)
         case .interrupted: return answer(423, "ERR_UPLOAD_INTERRUPTED", text, closes: true)
         case .busy: return answer(423, "ERR_UPLOAD_LOCKED", text, retryAfter)
-        // No 408: no client tries again after it.
-        case .timedOut: return answer(transient(503, method), "ERR_READ_TIMEOUT", text, closes: true)
+        case .timedOut: return answer(transient(408, method), "ERR_READ_TIMEOUT", text, closes: true)
         // Only a client that closed one direction sees this: a body shorter than announced (RFC 9112 §8).
         case .disconnected: return answer(400, "ERR_BODY_INCOMPLETE", text, closes: true)
         case .storageFull: return answer(transient(507, method), "ERR_STORAGE_FULL", text + " Try again later.")
@@ -130,6 +136,8 @@ enum TusErrors {
                 ["Tus-Checksum-Algorithm": TusChecksum.offered.joined(separator: ",")]
             )
         case .invalidConcatenation(let text): answer(400, "ERR_INVALID_CONCAT", text)
+        // The code and the status of tusd.
+        case .stopped(let text): answer(400, "ERR_UPLOAD_STOPPED", text)
         }
     }
 

@@ -66,21 +66,28 @@ package struct TusHandler: RequestHandler {
         do throws(TusFailure) {
             response = try await answer(request, as: method, on: resource)
         } catch {
-            response = TusErrors.response(to: error, for: method)
+            response = refusal(error, for: method)
         }
         response.fields["Tus-Resumable"] = Tus.version
         settings.cors.decorate(&response, for: request.head)
         return response
     }
 
-    /// The method that a POST stands for (tus 1.0.0, X-HTTP-Method-Override).
+    /// The method that a request stands for: "the actual method of the request MUST be ignored" (tus 1.0.0,
+    /// X-HTTP-Method-Override).
     ///
-    /// Other methods can not be overridden: a GET that deletes would be a trap for caches and crawlers.
+    /// Frameworks send it in lower case, too. Nobody is led into it: a page of another origin needs a preflight for the field,
+    /// and what changes something needs `Tus-Resumable` besides.
     private static func effectiveMethod(of head: RequestHead) -> HTTPMethod {
-        guard head.method == .post, let override = head.fields["X-HTTP-Method-Override"], !override.isEmpty else {
-            return head.method
+        guard let override = head.fields["X-HTTP-Method-Override"], !override.isEmpty else { return head.method }
+        return HTTPMethod(rawValue: override.uppercased())
+    }
+
+    private func refusal(_ failure: TusFailure, for method: HTTPMethod) -> Response {
+        guard settings.goneIsNotFound, case .upload(let error) = failure, error.code == .gone else {
+            return TusErrors.response(to: failure, for: method)
         }
-        return HTTPMethod(rawValue: override)
+        return TusErrors.response(to: .upload(UploadError(.notFound, error.message, cause: error)), for: method)
     }
 
     /// Routes by the effective method, so that an override reaches nothing that the method itself would not reach.
@@ -90,9 +97,9 @@ package struct TusHandler: RequestHandler {
         on resource: TusResource
     ) async throws(TusFailure) -> Response {
         if resource == .unknown { throw .upload(UploadError(.notFound, "There is nothing at this path.")) }
-        guard resource.methods.contains(method) else { throw .refused(.methodNotAllowed(resource.methods)) }
+        guard resource.methods.contains(method) else { throw .refused(.methodNotAllowed(resource.allowed)) }
         // Discovery needs no version, and no upload either.
-        if method == .options { return discovery() }
+        if method == .options { return discovery(resource) }
         try requireVersion(request.head.fields, for: method)
         guard case .upload(let token) = resource else { return try await create(request) }
         guard let id = locator.id(in: token) else {
@@ -113,8 +120,12 @@ package struct TusHandler: RequestHandler {
 
     /// The answer to a PATCH that failed; every one tells when the upload expires (tus 1.0.0, Upload-Expires), if it lives on.
     private func refusal(of failure: TusFailure, to id: UploadID) async -> Response {
-        var response = TusErrors.response(to: failure, for: .patch)
-        if case .upload(let error) = failure, !error.code.leavesUpload { return response }
+        var response = self.refusal(failure, for: .patch)
+        switch failure {
+        case .upload(let error) where !error.code.leavesUpload: return response
+        case .refused(.stopped): return response
+        case .upload, .refused: break
+        }
         if let upload = try? await service.inspect(id) { addExpiry(of: upload, to: &response) }
         return response
     }
@@ -134,10 +145,11 @@ package struct TusHandler: RequestHandler {
 
     // MARK: Operations
 
-    private func discovery() -> Response {
+    private func discovery(_ resource: TusResource) -> Response {
         Response(
             204,
             [
+                "Allow": resource.allowed.map(\.rawValue).joined(separator: ", "),
                 "Tus-Version": Tus.version,
                 "Tus-Extension": Tus.extensions.joined(separator: ","),
                 "Tus-Max-Size": String(service.limits.maximumBytes),
@@ -152,11 +164,11 @@ package struct TusHandler: RequestHandler {
         }
         var response = Response(200, ["Cache-Control": "no-store"])
         let isFinal = upload.concatenation?.parts != nil
-        // A final upload has no offset before it is joined (tus 1.0.0, concatenation), and its length defers to nobody.
+        // A final upload has no offset before it is joined (tus 1.0.0, concatenation), and no length before its parts have.
         if !isFinal || upload.state == .completed { response.fields.append("Upload-Offset", String(upload.offset)) }
         if let length = upload.length {
             response.fields.append("Upload-Length", String(length))
-        } else if !isFinal {
+        } else {
             response.fields.append("Upload-Defer-Length", "1")
         }
         if let concatenation = upload.concatenation { response.fields.append("Upload-Concat", concatenation.raw) }
@@ -178,8 +190,9 @@ package struct TusHandler: RequestHandler {
         let offset = try TusFields.offset(fields)
         let length = try TusFields.declaredLength(fields)
         let digest = try TusChecksum.expectation(of: request)
-        let upload = try await TusFailure.wrapping { () async throws(UploadError) in
-            try await service.append(
+        let upload: Upload
+        do throws(UploadError) {
+            upload = try await service.append(
                 to: id,
                 at: offset,
                 contentLength: request.body.remaining,
@@ -187,6 +200,8 @@ package struct TusHandler: RequestHandler {
                 expecting: digest,
                 from: request.body
             )
+        } catch {
+            throw TusFailure(ofAppend: error)
         }
         var response = Response(204, ["Upload-Offset": String(upload.offset)])
         addExpiry(of: upload, to: &response)
@@ -233,6 +248,15 @@ enum TusResource: Equatable {
         switch self {
         case .collection: [.options, .post]
         case .upload: [.options, .head, .patch, .delete]
+        case .unknown: []
+        }
+    }
+
+    /// What `Allow` tells: also what other protocols serve here (RFC 9110 §10.2.1 speaks of the resource).
+    var allowed: [HTTPMethod] {
+        switch self {
+        case .collection: [.options, .post, .put, .patch]
+        case .upload: [.options, .head, .get, .patch, .delete]
         case .unknown: []
         }
     }

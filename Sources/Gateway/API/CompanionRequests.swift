@@ -138,7 +138,10 @@ struct CompanionParts: Sendable {
 
     /// - Throws: `Problem` 400, 413 or 415.
     init(readingFrom request: Request, limit: Int) async throws(Problem) {
-        let bytes = try await JSONFields.content(of: request, limit: limit)
+        var limits = JSONLimits()
+        // Two for each part.
+        limits.members = 40_000
+        let bytes = try await JSONFields.content(of: request, limit: limit, limits: limits)
         // Of 10,000 parts it takes some tenths of a second, in which a loop serves others.
         let named = await Task.detached { Self.named(bytes) }.value
         guard let named else {

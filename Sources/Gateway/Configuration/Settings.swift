@@ -250,6 +250,15 @@ package struct Settings: Sendable, Equatable {
         package var endWithKey = false
         /// DELETE of an upload URL removes what is complete, too.
         package var deleteAfterCompletion = false
+        package var goneAs = GoneAnswer.gone
+
+        /// How tus answers for an upload that has ended.
+        package enum GoneAnswer: String, Sendable, CaseIterable {
+            /// 410
+            case gone
+            /// 404
+            case notFound
+        }
 
         package enum InterimResponses: String, Sendable, CaseIterable {
             /// To clients that no proxy stands before, as far as that can be told.

@@ -238,6 +238,12 @@ package enum SettingsTable {
             .flag,
             "Whether DELETE of an upload URL removes the upload after its completion, too."
         ),
+        Setting(
+            "uploads.goneAs",
+            \.uploads.goneAs,
+            .choice,
+            "How tus answers for an upload that expired or was terminated: gone (410), or notFound (404), after which more clients create a new one."
+        ),
     ]
 
     private static let quotas: [Setting] =

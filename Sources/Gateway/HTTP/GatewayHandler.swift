@@ -57,7 +57,7 @@ struct GatewayHandler: RequestHandler {
             response = await route.handler(request, parameters)
             response.trace.route = route.template
         case .methodNotAllowed(let allowed, let template):
-            let list = allowed.map(\.rawValue).joined(separator: ", ")
+            let list = Self.list(allowed)
             var problem = Problem(405, "method_not_allowed", "\(head.method) is not offered here; use \(list)")
             problem.fields["Allow"] = list
             response = problem.response(requestID: request.id)
@@ -101,12 +101,17 @@ struct GatewayHandler: RequestHandler {
         if let preflight = cors.preflight(head, methods: allowed) {
             response = preflight
         } else {
-            response = Response(204, ["Allow": (allowed.map(\.rawValue) + ["OPTIONS"]).joined(separator: ", ")])
+            response = Response(204, ["Allow": Self.list(allowed)])
             if PlainUploads.isTarget(template) { plain.describeDiscovery(to: head, in: &response) }
         }
         response.trace.route = template
         cors.decorate(&response, for: head)
         return response
+    }
+
+    /// `Allow`: the methods of a route, and OPTIONS, which every path has.
+    private static func list(_ methods: [HTTPMethod]) -> String {
+        (methods.map(\.rawValue) + ["OPTIONS"]).joined(separator: ", ")
     }
 
     static let tusRoot = "files"

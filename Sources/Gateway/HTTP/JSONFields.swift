@@ -36,8 +36,12 @@ struct JSONFields {
         for name in repeated { reject(name, "must stand only once") }
     }
 
-    /// The JSON text of a request; empty if it has no content, which stands for an empty object.
-    static func content(of request: Request, limit: Int) async throws(Problem) -> [UInt8] {
+    /// The JSON text of a request, which keeps within `limits`; empty if it has no content, which stands for an empty object.
+    static func content(
+        of request: Request,
+        limit: Int,
+        limits: JSONLimits = JSONLimits()
+    ) async throws(Problem) -> [UInt8] {
         if request.body.remaining == 0 { return [] }
         let bytes: [UInt8]
         do throws(SourceFailure) {
@@ -53,6 +57,9 @@ struct JSONFields {
             guard let type = MediaType(text), accepted.contains(type.essence) || type.subtype.hasSuffix("+json") else {
                 throw Problem(415, "unsupported_media_type", "send the content as Content-Type: application/json")
             }
+        }
+        if let allowed = limits.excess(in: bytes) {
+            throw Problem(400, "invalid_json", "the JSON of this request may have \(allowed)")
         }
         return bytes
     }
@@ -197,15 +204,10 @@ struct JSONFields {
 
     /// Throws if anything was wrong, members that nobody asked for included.
     func finish() throws(Problem) {
-        var errors = errors
-        for name in members.keys.sorted() where !known.contains(name) {
-            errors.append(
-                Problem.FieldError(
-                    field: name,
-                    message: "is not known here; allowed are \(known.sorted().joined(separator: ", "))"
-                )
-            )
-        }
+        let unknown = members.keys.filter { !known.contains($0) }.sorted()
+        let allowed = known.sorted().joined(separator: ", ")
+        let errors =
+            errors + unknown.map { .init(field: $0, message: "is not known here; allowed are \(allowed)") }
         if !errors.isEmpty { throw Problem.invalidFields(errors) }
     }
 

@@ -39,14 +39,28 @@ struct Problem: Error {
         self.errors = errors
     }
 
-    /// Fields that are wrong, all of them at once.
+    /// Fields that are wrong: the first of them by name, and how many more there are.
+    ///
+    /// What a client made up is repeated as far as it takes to recognise it, so that no answer is larger than its request.
     static func invalidFields(_ errors: [FieldError]) -> Problem {
-        Problem(
-            422,
-            "invalid_field",
-            errors.map { "\($0.field): \($0.message)" }.joined(separator: "; "),
-            errors: errors
-        )
+        let told = errors.prefix(maximumErrors)
+            .map { error in
+                var error = error
+                error.field = cut(error.field, to: 64)
+                error.message = cut(error.message, to: 1000)
+                return error
+            }
+        var details = told.map { "\($0.field): \($0.message)" }
+        if errors.count > told.count { details.append("and \(errors.count - told.count) more") }
+        return Problem(422, "invalid_field", details.joined(separator: "; "), errors: told)
+    }
+
+    /// Wrong fields that one answer names.
+    static let maximumErrors = 10
+
+    /// The beginning of a text, with a mark if that is not all of it.
+    private static func cut(_ text: String, to count: Int) -> String {
+        text.utf8.count <= count ? text : String(text.unicodeScalars.prefix(count)) + "…"
     }
 
     private struct Document: Encodable {

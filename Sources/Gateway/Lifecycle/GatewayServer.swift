@@ -55,7 +55,8 @@ package struct GatewayServer: Sendable {
         sink = logging.sink
         Self.prepareProcess()
         let pool = BlockingPool(threads: settings.limits.blockingThreads, label: "sluice.block")
-        let metrics = Metrics()
+        let sink = self.sink
+        let metrics = Metrics { sink.lostCount }
         let observation = Observation(metrics: metrics, logger: logger)
 
         let directory = try Self.starting { () throws(DataDirectoryError) in
@@ -196,7 +197,11 @@ package struct GatewayServer: Sendable {
         let bodyLimit = Int(clamping: settings.limits.bodyBytes)
         let names = UploadNames(service: service, locator: locator, access: access)
         let cors = settings.corsPolicy
-        let tusSettings = TusSettings(cors: cors, deletesComplete: settings.uploads.deleteAfterCompletion)
+        let tusSettings = TusSettings(
+            cors: cors,
+            deletesComplete: settings.uploads.deleteAfterCompletion,
+            goneIsNotFound: settings.uploads.goneAs == .notFound
+        )
         let urls = UploadURLs(service: service, revoked: settings.uploads.endWithKey ? revoked : nil)
         let plain = PlainUploads(
             service: service,
@@ -379,9 +384,11 @@ package struct GatewayServer: Sendable {
 
     /// Serves until SIGTERM or SIGINT, then stops in good order.
     ///
-    /// - Parameter whenReady: Called when connections are accepted and signals are obeyed.
+    /// - Parameter greeting: Goes to standard output when connections are accepted and signals are obeyed; nobody needs
+    ///   to read it.
     /// - Throws: What stopped a service.
-    package func run(whenReady: @escaping @Sendable () -> Void) async throws {
+    package func run(greeting: String) async throws {
+        let output = LogSink(descriptor: 1)
         logger.info("started", metadata: ["listen": "\(server.address)", "version": "\(Version.current)"])
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -399,7 +406,7 @@ package struct GatewayServer: Sendable {
                     .init(
                         service: ListenerService(
                             servers: [server] + (object.map { [$0.server] } ?? []),
-                            whenReady: whenReady
+                            whenReady: { output.append(greeting, isUrgent: true) }
                         )
                     ),
                 ],
@@ -411,7 +418,7 @@ package struct GatewayServer: Sendable {
             try await group.run()
         } catch {
             logger.critical("stopped by a failure", metadata: ["error": "\(error)"])
-            sink.flush()
+            flush(output)
             throw error
         }
         client.close()
@@ -425,7 +432,13 @@ package struct GatewayServer: Sendable {
         state.close()
         await loops.close()
         logger.info("stopped")
-        sink.flush()
+        flush(output)
+    }
+
+    /// What nobody reads within a moment is lost: it does not keep the process from ending.
+    private func flush(_ output: LogSink) {
+        sink.flush(within: 2)
+        output.flush(within: 0.5)
     }
 
     private var hookServices: [ServiceGroupConfiguration.ServiceConfiguration] {
@@ -447,10 +460,11 @@ package struct GatewayServer: Sendable {
     }
 
     private static func makeLogger(_ settings: Settings) -> (logger: Logger, sink: LogSink) {
-        let sink = LogSink()
+        let isJSON = settings.log.format == .json
+        let sink = LogSink { LineLogHandler.lossLine($0, isJSON: isJSON) }
         let level = Logger.Level(rawValue: settings.log.level.rawValue) ?? .info
         let logger = Logger(label: "sluice") { label in
-            LineLogHandler(label: label, sink: sink, isJSON: settings.log.format == .json, logLevel: level)
+            LineLogHandler(label: label, sink: sink, isJSON: isJSON, logLevel: level)
         }
         return (logger, sink)
     }

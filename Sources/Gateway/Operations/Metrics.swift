@@ -21,6 +21,8 @@ final class Metrics: Sendable {
         var bytesSent: Int64 = 0
         var refused: UInt64 = 0
         var broken: UInt64 = 0
+        var handshakes: [String: UInt64] = [:]
+        var accepts: [String: UInt64] = [:]
     }
 
     private struct Histogram {
@@ -74,7 +76,11 @@ final class Metrics: Sendable {
     private let openConnections = Atomic<Int>(0)
     private let acceptedConnections = Atomic<UInt64>(0)
     private let startedAt = Date()
+    private let lostLogLines: @Sendable () -> UInt64
     private let store = Mutex<(@Sendable () -> S3Usage)?>(nil)
+
+    /// - Parameter lostLogLines: How many lines of the log were lost.
+    init(lostLogLines: @escaping @Sendable () -> UInt64 = { 0 }) { self.lostLogLines = lostLogLines }
 
     /// Has what is used of an object store told as well.
     func watch(_ usage: @escaping @Sendable () -> S3Usage) {
@@ -103,6 +109,15 @@ final class Metrics: Sendable {
             if summary.refusal != nil { requests.refused += 1 }
             if summary.isBroken { requests.broken += 1 }
         }
+    }
+
+    func failed(handshake kind: HandshakeFailure.Kind) {
+        requests.withLock { $0.handshakes[kind.rawValue, default: 0] += 1 }
+    }
+
+    /// - Parameter reason: The text of an error of accept(2).
+    func failed(accept reason: String) {
+        requests.withLock { $0.accepts[reason, default: 0] += 1 }
     }
 
     /// Clients choose methods: those that are not known share a label.
@@ -239,6 +254,18 @@ final class Metrics: Sendable {
             "Connections that were accepted.",
             Double(acceptedConnections.load(ordering: .relaxed))
         )
+        page.family(
+            "sluice_tls_handshakes_failed_total",
+            "Connections with which TLS could not be begun.",
+            "reason",
+            requests.handshakes
+        )
+        page.family(
+            "sluice_http_accept_errors_total",
+            "Connections that could not be taken.",
+            "reason",
+            requests.accepts
+        )
         page.family("sluice_minted_total", "Credentials that were minted.", "kind", uploads.minted)
         page.family("sluice_pulls_total", "Attempts to fetch uploads, by how they ended.", "result", uploads.pulls)
         page.family(
@@ -322,6 +349,12 @@ final class Metrics: Sendable {
         page.single("process_cpu_seconds_total", "counter", "User and system CPU time.", usage.cpuSeconds)
         page.single("process_resident_memory_bytes", "gauge", "Resident memory.", Double(usage.residentBytes))
         page.single("process_open_fds", "gauge", "Open descriptors.", Double(usage.openDescriptors))
+        page.single(
+            "sluice_log_lines_lost_total",
+            "counter",
+            "Log lines that were lost because nobody took them.",
+            Double(lostLogLines())
+        )
         page.header("sluice_build_info", "gauge", "Version of the gateway.")
         page.sample("sluice_build_info", [("version", Version.current)], 1)
     }

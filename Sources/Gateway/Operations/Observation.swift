@@ -2,12 +2,38 @@ internal import Clouds
 internal import HTTPServer
 internal import HTTPWire
 internal import Logging
+internal import Transport
 internal import UploadCore
 
 /// Tells metrics and log what the server and the uploads do.
 struct Observation: ServerObserver, UploadObserver {
     let metrics: Metrics
     let logger: Logger
+    /// Clients cause as many of these as they like.
+    private let handshakes = LogBrake()
+    private let accepts = LogBrake()
+
+    init(metrics: Metrics, logger: Logger) {
+        self.metrics = metrics
+        self.logger = logger
+    }
+
+    func handshakeFailed(_ failure: HandshakeFailure) {
+        metrics.failed(handshake: failure.kind)
+        guard let withheld = handshakes.pass() else { return }
+        var metadata: Logger.Metadata = ["peer": "\(failure.peerAddress)", "reason": "\(failure.kind.rawValue)"]
+        if let detail = failure.detail { metadata["error"] = "\(detail)" }
+        if withheld > 0 { metadata["withheld"] = "\(withheld)" }
+        logger.info("TLS handshake failed", metadata: metadata)
+    }
+
+    func acceptFailed(_ error: SystemError) {
+        metrics.failed(accept: error.reason)
+        guard let withheld = accepts.pass() else { return }
+        var metadata: Logger.Metadata = ["error": "\(error)"]
+        if withheld > 0 { metadata["withheld"] = "\(withheld)" }
+        logger.warning("connection not taken", metadata: metadata)
+    }
 
     func connectionOpened() { metrics.connectionOpened() }
 

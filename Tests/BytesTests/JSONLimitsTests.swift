@@ -1,0 +1,44 @@
+import Bytes
+import Testing
+
+@Suite("limits of JSON")
+struct JSONLimitsTests {
+    private static func limits(depth: Int = 3, members: Int = 3, elements: Int = 3) -> JSONLimits {
+        var limits = JSONLimits()
+        (limits.depth, limits.members, limits.elements) = (depth, members, elements)
+        return limits
+    }
+
+    @Test(
+        "what is within the limits passes",
+        arguments: [
+            "", "1", "\"a,b,c,d,e\"", "{}", "[]", "[ ]", "{\"a\":1,\"b\":2,\"c\":3}", "[1,2,3]", "[[[]]]",
+            "{\"a\":[1,2,3],\"b\":{\"c\":1}}", "{\"a\\\"{[,,,,\":\"[[[[[{{{{,,,,\"}", " { \"a\" : [ 1 , 2 , 3 ] } ",
+        ]
+    )
+    func within(json: String) {
+        #expect(Self.limits().excess(in: Array(json.utf8)) == nil)
+    }
+
+    @Test(
+        "what is beyond one is told with the limit",
+        arguments: [
+            ("{\"a\":1,\"b\":2,\"c\":3,\"d\":4}", "at most 3 members"),
+            ("{\"a\":{\"b\":{}},\"c\":{\"d\":1}}", "at most 3 members"),
+            ("[1,2,3,4]", "at most 3 elements of arrays"),
+            ("[[1],[2],3]", "at most 3 elements of arrays"),
+            ("[[[[]]]]", "at most 3 objects and arrays within each other"),
+            ("[[[{", "at most 3 objects and arrays within each other"),
+        ]
+    )
+    func beyond(json: String, told: String) {
+        #expect(Self.limits().excess(in: Array(json.utf8)) == told)
+    }
+
+    @Test("names that are there twice are each told once, however many there are")
+    func manyRepeated() {
+        let names = (0..<20_000).map { "\"\($0)\":0" }
+        let json = "{" + (names + names + names).joined(separator: ",") + "}"
+        #expect(JSONNames.repeated(in: Array(json.utf8))?.count == 20_000)
+    }
+}

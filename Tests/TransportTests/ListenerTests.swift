@@ -1,0 +1,91 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Transport
+
+@Suite("accepting connections")
+struct ListenerTests {
+    /// What accept(2) lists, and what no list has.
+    private static let errors = [
+        ECONNABORTED, EMFILE, ENFILE, ENOBUFS, ENOMEM, EPROTO, EPERM, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET,
+        EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH, EINTR, ECONNRESET, ETIMEDOUT, EINVAL, ENOSR, 4095,
+    ]
+
+    /// Fails the first calls.
+    private final class Failing: Sendable {
+        let code: Int32
+        private let left: Mutex<Int>
+
+        init(_ code: Int32, times: Int) {
+            self.code = code
+            left = Mutex(times)
+        }
+
+        var calls: Listener.Calls {
+            Listener.Calls { [self] descriptor in
+                let fails = left.withLock { left in
+                    guard left > 0 else { return false }
+                    left -= 1
+                    return true
+                }
+                guard fails else { return Listener.Calls.real.accept(descriptor) }
+                errno = code
+                return (-1, nil)
+            }
+        }
+    }
+
+    private static func connect(to address: SocketAddress) throws -> Int32 {
+        let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        try address.withSockaddr { pointer, size throws(SystemError) in
+            _ = try SystemError.check("connect") { Foundation.connect(client, pointer, size) }
+        }
+        return client
+    }
+
+    @Test("no failure of accept ends the listener", .timeLimit(.minutes(2)), arguments: errors)
+    func survives(code: Int32) async throws {
+        let loop = try EventLoop(label: "test")
+        let failing = Failing(code, times: 3)
+        let listener = try Listener(SocketAddress(host: "127.0.0.1", port: 0), loop: loop, system: failing.calls)
+        let client = try Self.connect(to: listener.address)
+        defer { close(client) }
+        let failures = Mutex<[SystemError]>([])
+        let accepted = await withTaskExecutorPreference(loop) {
+            await listener.accept { error in failures.withLock { $0.append(error) } }
+        }
+        if let accepted { close(accepted.descriptor) }
+        #expect(accepted?.peer.host == "127.0.0.1")
+        let isTold = code != EINTR
+        #expect(
+            failures.withLock { $0 } == (isTold ? Array(repeating: SystemError("accept", errno: code), count: 3) : [])
+        )
+        await withCheckedContinuation { continuation in
+            loop.execute {
+                listener.close()
+                continuation.resume()
+            }
+        }
+        await withCheckedContinuation { continuation in loop.close { continuation.resume() } }
+    }
+
+    @Test(
+        "while accept fails again and again, others on the loop have their turn, and closing ends it",
+        .timeLimit(.minutes(2))
+    )
+    func doesNotSpin() async throws {
+        let loop = try EventLoop(label: "test")
+        let failing = Failing(EPERM, times: .max)
+        let listener = try Listener(SocketAddress(host: "127.0.0.1", port: 0), loop: loop, system: failing.calls)
+        let client = try Self.connect(to: listener.address)
+        defer { close(client) }
+        async let accepted = withTaskExecutorPreference(loop) { await listener.accept() }
+        for _ in 0..<20 {
+            await withCheckedContinuation { continuation in loop.execute { continuation.resume() } }
+        }
+        loop.execute { listener.close() }
+        #expect(await accepted == nil)
+        await withCheckedContinuation { continuation in loop.close { continuation.resume() } }
+    }
+}
