@@ -255,12 +255,12 @@ package final class FaultyState: StateStore {
     }
 
     package func insert(_ revocation: Revocation) async throws(UploadError) {
-        try plan.step(.revokeKey)
+        try await plan.step(.revokeKey)
         try await base.insert(revocation)
     }
 
     package func revoked(since date: Date) async throws(UploadError) -> Revocations {
-        try plan.step(.key)
+        try await plan.step(.key)
         return try await base.revoked(since: date)
     }
 
