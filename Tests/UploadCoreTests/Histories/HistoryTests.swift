@@ -237,7 +237,9 @@ extension ServiceCall {
     }
 }
 
-/// Random histories of twenty operations by five clients. `SLUICE_HISTORIES` says how many, and `SLUICE_SEED` where they begin.
+/// Random histories of twenty operations by five clients.
+///
+/// `SLUICE_HISTORIES` says how many, and `SLUICE_SEED` where they begin.
 @Suite("Histories of operations at the same time")
 struct HistoryTests {
     private static let environment = ProcessInfo.processInfo.environment
