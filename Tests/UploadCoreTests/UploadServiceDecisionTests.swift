@@ -65,10 +65,10 @@ struct UploadServiceDecisionTests {
     @Test("what is discarded was not completed meanwhile, also where the bytes go first")
     func discard() async throws {
         let id = try await bench.upload(3, holding: [1, 2, 3])
-        await bench.service.discard(id)
+        await bench.service.discard(id, .open)
         #expect(try await bench.service.media(id).size == 3)
         bench.state.plan.fail(.end, with: UploadError(.storageFull, "full"))
-        await bench.service.discard(id)
+        await bench.service.discard(id, .open)
         #expect(try await bench.contents(of: id) == [1, 2, 3])
     }
 

@@ -230,7 +230,7 @@ package struct ResumableHTTPHandler: Sendable {
         do throws(UploadError) {
             upload = try await append(request, to: id, at: offset, length, isLast: isLast, digest, version)
         } catch {
-            if case .lengthExceeded = error.code, version.overlengthEnds { await service.discard(id) }
+            if case .lengthExceeded = error.code, version.overlengthEnds { await service.discard(id, .open) }
             var problem = UploadProblem(error)
             if case .offsetMismatch(let expected) = error.code {
                 problem.providedOffset = offset

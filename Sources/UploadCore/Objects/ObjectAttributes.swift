@@ -18,8 +18,9 @@ package struct ObjectAttributes: Sendable, Equatable, Codable {
     package var isAppendable: Bool?
     /// Of an open upload whose completion was begun: the numbers of its parts in their order.
     package var completing: [Int]?
-    /// Of an open upload whose parts were put together, and which was then refused: it is completed when a client asks for it
-    /// again, and not by itself. `nil` for not.
+    /// Of an open upload whose parts were put together, and which was then refused.
+    ///
+    /// It is completed when a client asks for it again, and not by itself. `nil` for not.
     package var isHeld: Bool?
     /// Of an open upload: what must hold when it becomes the object.
     package var condition: ObjectCondition?

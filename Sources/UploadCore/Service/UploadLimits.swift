@@ -8,8 +8,9 @@ package struct UploadLimits: Sendable, Equatable {
     package var lifetime: TimeInterval?
     /// How long a request waits for the one that it takes over from; default 10 s; longer is `.busy`.
     package var takeOverTimeout: Duration
-    /// How long a writer that brings bytes, or has just begun, is not interrupted by another one that knows no more of the upload;
-    /// default 1 s. Offset queries and terminations do not wait for it.
+    /// How long a writer that brings bytes, or has just begun, is spared by one that knows no more of the upload; default 1 s.
+    ///
+    /// Offset queries and terminations do not wait for it.
     package var protectedTurn: Duration
     /// Seconds that the records of terminated and expired uploads are kept; default 7 days; later they are `.notFound`.
     package var recordRetention: TimeInterval

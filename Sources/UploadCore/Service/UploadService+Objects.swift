@@ -95,7 +95,7 @@ extension UploadService {
             describe(&attributes, try await content.digests())
             return try await completeObject(id, attributes)
         } catch {
-            if Self.isCertain(error.code) { await discard(id) }
+            if Self.isCertain(error.code) { await discard(id, .open) }
             throw error
         }
     }

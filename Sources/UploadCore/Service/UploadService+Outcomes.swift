@@ -14,6 +14,7 @@ extension UploadService {
     /// - Parameters:
     ///   - id: The upload.
     ///   - error: What its record failed with.
+    /// - Returns: What is known after the state was asked again.
     func outcome(of id: UploadID, after error: UploadError) async -> RecordOutcome {
         switch error.code {
         case .storageFailure, .unavailable, .interrupted: break
@@ -52,6 +53,7 @@ extension UploadService {
     ///   - upload: What the client asks for now.
     ///   - grant: One that is spent.
     /// - Returns: The open upload of that attempt, if it is what is asked for; nobody else gets it.
+    /// - Throws: `.unavailable`, `.storageFailure`.
     func recordedBefore(_ upload: Upload, by grant: Grant) async throws(UploadError) -> Upload? {
         guard let before = untold.withLock({ $0[grant.id] }), before.isAskedFor(by: upload),
             let recorded = try await state.upload(before.id), recorded.state == .open, !isOver(recorded)

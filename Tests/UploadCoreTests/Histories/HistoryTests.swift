@@ -127,7 +127,7 @@ private struct HistoryBench {
         case .inspect(let index): return .state(try await service.inspect(streams[index]).state)
         case .terminate(let index): try await service.terminate(streams[index])
         case .stop(let index): try await service.stop(streams[index], answer: HookAnswer())
-        case .discard(let index): await service.discard(streams[index])
+        case .discard(let index): await service.discard(streams[index], .open)
         case .setMetadata(let index, let value):
             _ = try await service.editMetadata(of: streams[index]) { _ in UploadMetadata(raw: value) }
         case .metadata(let index): return .text(try await service.recorded(streams[index]).metadata.raw ?? "")
@@ -237,7 +237,9 @@ extension ServiceCall {
     }
 }
 
-/// Random histories of twenty operations by five clients. `SLUICE_HISTORIES` says how many, and `SLUICE_SEED` where they begin.
+/// Random histories of twenty operations by five clients.
+///
+/// `SLUICE_HISTORIES` says how many, and `SLUICE_SEED` where they begin.
 @Suite("Histories of operations at the same time")
 struct HistoryTests {
     private static let environment = ProcessInfo.processInfo.environment
