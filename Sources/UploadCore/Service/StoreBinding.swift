@@ -36,7 +36,9 @@ package final class StoreBinding: Sendable {
     package func bind() async throws(UploadError) -> StoreMismatch? {
         if let mismatch = try await compare() { return mismatch }
         do throws(UploadError) {
+            let newest = try await state.lastEvent()
             try await renew()
+            lastEvent.withLock { $0 = newest }
         } catch  where error.code == .storageFull {
             // A full disk must not keep the gateway from starting, so that somebody can make room.
         }
