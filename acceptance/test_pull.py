@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import re
 import socket
 import time
 
@@ -44,7 +45,9 @@ def pull(api, url, **fields):
     assert answer.status_code == 202, answer.text
     view = answer.json()
     assert answer.headers["Location"] == f"/v1/uploads/{view['id']}"
-    assert view["dialect"] == "pull" and view["state"] == "open" and "pull" in view
+    assert view["dialect"] == "pull" and view["state"] == "open"
+    shown = re.sub(r"//[^/@]*@", "//", url).partition("?")[0].partition("#")[0]
+    assert view["pull"]["url"].lower().rstrip("/") == shown.lower().rstrip("/")
     return view["id"]
 
 
@@ -90,7 +93,7 @@ def test_content_comes_whole(api, origin, size, chunked):
     view = completed(api, identifier, data)
     assert view["subject"] == "alice" and view["metadata"]["note"] == "n"
     assert view["filename"] == f"whole-{size}-{chunked}" and view["contentType"] == "video/mp4"
-    assert view["pull"] | {"attempts": 1, "url": f"{origin.url}/whole-{size}-{chunked}"} == view["pull"]
+    assert view["pull"]["attempts"] == 1 and "url" not in view["pull"]
     assert len(resource.requests) == 1 and resource.requests[0]["accept-encoding"] == "identity"
     media = api.get(f"/v1/media/{identifier}").json()
     assert media["filename"] == view["filename"] and media["contentType"] == "video/mp4"

@@ -370,7 +370,7 @@ def test_an_expired_upload_is_removed(make_server):
 
 
 def test_the_method_can_be_overridden(api):
-    url = api.created(3)
+    url = api.created(4)
     fields = TUS | {"Upload-Offset": "0", "Content-Type": OFFSET_TYPE, "X-HTTP-Method-Override": "PATCH"}
     assert api.request("POST", url, headers=fields, data=b"abc", key=None).headers["Upload-Offset"] == "3"
     answer = api.request("POST", url, headers=TUS | {"X-HTTP-Method-Override": "HEAD"}, key=None)

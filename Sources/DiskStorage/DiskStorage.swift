@@ -231,13 +231,14 @@ package final class DiskStorage: MarkedStorage {
     func synchronize(_ id: UploadID, _ file: OpenFile, length: Int64) throws(SystemCallError) {
         guard !distrusted.contains(id) else { throw SystemCallError("fsync", errno: EIO) }
         if durable.covers(id, length: length) { return }
+        // Read before it is replaced: it says what a failure leaves.
+        let known = try durable.length(of: id) ?? file.durableRecord()?.length
         do throws(SystemCallError) {
-            try file.synchronize(through: length, beyond: min(durable.length(of: id) ?? 0, length), in: boot)
+            try file.synchronize(through: length, beyond: min(known ?? 0, length), in: boot)
         } catch {
             // The next sync would succeed (fsync(2), "EIO").
-            let known = durable.length(of: id)
             durable.forget(id)
-            distrusted.note(id, countingOnly: known)
+            distrusted.note(id, countingOnly: known ?? 0)
             throw error
         }
         durable.note(id, length: length)

@@ -34,6 +34,8 @@ struct TusWireTests {
 
     private static func bench(_ directives: [[String]]) throws -> TusBench {
         var settings = TusSettings()
+        // As tusd does, whose answers these are.
+        settings.deletesComplete = true
         var lifetime: TimeInterval? = 86400
         for words in directives {
             switch words[0] {

@@ -19,6 +19,7 @@ struct UploadNames: Sendable {
     ///   - text: What names it.
     ///   - kind: What a problem calls it.
     ///   - limits: Of the API key that asks; what it is not for is not there.
+    /// - Returns: Its id.
     /// - Throws: `Problem` 404; 500 or 503 if the state can not be read.
     func id(
         _ text: String,

@@ -30,7 +30,12 @@ final class StreamWatch: Sendable {
 
     /// Does `body` while watching; `end` is called once, when the credential is over.
     ///
-    /// - Parameter holder: `nil` for a stream that nothing ends.
+    /// - Parameters:
+    ///   - holder: `nil` for a stream that nothing ends.
+    ///   - end: Ends the stream.
+    ///   - body: Tells what the stream tells.
+    /// - Returns: What `body` returns.
+    /// - Throws: What `body` throws.
     func watching<Success>(
         _ holder: Holder?,
         end: @escaping @Sendable () -> Void,

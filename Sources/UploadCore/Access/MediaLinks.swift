@@ -45,6 +45,7 @@ package struct MediaLinks: Sendable {
     ///   - expiresAt: When it ends.
     ///   - issuer: The id of the API key that makes it, of letters, digits and `_`.
     ///   - now: When it is made.
+    /// - Returns: To be put behind a question mark.
     package func query(for id: UploadID, expiresAt: Date, issuer: String, at now: Date) -> String {
         let expiry = expiresAt.unixSeconds
         let issued = String(now.unixMilliseconds)

@@ -5,8 +5,9 @@ package import Foundation
 /// A row of the state, so that it goes on after the process ends in whatever way.
 package struct PullJob: Sendable, Equatable {
     package let uploadID: UploadID
-    /// Where the bytes come from, without user, password and query; for people. It is in the sealed request only, from which
-    /// `PullService.job(of:)` takes it while the job goes on.
+    /// Where the bytes come from, without user, password and query; for people.
+    ///
+    /// It is in the sealed request only, from which `PullService.job(of:)` takes it while the job goes on.
     package var url: String
     /// The whole request, which may hold secrets: see `PullSealer`; empty once the job is over.
     package var sealed: String
