@@ -35,7 +35,7 @@ MOST_FAILURES = 12
 MUST_BE_SEEN = {
     "blobs": [
         "open", "create", "pread", "pwrite", "splice", "copy_file_range", "fallocate", "ftruncate", "fsync",
-        "fdatasync", "sync_file_range", "rename", "unlink", "mkdir", "rmdir",
+        "fdatasync", "sync_file_range", "rename", "unlink", "mkdir", "rmdir", "setxattr", "getxattr",
     ],
     "state.sqlite": ["create", "pread", "pwrite", "fdatasync"],
     "state.sqlite-wal": ["create", "pwrite", "fdatasync"],
