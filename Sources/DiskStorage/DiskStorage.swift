@@ -232,7 +232,8 @@ package final class DiskStorage: MarkedStorage {
         guard !distrusted.contains(id) else { throw SystemCallError("fsync", errno: EIO) }
         if durable.covers(id, length: length) { return }
         // Read before it is replaced: it says what a failure leaves.
-        let known = try durable.length(of: id) ?? file.durableRecord()?.length
+        var known = durable.length(of: id)
+        if known == nil { known = try file.durableRecord()?.length }
         do throws(SystemCallError) {
             try file.synchronize(through: length, beyond: min(known ?? 0, length), in: boot)
         } catch {
