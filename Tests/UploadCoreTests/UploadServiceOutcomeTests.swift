@@ -50,7 +50,7 @@ struct UploadServiceOutcomeTests {
         let id = try await bench.service.create(new, under: grant).id
         bench.clock.advance(by: 3601)
         let later = bench.restarted()
-        #expect(await later.sweep().orphansRemoved == 1)
+        #expect(await later.sweep().orphansSetAside == 1)
         #expect(try await bench.storage.list(after: nil, limit: 10).filter { $0 != id } == [])
     }
 
