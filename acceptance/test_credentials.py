@@ -49,6 +49,7 @@ class Cloud:
         self.asked = []
         self.expiration = time.time() + 3600
         self.accepted = None
+        self.mark = None
         cloud = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -64,10 +65,16 @@ class Cloud:
 
             def handle_any(self):
                 content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if self.path.endswith("/.sluice.store") and cloud.accepted is None:
+                    return self.mark(content)
                 if "Authorization" in self.headers and self.headers["Authorization"].startswith("AWS4"):
                     cloud.signed.append(self)
                     key = cloud.key(self)
-                    return self.answer(200 if cloud.accepted in (None, key) else 403)
+                    if cloud.accepted not in (None, key):
+                        return self.answer(403)
+                    if "list-type=2" in self.path:
+                        return self.answer(200, b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>")
+                    return self.answer(200)
                 cloud.asked.append(f"{self.command} {self.path}")
                 end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(cloud.expiration))
                 found = {"Code": "Success", "Type": "AWS-HMAC", "LastUpdated": end, "Expiration": end}
@@ -86,6 +93,14 @@ class Cloud:
                 if self.path.endswith("/security-credentials/the-role"):
                     return self.answer(body=json.dumps(found | pair("instance")).encode())
                 return self.answer(404)
+
+            def mark(self, content):
+                """The gateway's mark in the store, which it writes at its first start."""
+                if self.command == "PUT":
+                    cloud.mark = content
+                if cloud.mark is None:
+                    return self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>", "text/xml")
+                return self.answer(200, b"" if self.command == "PUT" else cloud.mark)
 
             def sts(self, form, end):
                 if form["WebIdentityToken"] != ["web-token"] or form["RoleArn"] != ["arn:aws:iam::123456789012:role/x"]:
