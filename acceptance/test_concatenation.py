@@ -126,7 +126,7 @@ def test_kills_while_parts_are_joined(make_server, report, quick):
         assert api.offset(server.url + path_of(url)) == size, seed
         assert api.download_hash(identifier) == (whole, size), seed
         for one in [*urls, server.url + path_of(url)]:
-            assert api.terminate(one).status_code == 204
+            assert api.remove(one).status_code == 204
         stored = [path for path in (server.data / "blobs").rglob("*") if path.is_file()]
         assert stored == [], (seed, stored)
     report(f"kill -9 while parts are joined, seed {seed}: {kills} kills, {moments}")

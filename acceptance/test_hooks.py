@@ -55,7 +55,7 @@ def test_payloads_are_those_of_tusd(hooked, receiver):
     assert api.patch(url, 0, b"ab").status_code == 204
     assert api.patch(url, 2, b"cde").status_code == 204
     receiver.wait("post-finish", upload=identifier)
-    assert api.terminate(url).status_code == 204
+    assert api.remove(url).status_code == 204
     receiver.wait("post-terminate", upload=identifier)
 
     common = {
@@ -418,7 +418,7 @@ def test_what_is_not_told_is_told_later_in_order(make_server):
     urls = [api.created(3) for _ in range(5)]
     for url in urls:
         assert api.patch(url, 0, b"abc").status_code == 204
-        assert api.terminate(url).status_code == 204
+        assert api.remove(url).status_code == 204
     until(lambda: any(one["attempts"] for one in deliveries(api, "pending")))
     assert all(one["lastError"] for one in deliveries(api, "pending") if one["attempts"])
     with Receiver(SECRET, port=port) as receiver:

@@ -55,7 +55,7 @@ class Clients:
 
     def terminate(self, api):
         url = self.step("create", api.create, 100).headers["Location"]
-        self.step("append", api.patch, url, 0, bytes(self.random.randint(1, 100)))
+        self.step("append", api.patch, url, 0, bytes(self.random.randint(1, 99)))
         self.step("terminate", api.terminate, url)
 
     def concatenate(self, api):

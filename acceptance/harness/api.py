@@ -77,6 +77,10 @@ class API:
     def terminate(self, url):
         return self.request("DELETE", url, headers=TUS, key=None)
 
+    def remove(self, url):
+        """Ends an upload by the REST API, also one that is complete."""
+        return self.delete(f"/v1/uploads/{upload_id(url)}")
+
     def uploaded(self, body, **options):
         """The id of a completed upload."""
         url = self.created(len(body), **options)
