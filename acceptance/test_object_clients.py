@@ -58,7 +58,6 @@ def certificate(tmp_path_factory):
 def gateways(tmp_path_factory, request, certificate):
     """One for each kind, once it is asked for, and a link to it that can be cut."""
     made = {}
-    bucket = "object-clients"
     with contextlib.ExitStack() as stack:
 
         def gateway(tls, storage):
@@ -68,6 +67,8 @@ def gateways(tmp_path_factory, request, certificate):
                     settings |= certificate.settings
                 if storage == "store":
                     store = request.getfixturevalue("rgw")
+                    # Each has a state of its own, and a store belongs to one state.
+                    bucket = f"object-clients-{tls}"
                     settings |= store.settings(bucket=bucket, SLUICE_S3_PART_SIZE="5MiB")
                     stack.callback(store.wipe, bucket)
                 folder = tmp_path_factory.mktemp(f"{tls}-{storage}")

@@ -520,7 +520,7 @@ def test_a_token_names_the_bucket(make_relay, rgw, bucket_name):
         assert relay.api.patch(by_backend, 0, b"abc").status_code == 204
         assert upload_id(by_backend) in rgw.keys(other)
         for one in (url, final, by_backend, *urls):
-            assert relay.api.terminate(one).status_code == 204
+            assert relay.api.remove(one).status_code == 204
         until(lambda: (rgw.keys(other), rgw.multiparts(other)) == ({}, []))
         for path in ("/v1/tus/tokens", "/v1/tus/uploads"):
             refused = relay.api.post(path, {"subject": "u", "bucket": "somebody-elses"})
