@@ -10,6 +10,7 @@ from harness.api import API, OFFSET_TYPE, TUS, path_of
 from harness.daemon import free_port
 from harness.object_client import BUCKET, ObjectServer
 from harness.server import ROOT, run
+from harness.wire import until
 
 METHODS = {"get", "head", "post", "put", "patch", "delete", "options"}
 DOCUMENT = yaml.safe_load((ROOT / "openapi.yaml").read_text())
@@ -151,6 +152,9 @@ class World:
         identifier, secret = self.key(ALL)
         token = self.token(OWNER, key=secret, objects=True)
         run("keys", "revoke", identifier, environment=self.server.environment)
+        # The server learns of it within a second.
+        until(lambda: self.api.get("/v1/uploads", key=secret).status_code == 401)
+        until(lambda: self.api.create(3, key=token).status_code == 401)
         return secret if actor.kind == "revoked key" else token
 
     def upload(self, state="open"):

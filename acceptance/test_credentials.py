@@ -73,7 +73,8 @@ class Cloud:
                     if cloud.accepted not in (None, key):
                         return self.answer(403)
                     if "list-type=2" in self.path:
-                        return self.answer(200, b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>")
+                        body = b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
+                        return self.answer(200, body, "text/xml")
                     return self.answer(200)
                 cloud.asked.append(f"{self.command} {self.path}")
                 end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(cloud.expiration))

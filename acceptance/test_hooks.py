@@ -31,6 +31,8 @@ def hooked(make_server, receiver):
     def start(**environment):
         defaults = {"URL": receiver.url, "SECRET": SECRET, "EVENTS": EVERYTHING, "TIMEOUT": "5s"}
         settings = {f"SLUICE_HOOKS_{name}": value for name, value in (defaults | environment).items()}
+        # As tusd, whose payloads these are.
+        settings["SLUICE_UPLOADS_DELETE_AFTER_COMPLETION"] = "true"
         server = make_server(environment=settings).start()
         return server, API(server.url, server.admin_key)
 
@@ -55,7 +57,7 @@ def test_payloads_are_those_of_tusd(hooked, receiver):
     assert api.patch(url, 0, b"ab").status_code == 204
     assert api.patch(url, 2, b"cde").status_code == 204
     receiver.wait("post-finish", upload=identifier)
-    assert api.remove(url).status_code == 204
+    assert api.terminate(url).status_code == 204
     receiver.wait("post-terminate", upload=identifier)
 
     common = {

@@ -19,6 +19,8 @@ ADDED = {"date", "server", "x-request-id", "content-length", "connection", "uplo
 SETTINGS = {
     "SLUICE_PUBLIC_URL": "https://uploads.example",
     "SLUICE_LIMITS_UPLOAD_BYTES": "1000",
+    # As tusd, whose answers most of the files are.
+    "SLUICE_UPLOADS_DELETE_AFTER_COMPLETION": "true",
 }
 
 
@@ -69,6 +71,8 @@ def settings(name):
     for words in next(exchanges(name)).directives:
         if words[0] == "cors":
             values |= {"SLUICE_CORS_ENABLED": "false"} if words[1] == "off" else {"SLUICE_CORS_ORIGINS": words[1:]}
+        elif words[0] == "gone":
+            values["SLUICE_UPLOADS_GONE_AS"] = words[1]
         elif words[0] == "lifetime":
             values["SLUICE_UPLOADS_EXPIRE_AFTER"] = "0"
     return {key: ",".join(value) if isinstance(value, list) else value for key, value in values.items()}

@@ -99,7 +99,7 @@ class Uploader(Worker):
             self.count(f"cut by {way}")
             if way == "take-over":
                 self.look(item, offset)
-                self.read_refusal(item, wire, (423, 503))
+                self.read_refusal(item, wire, (408, 423))
             self.cut(item, wire, way)
         return self.look(item, offset)
 
