@@ -70,6 +70,7 @@ struct ImportTests {
         let all = rows(of: grants, 7)
         let key: [StoredField] = [
             .text("k"), .text("name"), .text("[]"), .integer(1), .null, .integer(3), .bytes([0, 255, 92]), .flag(true),
+            .text(#"{"subjects":["a"]}"#),
         ]
         var progress = try await begin(state)
         #expect(progress.table(grants) == nil)
