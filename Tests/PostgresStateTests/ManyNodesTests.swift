@@ -425,7 +425,8 @@ struct ManyNodesTests {
         ]
         defer { nodes.forEach { $0.state.close() } }
         let past = Date(timeIntervalSinceNow: -7200)
-        for number in 0..<60 {
+        // 18 without a record: more than 20 would be left, as many of a lost state are.
+        for number in 0..<36 {
             let created = past.addingTimeInterval(TimeInterval(number))
             var upload = Upload(
                 id: UploadID.generate(at: created),
@@ -446,10 +447,10 @@ struct ManyNodesTests {
             return await group.reduce(into: []) { $0.append($1) }
         }
         #expect(reports.allSatisfy { $0.failures == 0 })
-        #expect(reports.reduce(0) { $0 + $1.expired } == 20)
+        #expect(reports.reduce(0) { $0 + $1.expired } == 12)
         let ended = try await nodes[0].state.events(EventQuery(after: 0, kinds: [.expired], limit: 1000))
-        #expect(ended.count == 20)
-        #expect(Set(ended.map(\.upload.id)).count == 20)
-        #expect(try await storage.list(after: nil, limit: 100).count == 10)
+        #expect(ended.count == 12)
+        #expect(Set(ended.map(\.upload.id)).count == 12)
+        #expect(try await storage.list(after: nil, limit: 100).count == 6)
     }
 }
