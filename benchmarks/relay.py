@@ -71,6 +71,8 @@ def parse_options():
 
 def start_sluice(folder, store, pool):
     folder.mkdir(parents=True)
+    # With the mark of the gateway before it, whose state this one has not.
+    store.wipe(BUCKET)
     environment = store.settings(bucket=BUCKET) | {
         "SLUICE_DATA_DIR": str(folder / "data"),
         "SLUICE_GATEWAY_LISTEN": "127.0.0.1:0",

@@ -35,6 +35,8 @@ def start_sluice(folder, durability, tls=None, logging=False):
         "SLUICE_ADMIN_KEY": KEY,
         "SLUICE_DURABILITY": durability,
         "SLUICE_LOG_LEVEL": "info" if logging else "warning",
+        # As the peers: what was measured is removed by its upload URL.
+        "SLUICE_UPLOADS_DELETE_AFTER_COMPLETION": "true",
     }
     if tls:
         environment["SLUICE_TLS_CERTIFICATE"] = str(tls / "certificate.pem")
