@@ -221,7 +221,7 @@ extension DiskStorage: PartStorage {
 
     /// Forces the file of parts to stable storage where that was not done for each part; on the pool.
     ///
-    /// - Throws: Also when it failed before: then nobody knows which parts are lost, and another sync would not tell.
+    /// - Throws: Also when it failed before: it is unknown then which parts are lost, and another sync would not tell.
     private func synchronizeParts(of id: UploadID, _ file: OpenFile) throws(SystemCallError) {
         let record = try file.durableRecord()
         guard !distrusted.contains(id), record == nil || record?.boot != nil else {

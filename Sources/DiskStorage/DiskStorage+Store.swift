@@ -40,8 +40,9 @@ extension DiskStorage {
 
     package func hasBlobs() async throws(UploadError) -> Bool { try await !list(after: nil, limit: 1).isEmpty }
 
-    /// What of parts is there without a blob can not go on; bytes that were never verified belong to an open upload, and so
-    /// does a blob without any.
+    /// Parts without a blob cannot be continued.
+    ///
+    /// A blob with unverified bytes, or without bytes, belongs to an open upload.
     package func findBlobs(_ body: (FoundBlob) async throws(UploadError) -> Void) async throws(UploadError) {
         var last: UploadID?
         while true {

@@ -3,7 +3,7 @@ internal import UploadCore
 
 /// Blobs with bytes at their end that must not count, because a call that was to write, cut or synchronise them has failed.
 ///
-/// After a failed sync nobody knows which bytes are on the disk, and the next sync succeeds all the same (fsync(2), "EIO").
+/// A failed sync does not tell which bytes are on the disk, and the next sync succeeds all the same (fsync(2), "EIO").
 /// An entry stays until the file is cut, and is never dropped to make room.
 final class DistrustedTails: Sendable {
     private let tails = Mutex<[UploadID: Int64?]>([:])

@@ -76,8 +76,8 @@ package struct TusHandler: RequestHandler {
     /// The method that a request stands for: "the actual method of the request MUST be ignored" (tus 1.0.0,
     /// X-HTTP-Method-Override).
     ///
-    /// Frameworks send it in lower case, too. Nobody is led into it: a page of another origin needs a preflight for the field,
-    /// and what changes something needs `Tus-Resumable` besides.
+    /// Frameworks send it in lower case, too. A page of another origin cannot send it without a preflight, and a request that
+    /// changes something needs `Tus-Resumable` as well.
     private static func effectiveMethod(of head: RequestHead) -> HTTPMethod {
         guard let override = head.fields["X-HTTP-Method-Override"], !override.isEmpty else { return head.method }
         return HTTPMethod(rawValue: override.uppercased())

@@ -28,7 +28,7 @@ package struct S3Authentication: Sendable {
     ///   - region: That signatures must be for; `nil` for any.
     ///   - issuer: Knows the credentials of sessions.
     ///   - grace: Seconds for which credentials that are over are still taken for completing a multipart upload.
-    ///   - revoked: Whose credentials are over; `nil` for nobody's.
+    ///   - revoked: Whose credentials are over; `nil` if none are.
     ///   - keys: Where derived keys are kept.
     ///   - holder: Looks up an access key id that is not that of a session; `nil` if it is not known.
     package init(

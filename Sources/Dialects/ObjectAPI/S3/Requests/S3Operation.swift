@@ -198,7 +198,7 @@ extension S3Operation {
             return .administrator
         case .preflight, .probe: return .anybody
         case .headBucket(let bucket): return .accesses([ObjectAccess(.headBucket, bucket: bucket)])
-        // Of the versioning there is nothing to tell but that there is none.
+        // The response says that versioning is not configured.
         case .getBucketLocation(let bucket), .getBucketVersioning(let bucket):
             return .accesses([ObjectAccess(.getBucketLocation, bucket: bucket)])
         case .listObjects(let listing):
