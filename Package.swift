@@ -12,7 +12,7 @@ let settings: [SwiftSetting] = [
     .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
 ]
 
-func storey(_ name: String, _ dependencies: [Target.Dependency] = [], path: String? = nil) -> Target {
+func layer(_ name: String, _ dependencies: [Target.Dependency] = [], path: String? = nil) -> Target {
     .target(name: name, dependencies: dependencies, path: path, swiftSettings: settings)
 }
 
@@ -55,76 +55,202 @@ let package = Package(
         ),
 
         // Values and bytes; no I/O.
-        storey("Bytes"),
-        storey("HTTPWire", ["Bytes"]),
-        storey("XMLText"),
-        storey("Digests", ["COpenSSL", "CSystem", "Bytes"]),
-        storey("Signing", ["Digests", "Bytes"]),
+        layer("Bytes"),
+        layer("HTTPWire", ["Bytes"]),
+        layer("XMLText"),
+        layer("Digests", ["COpenSSL", "CSystem", "Bytes"]),
+        layer("Signing", ["HTTPWire", "Digests", "Bytes"]),
 
         // Sockets; no Swift package below HTTPServer.
-        storey("Transport", ["CSystem", "COpenSSL", "Bytes"]),
-        storey("HTTPServer", ["HTTPWire", "Transport", "Bytes", "CSystem"]),
-        storey("HTTPClient", ["CCurl", "HTTPWire", "Transport", "Bytes"]),
+        layer("Transport", ["CSystem", "COpenSSL", "Bytes"]),
+        layer("HTTPServer", ["HTTPWire", "Transport", "Bytes", "CSystem"]),
+        layer("HTTPClient", ["CCurl", "HTTPWire", "Transport", "Bytes"]),
 
         // The domain, and what implements its interfaces.
-        storey("UploadCore", ["Bytes", "Digests", "Signing"]),
-        storey("DiskStorage", ["UploadCore", "Bytes", "Digests", "Transport", "CSystem"]),
-        storey("CloudCredentials", ["UploadCore", "HTTPClient", "Signing", "Transport", "XMLText"]),
-        storey(
+        layer("UploadCore", ["Bytes", "Digests", "Signing"]),
+        layer("DiskStorage", ["UploadCore", "Bytes", "Digests", "Transport", "CSystem"]),
+        layer("CloudCredentials", ["UploadCore", "HTTPClient", "Signing", "Transport", "XMLText"]),
+        layer(
             "S3Storage",
             [
                 "UploadCore", "CloudCredentials", "HTTPClient", "HTTPWire", "Signing", "Digests", "Transport", "Bytes",
                 "XMLText", "CSystem",
             ]
         ),
-        storey(
+        layer(
             "Clouds",
             ["UploadCore", "CloudCredentials", "HTTPClient", "Signing", "Digests", "Bytes", "XMLText"]
         ),
-        storey("StateRecords", ["UploadCore", "Bytes", "Digests"]),
-        storey(
+        layer("StateRecords", ["UploadCore", "Bytes", "Digests"]),
+        layer(
             "SQLiteState",
             ["StateRecords", "UploadCore", "Transport", .product(name: "GRDB", package: "GRDB.swift")]
         ),
-        storey("PostgresState", ["StateRecords", "UploadCore", "Bytes", "Transport", "CPostgres"]),
+        layer("PostgresState", ["StateRecords", "UploadCore", "Bytes", "Transport", "CPostgres"]),
+
+        // Kits: what modules are made of.
+        layer("SettingsKit", ["HTTPWire", "Transport", .product(name: "Yams", package: "Yams")]),
+
+        layer("RESTKit", ["UploadCore", "HTTPWire", "Transport", "Bytes"]),
+
+        layer(
+            "Telemetry",
+            [
+                "RESTKit", "SettingsKit", "UploadCore", "HTTPServer", "HTTPWire", "Transport", "Bytes",
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        layer(
+            "GatewayKit",
+            [
+                "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "CloudCredentials", "HTTPServer", "HTTPWire",
+                "HTTPClient", "Transport", "Signing", "CSystem",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ]
+        ),
 
         // Dialects: HTTPWire values in, UploadCore calls out.
-        storey("Tus", ["UploadCore", "HTTPWire", "Bytes", "Digests"], path: "Sources/Dialects/Tus"),
-        storey(
+        layer(
+            "Tus",
+            ["GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPWire", "Bytes", "Digests"],
+            path: "Sources/Dialects/Tus"
+        ),
+        layer(
             "ResumableHTTP",
             ["UploadCore", "HTTPWire", "Bytes", "Digests"],
             path: "Sources/Dialects/ResumableHTTP"
         ),
-        storey("Webhooks", ["UploadCore", "HTTPClient", "HTTPWire", "Signing"]),
-        storey("Forms", ["UploadCore", "HTTPWire", "Bytes"], path: "Sources/Dialects/Forms"),
-        storey("TencentVOD", ["UploadCore", "Bytes", "Signing"], path: "Sources/Dialects/TencentVOD"),
-        storey(
-            "ObjectAPI",
-            ["UploadCore", "HTTPWire", "Bytes", "Digests", "Signing", "XMLText"],
-            path: "Sources/Dialects/ObjectAPI"
+        layer("Forms", ["UploadCore", "HTTPWire", "Bytes"], path: "Sources/Dialects/Forms"),
+        layer(
+            "TencentVOD",
+            ["GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPWire", "Bytes", "Signing"],
+            path: "Sources/Dialects/TencentVOD"
+        ),
+        layer("ObjectGrants", ["UploadCore", "Signing", "Digests", "Bytes"]),
+        layer(
+            "TokenServices",
+            ["ObjectGrants", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing", "XMLText"],
+            path: "Sources/Dialects/TokenServices"
+        ),
+        layer(
+            "Presigning",
+            ["ObjectGrants", "UploadCore", "Bytes", "Signing"],
+            path: "Sources/Dialects/Presigning"
+        ),
+        layer(
+            "ObjectStore",
+            ["ObjectGrants", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing", "XMLText"],
+            path: "Sources/Dialects/ObjectStore"
         ),
 
-        // The top: the only one that sees adapters and sockets together.
-        .target(
-            name: "Gateway",
-            dependencies: [
-                "HTTPServer", "HTTPWire", "Transport", "UploadCore", "DiskStorage", "S3Storage", "SQLiteState",
-                "PostgresState", "StateRecords", "Tus", "ResumableHTTP", "Forms", "TencentVOD", "ObjectAPI",
-                "Webhooks", "HTTPClient",
-                "CloudCredentials", "Clouds",
-                "Signing", "Digests", "Bytes", "CSystem",
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "Yams", package: "Yams"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+        layer(
+            "PlainUploads",
+            ["Forms", "ResumableHTTP", "Tus", "GatewayKit", "RESTKit", "SettingsKit", "UploadCore", "HTTPWire"],
+            path: "Sources/Dialects/PlainUploads"
+        ),
+        layer(
+            "Companion",
+            [
+                "ObjectGateway", "ObjectGrants", "ObjectStore", "Presigning", "GatewayKit", "RESTKit", "SettingsKit",
+                "Telemetry", "UploadCore",
+                "HTTPWire", "Signing", "Bytes",
             ],
+            path: "Sources/Dialects/Companion"
+        ),
+
+        // Modules that speak no protocol of uploads, or need adapters.
+        layer(
+            "Callbacks",
+            ["ObjectStore", "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "HTTPWire", "Transport", "Signing"]
+        ),
+        layer(
+            "ObjectGateway",
+            [
+                "Callbacks", "Clouds", "CloudCredentials", "ObjectGrants", "ObjectStore", "Presigning", "TokenServices",
+                "GatewayKit", "RESTKit", "SettingsKit",
+                "Telemetry", "UploadCore", "HTTPServer", "HTTPClient", "HTTPWire", "Transport", "Signing",
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        layer(
+            "Identity",
+            [
+                "ObjectGateway", "ObjectGrants", "TokenServices", "SettingsKit", "Telemetry", "UploadCore",
+                "HTTPClient", "Signing",
+                "Digests", "Bytes",
+            ]
+        ),
+        layer(
+            "ManagementAPI",
+            ["ResumableHTTP", "GatewayKit", "RESTKit", "UploadCore", "HTTPWire", "Bytes"]
+        ),
+        layer("LiveEvents", ["GatewayKit", "RESTKit", "UploadCore", "HTTPWire", "Bytes"]),
+        layer(
+            "Pulls",
+            [
+                "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "HTTPWire",
+                "Transport",
+                "Bytes",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ]
+        ),
+        layer(
+            "Webhooks",
+            [
+                "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "HTTPWire", "Signing",
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ]
+        ),
+        .target(
+            name: "Operations",
+            dependencies: ["GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPWire"],
             resources: [.embedInCode("Resources/openapi.yaml")],
             swiftSettings: settings
+        ),
+
+        // State and storage as the settings name them, and what commands do with them.
+        layer(
+            "Stores",
+            [
+                "DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "CloudCredentials", "GatewayKit",
+                "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "Transport", "Signing", "Digests", "Bytes",
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        layer(
+            "Migration",
+            [
+                "Stores", "DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "StateRecords", "ObjectStore",
+                "GatewayKit", "SettingsKit", "UploadCore", "HTTPClient", "Transport", "Signing", "Digests", "Bytes",
+            ]
+        ),
+        layer(
+            "Administration",
+            [
+                "Stores", "ObjectGateway", "Webhooks", "GatewayKit", "RESTKit", "SettingsKit", "UploadCore", "Signing",
+                "Bytes",
+            ]
+        ),
+
+        // The top: puts all of it together.
+        layer(
+            "Gateway",
+            [
+                "Administration", "Companion", "GatewayKit", "Identity", "LiveEvents", "ManagementAPI", "ObjectGateway",
+                "Operations", "PlainUploads", "Pulls", "RESTKit", "SettingsKit", "Stores", "Telemetry", "TencentVOD",
+                "Tus", "Webhooks", "UploadCore", "HTTPServer", "HTTPWire", "Signing", "Transport",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ]
         ),
         .executableTarget(
             name: "sluice",
             dependencies: [
-                "Gateway", "UploadCore",
+                "Gateway", "Administration", "GatewayKit", "Migration", "ObjectGateway", "RESTKit", "SettingsKit",
+                "Stores", "Telemetry", "TencentVOD", "UploadCore",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -132,7 +258,7 @@ let package = Package(
 
         // For tests only; in no product.
         .target(name: "CThreadSanitizer", path: "Sources/C/CThreadSanitizer"),
-        storey(
+        layer(
             "SluiceTesting",
             ["UploadCore", "Bytes", "Digests", "HTTPServer", "HTTPWire", "Transport", "CThreadSanitizer"]
         ),
@@ -187,18 +313,53 @@ let package = Package(
         tests("WebhooksTests", ["Webhooks", "UploadCore"]),
         tests("TencentVODTests", ["TencentVOD", "Signing", "Bytes"]),
         tests(
-            "ObjectAPITests",
-            ["SluiceTesting", "ObjectAPI", "UploadCore", "HTTPWire", "Signing", "Digests", "Bytes", "XMLText"]
+            // One target for four: the tests of tokens, policies and URLs send requests to the store with what was minted.
+            "ObjectStoreTests",
+            [
+                "SluiceTesting", "ObjectStore", "ObjectGrants", "Presigning", "TokenServices", "UploadCore", "HTTPWire",
+                "Signing", "Digests", "Bytes", "XMLText",
+            ]
         ),
+        tests("RESTKitTests", ["RESTKit", "UploadCore", "HTTPWire", "Bytes"]),
+        tests(
+            "TelemetryTests",
+            [
+                "Telemetry", "UploadCore", "HTTPServer", "HTTPWire", "SluiceTesting",
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        tests("CompanionTests", ["Companion", "RESTKit", "Signing"]),
+        tests("GatewayKitTests", ["GatewayKit", "RESTKit", "HTTPWire"]),
+        tests(
+            "CallbacksTests",
+            [
+                "Callbacks", "ObjectStore", "UploadCore", "HTTPClient", "HTTPServer", "HTTPWire", "Transport",
+                "Signing",
+            ]
+        ),
+        tests("PullsTests", ["Pulls", "UploadCore", "HTTPClient", "HTTPServer", "HTTPWire", "Transport"]),
+        tests(
+            "IdentityTests",
+            [
+                "Identity", "HTTPClient", "HTTPServer", "HTTPWire", "Transport", "Signing",
+                "Bytes", "SluiceTesting",
+            ]
+        ),
+        tests("LiveEventsTests", ["LiveEvents", "UploadCore", "Bytes", "SluiceTesting"]),
+        tests("PlainUploadsTests", ["PlainUploads", "GatewayKit", "RESTKit", "HTTPWire", "Transport", "Bytes"]),
+        tests("MigrationTests", ["Migration", "GatewayKit", "UploadCore", "SluiceTesting"]),
         tests(
             "GatewayTests",
             [
-                "Gateway", "HTTPClient", "HTTPWire", "HTTPServer", "Transport", "UploadCore", "Signing", "Bytes",
-                "SluiceTesting",
+                "Gateway", "Administration", "GatewayKit", "ObjectGateway", "Operations", "SettingsKit", "Stores",
+                "Telemetry", "TencentVOD",
+                "HTTPWire", "Transport", "UploadCore",
+                "Signing", "Bytes", "SluiceTesting",
                 .product(name: "Yams", package: "Yams"),
             ]
         ),
         tests("FormsTests", ["Forms", "SluiceTesting", "UploadCore", "HTTPWire", "Bytes"]),
+        tests("ResumableHTTPTests", ["ResumableHTTP", "SluiceTesting", "UploadCore", "HTTPWire", "Bytes", "Signing"]),
         tests("TusTests", ["Tus", "SluiceTesting", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing"]),
     ],
     swiftLanguageModes: [.v6]

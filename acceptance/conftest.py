@@ -3,9 +3,11 @@
 import itertools
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from harness.api import API
 from harness.draft import VERSIONS, Client
+from harness.order import longest_first, unit
 from harness.postgres import Postgres
 from harness.relay import Relay
 from harness.rgw import RGW
@@ -23,7 +25,7 @@ def pytest_addoption(parser):
 
 
 class Figures:
-    """What tests report, which may run in other processes."""
+    """Reports of tests, which can run in other processes."""
 
     def __init__(self):
         self.lines = []
@@ -38,7 +40,20 @@ def pytest_configure(config):
     config.pluginmanager.register(config.stash[FIGURES])
 
 
+class Scheduling(LoadFileScheduling):
+    """Orders tests by the units of harness/order.py."""
+
+    def _split_scope(self, nodeid):
+        return unit(nodeid)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(config, items):
+    if config.getoption("dist", "no") == "loadfile":
+        items.sort(key=lambda item: longest_first(item.nodeid))
     if config.getoption("--quick"):
         for item in items:
             if item.get_closest_marker("slow"):
@@ -103,7 +118,7 @@ def certificate(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def rgw(tmp_path_factory):
-    """Ceph's object gateway, one for all tests: who breaks it mends it, and who fills a bucket wipes it."""
+    """Ceph's object gateway, for all tests; each test repairs what it breaks and empties what it fills."""
     with RGW(tmp_path_factory.mktemp("rgw") / "cluster") as store:
         yield store
 
@@ -120,7 +135,7 @@ BUCKETS = itertools.count(1)
 
 @pytest.fixture
 def bucket_name():
-    """Of a bucket that nobody has made yet."""
+    """The name of a bucket that does not exist yet."""
     return f"test-{next(BUCKETS)}"
 
 
@@ -143,7 +158,7 @@ def make_relay(rgw, bucket_name, tmp_path):
 
 @pytest.fixture(scope="session")
 def postgres():
-    """A PostgreSQL, one for all tests, each of which makes a database of its own in it."""
+    """A PostgreSQL, one for all tests, each with its own database."""
     with Postgres() as database:
         yield database
 

@@ -1,4 +1,4 @@
-"""Who may call what: every operation of openapi.yaml by every kind of credential, as its `x-access` says."""
+"""Access control: every operation of openapi.yaml with every kind of credential, as its `x-access` says."""
 
 import base64
 import re
@@ -20,7 +20,7 @@ OPERATIONS = {
     for method, operation in item.items()
     if method in METHODS
 }
-# What is reached belongs to the first of them.
+# The accessed resources belong to the first of them.
 OWNER, OTHER = "anna", "bert"
 ALL = ("mint", "upload", "read", "delete")
 DRAFT = {"Upload-Draft-Interop-Version": "6", "Upload-Complete": "?1"}
@@ -65,7 +65,7 @@ LIMITS = {
 
 
 def is_allowed(access, actor, state, begun_by_actor):
-    """What the document says."""
+    """What the document allows."""
     if access.get("public"):
         return True
     if state == "complete" and access.get("complete") == "nobody":
@@ -120,7 +120,7 @@ CASES = list(cases())
 
 
 class World:
-    """The server, all credentials, and things to reach."""
+    """The server, all credentials, and resources to access."""
 
     def __init__(self, server):
         self.server = server
@@ -152,7 +152,7 @@ class World:
         identifier, secret = self.key(ALL)
         token = self.token(OWNER, key=secret, objects=True)
         run("keys", "revoke", identifier, environment=self.server.environment)
-        # The server learns of it within a second.
+        # The server notices it within a second.
         until(lambda: self.api.get("/v1/uploads", key=secret).status_code == 401)
         until(lambda: self.api.create(3, key=token).status_code == 401)
         return secret if actor.kind == "revoked key" else token
@@ -200,8 +200,7 @@ CONTENT = {
     "createUploadByPut": DRAFT,
     "createUploadByPatch": DRAFT | {"Content-Type": "application/partial-upload"},
     "appendUpload": TUS | {"Upload-Offset": "0", "Content-Type": OFFSET_TYPE},
-    "overrideUpload": TUS
-    | {"Upload-Offset": "0", "Content-Type": OFFSET_TYPE, "X-HTTP-Method-Override": "PATCH"},
+    "overrideUpload": TUS | {"Upload-Offset": "0", "Content-Type": OFFSET_TYPE, "X-HTTP-Method-Override": "PATCH"},
 }
 FIELDS = {
     "createUpload": TUS | {"Upload-Length": "3"},
@@ -214,7 +213,7 @@ QUERY = {
     "getCompanionParameters": {"filename": "f"},
     "signCompanionParts": {"partNumbers": "1"},
 }
-# Without anything but what their paths name.
+# Without query and content.
 BARE = {
     "getUpload",
     "deleteUpload",
@@ -241,7 +240,7 @@ BARE = {
 
 
 def places(world, name, path, actor, state, begun_by_actor):
-    """What stands for the parameters of a path, and what must be in the query with it."""
+    """Values of the path parameters, and required query parameters."""
     if "{uploadId}" in path:
         key = world.credentials[actor] if begun_by_actor else world.owner
         upload, key = world.multipart(key)
@@ -252,7 +251,7 @@ def places(world, name, path, actor, state, begun_by_actor):
         upload = world.upload(state or "open")
         token = path_of(upload["url"]).rsplit("/", 1)[1]
         if ACTORS[actor].kind != "url":
-            # The id alone is no credential.
+            # The id alone is not a credential.
             token = f"{upload['id']}.{base64.urlsafe_b64encode(bytes(16)).decode()[:22]}"
         return {"upload": token, "id": token if ACTORS[actor].kind == "url" else upload["id"]}, {}
     if name == "deleteMedia":
@@ -269,7 +268,7 @@ def places(world, name, path, actor, state, begun_by_actor):
     CASES,
     ids=["-".join(str(part) for part in case if part) for case in CASES],
 )
-def test_an_operation_is_for_whom_the_document_says(world, name, actor, state, begun_by_actor):
+def test_access_to_each_operation_matches_the_document(world, name, actor, state, begun_by_actor):
     method, path, access = OPERATIONS[name]
     expected = is_allowed(access, ACTORS[actor], state, begun_by_actor)
     values, query = places(world, name, path, actor, state, begun_by_actor)
@@ -294,8 +293,8 @@ def test_an_operation_is_for_whom_the_document_says(world, name, actor, state, b
         assert status == 401, f"{status} {text}"
 
 
-def test_the_matrix_is_whole():
-    """OpenAPITests of the unit tests compares the document with the router: what is served is here."""
+def test_the_matrix_is_complete():
+    """OpenAPITests of the unit tests compares document and router, so every served operation is covered here."""
     described = set(JSON) | set(CONTENT) | set(FIELDS) | set(QUERY) | BARE
     assert set(OPERATIONS) == described, "tell in this file what a request for these operations is"
     assert [name for name, (_, _, access) in OPERATIONS.items() if not access] == [], "they need x-access"

@@ -101,8 +101,8 @@ def test_presigned_parts(gateway, s3, page, tmp_path):
     assert stored(gateway, "parts.mp4") == sha256(DATA)
 
 
-def test_a_page_of_another_origin_can_not(gateway, s3, page, tmp_path):
-    """Neither write nor read the error: the browser sees to that, because no rule of the bucket allows it."""
+def test_a_page_of_another_origin_is_refused(gateway, s3, page, tmp_path):
+    """The page can neither upload nor read the error: no rule of the bucket allows it."""
     url = s3.generate_presigned_url("put_object", Params={"Bucket": BUCKET, "Key": "evil"}, ExpiresIn=600)
     allow(gateway, "https://app.example")
     told = page.run("return (await fetch(given.url, {method: 'PUT', body: 'x'})).status", {"url": url}, tmp_path / "p")
@@ -122,7 +122,7 @@ def test_a_page_of_another_origin_can_not(gateway, s3, page, tmp_path):
     ids=["s3", "oss", "cos"],
 )
 def test_an_error_can_be_read_by_the_page(gateway, page, tmp_path, authorization):
-    """Not only what was answered well: the page must see that its credentials are over."""
+    """Not only successful responses: the page must see that its credentials have expired."""
     given = {"url": f"{gateway.object_url}/{BUCKET}/a", "authorization": authorization}
     allow(gateway, page.origin)
     script = """

@@ -1,4 +1,4 @@
-"""Unmodified tus clients upload, are interrupted, resume; what is stored is what they read."""
+"""Unmodified tus clients upload, are interrupted and resume; the stored bytes are the source's."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ CLIENT_MEMORY = 256 * MIB
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Files by size, made when first asked for: `files(size)` is path and SHA-256."""
+    """Files by size, created on demand: `files(size)` returns path and SHA-256."""
     folder = tmp_path_factory.mktemp("files")
     made = {}
 
@@ -53,7 +53,7 @@ def run_client(client, endpoint, key, path, chunk=4 * MIB, retries=0, checksum=F
 
 
 def assert_stored(server, api, url, path, digest):
-    """The upload is complete, and both the download and the stored file are the source."""
+    """Checks that the upload is complete, and that download and stored file equal the source."""
     identifier = upload_id(url)
     size = path.stat().st_size
     upload = api.upload(identifier)

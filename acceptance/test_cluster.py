@@ -1,4 +1,4 @@
-"""Gateways with one store and one database behind nginx, in turns: any node takes any request, and may die any time."""
+"""Gateways with one store and one database behind nginx, in turns: any node serves any request and can die."""
 
 import concurrent.futures
 import contextlib
@@ -44,7 +44,7 @@ def cluster(make_cluster):
 
 
 def assert_whole(cluster, url, data, strays=False):
-    """Completed and one object. A node that was paused may have left side objects, which the sweeper removes later."""
+    """Completed and one object. A node that was paused may have left tail objects, which the sweep removes later."""
     until(lambda: cluster.api.upload(upload_id(url))["state"] == "completed", timeout=30, interval=0.1)
     assert cluster.api.download_hash(upload_id(url)) == told(data)
     if strays:
@@ -64,7 +64,7 @@ def test_each_request_meets_another_node(cluster, step):
     data = content(3 * PART + 5, 1)
     url = cluster.api.created(len(data))
     for offset in range(0, len(data), step):
-        # Looking changes whose turn it is.
+        # Reading changes whose turn it is.
         assert cluster.api.offset(url) == offset
         answer = cluster.api.patch(url, offset, data[offset : offset + step])
         assert answer.status_code == 204, answer.text
@@ -72,8 +72,8 @@ def test_each_request_meets_another_node(cluster, step):
     assert_whole(cluster, url, data)
 
 
-def test_all_nodes_tell_the_same(cluster):
-    """At once after an answer, on every node, with keys and tokens that one of them made."""
+def test_all_nodes_return_the_same(cluster):
+    """At once after a response, on every node, with keys and tokens from one of them."""
     token = cluster.direct(0).post("/v1/tus/tokens", {"subject": "anna"}).json()["token"]
     url = cluster.direct(1).created(100, key=token)
     assert cluster.direct(2).patch(cluster.nodes[2].url + path_of(url), 0, b"x" * 40).status_code == 204
@@ -108,7 +108,7 @@ def test_the_draft(cluster, version):
     until(lambda: cluster.objects() == [told(data)])
 
 
-def test_concatenation_of_what_different_nodes_took(cluster):
+def test_concatenation_of_parts_from_different_nodes(cluster):
     pieces = [content(size, size) for size in (PART, 10, 2 * PART + 1)]
     urls = []
     for number, piece in enumerate(pieces):
@@ -122,7 +122,7 @@ def test_concatenation_of_what_different_nodes_took(cluster):
     assert cluster.api.download_hash(identifier) == told(b"".join(pieces))
 
 
-def test_limits_hold_over_all_nodes(make_cluster):
+def test_limits_apply_across_nodes(make_cluster):
     """Twenty at once on three nodes, where five are allowed."""
     cluster = make_cluster(environment={"SLUICE_QUOTA_SUBJECT_OPEN_UPLOADS": "5"})
     token = cluster.api.post("/v1/tus/tokens", {"subject": "anna"}).json()["token"]
@@ -133,7 +133,7 @@ def test_limits_hold_over_all_nodes(make_cluster):
     assert all(status in (201, 403, 413, 429) for status in statuses)
 
 
-def test_a_grant_for_one_use_admits_one(cluster):
+def test_a_one_time_grant_admits_one_upload(cluster):
     token = cluster.api.post("/v1/tus/tokens", {"subject": "anna", "oneTime": True}).json()["token"]
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(lambda number: cluster.direct(number % 3).create(10, key=token), range(12)))
@@ -160,7 +160,7 @@ def arrived(cluster, number, identifier):
 
 @pytest.mark.parametrize("count", [1000, PART + 1000])
 def test_another_node_takes_over(cluster, report, count):
-    """The older request is ended on its node, what it brought is kept, and the newer one goes on from there."""
+    """The older request is ended on its node, its bytes are kept, and the newer one continues after them."""
     seconds = []
     for attempt in range(5):
         data = content(2 * PART + 1, attempt)
@@ -201,8 +201,8 @@ def test_a_chain_of_take_overs(cluster):
 
 
 @pytest.mark.parametrize("attempt", range(3))
-def test_all_nodes_get_a_patch_at_once(cluster, attempt):
-    """For one upload, at one offset: whatever the answers are, no byte is there twice, and none is missing."""
+def test_concurrent_patches_on_all_nodes(cluster, attempt):
+    """For one upload, at one offset: whatever the responses are, no byte is duplicated or missing."""
     data = content(3 * PART, 6 + attempt)
     url = cluster.api.created(len(data))
     generator = random.Random(attempt)
@@ -236,7 +236,7 @@ def test_all_nodes_get_a_patch_at_once(cluster, attempt):
 
 @pytest.mark.parametrize("moment", ["while receiving", "while sending a part", "before the completion"])
 def test_a_paused_node_never_writes_again(cluster, moment):
-    """SIGSTOP in the middle of a PATCH, another node takes over and completes, SIGCONT: nothing changes any more."""
+    """SIGSTOP in the middle of a PATCH, another node takes over and completes, SIGCONT: nothing changes after that."""
     data = content(3 * PART + 9, 10)
     url = cluster.api.created(len(data))
     paused = cluster.nodes[0]
@@ -270,7 +270,7 @@ def test_a_paused_node_never_writes_again(cluster, moment):
         finally:
             paused.process.send_signal(signal.SIGCONT)
         hold.release()
-        # It may try to go on with what it has, and with what comes now.
+        # It may try to continue with the bytes that it has and with new ones.
         try:
             wire.send(data[sent:])
             answer = wire.reply("PATCH")
@@ -283,8 +283,8 @@ def test_a_paused_node_never_writes_again(cluster, moment):
     assert_whole(cluster, url, data, strays=True)
 
 
-def test_a_paused_node_ends_no_multipart_upload_of_another(cluster):
-    """It was about to end one that a killed process may have begun, when another node took over and began its own."""
+def test_a_paused_node_aborts_no_multipart_upload_of_another(cluster):
+    """It was about to abort one from a killed process when another node took over and began its own."""
     data = content(3 * PART + 9, 12)
     url = cluster.api.created(len(data))
     begun, listed = faults.Hold(), faults.Hold()
@@ -319,8 +319,33 @@ def test_a_paused_node_ends_no_multipart_upload_of_another(cluster):
     assert_whole(cluster, url, data)
 
 
+@pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
+@pytest.mark.parametrize("aborts", [False, True], ids=["no abort", "abort"])
+def test_a_removal_by_another_node_during_a_completion(make_cluster, after, aborts):
+    """It cannot see that the store is completing; the node that completes finds no record, and removes the object."""
+    cluster = make_cluster(environment={"SLUICE_S3_COMPLETION_WAIT": "300ms", "SLUICE_UPLOADS_SWEEP_EVERY": "1s"})
+    data = content(2 * PART, 42)
+    hold = faults.Hold(after=after)
+    cluster.proxy.fault("CompleteMultipartUpload", hold)
+    if not aborts:
+        cluster.proxy.fault("AbortMultipartUpload", faults.Refuse(404, "NoSuchUpload"), times=float("inf"))
+    first, second = cluster.direct(0), cluster.direct(1)
+    url = cluster.nodes[0].url + path_of(first.created(len(data)))
+    answer = first.patch(url, 0, data)
+    assert answer.status_code == 204 or (answer.status_code == 503 and "Retry-After" in answer.headers)
+    assert hold.reached.wait(20)
+    removed = f"/v1/uploads/{upload_id(url)}"
+    until(lambda: second.delete(removed).status_code in (204, 404, 410), timeout=30, interval=0.1)
+    hold.release()
+    cluster.proxy.settle()
+    for api in (first, second):
+        assert api.get(f"/media/{upload_id(url)}").status_code in (404, 410)
+    until(lambda: cluster.store.keys(cluster.bucket) == {}, timeout=30, interval=0.2)
+    until(lambda: cluster.store.multiparts(cluster.bucket) == [], timeout=30, interval=0.2)
+
+
 @pytest.mark.parametrize("kind", ["kill", "pause"])
-def test_the_writer_dies_and_another_node_goes_on(cluster, report, kind):
+def test_another_node_continues_after_the_writer_dies(cluster, report, kind):
     data = content(3 * PART, 11)
     url = cluster.api.created(len(data))
     with stalled(cluster, 0, url, data, PART + 1000):
@@ -342,8 +367,8 @@ def test_the_writer_dies_and_another_node_goes_on(cluster, report, kind):
     assert_whole(cluster, url, data, strays=True)
 
 
-def test_parts_of_an_object_meet_different_nodes(make_cluster):
-    """One of which dies within a part and another after it, and the object is completed on two at once."""
+def test_parts_of_an_object_reach_different_nodes(make_cluster):
+    """One of them dies within a part and another after it, and the object is completed on two at once."""
     cluster = make_cluster(environment={"SLUICE_OBJECT_LISTEN": "127.0.0.1:0"})
     pair = cluster.nodes[0].pair()
     clients = [object_client.client(node.object_url, pair) for node in cluster.nodes]
@@ -367,7 +392,7 @@ def test_parts_of_an_object_meet_different_nodes(make_cluster):
             cut.result()
         parts[3] = put(1, 3)
         parts[4] = put(2, 4)
-        # Again, and only the last one counts.
+        # Repeated, and only the last one counts.
         parts[2] = put(1, 2)
         listed = clients[2].list_parts(**upload)["Parts"]
         assert [part["PartNumber"] for part in listed] == [1, 2, 3, 4, 5]
@@ -386,7 +411,7 @@ def test_parts_of_an_object_meet_different_nodes(make_cluster):
     until(lambda: cluster.objects() == [], timeout=30, interval=0.2)
 
 
-def test_clocks_that_differ(make_cluster):
+def test_clocks_can_differ(make_cluster):
     """By five minutes between nodes: leases, expiry, signatures and links still hold."""
     cluster = make_cluster(each={1: clock.shifted(300), 2: clock.shifted(-300)})
     data = content(3 * PART + 5, 12)
@@ -408,12 +433,12 @@ def test_clocks_that_differ(make_cluster):
     assert_whole(cluster, url, data)
 
 
-# Something dies, all the time
+# Continuous failures
 
 
 @dataclass
 class Uploader:
-    """Uploads one content after the other through nginx as a patient client does, and knows what was acknowledged."""
+    """Uploads contents through nginx like a patient client, and records what was acknowledged."""
 
     cluster: object
     seed: int
@@ -422,12 +447,15 @@ class Uploader:
     failures: list = field(default_factory=list)
     answers: dict = field(default_factory=dict)
     largest: int = 4 * PART
+    # Seconds between two uploads, at most.
+    pause: float = 0
 
     def run(self):
         generator = random.Random(self.seed)
         try:
             while not self.stop.is_set():
                 self.one(generator)
+                self.stop.wait(generator.uniform(0, self.pause))
         except BaseException as failure:
             self.failures.append(failure)
 
@@ -435,7 +463,7 @@ class Uploader:
         self.answers[answer] = self.answers.get(answer, 0) + 1
 
     def again(self, request):
-        """The first answer that is neither from nginx nor one that says to come again."""
+        """The first response that is neither from nginx nor asks to retry."""
         deadline = time.monotonic() + 120
         while True:
             try:
@@ -465,7 +493,7 @@ class Uploader:
                 state = self.again(lambda: api.get(f"/v1/uploads/{upload_id(url)}")).json()["state"]
                 if state == "completed":
                     break
-                # All bytes are there, and the store makes them one object.
+                # All bytes are stored, and the store is combining them.
                 time.sleep(0.2)
             piece = data[offset : offset + generator.choice([MIB, 3 * MIB, PART, 2 * PART])]
             try:
@@ -480,21 +508,22 @@ class Uploader:
 
 
 @pytest.mark.parametrize("seed", [None])
-def test_nodes_are_killed_all_the_time(cluster, report, quick, seed, tmp_path):
+def test_nodes_are_killed_continuously(cluster, report, quick, seed, tmp_path):
     """One node at a time by kill -9, and started again, while clients of every kind upload."""
     kills, uploads, clients = (12, 12, 3) if quick else (100, 100, 4)
     seed = seed or random.randrange(2**32)
     print(f"seed {seed}")
     generator = random.Random(seed)
     stop = threading.Event()
-    uploaders = [Uploader(cluster, seed + number, stop) for number in range(clients)]
+    # Not as many uploads as possible, but some on their way at each kill.
+    uploaders = [Uploader(cluster, seed + number, stop, pause=0.8) for number in range(clients)]
     threads = [threading.Thread(target=uploader.run) for uploader in uploaders]
     path = tmp_path / "file.bin"
     digest = write_file(path, 11 * MIB + 1, 13)
     unmodified, others = [], []
 
     def run_others():
-        """aiotus tries everything again by itself; tus.py is called again, as its command line is."""
+        """aiotus retries everything itself; tus.py is called again, like its command line."""
         number = 0
         while not stop.is_set():
             client = ["aiotus", "tus.py"][number % 2]
@@ -505,7 +534,7 @@ def test_nodes_are_killed_all_the_time(cluster, report, quick, seed, tmp_path):
                 )
                 unmodified.append(upload_id(done["url"]))
             except AssertionError as failure:
-                # A creation whose answer was lost is nothing that this client tries again.
+                # This client does not retry a creation whose response was lost.
                 others.append(str(failure)[-300:])
 
     threads.append(threading.Thread(target=run_others))

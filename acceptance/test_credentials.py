@@ -1,8 +1,8 @@
 """Credentials for the store: the gateway finds the same as botocore in the same environment.
 
-A server plays a bucket that only says yes, and the token service, the container's agent and the metadata of the
-instance, which can not be run here. Both the gateway and boto3 look for their credentials on their own; what they sign
-the request for the bucket with is compared.
+A server replaces a bucket that accepts everything, the token service, the container's agent and the instance metadata,
+which are not available here. The gateway and boto3 each look for credentials; the test compares the credentials with
+which they sign the request for the bucket.
 """
 
 import json
@@ -42,7 +42,7 @@ def pair(name):
 
 
 class Cloud:
-    """The bucket and, on the same port, all services that hand out credentials."""
+    """The bucket and, on the same port, all services that issue credentials."""
 
     def __init__(self):
         self.signed = []
@@ -208,7 +208,7 @@ def world(cloud, tmp_path):
 
 
 def environment(world, *places):
-    """Of a process that finds only these places."""
+    """The environment of a process that finds only these places."""
     base = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "SLUICE_"))}
     base |= {"HOME": str(world.path / "home"), "AWS_EC2_METADATA_DISABLED": "true"}
     if "instance" in places:
@@ -261,7 +261,7 @@ def test_the_gateway_finds_what_botocore_finds(world, places, expected):
     )
     assert ours == cloud.proof(cloud.signed[0])
     assert ours[0] == expected
-    # botocore asks twice for the role of an instance; what is asked is the same.
+    # botocore requests the role of an instance twice; the requests are the same.
     assert set(asked) == set(cloud.asked)
     log = server.log.read_text()
     assert not [secret for secret in SECRETS if secret in log]
@@ -275,16 +275,16 @@ def test_the_pair_of_the_settings_comes_first(world):
 
 
 def refusal(server, timeout=60):
-    """What it says when it does not start, and how long it took."""
+    """The output of a failed start, and its duration."""
     began = time.monotonic()
     done = subprocess.run([BINARY, "serve"], env=server.environment, capture_output=True, text=True, timeout=timeout)
     assert done.returncode not in (0, -signal.SIGABRT, -signal.SIGILL)
     return done.stdout + done.stderr, time.monotonic() - began
 
 
-def test_without_credentials_it_does_not_start_and_tells_where_it_looked(world, report):
+def test_without_credentials_it_does_not_start_and_lists_the_places(world, report):
     server = gateway(world)
-    # It takes connections and says nothing.
+    # It accepts connections and never responds.
     silent = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{silent.getsockname()[1]}"
     server.environment |= {"AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": url}
@@ -294,7 +294,7 @@ def test_without_credentials_it_does_not_start_and_tells_where_it_looked(world, 
         "AWS_WEB_IDENTITY_TOKEN_FILE",
         f"{world.path}/home/.aws/credentials",
         "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-        f"no answer from {url}/: the answer did not come in time",
+        f"no response from {url}/: the response did not arrive in time",
     ):
         assert place in text
     silent.close()
@@ -302,7 +302,7 @@ def test_without_credentials_it_does_not_start_and_tells_where_it_looked(world, 
     assert world.cloud.signed == []
 
 
-def test_a_place_that_is_wrong_is_told_without_its_secret(world):
+def test_the_error_of_a_misconfigured_place_contains_no_secret(world):
     (world.path / "web").write_text("other-token")
     text, _ = refusal(gateway(world, "web", "file"))
     assert "answered 403 AccessDenied" in text
@@ -314,8 +314,8 @@ def test_a_place_that_is_wrong_is_told_without_its_secret(world):
     assert world.cloud.signed == []
 
 
-def test_a_rotated_key_is_taken_when_the_store_refuses_the_old_one(world):
-    """The bucket is looked for at the start, and again whenever somebody asks whether the gateway is ready."""
+def test_a_rotated_key_is_used_when_the_store_refuses_the_old_one(world):
+    """The gateway checks the bucket at start and for each readiness probe."""
     cloud = world.cloud
     with gateway(world, "file") as server:
         assert cloud.key(cloud.signed[-1]) == "AKFILE"

@@ -1,4 +1,4 @@
-"""State in PostgreSQL: how a gateway starts with it, and goes on when it was away."""
+"""State in PostgreSQL: how a gateway starts with it, and continues after it was unavailable."""
 
 import re
 import threading
@@ -21,7 +21,7 @@ def postgres():
 
 @pytest.fixture
 def own_postgres():
-    """One that a test may stop."""
+    """A database that tests can stop."""
     with Postgres() as one:
         yield one
 
@@ -65,7 +65,7 @@ def test_wrong_settings_are_named(tmp_path, postgres):
 
 
 @pytest.mark.slow
-def test_a_database_that_is_not_there_is_waited_for_and_then_named(tmp_path, postgres):
+def test_start_waits_for_a_missing_database_and_then_names_it(tmp_path, postgres):
     environment = postgres.environment(tmp_path) | {"SLUICE_DATABASE_URL": "postgres://u:hidden@127.0.0.1:9/gone"}
     began = time.monotonic()
     with pytest.raises(AssertionError, match="did not start") as failure:
@@ -75,7 +75,7 @@ def test_a_database_that_is_not_there_is_waited_for_and_then_named(tmp_path, pos
     assert time.monotonic() - began >= 30
 
 
-def test_a_database_that_starts_later_is_waited_for(tmp_path, own_postgres):
+def test_start_waits_for_a_database_that_starts_later(tmp_path, own_postgres):
     environment = own_postgres.environment(tmp_path)
     own_postgres.stop()
     timer = threading.Timer(3, own_postgres.start)
@@ -86,7 +86,7 @@ def test_a_database_that_starts_later_is_waited_for(tmp_path, own_postgres):
         assert "waiting for the database" in server.log.read_text()
 
 
-def test_of_nodes_that_start_together_one_makes_the_first_key(tmp_path, postgres):
+def test_one_of_several_starting_nodes_creates_the_first_key(tmp_path, postgres):
     started = nodes(tmp_path, postgres.environment(tmp_path), 4, admin_key=None)
     threads = [threading.Thread(target=server.start) for server in started]
     try:
@@ -105,7 +105,7 @@ def test_of_nodes_that_start_together_one_makes_the_first_key(tmp_path, postgres
             server.stop()
 
 
-def test_uploads_go_on_after_a_restart_of_the_database(tmp_path, own_postgres):
+def test_uploads_continue_after_a_restart_of_the_database(tmp_path, own_postgres):
     body = content(300_000, 1)
     with Server(tmp_path / "data", environment=own_postgres.environment(tmp_path)) as server:
         api = API(server.url, server.admin_key)
@@ -117,7 +117,7 @@ def test_uploads_go_on_after_a_restart_of_the_database(tmp_path, own_postgres):
         own_postgres.start()
         deadline = time.monotonic() + 30
         while (answer := api.head(url)).status_code != 200:
-            # Or 423, while the end of a request that was cut off is still to be recorded.
+            # Or 423, while the end of an interrupted request is not recorded yet.
             assert answer.status_code in (423, 503) and time.monotonic() < deadline
             time.sleep(0.1)
         offset = int(answer.headers["Upload-Offset"])

@@ -1,9 +1,9 @@
-"""The gateway's framing against that of another parser, h11, on good streams of requests, hostile ones and broken ones.
+"""The gateway's framing compared with another parser, h11, on valid, hostile and mutated streams of requests.
 
-Two parsers that read the same bytes as different requests are what request smuggling lives on. Each may refuse what
-the other takes; but as long as both accept, they must see the same requests: where each begins, whose it is, and which
-bytes are its content. The gateway shows what it saw by uploads: the answer to a creation holds the request's Host in
-its Location, and the content is stored.
+Request smuggling needs two parsers that see different requests in the same bytes. Each may refuse what the other
+accepts; but as long as both accept, they must see the same requests: where each begins, its Host, and which bytes are
+its content. The gateway shows what it saw by uploads: the response to a creation has the request's Host in its
+Location, and the content is stored.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Digest fields (RFC 9530): `Repr-Digest` of whole uploads, and digests of what is downloaded."""
+"""Digest fields (RFC 9530): `Repr-Digest` of whole uploads, and digests of downloads."""
 
 import base64
 import hashlib
@@ -53,7 +53,7 @@ def test_in_pieces(client, api, algorithm):
         field = ("Repr-Digest", digest(data if right else b"x", algorithm))
         _, reply = client.create(data[:1000], False, field)
         url = reply["Location"]
-        # Of a part it says nothing; and in an append it would speak of the patch (RFC 9530 §3.1).
+        # It does not apply to a part; in an append it would mean the patch (RFC 9530 §3.1).
         assert client.append(url, 1000, data[1000:5000], False, ("Repr-Digest", digest(b"y"))).status in (201, 204)
         reply = client.append(url, 5000, data[5000:], True)
         if right:
@@ -92,7 +92,7 @@ def test_with_a_digest_of_the_content(client, api):
 
 
 def test_cut_and_resumed(client, api, server):
-    """What came before the connection broke is kept, although the digest of the whole is not known yet."""
+    """Bytes before the broken connection are kept, although the digest of the whole is not known yet."""
     if client.version is None:
         pytest.skip("without a version nobody learns the URL before the end")
     data = content(MIB, 5)
@@ -112,7 +112,7 @@ def test_cut_and_resumed(client, api, server):
     assert_media(api, client.append(url, offset, data[offset:], True), data)
 
 
-def test_wanted_of_an_upload(client, api):
+def test_requested_digest_of_an_upload(client, api):
     data = content(100 * KIB, 6)
     _, reply = client.create(data, True, ("Want-Repr-Digest", "sha-512=3, sha-256=10, md5=9"))
     assert_media(api, reply, data)
@@ -163,7 +163,7 @@ def test_chunked(api):
 @pytest.mark.parametrize(
     "value", ["sha-256", "sha-256=1", "sha-256=:AAAA:", "sha-256=:!:", "=", "sha-256=:AAAA", digest(b"") + ","]
 )
-def test_malformed(api, name, value):
+def test_malformed_input_is_refused(api, name, value):
     answer = api.request("POST", "/files", data=b"", headers={name: value})
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
 
@@ -213,7 +213,7 @@ def stored(api, data):
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_wanted_of_media(api, data, stored, method, wanted, algorithm):
+def test_requested_digest_of_media(api, data, stored, method, wanted, algorithm):
     expected = algorithm and digest(data, algorithm)
     answer = api.request(method, f"/media/{stored}", headers={"Want-Repr-Digest": wanted})
     assert (answer.status_code, answer.headers.get("Repr-Digest")) == (200, expected)
@@ -227,7 +227,7 @@ def test_a_range_of_media(api, data, stored):
     wants = {"Want-Repr-Digest": "sha-256=1", "Want-Content-Digest": "sha-256=1", "Range": "bytes=5-9"}
     answer = api.get(f"/media/{stored}", headers=wants)
     assert (answer.status_code, answer.content) == (206, data[5:10])
-    # Of the whole (RFC 9530 §3); that of the part would have to be read first.
+    # Of the whole (RFC 9530 §3); the digest of the part would need reading it first.
     assert answer.headers["Repr-Digest"] == digest(data)
     assert "Content-Digest" not in answer.headers
     answer = api.get(f"/media/{stored}", headers=wants | {"Range": "bytes=999999-"})
@@ -241,7 +241,7 @@ def test_by_a_link(api, data, stored):
 
 
 def test_a_digest_is_computed_once(make_server, tmp_path):
-    """Once known it is read from the record: it survives the bytes that it was made of."""
+    """Once known it is read from the record, even if the bytes are gone."""
     with make_server() as server:
         api = API(server.url, server.admin_key)
         data = content(MIB, 11)
@@ -290,7 +290,7 @@ def test_cross_origin(api, stored):
     assert "repr-digest" in answer.headers["Access-Control-Expose-Headers"].lower()
 
 
-def test_the_answer_of_a_form_has_none(api):
+def test_the_response_to_a_form_has_no_digest(api):
     """Its content is the form, and there may be many files."""
     answer = api.request("POST", "/files", files={"f": ("x", b"1")}, headers={"Repr-Digest": digest(b"1")})
     assert answer.status_code == 201

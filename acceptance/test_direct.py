@@ -1,8 +1,8 @@
 """`direct` mode: credentials and URLs with which apps upload to a real cloud, past Sluice.
 
-AWS is Ceph's object gateway, whose token service and store are its own work. For Alibaba Cloud and Tencent Cloud, which
-can not be run here, a second Sluice stands: its token services and its object endpoint, whose checks of signatures are
-held against the vendors' own vectors and SDKs by other tests.
+AWS is Ceph's object gateway with its own token service and store. Alibaba Cloud and Tencent Cloud are not available
+here; a second Sluice replaces them with its token services and its object endpoint, whose signature checks other
+tests compare with the vendors' vectors and SDKs.
 """
 
 import json
@@ -33,7 +33,7 @@ COS_BUCKET = "media-1250000000"
 DENIED = (403, "AccessDenied")
 FORMATS = ["aws", "aliyun", "tencent"]
 BUCKETS = {"aws": BUCKET, "aliyun": BUCKET, "tencent": COS_BUCKET}
-# The least size of a part that is not the last.
+# The minimum size of a part that is not the last.
 PARTS = {"aws": 5 * MIB, "aliyun": 100 * KIB, "tencent": MIB}
 RAM_ROLE = "acs:ram::1234567890123456:role/uploader"
 
@@ -53,7 +53,7 @@ def role(rgw):
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory):
-    """Stands for Alibaba Cloud and Tencent Cloud."""
+    """Replaces Alibaba Cloud and Tencent Cloud."""
     # The gateway resolves names below localhost by itself, clients those of the table below.
     domains = ["oss.localhost", "cos.localhost", *DOMAINS.values()]
     settings = {
@@ -97,7 +97,7 @@ def settings(rgw, role, cloud):
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory, settings, cloud):
-    """Without an object endpoint of its own: nothing of what it mints is for it."""
+    """Without an object endpoint of its own: it mints nothing for itself."""
     log = tmp_path_factory.mktemp("direct") / "gateway.log"
     with Server(log.parent / "data", environment=settings, log=log) as server:
         yield server
@@ -117,7 +117,7 @@ def api(gateway):
 
 @pytest.fixture(autouse=True)
 def names(monkeypatch, cloud):
-    """Those of buckets lead to the cloud."""
+    """Hosts of buckets resolve to the cloud."""
     table = dict.fromkeys(["oss.localhost", "cos.localhost", DOMAINS["cos"]], port(cloud))
     monkeypatch.setattr(socket, "getaddrinfo", hosts.resolver(table))
 
@@ -128,7 +128,7 @@ def asked(api, format="aws", **wanted):
 
 
 def minted(api, format="aws", **wanted):
-    """Key, secret and token of new credentials, and all that is told."""
+    """Key, secret and token of new credentials, and the whole response."""
     answer = asked(api, format, **wanted)
     assert answer.status_code == 201, answer.text
     assert answer.headers["Cache-Control"] == "no-store"
@@ -141,7 +141,7 @@ def minted(api, format="aws", **wanted):
 
 @pytest.fixture
 def calls(rgw, cloud):
-    """The vendor's SDK, with credentials, straight at the store."""
+    """The vendor's SDK, with credentials, directly at the store."""
 
     def make(format, held):
         if format == "aws":
@@ -154,7 +154,7 @@ def calls(rgw, cloud):
 
 @pytest.fixture
 def reader(rgw, cloud):
-    """What a store has, read with keys of its own."""
+    """The content of a store, read with its own keys."""
 
     def read(format, key):
         store = rgw.client() if format == "aws" else cloud.client()
@@ -173,7 +173,7 @@ def entity_tag(answer):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_an_sdk_uploads_straight_to_the_cloud(api, calls, reader, format):
+def test_an_sdk_uploads_directly_to_the_cloud(api, calls, reader, format):
     held, told = minted(api, format, keyPrefix="user 42/", expiresIn=1800)
     session = calls(format, held)
     session.put("user 42/ü 1", b"whole")
@@ -241,7 +241,7 @@ def test_media_types_are_a_condition_of_cos(api, calls):
 
 
 def test_without_a_role_the_user_is_federated(tmp_path, settings, cloud):
-    """By Sluice's own token service, as Ceph has no GetFederationToken."""
+    """With Sluice's own token service, because Ceph has no GetFederationToken."""
     identifier, secret = cloud.pair()
     federating = {name: value for name, value in settings.items() if name.startswith("SLUICE_AWS")}
     del federating["SLUICE_AWS_ROLE_ARN"]
@@ -354,7 +354,7 @@ def test_a_form(api, reader, format):
         ("aws", "mode", {"mode": "elsewhere"}),
     ],
 )
-def test_what_no_session_can_be_given(api, format, field, wanted):
+def test_limits_that_no_session_can_have(api, format, field, wanted):
     field_problem(asked(api, format, **({"keyPrefix": "a/"} | wanted)), field)
 
 
@@ -372,12 +372,12 @@ def test_what_no_session_can_be_given(api, format, field, wanted):
         ("aws", "mode", {"mode": ""}),
     ],
 )
-def test_what_no_url_can_say(api, format, field, wanted):
+def test_limits_that_no_url_can_have(api, format, field, wanted):
     wanted = {"mode": "direct", "format": format, "bucket": BUCKETS[format], "key": "a"} | wanted
     field_problem(api.post("/v1/presigned-urls", wanted), field)
 
 
-def test_scopes_are_those_of_relay_mode(gateway):
+def test_scopes_are_the_same_as_in_relay_mode(gateway):
     minter, uploader = (API(gateway.url, created_key(gateway, scope)) for scope in ("mint", "upload"))
     problem(asked(uploader, keyPrefix="a/"), 403, "forbidden")
     problem(uploader.post("/v1/presigned-urls", {"mode": "direct", "bucket": BUCKET, "key": "a"}), 403, "forbidden")
@@ -435,7 +435,7 @@ def metric(api, cloud, outcome):
     return int(found[1]) if found else 0
 
 
-def test_a_cloud_that_refuses(rgw, tmp_path, settings):
+def test_a_refusal_of_the_cloud_is_reported(rgw, tmp_path, settings):
     nobody = rgw.add_role("not-mine", trusted="somebody-else")
     with gateway_at(
         tmp_path, settings, SLUICE_AWS_ROLE_ARN=nobody, SLUICE_ALIYUN_ACCESS_KEY_SECRET="wrong-secret"
@@ -445,47 +445,47 @@ def test_a_cloud_that_refuses(rgw, tmp_path, settings):
         document = problem(asked(api, "aliyun", keyPrefix="a/"), 502, "cloud_failed")
         assert document["detail"] == "Alibaba Cloud refused AssumeRole: SignatureDoesNotMatch"
         assert metric(api, "AWS", "refused") == metric(api, "Alibaba Cloud", "refused") == 1
-        # The store says no, too.
+        # The store refuses, too.
         wanted = {"mode": "direct", "format": "aliyun", "bucket": BUCKET, "key": "a", "parts": [1]}
         document = problem(api.post("/v1/presigned-urls", wanted), 502, "cloud_failed")
         assert "CreateMultipartUpload: SignatureDoesNotMatch" in document["detail"]
 
 
-def test_a_cloud_that_is_down_or_talks_nonsense(tmp_path, settings, gateway):
+def test_a_cloud_that_is_down_or_responds_with_nonsense(tmp_path, settings, gateway):
     nowhere = f"http://127.0.0.1:{free_port()}"
     changes = {
         "SLUICE_AWS_STS_ENDPOINT": nowhere,
         "SLUICE_AWS_S3_ENDPOINT": nowhere,
-        # A server, but no cloud.
+        # A server that is not a cloud.
         "SLUICE_ALIYUN_STS_ENDPOINT": gateway.url,
         "SLUICE_TENCENT_STS_ENDPOINT": gateway.url,
     }
     with gateway_at(tmp_path, settings, **changes) as api:
         wanted = {"mode": "direct", "bucket": BUCKET, "key": "a", "parts": [1]}
         for answer in [asked(api, keyPrefix="a/"), api.post("/v1/presigned-urls", wanted)]:
-            assert "can not be reached" in problem(answer, 503, "cloud_unavailable")["detail"]
+            assert "cannot be reached" in problem(answer, 503, "cloud_unavailable")["detail"]
             assert answer.headers["Retry-After"] == "5"
         for format in ["aliyun", "tencent"]:
             problem(asked(api, format, keyPrefix="a/"), 502, "cloud_failed")
         assert metric(api, "AWS", "unavailable") == 2
-        # URLs need nobody but the keys.
+        # URLs need only the keys.
         assert api.post("/v1/presigned-urls", wanted | {"parts": None}).status_code == 201
 
 
-def test_a_cloud_that_does_not_answer(tmp_path, settings):
+def test_a_cloud_that_does_not_respond(tmp_path, settings):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with gateway_at(tmp_path, settings, SLUICE_AWS_STS_ENDPOINT=url) as api:
             document = problem(asked(api, keyPrefix="a/"), 503, "cloud_unavailable")
-            assert document["detail"] == "AssumeRole of AWS gave no answer: the answer did not come in time"
-            # It keeps nobody else from being served.
+            assert document["detail"] == "AssumeRole of AWS gave no answer: the response did not arrive in time"
+            # It does not delay other requests.
             assert asked(api, "tencent", keyPrefix="a/").status_code == 201
 
 
-def test_a_multipart_upload_is_begun_once_whatever_becomes_of_the_answer(tmp_path, rgw, settings):
+def test_a_multipart_upload_is_begun_once_even_if_the_response_is_lost(tmp_path, rgw, settings):
     wanted = {"mode": "direct", "bucket": BUCKET, "key": "lost", "parts": [1]}
     with FaultyStore(rgw.port) as proxy, gateway_at(tmp_path, settings, SLUICE_AWS_S3_ENDPOINT=proxy.url) as api:
-        # A connection may be kept from it.
+        # A connection may be left from it.
         assert api.post("/v1/presigned-urls", wanted).status_code == 201
         for fault, status, code in [
             (LoseAnswer(), 503, "cloud_unavailable"),
@@ -501,7 +501,7 @@ def test_a_multipart_upload_is_begun_once_whatever_becomes_of_the_answer(tmp_pat
 
 @contextmanager
 def agent(credentials, end):
-    """The URL of an agent of containers, which hands out the credentials of a session."""
+    """The URL of an agent of containers, which issues session credentials."""
     answer = {name: credentials[name] for name in ("AccessKeyId", "SecretAccessKey")}
     answer |= {"Token": credentials["SessionToken"], "Expiration": end.strftime("%Y-%m-%dT%H:%M:%SZ")}
     body = json.dumps(answer).encode()

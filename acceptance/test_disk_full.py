@@ -1,4 +1,4 @@
-"""No room left: 507, the offset is kept, and the upload goes on once there is room."""
+"""A full disk: 507, the offset is kept, and the upload continues once there is space."""
 
 import contextlib
 import hashlib
@@ -23,7 +23,7 @@ def small_disk(tmp_path):
 
 @pytest.fixture(params=["tmpfs", "ext4"])
 def larger_disk(request, tmp_path):
-    """Room for more than what is set aside ahead of a fast upload."""
+    """Space for more than what a fast upload reserves."""
     options, device = ["-t", "tmpfs", "-o", f"size={4 * SIZE}"], "tmpfs"
     if request.param == "ext4":
         if not shutil.which("mkfs.ext4", path=os.environ["PATH"] + ":/usr/sbin:/sbin"):
@@ -57,7 +57,7 @@ def ballast(folder, leave):
         path.unlink()
 
 
-def test_the_upload_goes_on_once_there_is_room(small_disk, server, report):
+def test_the_upload_continues_once_there_is_space(small_disk, server, report):
     api = API(server.url, server.admin_key)
     data = content(8 * MIB, 1)
     url = api.created(len(data))
@@ -89,7 +89,7 @@ def test_a_checksummed_request_keeps_nothing_when_the_disk_is_full(small_disk, s
     assert api.download_hash(upload_id(url)) == (sha256(data), len(data))
 
 
-def test_creating_without_room_is_refused(small_disk, server):
+def test_creating_without_space_is_refused(small_disk, server):
     api = API(server.url, server.admin_key)
     kept = api.uploaded(b"kept")
     with ballast(small_disk, leave=0):
@@ -122,8 +122,8 @@ def test_a_restart_on_a_full_disk_loses_nothing(small_disk, server):
 
 
 @pytest.mark.parametrize("protocol", ["http", "https"])
-def test_a_fast_upload_gives_back_what_was_set_aside(larger_disk, make_server, certificate, protocol, report, request):
-    """Blocks are set aside for more than the disk has; what did not come is free again, and the upload goes on."""
+def test_a_fast_upload_releases_reserved_space(larger_disk, make_server, certificate, protocol, report, request):
+    """More blocks are reserved than the disk has; unused ones are released, and the upload continues."""
     environment = certificate.settings if protocol == "https" else {}
     server = make_server("disk/data", environment=environment, log=larger_disk.parent / "server.log").start()
     api = API(server.url, server.admin_key, verify=str(certificate.path))

@@ -1,4 +1,4 @@
-"""Resumable Uploads for HTTP, row by row and version by version: what `test_resumable_http.py` does not ask."""
+"""Resumable Uploads for HTTP, rule by rule and version by version, in addition to `test_resumable_http.py`."""
 
 import base64
 import gzip
@@ -58,13 +58,13 @@ def test_completeness_in_another_form_is_ignored(client, api, value):
         assert_media(api, reply, b"hello!")
 
 
-def test_parameters_of_completeness_mean_nothing(client, api):
+def test_parameters_of_completeness_are_ignored(client, api):
     name, value = client.complete(False)
     reply = client.exchange("POST", "/files", authorized(client), (name, value + ";a=b"), body=b"hello")
     assert reply.status == 201 and not client.is_complete(reply)
 
 
-def test_the_flag_of_another_version_means_nothing(speaking, api):
+def test_the_flag_of_another_version_is_ignored(speaking, api):
     """`Upload-Incomplete` is that of version 3 only."""
     other = ("Upload-Complete", "?0") if speaking.version == 3 else ("Upload-Incomplete", "?1")
     reply = speaking.exchange("POST", "/files", authorized(speaking), other, body=b"hello")
@@ -81,7 +81,7 @@ def test_a_length_in_another_form_is_ignored(server, api, version, value):
     assert_media(api, client.append(reply["Location"], 5, b"!", True, ("Upload-Length", value)), b"hello!")
 
 
-def test_all_answers_to_a_creation_have_the_same_location(speaking):
+def test_all_responses_to_a_creation_have_the_same_location(speaking):
     interim, reply = speaking.create(b"hello", False)
     assert [one["Location"] for one in interim] == [reply["Location"]]
 
@@ -123,7 +123,7 @@ def test_progress_of_an_append_has_no_location(server, version):
 
 
 def test_content_that_ends_before_the_length(client):
-    """It can not be the end, though it says so: without `Content-Length` that is seen when it is over."""
+    """It cannot be the end, although it says so; without `Content-Length` this shows only at the end."""
     _, reply = client.create(b"hello", False, ("Upload-Length", "8"))
     url = reply["Location"]
     fields = [("Upload-Offset", 5), client.complete(True), ("Content-Type", PARTIAL), ("Transfer-Encoding", "chunked")]
@@ -133,7 +133,7 @@ def test_content_that_ends_before_the_length(client):
 
 
 def test_the_length_of_a_creation_that_broke_off_stays(speaking, server, api):
-    """It was told by `Content-Length` (since -02), and later requests must agree."""
+    """`Content-Length` declared it (since -02), and later requests must agree."""
     url = begun(speaking, b"0123456789", 4)
     until(lambda: api.upload(upload_id(url))["offset"] == 4)
     speaking.wire.close()
@@ -209,7 +209,7 @@ def test_an_unknown_upload(client):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_upload_that_ended(server, version):
+def test_the_status_of_an_ended_upload(server, version):
     """Until -05 an upload that is not active is 404 (Offset Retrieval, Append, Cancellation); then 410, too."""
     client = Client(server, version)
     _, reply = client.create(b"hello", False)
@@ -220,14 +220,14 @@ def test_an_upload_that_ended(server, version):
 
 
 @pytest.mark.parametrize("method", ["HEAD", "DELETE"])
-def test_completeness_elsewhere(client, method):
+def test_completeness_with_other_methods(client, method):
     """Refused until -05."""
     _, reply = client.create(b"hello", False)
     reply = client.exchange(method, path_of(reply["Location"]), client.complete(True))
     assert reply.status == (400 if client.version in (3, 4, 5, 6) else 204)
 
 
-def test_a_length_elsewhere(server):
+def test_a_length_with_other_methods(server):
     """HEAD with it is refused by -05 only, which has the field since, and drops the rule after."""
     client = Client(server, 6)
     _, reply = client.create(b"hello", False)
@@ -252,7 +252,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_answers_of_an_active_upload_tell_the_offset(server, version, case):
+def test_responses_of_an_active_upload_have_the_offset(server, version, case):
     """Failures, too, until -05; not demanded since."""
     client = Client(server, version)
     last, body, field = WRONG[case]
@@ -266,8 +266,8 @@ def test_answers_of_an_active_upload_tell_the_offset(server, version, case):
 
 
 @pytest.mark.parametrize("method", ["HEAD", "PATCH", "DELETE"])
-def test_a_newer_request_cuts_a_running_one(speaking, server, api, method):
-    """And the offset that it is told is taken by the next append."""
+def test_a_newer_request_interrupts_a_running_one(speaking, server, api, method):
+    """The next append is accepted at the returned offset."""
     data = content(100_000, 31)
     url = begun(speaking, data, 40_000)
     until(lambda: api.upload(upload_id(url))["offset"] == 40_000)
@@ -288,7 +288,7 @@ def test_a_newer_request_cuts_a_running_one(speaking, server, api, method):
 
 @pytest.mark.parametrize("version", [3, 8])
 def test_a_creation_that_times_out_can_be_continued(make_server, version):
-    """After a 104 the client knows where; what came is kept."""
+    """After a 104 the client knows the URL; received bytes are kept."""
     with make_server(environment={"SLUICE_TIMEOUTS_BODY_PROGRESS": "1s"}) as server:
         client = Client(server, version)
         url = begun(client, b"0123456789", 4)
@@ -307,7 +307,7 @@ def test_a_creation_that_times_out_can_be_continued(make_server, version):
         "/v1/media/a",
     ],
 )
-def test_limits_are_told_where_uploads_are_created(wire, path):
+def test_limits_are_returned_where_uploads_are_created(wire, path):
     """By OPTIONS without `Upload-Complete`; for `*` that was mandatory until -08."""
     reply = wire.exchange("OPTIONS", path)
     assert reply.status in (200, 204)
@@ -316,13 +316,13 @@ def test_limits_are_told_where_uploads_are_created(wire, path):
 
 
 @pytest.mark.parametrize("version", [6, 7, 8])
-def test_discovery_speaks_the_version(server, version):
+def test_discovery_follows_the_version(server, version):
     reply = Client(server, version).exchange("OPTIONS", "/files")
     assert limits(reply["Upload-Limit"], version)
     assert reply["Accept-Patch"] == PARTIAL
 
 
-def test_problems_of_other_requests_tell_no_offset(speaking):
+def test_problems_of_other_requests_have_no_offset(speaking):
     """A client must not take the offset of an error for that of an upload."""
     speaking.send("POST", "/files", speaking.complete(True), body=b"hello")
     reply = speaking.wire.reply("POST")
@@ -330,7 +330,7 @@ def test_problems_of_other_requests_tell_no_offset(speaking):
     assert reply["Upload-Offset"] is None and reply["Location"] is None
 
 
-def test_a_page_can_read_answers_and_errors(client):
+def test_a_page_can_read_responses_and_errors(client):
     """As with tus."""
     origin = ("Origin", "https://app.example")
     _, reply = client.create(b"hello", False, origin)
@@ -372,7 +372,7 @@ def test_a_content_digest_in_a_trailer(client, api, right):
 
 
 @pytest.mark.parametrize("value", ["sha-256=AAAA", "sha-256=:AAAA:", "sha-256", "sha-256=:AAAA", "=", "sha-256=1"])
-def test_a_digest_that_is_none(client, value):
+def test_an_invalid_digest_is_refused(client, value):
     _, reply = client.create(b"hello", False)
     url = reply["Location"]
     problem(client.append(url, 5, b"!", True, ("Content-Digest", value)), 400)
@@ -414,7 +414,7 @@ def test_tus_js_client(server, api, version, with_data):
 @pytest.mark.parametrize("version", [3, 5, 6, 8])
 @pytest.mark.parametrize(("method", "path"), [("POST", "/files"), ("PUT", "/v1/media/n"), ("POST", "/v1/media")])
 def test_url_session(server, api, version, method, path):
-    """It makes an ordinary upload resumable, of whatever method and URL, and is told by 104 where to go on."""
+    """It makes an ordinary upload resumable, with any method and URL, and learns the upload URL from a 104."""
     client = Client(server, version)
     fields = [("Content-Disposition", "inline; filename*=UTF-8''n%C3%A4me.mp4")]
     if version == 8:
@@ -427,7 +427,7 @@ def test_url_session(server, api, version, method, path):
     assert interim[0]["Upload-Draft-Interop-Version"] == str(version)
 
 
-def test_a_plain_upload_is_told_nothing_of_resumption(wire, key, api):
+def test_a_plain_upload_gets_no_interim_response(wire, key, api):
     """Clients without the field of the version take a 104 for the final answer."""
     fields = [key, ("Upload-Complete", "?1"), ("Content-Type", "video/mp4")]
     wire.request("POST", "/files", fields, b"hello")
@@ -440,7 +440,7 @@ def test_a_plain_upload_is_told_nothing_of_resumption(wire, key, api):
 
 
 @pytest.mark.parametrize("offset", [0, 3, 6, 999_999_999_999_999])
-def test_a_wrong_offset_of_a_complete_upload_tells_that_it_is_complete(client, api, offset):
+def test_a_wrong_offset_of_a_complete_upload_reports_completeness(client, api, offset):
     _, reply = client.create(b"hel", False)
     url = reply["Location"]
     assert_media(api, client.append(url, 3, b"lo", True), b"hello")

@@ -39,7 +39,7 @@ def create_key(server, *scopes):
 
 
 def drip(server, url, body, seconds, steps=40):
-    """Sends a PATCH slowly and returns its answer."""
+    """Sends a PATCH slowly and returns its response."""
     with Wire(server.address, timeout=60) as wire:
         wire.send(tus_patch(url, 0, len(body)))
         step = -(-len(body) // steps)
@@ -52,7 +52,7 @@ def drip(server, url, body, seconds, steps=40):
 # What comes
 
 
-def test_a_stream_begins_with_what_comes_and_tells_it_in_order(server, api):
+def test_a_stream_delivers_new_events_in_order(server, api):
     new(api)
     with Stream(server) as stream:
         until(lambda: stream.events)
@@ -111,7 +111,7 @@ def test_progress_of_an_upload_in_many_requests_and_without_length(server, api):
         until(lambda: stream.progress)
         assert "secondsLeft" not in stream.progress[0].json and "length" not in stream.progress[0].upload
         until(lambda: stream.progress[-1].upload["offset"] == 50_000)
-        # It comes to a stand, which is told once.
+        # It stalls, which is reported once.
         until(lambda: stream.progress[-1].json["bytesPerSecond"] == 0, timeout=30)
 
 
@@ -128,7 +128,7 @@ def test_a_stream_of_one_upload_begins_with_its_state_and_ends_with_it(server, a
         stream.wait()
         assert stream.ended_well
         assert stream.names("upload.progress") == ["snapshot", TERMINATED]
-    # Who comes later sees the end at once; who has heard of it need not come back.
+    # A late client sees the end at once; a client that has received it need not reconnect.
     with Stream(server, f"/v1/uploads/{upload['id']}/events") as later:
         later.wait()
         assert later.names() == ["snapshot"]
@@ -180,7 +180,7 @@ def test_filters(server, api):
 # Coming back
 
 
-def test_who_comes_back_misses_nothing_across_restart_and_kill(make_server):
+def test_a_reconnecting_client_misses_nothing_across_restart_and_kill(make_server):
     server = make_server().start()
     whole, expected = [], []
     cursor = 0
@@ -210,7 +210,7 @@ def test_who_comes_back_misses_nothing_across_restart_and_kill(make_server):
     assert [identifier for identifier, _, _ in whole] == list(range(1, len(expected) + 1))
 
 
-def test_who_comes_back_while_much_happens_misses_nothing(server, api):
+def test_a_reconnecting_client_misses_nothing_under_load(server, api):
     """Connections that break again and again, while others create uploads."""
     with Stream(server) as first:
         until(lambda: first.events)
@@ -230,7 +230,7 @@ def test_who_comes_back_while_much_happens_misses_nothing(server, api):
     assert identifiers == list(range(begin + 1, begin + count + 1))
 
 
-def test_the_query_names_the_place_too_and_the_field_wins(server, api):
+def test_the_query_can_have_the_last_event_id_and_the_field_takes_precedence(server, api):
     with Stream(server) as stream:
         until(lambda: stream.events)
         begin = stream.last_id
@@ -246,7 +246,7 @@ def test_the_query_names_the_place_too_and_the_field_wins(server, api):
 
 @pytest.mark.parametrize("last_id", ["999999999", "nonsense", "-1", "1e3", "9" * 40])
 @pytest.mark.parametrize("path", ["/v1/events", "/v1/uploads/{}/events"])
-def test_a_place_that_is_not_known_is_told(server, api, path, last_id):
+def test_an_unknown_last_event_id_is_reported(server, api, path, last_id):
     upload = new(api)
     with Stream(server, path.format(upload["id"]), last_id=last_id) as stream:
         until(lambda: stream.events)
@@ -312,7 +312,7 @@ def test_curl(server, api, version):
 # Who may
 
 
-def test_who_may_follow(server, api):
+def test_who_can_follow_events(server, api):
     upload = new(api)
     token = upload["url"].rsplit("/", 1)[1]
     weak, reader = create_key(server, "mint", "upload"), create_key(server, "read")
@@ -328,12 +328,12 @@ def test_who_may_follow(server, api):
     forged = token[:-1] + ("A" if token[-1] != "A" else "B")
     problem(api.get(f"/v1/uploads/{forged}/events", key=None), 401, "unauthenticated")
     problem(api.get(f"/v1/uploads/{forged}/events"), 404, "not_found")
-    # The URL is for the events of this upload, not for more.
+    # The URL gives access only to the events of this upload.
     problem(api.get(f"/v1/uploads/{token}", key=None), 401, "unauthenticated")
     problem(api.get("/v1/events", key=None, params={"upload": token}), 401, "unauthenticated")
 
 
-def test_pages_of_other_origins_may_follow(server, api):
+def test_pages_of_other_origins_can_follow_events(server, api):
     upload = new(api)
     token = upload["url"].rsplit("/", 1)[1]
     origin = ("Origin", "https://app.example")
@@ -357,7 +357,7 @@ def test_a_revoked_key_ends_its_streams(make_server):
         listed = run("keys", "list", environment=server.environment).stdout
         identifier = next(line for line in listed.splitlines() if "events" in line).split()[0]
         run("keys", "revoke", identifier, environment=server.environment)
-        # Looked at every 15 seconds.
+        # Checked every 15 seconds.
         stream.wait(60)
         assert stream.ended_well
 
@@ -375,11 +375,11 @@ def test_a_revoked_key_ends_its_streams(make_server):
         ("subject=a&subject=b", "subject"),
     ],
 )
-def test_a_bad_query(api, query, field):
+def test_an_invalid_query(api, query, field):
     field_problem(api.get(f"/v1/events?{query}"), field)
 
 
-def test_an_upload_that_is_not_there(api):
+def test_events_of_a_missing_upload(api):
     problem(api.get("/v1/events", params={"upload": "0" * 26}), 404, "not_found")
     problem(api.get(f"/v1/uploads/{'0' * 26}/events"), 404, "not_found")
 
@@ -420,7 +420,7 @@ def connections(api):
     raise AssertionError("no such metric")
 
 
-def test_a_client_that_goes_away_is_noticed_at_once(server, api):
+def test_a_client_that_disconnects_is_detected_at_once(server, api):
     before = connections(api)
     streams = [Stream(server).start() for _ in range(20)]
     until(lambda: all(stream.events for stream in streams))
@@ -460,7 +460,7 @@ def test_many_listeners_get_everything_and_cost_little(make_server, report):
 
 
 def test_slow_readers_cost_no_memory_and_miss_nothing(make_server, report):
-    """They take nothing while more happens than any buffer between holds; then they get all of it."""
+    """They read nothing while more events occur than any buffer can hold; then they get all of them."""
     server = make_server(environment={"SLUICE_TIMEOUTS_WRITE": "120s"}).start()
     api = API(server.url, server.admin_key)
     metadata = {"note": "x" * 4000}
@@ -497,7 +497,7 @@ def test_slow_readers_cost_no_memory_and_miss_nothing(make_server, report):
         one.close()
 
 
-def test_a_reader_that_takes_nothing_is_given_up(make_server):
+def test_a_reader_that_reads_nothing_is_disconnected(make_server):
     server = make_server(environment={"SLUICE_TIMEOUTS_WRITE": "1s"}).start()
     api = API(server.url, server.admin_key)
     upload = new(api, 5)
@@ -537,7 +537,7 @@ def test_silence_is_broken(server):
         assert stream.names() == ["ready"]
 
 
-def test_the_next_request_of_the_connection_is_answered_after_the_stream(server, api):
+def test_the_next_request_of_the_connection_is_served_after_the_stream(server, api):
     upload = new(api)
     with Wire(server.address) as wire:
         wire.request("GET", f"/v1/uploads/{upload['id']}/events", [("Authorization", f"Bearer {server.admin_key}")])
@@ -605,7 +605,7 @@ def test_metadata_are_edited_as_by_a_merge_patch(api):
     assert edit(api, f"/v1/media/{identifier}", json={}).json() == answer.json()
 
 
-def test_metadata_are_edited_while_bytes_come(server, api):
+def test_metadata_are_edited_while_bytes_arrive(server, api):
     url = api.created(1000, metadata={"filename": "a"})
     with Wire(server.address) as wire:
         wire.send(tus_patch(url, 0, 1000) + bytes(400))
@@ -630,12 +630,12 @@ def test_metadata_are_edited_while_bytes_come(server, api):
         ({"length": 1}, "length"),
     ],
 )
-def test_a_bad_edit(api, media, body, field):
+def test_an_invalid_edit(api, media, body, field):
     for kind in ("uploads", "media"):
         field_problem(edit(api, f"/v1/{kind}/{media}", json=body), field)
 
 
-def test_edits_and_deletions_need_their_scope_and_their_media(server, api):
+def test_edits_and_deletions_need_a_scope_and_existing_media(server, api):
     reader = create_key(server, "read")
     identifier = api.uploaded(b"abc")
     for kind in ("uploads", "media"):
@@ -663,7 +663,7 @@ def test_conditions_of_edits_and_deletions(server, api):
     problem(edit(api, f"/v1/uploads/{identifier}", json={"filename": "y"}), 410, "gone")
 
 
-def test_deleting_an_upload_cuts_off_its_writer(server, api):
+def test_deleting_an_upload_interrupts_its_writer(server, api):
     url = api.created(100_000)
     with Stream(server, f"/v1/uploads/{upload_id(url)}/events") as stream, Wire(server.address) as wire:
         wire.send(tus_patch(url, 0, 100_000) + bytes(40_000))

@@ -222,7 +222,7 @@ def test_inputs_without_a_file(server, api):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_cross_origin(server, path):
-    """A form of another site is no secret: it has its own token, and no cookie counts here."""
+    """A form of another site needs its own token; cookies do not count."""
     with Wire(server.address) as wire:
         wire.request(
             "POST", path, [("Content-Type", TYPE), ("Origin", "https://app.example")], part("f", b"1", "x") + END
@@ -231,8 +231,8 @@ def test_cross_origin(server, path):
     assert reply.status == 401
 
 
-def test_clients_that_would_resume(server):
-    """They say that the request is complete; that they can not go on they learn from the answer."""
+def test_clients_that_could_resume(server):
+    """They declare that the request is complete, and learn from the response that they cannot resume."""
     body = part("f", b"1", "x") + END
     for fields in [
         [("Upload-Draft-Interop-Version", "6"), ("Upload-Complete", "?1")],
@@ -283,7 +283,7 @@ def test_a_one_time_token_admits_one_file(api, server):
     assert_stored(api, media, b"1", filename="x")
 
 
-def test_a_refused_file_loses_no_other(api, server):
+def test_a_refused_file_does_not_affect_the_others(api, server):
     token = api.post("/v1/tus/tokens", {"subject": "anna", "maxBytes": 10, "contentTypes": ["video/*"]}).json()["token"]
     body = (
         part("a", b"1", "1", "video/mp4") + part("b", b"2", "2", "text/html") + part("c", b"3" * 5000, "3", "video/mp4")
@@ -298,7 +298,7 @@ def test_a_refused_file_loses_no_other(api, server):
     ]
 
 
-def test_without_a_credential_no_content_is_asked_for(server):
+def test_without_a_credential_no_content_is_read(server):
     with Wire(server.address) as wire:
         fields = [("Content-Type", TYPE), ("Authorization", "Bearer slk_wrong"), ("Content-Length", 10**9)]
         wire.request("POST", "/files", [*fields, ("Expect", "100-continue")])
@@ -308,7 +308,7 @@ def test_without_a_credential_no_content_is_asked_for(server):
 # What must be refused
 
 
-def test_malformed(own):
+def test_malformed_input_is_refused(own):
     server, api = own
     for name, body, status in MALFORMED:
         found, answer = send(server, body)
@@ -323,13 +323,13 @@ def test_malformed(own):
 @pytest.mark.parametrize(
     "kind", ["multipart/form-data", 'multipart/form-data; boundary=""', "multipart/form-data; boundary=" + "x" * 71]
 )
-def test_no_boundary(api, kind):
+def test_a_missing_boundary_is_refused(api, kind):
     answer = api.request("POST", "/files", data=b"--b--", headers={"Content-Type": kind})
     problem(answer, 400, "invalid_request")
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_forms_are_posted(api, method):
+def test_forms_need_post(api, method):
     path = "/v1/media/x" if method == "PUT" else "/v1/media"
     answer = api.request(method, path, data=END, headers={"Content-Type": TYPE, "Upload-Complete": "?1"})
     problem(answer, 415, "unsupported_media_type")
@@ -338,7 +338,7 @@ def test_forms_are_posted(api, method):
 # Faults
 
 
-def test_a_connection_that_is_cut(own):
+def test_an_interrupted_connection(own):
     server, api = own
     whole = content(MIB, 7)
     with Wire(server.address) as wire:
@@ -355,7 +355,7 @@ def test_a_connection_that_is_cut(own):
 
 
 def test_kill(make_server):
-    """kill -9 within a file: those that were complete are there, the other one expires."""
+    """kill -9 within a file: complete files remain, the other one expires."""
     environment = {"SLUICE_UPLOADS_EXPIRE_AFTER": "2s", "SLUICE_UPLOADS_SWEEP_EVERY": "1s"}
     server = make_server(environment=environment).start()
     api = API(server.url, server.admin_key)
@@ -374,7 +374,7 @@ def test_kill(make_server):
 
 
 def test_shutdown(own):
-    """SIGTERM while a file comes: the server does not wait for its end."""
+    """SIGTERM while a file arrives: the server does not wait for its end."""
     server, api = own
     with Wire(server.address) as wire:
         key = ("Authorization", f"Bearer {server.admin_key}")
@@ -427,8 +427,8 @@ def test_memory(make_server, report, tmp_path):
         assert peak - idle < 8 * MIB
 
 
-def test_content_that_is_hard_to_search(server, api, report):
-    """Beginnings of the boundary, again and again: the time follows the size."""
+def test_content_with_many_partial_boundaries(server, api, report):
+    """Many beginnings of the boundary: the time is proportional to the size."""
     boundary = "-" * 60 + "b"
     data = (b"\r\n--" + b"-" * 60) * (32 * MIB // 64)
     head = f'--{boundary}\r\nContent-Disposition: form-data; name="f"; filename="x"\r\n\r\n'.encode()

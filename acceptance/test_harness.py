@@ -6,6 +6,7 @@ import http.server
 import re
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import requests
@@ -16,9 +17,26 @@ from harness.data import MIB, content, hash_file, sha256, write_file
 from harness.faulty_store import FaultyStore
 from harness.nginx import Nginx
 from harness.objects import ObjectStore
+from harness.order import SECONDS, longest_first, unit
 from harness.wire import Wire, until
 
 PART = 5 * MIB
+
+
+def test_the_order_names_tests_that_exist():
+    for name in SECONDS:
+        file, _, test = name.partition("::")
+        text = Path(__file__).with_name(file).read_text()
+        assert not test or f"def {test}(" in text, name
+
+
+def test_the_order_of_units():
+    name = next(name for name in SECONDS if "::" in name)
+    file = name.partition("::")[0]
+    assert unit(f"acceptance/{name}[a-b]") == unit(f"acceptance/{name}") == f"acceptance/{name}"
+    assert unit(f"acceptance/{file}::test_other[::]") == f"acceptance/{file}"
+    assert longest_first(f"acceptance/{name}[a]") == longest_first(name) == -SECONDS[name]
+    assert longest_first("test_not_named.py::test_a") == 0
 
 
 def code_of(failure):
@@ -53,7 +71,7 @@ def bucket(engine, bucket_name):
     engine.wipe(bucket_name)
 
 
-def test_a_store_keeps_what_boto3_uploads(engine, bucket, tmp_path):
+def test_a_store_keeps_the_uploads_of_boto3(engine, bucket, tmp_path):
     digest = write_file(tmp_path / "file", 20 * MIB + 7, seed=1)
     engine.upload(tmp_path / "file", "a/b c", bucket=bucket)
     assert engine.keys(bucket) == {"a/b c": 20 * MIB + 7}
@@ -74,7 +92,7 @@ def test_multipart_uploads_are_seen_and_wiped(engine, bucket):
     engine.assert_empty(bucket)
 
 
-def test_a_killed_store_comes_back_with_its_objects(engine, bucket):
+def test_a_killed_store_restarts_with_its_objects(engine, bucket):
     engine.client().put_object(Bucket=bucket, Key="k", Body=b"kept")
     engine.kill()
     with pytest.raises(EndpointConnectionError):
@@ -241,7 +259,7 @@ def test_boto3_repeats_a_part_that_failed(rgw, proxied, fault, tmp_path):
     assert proxy.count("UploadPart") == 4
 
 
-def test_a_fault_takes_the_requests_it_is_for(proxied):
+def test_a_fault_applies_to_matching_requests(proxied):
     proxy, client, bucket = proxied
     rule = proxy.fault("PutObject", faults.Refuse(503), key="^a", first=2, times=2)
     outcomes = []
@@ -262,7 +280,7 @@ def test_a_fault_takes_the_requests_it_is_for(proxied):
     assert client.get_object(Bucket=bucket, Key="a1")["Body"].read() == b"x"
 
 
-def test_a_lost_part_is_missed_when_completing(rgw, proxied):
+def test_a_lost_part_is_detected_at_completion(rgw, proxied):
     proxy, client, bucket = proxied
     proxy.fault("UploadPart", faults.Lose(), part=2)
     upload = begun(client, bucket)
@@ -296,7 +314,7 @@ def test_a_slow_completion_succeeds(rgw, proxied, declares):
 
 
 @pytest.mark.parametrize("takes_effect", [False, True])
-def test_an_error_in_a_successful_answer(rgw, proxied, takes_effect):
+def test_an_error_in_a_successful_response(rgw, proxied, takes_effect):
     proxy, client, bucket = proxied
     fault = faults.SlowBody(0.3, code="InternalError", takes_effect=takes_effect)
     proxy.fault("CompleteMultipartUpload", fault)
@@ -309,7 +327,7 @@ def test_an_error_in_a_successful_answer(rgw, proxied, takes_effect):
     assert rgw.keys(bucket) == ({"k": 1} if takes_effect else {})
 
 
-def test_the_answer_to_a_completion_is_lost(rgw, proxied):
+def test_the_response_to_a_completion_is_lost(rgw, proxied):
     proxy, client, bucket = proxied
     proxy.fault("CompleteMultipartUpload", faults.LoseAnswer())
     upload = begun(client, bucket)
@@ -365,7 +383,7 @@ def test_a_download_breaks(proxied):
     assert len(client.get_object(Bucket=bucket, Key="k")["Body"].read()) == MIB
 
 
-def test_the_store_is_away(proxied):
+def test_the_store_is_unavailable(proxied):
     proxy, client, bucket = proxied
     proxy.down()
     with pytest.raises((EndpointConnectionError, ConnectionClosedError)):
@@ -374,7 +392,7 @@ def test_the_store_is_away(proxied):
     client.list_objects_v2(Bucket=bucket)
 
 
-def test_a_client_that_goes_away_leaves_nothing(rgw, proxied):
+def test_a_client_that_disconnects_leaves_nothing(rgw, proxied):
     """The store sees half a request, too."""
     proxy, client, bucket = proxied
     url = client.generate_presigned_url("put_object", Params={"Bucket": bucket, "Key": "k"})
@@ -391,7 +409,7 @@ def test_a_client_that_goes_away_leaves_nothing(rgw, proxied):
 # The database
 
 
-def test_a_database_survives_what_happens_to_it(postgres):
+def test_a_database_survives_all_faults(postgres):
     url = postgres.make_database()
     postgres.query("CREATE TABLE t (n int); INSERT INTO t VALUES (1)", url)
     postgres.kill()
@@ -474,7 +492,7 @@ def backends():
         server.server_close()
 
 
-def test_nginx_goes_round(backends, tmp_path):
+def test_nginx_distributes_requests_in_turn(backends, tmp_path):
     ports = [server.server_port for server in backends]
     with Nginx(tmp_path / "nginx", ports) as nginx:
         session = requests.Session()
@@ -490,7 +508,7 @@ def test_nginx_goes_round(backends, tmp_path):
         assert statuses.count(502) == 4 and statuses.count(200) == 8
 
 
-def test_nginx_passes_a_body_on_while_it_comes(backends, tmp_path):
+def test_nginx_forwards_a_body_while_it_arrives(backends, tmp_path):
     with Nginx(tmp_path / "nginx", [server.server_port for server in backends]) as nginx:
         with Wire(("127.0.0.1", nginx.port)) as wire:
             wire.request("PATCH", "/x", [("Content-Length", 100 * MIB)])

@@ -1,4 +1,4 @@
-"""Webhooks with the names, payloads and answers of tusd 2: https://tus.github.io/tusd/advanced-topics/hooks/."""
+"""Webhooks with the names, payloads and responses of tusd 2: https://tus.github.io/tusd/advanced-topics/hooks/."""
 
 import base64
 import threading
@@ -50,7 +50,7 @@ def shape(value):
 
 
 def test_payloads_are_those_of_tusd(hooked, receiver):
-    """Every member of tusd's `HookRequest`, none more, with its type; headers by Go's spelling, as lists."""
+    """Every member of tusd's `HookRequest` and `Subject`, with its type; headers in Go's spelling, as lists."""
     server, api = hooked()
     url = api.created(5, metadata={"filename": "a.txt"}, headers={"x-TENANT": "t1"})
     identifier = upload_id(url)
@@ -65,6 +65,7 @@ def test_payloads_are_those_of_tusd(hooked, receiver):
         "Size": 5,
         "SizeIsDeferred": False,
         "MetaData": {"filename": "a.txt"},
+        "Subject": None,
         "IsPartial": False,
         "IsFinal": False,
         "PartialUploads": None,
@@ -95,7 +96,17 @@ def test_payloads_are_those_of_tusd(hooked, receiver):
     assert [one.upload["Offset"] for one in receiver.of("post-receive")][-1] == 5
 
 
-def test_no_credential_is_told(hooked, receiver):
+def test_hooks_have_the_subject_of_the_upload(hooked, receiver):
+    _, api = hooked()
+    token = api.post("/v1/tus/tokens", json={"subject": "alice"}).json()["token"]
+    url = api.created(3, key=token)
+    assert api.patch(url, 0, b"abc").status_code == 204
+    receiver.wait("post-finish")
+    kinds = ("pre-create", "post-create", "post-receive", "pre-finish", "post-finish")
+    assert {kind: receiver.of(kind)[-1].upload["Subject"] for kind in kinds} == dict.fromkeys(kinds, "alice")
+
+
+def test_hooks_contain_no_credentials(hooked, receiver):
     _, api = hooked()
     url = api.created(3, headers={"Cookie": "session=1"})
     assert api.patch(url, 0, b"abc").status_code == 204
@@ -112,7 +123,7 @@ def test_no_credential_is_told(hooked, receiver):
     assert path_of(url).rsplit(".", 1)[1] not in text
 
 
-def test_fields_that_are_named_are_forwarded_to_blocking_hooks(hooked, receiver):
+def test_configured_fields_are_forwarded_to_blocking_hooks(hooked, receiver):
     _, api = hooked(FORWARD_HEADERS="Cookie, X-Tenant, Host")
     url = api.created(1, headers={"cookie": "session=1", "x-tenant": "t1"})
     (call,) = receiver.of("pre-create")
@@ -149,7 +160,7 @@ def test_every_protocol_has_hooks(hooked, receiver):
     receiver.wait("post-terminate", upload=answer.json()["id"])
 
 
-def test_expiry_is_told_as_termination(hooked, receiver, make_server):
+def test_expiry_is_reported_as_termination(hooked, receiver, make_server):
     server, api = hooked()
     server.environment |= {"SLUICE_UPLOADS_EXPIRE_AFTER": "1s", "SLUICE_UPLOADS_SWEEP_EVERY": "1s"}
     server.stop()
@@ -216,11 +227,11 @@ def test_a_creation_is_changed(hooked, receiver):
     assert call.upload["MetaData"] == {"filename": "named.mp4", "owner": "ü"}
     assert call.upload["Storage"]["Key"] == "bucket/videos/42.mp4"
     assert api.get(f"/media/{call.upload['Storage']['ID']}").content == b"abc"
-    # The name is taken now.
+    # The alias is in use now.
     assert tus_error(api.create(3), 400) == "ERR_REJECTED"
 
 
-def test_the_end_of_an_upload_is_answered_by_the_app(hooked, receiver):
+def test_the_app_changes_the_response_to_the_last_request(hooked, receiver):
     receiver.reply = lambda call: (
         {"HTTPResponse": {"StatusCode": 200, "Body": "thanks", "Header": {"X-Media": "1"}}}
         if call.type == "pre-finish"
@@ -239,8 +250,8 @@ def test_the_end_of_an_upload_is_answered_by_the_app(hooked, receiver):
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("status", [202, 422])
-def test_the_end_of_an_upload_by_the_draft_is_answered_by_the_app(hooked, receiver, version, status):
-    """With any status, and with the field by which the client knows that the upload is not to be resumed."""
+def test_the_app_changes_the_response_to_the_last_request_of_the_draft(hooked, receiver, version, status):
+    """With any status, and with the field that tells the client not to resume."""
     answer = {"HTTPResponse": {"StatusCode": status, "Body": "thanks"}}
     receiver.reply = lambda call: answer if call.type == "pre-finish" else {}
     server, api = hooked()
@@ -253,8 +264,8 @@ def test_the_end_of_an_upload_by_the_draft_is_answered_by_the_app(hooked, receiv
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_end_that_failed_is_tried_again_without_content(hooked, receiver, version):
-    """5xx: the client asks for the offset, which is that of all bytes, and ends the upload again."""
+def test_a_failed_end_is_repeated_without_content(hooked, receiver, version):
+    """5xx: the client reads the offset, which includes all bytes, and repeats the last request."""
     server, api = hooked()
     receiver.reply = lambda call: 500 if call.type == "pre-finish" else {}
     client = Client(server, version)
@@ -322,7 +333,7 @@ def test_a_running_upload_is_stopped(hooked, receiver):
     assert server.stored_files(upload_id(url)) == []
 
 
-def test_an_upload_that_is_stopped_without_an_answer_says_what_tusd_says(hooked, receiver):
+def test_a_stopped_upload_without_a_hook_response_responds_like_tusd(hooked, receiver):
     receiver.reply = lambda call: {"StopUpload": True} if call.type == "post-receive" else {}
     server, api = hooked(PROGRESS_EVERY="200ms")
     url = api.created(50 * MIB)
@@ -332,7 +343,7 @@ def test_an_upload_that_is_stopped_without_an_answer_says_what_tusd_says(hooked,
     assert answer.status == 400 and answer.body.startswith(b"ERR_UPLOAD_STOPPED: ")
 
 
-def test_progress_is_told_while_bytes_come(hooked, receiver):
+def test_progress_is_reported_while_bytes_arrive(hooked, receiver):
     server, api = hooked(PROGRESS_EVERY="200ms")
     url = api.created(3 * MIB)
     with Wire(server.address) as wire:
@@ -363,7 +374,7 @@ def test_a_hook_that_fails_refuses_or_allows(hooked, receiver, reply):
     url = api.created(3)
     receiver.reply = reply
     if reply != {"ChangeFileInfo": {"ID": "/x"}}:
-        # All bytes are kept, and the next request asks again.
+        # All bytes are kept, and the next request calls the hook again.
         assert tus_error(api.patch(url, 0, b"abc"), 503) == "ERR_UNAVAILABLE"
         assert api.upload(upload_id(url))["state"] == "open"
         # tus-js-client begins again after 5xx to HEAD, and tries again after 423.
@@ -379,7 +390,7 @@ def test_a_hook_that_fails_refuses_or_allows(hooked, receiver, reply):
     assert api.download_hash(api.uploaded(b"abc"))[1] == 3
 
 
-def test_a_receiver_that_comes_back_in_time_is_asked_again(make_server):
+def test_a_hook_is_repeated_while_its_receiver_restarts(make_server):
     port = free_port()
     settings = {"SLUICE_HOOKS_URL": f"http://127.0.0.1:{port}/", "SLUICE_HOOKS_SECRET": SECRET}
     server = make_server(environment=settings).start()
@@ -394,7 +405,7 @@ def test_a_receiver_that_comes_back_in_time_is_asked_again(make_server):
         assert len(receiver.of("pre-create")) == 1
 
 
-def test_a_slow_hook_holds_up_nobody_else(hooked, receiver):
+def test_a_slow_hook_does_not_delay_other_uploads(hooked, receiver):
     gate = threading.Event()
     receiver.reply = lambda call: gate.wait(20) and {} or {}
     server, api = hooked(TIMEOUT="10s")
@@ -407,8 +418,8 @@ def test_a_slow_hook_holds_up_nobody_else(hooked, receiver):
     thread.join()
 
 
-def test_what_is_not_told_is_told_later_in_order(make_server):
-    """Every event of an upload is told after the one before it, also when the receiver was away."""
+def test_undelivered_events_are_delivered_later_in_order(make_server):
+    """The events of an upload are delivered in order, even after the receiver was unavailable."""
     port = free_port()
     settings = {
         "SLUICE_HOOKS_URL": f"http://127.0.0.1:{port}/",
@@ -452,7 +463,7 @@ def test_dead_letters_and_redelivery(hooked, receiver):
     receiver.reply = lambda call: 500 if call.type == "post-create" else {}
     _, api = hooked(ATTEMPTS="2", EVENTS="post-create, post-finish")
     identifier = api.uploaded(b"abc")
-    # What cannot be told does not hold back what came after it for ever.
+    # A dead event does not hold back later ones for ever.
     receiver.wait("post-finish", upload=identifier)
     (dead,) = deliveries(api, "dead")
     assert (dead["hook"], dead["uploadId"], dead["attempts"]) == ("post-create", identifier, 2)
@@ -484,7 +495,7 @@ def test_the_secret_is_derived_and_printed(tmp_path, make_server):
         server.stop()
 
 
-def test_bad_settings_are_named(tmp_path):
+def test_invalid_settings_are_named(tmp_path):
     environment = {
         "SLUICE_HOOKS_URL": "ftp://x",
         "SLUICE_HOOKS_EVENTS": "pre-create, on-create",

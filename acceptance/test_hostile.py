@@ -27,7 +27,7 @@ def test_hostile_bytes(server, case):
 
 @pytest.mark.parametrize("case", [case for case in TABLE if len(case.data) < 3000], ids=str)
 def test_hostile_bytes_in_pieces(server, case):
-    """Where the packets end changes nothing."""
+    """The result does not depend on where packets end."""
     generator = random.Random(case.name)
     cuts = sorted(generator.randrange(len(case.data) + 1) for _ in range(4))
     with Wire(server.address) as wire:
@@ -35,8 +35,8 @@ def test_hostile_bytes_in_pieces(server, case):
         check(case, read_all(wire))
 
 
-def test_the_server_is_as_before(server):
-    """The log of all that is a sequence of whole lines that no client has broken."""
+def test_the_server_is_unaffected(server):
+    """The log consists of complete lines that no client could break."""
     check_next_client(server)
     lines = server.log.read_bytes().splitlines()
     for line in lines:
@@ -58,7 +58,7 @@ def send(wire, case, cuts):
 
 
 def read_all(wire):
-    """All answers until the server closes, which it must do."""
+    """All responses until the server closes the connection, which it must do."""
     answers = []
     while True:
         try:

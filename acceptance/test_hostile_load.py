@@ -1,5 +1,5 @@
-"""Many hostile clients at once. A good client is served all the while, and afterwards the server has given back what it
-took: descriptors, threads, memory."""
+"""Many hostile clients at once. A good client is served all the time, and afterwards the server has released its
+resources: descriptors, threads, memory."""
 
 import asyncio
 import contextlib
@@ -50,7 +50,7 @@ def encrypted(tmp_path_factory, certificate):
 
 
 def warm_up(server, context):
-    """Makes the server take what it keeps: caches, and what the allocator does not give back."""
+    """Makes the server fill its caches and the heap that the allocator keeps."""
 
     async def crowd(address):
         await asyncio.gather(
@@ -92,7 +92,7 @@ def is_state(path):
 
 
 class GoodClient:
-    """Asks again and again, on a new connection and on one that it keeps; in a process of its own."""
+    """Sends requests continuously, on new connections and on one that it keeps; in a separate process."""
 
     def __init__(self, address, context=None):
         processes = multiprocessing.get_context("fork")
@@ -102,7 +102,7 @@ class GoodClient:
         child.close()
 
     def stop(self):
-        """How long each answer took, in seconds, and what went wrong."""
+        """The duration of each response in seconds, and failures."""
         self.end.send(None)
         try:
             return self.end.recv()
@@ -134,16 +134,16 @@ def under(attack, server, report, context=None):
     good = GoodClient(server.address, context)
     begin = time.monotonic()
     try:
-        result = asyncio.run(asyncio.wait_for(attack, 25))
+        result = asyncio.run(asyncio.wait_for(attack, 120))
     finally:
         duration = time.monotonic() - begin
         peak = Usage(server.pid)
         times, failures = good.stop()
     assert not failures, failures
     assert len(times) >= 10, f"the good client was served {len(times)} times"
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not (after := Usage(server.pid)).is_back(before):
-        assert time.monotonic() < deadline, f"{name}: before {before}; at the end {peak}; 10 s later {after}"
+        assert time.monotonic() < deadline, f"{name}: before {before}; at the end {peak}; a minute later {after}"
         time.sleep(0.05)
     report(
         f"{name}: {duration:.1f} s, good client {len(times)} times, slowest {max(times) * 1000:.0f} ms; "
@@ -156,9 +156,9 @@ def under(attack, server, report, context=None):
 
 
 async def exchange(address, pieces, *, pause=0, tls=None, end=False, limit=20):
-    """Sends the pieces while it reads; returns what came until the server closed.
+    """Sends the pieces while it reads; returns what it received until the server closed the connection.
 
-    With `end` it ends its side behind the pieces, else it waits for the server.
+    With `end` it closes its sending side after the pieces, otherwise it waits for the server.
     """
     try:
         reader, writer = await asyncio.open_connection(*address, ssl=tls)
@@ -197,12 +197,12 @@ def status(answer):
 
 
 async def crowd(address, count, make_pieces, **options):
-    """That many clients at once; the statuses that they got."""
+    """Runs this many clients at once; returns their statuses."""
     answers = await asyncio.gather(*(exchange(address, make_pieces(number), **options) for number in range(count)))
     return [status(answer) for answer in answers]
 
 
-def test_heads_that_drip(plain, report):
+def test_slow_heads(plain, report):
     request = head("GET", "/healthz", [("X-Long", "a" * 5000)])
 
     async def slow_heads():
@@ -214,8 +214,8 @@ def test_heads_that_drip(plain, report):
 
 
 @pytest.mark.parametrize("pause", [0.04, 0.002])
-def test_one_head_that_drips(plain, pause):
-    """However often a byte comes, also more often than the server looks at its deadlines."""
+def test_one_slow_head(plain, pause):
+    """However often a byte arrives, even more often than the server checks its deadlines."""
 
     async def slow_head():
         begin = time.monotonic()
@@ -227,8 +227,8 @@ def test_one_head_that_drips(plain, pause):
 
 
 @pytest.mark.parametrize("pause", [0.04, 0.002])
-def test_one_content_that_drips(make_server, pause):
-    """Where a whole request has its time, a byte now and then does not prolong it."""
+def test_one_slow_content(make_server, pause):
+    """With a total timeout, a byte now and then does not prolong the request."""
     request = head(
         "POST", "/v1/tencent/signatures", [("Authorization", f"Bearer {ADMIN_KEY}"), ("Content-Length", 10**9)]
     )
@@ -244,8 +244,8 @@ def test_one_content_that_drips(make_server, pause):
         asyncio.run(slow_content(server))
 
 
-def test_contents_that_drip_and_stop(plain, report):
-    """A slow content is legal as long as something comes; one that stops is not."""
+def test_slow_contents_that_stop(plain, report):
+    """Slow content is allowed as long as something arrives; stalled content is not."""
     request = head(
         "POST", "/v1/tencent/signatures", [("Authorization", f"Bearer {ADMIN_KEY}"), ("Content-Length", 1000)]
     )
@@ -259,8 +259,8 @@ def test_contents_that_drip_and_stop(plain, report):
     assert set(under(slow_contents(), plain, report)) == {408}
 
 
-def test_contents_that_drip_for_ever(plain, report):
-    """Something always comes in time, but less than the least rate; all of it would be answered 400."""
+def test_endless_slow_contents(plain, report):
+    """Bytes always arrive in time, but below the minimum rate; the whole content would get 400."""
     count = 15
     request = head(
         "POST", "/v1/tencent/signatures", [("Authorization", f"Bearer {ADMIN_KEY}"), ("Content-Length", count)]
@@ -278,7 +278,7 @@ def test_contents_that_drip_for_ever(plain, report):
         (POST + b"1;", b"a" * 1000, 400),
         (POST, b"1;" + b"a" * 90 + b"\r\n \r\n", 400),
         (POST + b"0\r\n", b"X-Flood: " + b"a" * 200 + b"\r\n", 400),
-        (POST, b"1\r\n \r\n" * 100, 413),
+        (POST, b"1\r\n \r\n" * 2000, 413),
     ],
     ids=["fields", "short fields", "target", "extension", "extensions", "trailers", "small chunks"],
 )
@@ -290,11 +290,13 @@ def test_floods(plain, report, start, piece, wanted):
     async def flood():
         begin, result = time.monotonic(), []
         while time.monotonic() - begin < 1:
-            result += await crowd(plain.address, 20, pieces)
+            result += await crowd(plain.address, 20, pieces, limit=100)
         return result
 
-    # Whoever goes on sending may lose the answer to a reset.
-    assert set(under(flood(), plain, report)) <= {wanted, None}
+    statuses = under(flood(), plain, report)
+    # A client that goes on sending may lose its response to a reset, but not every client does.
+    assert set(statuses) <= {wanted, None}
+    assert wanted in statuses, f"none of {len(statuses)} clients got a response"
 
 
 def test_garbage(plain, report):
@@ -308,7 +310,10 @@ def test_garbage(plain, report):
             end=True,
         )
 
-    assert set(under(garbage(), plain, report)) <= {400, 414, 431, 501, 505, None}
+    statuses = under(garbage(), plain, report)
+    assert set(statuses) <= {400, 414, 431, 501, 505, None}
+    # Most of it is refused as a bad request; a response may be lost to a reset only where more was sent than was read.
+    assert 400 in statuses, f"none of {len(statuses)} clients got a response"
 
 
 def test_clients_that_vanish(plain, report):
@@ -332,7 +337,7 @@ def test_clients_that_vanish(plain, report):
 
 
 def test_clients_that_do_not_read(plain, report):
-    """Answers that nobody takes are not heaped up: the next request is not read before."""
+    """Unread responses do not accumulate: the next request is not read before."""
 
     async def deaf(number):
         reader, writer = await asyncio.open_connection(*plain.address, limit=1024)
@@ -369,8 +374,8 @@ FLOODS_OF_ONE = {
 
 
 @pytest.mark.parametrize("name", FLOODS_OF_ONE)
-def test_one_that_never_pauses_does_not_hold_others_up(make_server, name):
-    """On a server with one loop: others have their turns however fast one client sends."""
+def test_a_client_that_never_pauses_does_not_delay_others(make_server, name):
+    """On a server with one loop: others are served however fast one client sends."""
     with make_server(environment={"SLUICE_GATEWAY_LOOPS": "1"}) as server:
         processes = multiprocessing.get_context("fork")
         flooder = processes.Process(target=flood_alone, args=(server.address, *FLOODS_OF_ONE[name]), daemon=True)
@@ -387,7 +392,7 @@ def test_one_that_never_pauses_does_not_hold_others_up(make_server, name):
 
 
 def flood_alone(address, start, piece):
-    """Sends for ever and throws away what comes; begins anew when the server has had enough."""
+    """Sends for ever and discards responses; starts again when the server closes the connection."""
     while True:
         with contextlib.suppress(OSError), socket.create_connection(address) as one:
             threading.Thread(target=swallow, args=(one,), daemon=True).start()
@@ -402,8 +407,8 @@ def swallow(connection):
             pass
 
 
-def test_a_connection_is_served_though_none_follows(plain):
-    """One after the other: nothing that comes later may wake whoever should have been woken."""
+def test_a_connection_is_served_without_a_following_one(plain):
+    """One after the other: no later connection may be needed to wake a waiting one."""
     request = head("GET", "/healthz", [("Connection", "close")])
     for _ in range(10_000):
         with socket.create_connection(plain.address, 5) as one:
@@ -441,7 +446,7 @@ def test_garbage_for_tls(encrypted, certificate, report):
 
 
 def test_handshakes_that_stop(encrypted, certificate, report):
-    """Cut at every byte, by silence: the time for the head counts."""
+    """Stopped after every byte: the head timeout applies."""
     hello = client_hello(certificate)
 
     async def silence():
@@ -453,7 +458,7 @@ def test_handshakes_that_stop(encrypted, certificate, report):
 
 
 @pytest.mark.parametrize("pause", [0.04, 0.002])
-def test_one_handshake_that_drips(encrypted, certificate, pause):
+def test_one_slow_handshake(encrypted, certificate, pause):
     hello = client_hello(certificate)
     # A record that announces more than comes.
     hello = hello[:3] + b"\x3f\x00" + hello[5:] + bytes(5000)
@@ -466,7 +471,7 @@ def test_one_handshake_that_drips(encrypted, certificate, pause):
     asyncio.run(slow_handshake())
 
 
-def test_handshakes_that_drip(encrypted, certificate, report):
+def test_slow_handshakes(encrypted, certificate, report):
     hello = client_hello(certificate)
 
     async def slow_handshakes():

@@ -80,7 +80,7 @@ def test_empty_lines_before_a_request_are_skipped(wire):
     assert wire.reply().status == 200
 
 
-def test_content_that_nobody_reads_does_not_become_a_request(wire):
+def test_unread_content_does_not_become_a_request(wire):
     smuggled = head("GET", "/openapi.yaml")
     wire.request("POST", "/nothing-here", body=smuggled)
     assert wire.reply().status == 404
@@ -113,7 +113,7 @@ def test_percent_encoding_is_decoded_once(wire):
     assert wire.exchange("GET", "/v1%2Fuploads").status == 404
 
 
-def test_every_answer_has_a_request_id(wire, key):
+def test_every_response_has_a_request_id(wire, key):
     seen = {
         wire.exchange("GET", path)["x-request-id"] for path in ("/healthz", "/nothing", "/openapi.yaml", "/v1/uploads")
     }
@@ -184,7 +184,7 @@ def test_bad_chunks_are_refused(server, wire, key, body):
 # Expect
 
 
-def test_100_is_sent_when_the_content_is_wanted(wire, key):
+def test_100_is_sent_when_the_content_is_read(wire, key):
     fields = [key, ("Content-Type", "application/json"), ("Content-Length", 12), ("Expect", "100-continue")]
     wire.send(head("POST", SIGNATURES, fields))
     interim = wire.interim()
@@ -246,7 +246,7 @@ class Sender(threading.Thread):
 
 @pytest.mark.parametrize(("offset", "status"), [(3, 409), (0, 413)])
 @pytest.mark.parametrize("size", [64 * KIB, MIB, 64 * MIB])
-def test_an_early_answer_reaches_a_client_that_is_still_sending(server, api, offset, status, size):
+def test_an_early_response_reaches_a_client_that_is_still_sending(server, api, offset, status, size):
     url = api.created(10)
     with Wire(server.address) as wire:
         wire.send(tus_patch(url, offset, size))
@@ -259,7 +259,7 @@ def test_an_early_answer_reaches_a_client_that_is_still_sending(server, api, off
 
 
 @pytest.mark.parametrize("size", [64 * KIB, MIB, 16 * MIB])
-def test_an_early_answer_reaches_a_client_that_reads_only_after_sending(server, api, size):
+def test_an_early_response_reaches_a_client_that_reads_only_after_sending(server, api, size):
     url = api.created(10)
     with Wire(server.address) as wire:
         wire.send(tus_patch(url, 3, size) + bytes(size))
@@ -308,7 +308,7 @@ def test_metrics_of_http_1_0_are_not_chunked(server, key):
 # Peers that leave
 
 
-def test_clients_that_leave_do_not_harm(server, api):
+def test_clients_that_disconnect_do_no_harm(server, api):
     identifier = api.uploaded(content(4 * MIB, 1))
     for _ in range(20):
         with Wire(server.address) as wire:
@@ -319,7 +319,7 @@ def test_clients_that_leave_do_not_harm(server, api):
     assert api.download_hash(identifier) == (sha256(content(4 * MIB, 1)), 4 * MIB)
 
 
-def test_a_client_that_does_not_read_does_not_hold_others_up(server, api):
+def test_a_client_that_does_not_read_does_not_delay_others(server, api):
     identifier = api.uploaded(bytes(32 * MIB))
     with Wire(server.address) as wire:
         wire.request("GET", f"/media/{identifier}", [("Authorization", f"Bearer {server.admin_key}")])
@@ -329,7 +329,7 @@ def test_a_client_that_does_not_read_does_not_hold_others_up(server, api):
             assert time.monotonic() - begin < 5
 
 
-def test_descriptors_are_given_back(server, api):
+def test_descriptors_are_released(server, api):
     def count():
         return len(os.listdir(f"/proc/{server.pid}/fd"))
 

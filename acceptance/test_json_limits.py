@@ -42,7 +42,7 @@ def test_documents_beyond_the_limits_are_refused(api, path, text):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_of_many_unknown_members_the_first_are_told(api, path):
+def test_the_first_of_many_unknown_members_are_listed(api, path):
     problem = refusal(api, path, many(1000, "{:04}".format), 422, "invalid_field")
     told = [error["field"] for error in problem["errors"]]
     # What is required and is not there comes first.
@@ -58,7 +58,7 @@ def test_long_names_are_not_repeated(api, path):
     assert max(len(error["field"]) for error in refusal(api, path, repeated, 422, "invalid_field")["errors"]) == 65
 
 
-def test_memory_stays_as_it_was(make_server):
+def test_memory_does_not_grow(make_server):
     with make_server() as server:
         api = API(server.url, server.admin_key)
         for path in PATHS:

@@ -102,7 +102,7 @@ def test_a_key_expires(server, api):
     until(lambda: api.get("/v1/uploads", key=key).status_code == 401, timeout=10)
 
 
-def test_an_upload_token_is_no_api_key(api):
+def test_an_upload_token_is_not_an_api_key(api):
     token = api.post("/v1/tus/tokens", {"subject": "u"}).json()["token"]
     for path in ("/v1/uploads", "/metrics"):
         problem(api.get(path, key=token), 403, "forbidden")

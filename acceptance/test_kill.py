@@ -1,7 +1,7 @@
 """kill -9 at random moments: no acknowledged byte is lost, and every upload ends with the right content.
 
 A thread uploads without pause, one upload after the other, in requests of random size; the server is killed at a random
-moment and started again on the same data directory; every upload goes on from the offset that HEAD tells.
+moment and started again on the same data directory; every upload continues at the offset from HEAD.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ LARGEST_REQUEST = 3 * MIB
 
 @dataclass
 class Ongoing:
-    """What the client knows of an upload."""
+    """The client's knowledge of an upload."""
 
     url: str
     data: bytes
@@ -33,7 +33,7 @@ class Ongoing:
 
 @dataclass
 class Client:
-    """Uploads until the server goes away; knows what was acknowledged, and what it was doing."""
+    """Uploads until the server dies; records what was acknowledged and the current request."""
 
     server: object
     seed: int
@@ -152,7 +152,7 @@ def test_no_acknowledged_byte_is_lost(make_server, report, quick, durability, ki
 
 @pytest.mark.parametrize("durability", ["acknowledged", "none"])
 def test_a_fast_upload_is_killed(make_server, report, durability):
-    """While it comes as fast as it can blocks of the disk are set aside for it; the next append gives them back."""
+    """A fast upload reserves disk blocks; the next append releases them."""
     server = make_server(environment={"SLUICE_DURABILITY": durability}).start()
     api = API(server.url, server.admin_key)
     data = content(160 * MIB, 7)

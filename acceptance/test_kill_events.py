@@ -1,6 +1,6 @@
-"""kill -9 while uploads are created, joined, completed, terminated, counted and told.
+"""kill -9 while uploads are created, joined, completed, terminated, counted and reported.
 
-Whatever the moment: accounts use what there is, every event is told, none as two, and no file is left over.
+At any moment: accounts match the stored bytes, every event is delivered, none under two ids, and no file is left over.
 """
 
 import random
@@ -21,7 +21,7 @@ KILLS = 200
 
 
 class Clients:
-    """Upload without pause until the server goes away, each in its own way."""
+    """Uploads without pause until the server dies, each client in its own way."""
 
     def __init__(self, server, token, seed):
         self.server = server
@@ -41,7 +41,7 @@ class Clients:
             self.failures.append(failure)
 
     def step(self, kind, call, *arguments, **options):
-        """One request; what is on its way when the server dies is counted."""
+        """One request; requests that are running when the server dies are counted."""
         self.doing[kind] += 1
         answer = call(*arguments, **options)
         assert answer.status_code in (201, 204), f"{kind}: {answer.status_code} {answer.text}"
@@ -85,7 +85,7 @@ def everything(api):
 
 
 def used(uploads):
-    """What the account must use: media, what open uploads may still get, and parts that no final upload has taken."""
+    """The expected usage of the account: media, the lengths of open uploads, and parts not in a final upload."""
     stored = sum(
         one["length"] for one in uploads if one["state"] == "completed" and one.get("concatenation") != "partial"
     )

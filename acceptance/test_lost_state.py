@@ -1,4 +1,4 @@
-"""A state that was lost, restored or mistaken erases nothing: the gateway says so, and `sluice adopt` mends it."""
+"""A lost, restored or wrong state erases nothing: the gateway reports it, and `sluice adopt` repairs it."""
 
 import contextlib
 import json
@@ -53,7 +53,7 @@ def adopt(server, *arguments):
     return run("adopt", *arguments, environment=server.environment).stdout
 
 
-def test_a_state_that_is_removed_takes_no_media_with_it(on_file):
+def test_a_removed_state_does_not_remove_media(on_file):
     server = on_file(environment={"SLUICE_UPLOADS_SWEEP_EVERY": "1s"}).start()
     api = API(server.url, server.admin_key)
     bodies = {api.uploaded(body): body for body in (content(1000 + number, number) for number in range(30))}
@@ -105,7 +105,7 @@ def adopt_again(server):
     return adopt(server)
 
 
-def test_an_older_backup_takes_nothing_newer_with_it(on_file, tmp_path):
+def test_an_older_backup_does_not_remove_newer_media(on_file, tmp_path):
     server = on_file().start()
     api = API(server.url, server.admin_key)
     old = api.uploaded(b"old")
@@ -140,7 +140,7 @@ def test_an_older_backup_takes_nothing_newer_with_it(on_file, tmp_path):
     assert blobs(server.data) == before
 
 
-def test_a_wrong_database_is_noticed(make_server, postgres, tmp_path):
+def test_a_wrong_database_is_detected(make_server, postgres, tmp_path):
     one, other = postgres.environment(tmp_path / "one"), postgres.environment(tmp_path / "other")
     server = make_server(environment=one).start()
     kept = API(server.url, server.admin_key).uploaded(b"kept")
@@ -168,7 +168,7 @@ def test_a_wrong_database_is_noticed(make_server, postgres, tmp_path):
     server.stop()
 
 
-def test_orphans_are_set_aside_and_too_many_are_left(on_file):
+def test_orphans_are_quarantined_unless_there_are_too_many(on_file):
     server = on_file().start()
     api = API(server.url, server.admin_key)
     identifiers = [api.uploaded(content(100, number)) for number in range(60)]
@@ -215,7 +215,7 @@ def test_orphans_are_set_aside_and_too_many_are_left(on_file):
     assert len(blobs(server.data)) == 16
 
 
-def test_after_a_clean_stop_the_file_is_a_whole_copy(on_file, tmp_path):
+def test_after_a_clean_stop_the_file_is_a_complete_copy(on_file, tmp_path):
     server = on_file().start()
     identifier = API(server.url, server.admin_key).uploaded(b"abc")
     server.stop()

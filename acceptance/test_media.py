@@ -109,14 +109,14 @@ def test_a_range(api, media, value, first, last):
 
 
 @pytest.mark.parametrize("value", ["bytes=1000-", "bytes=5000-6000", "bytes=-0"])
-def test_a_range_that_is_not_there(api, media, value):
+def test_a_range_beyond_the_end(api, media, value):
     answer = api.get(f"/media/{media}", headers={"Range": value})
     problem(answer, 416, "range_not_satisfiable")
     assert answer.headers["Content-Range"] == "bytes */1000"
 
 
 @pytest.mark.parametrize("value", ["bytes=5-2", "bytes=a-b", "lines=0-1", "bytes", "bytes=", "bytes=0-1,5-6"])
-def test_a_range_that_is_none_is_ignored(api, media, value):
+def test_a_malformed_range_is_ignored(api, media, value):
     answer = api.get(f"/media/{media}", headers={"Range": value})
     assert (answer.status_code, len(answer.content)) == (200, 1000)
 
@@ -160,7 +160,7 @@ def test_a_failed_condition_is_a_problem(api, media):
 
 
 @pytest.mark.parametrize(("field", "value"), [("disposition", "nonsense"), ("unknown", "1")])
-def test_a_bad_download_query(api, media, field, value):
+def test_an_invalid_download_query(api, media, field, value):
     field_problem(api.get(f"/media/{media}", params={field: value}), field)
 
 
@@ -212,5 +212,5 @@ def test_a_link_expires(api, media):
 
 
 @pytest.mark.parametrize("value", [0, -1, "60", 1.5, 604_801, True])
-def test_a_bad_link_request(api, media, value):
+def test_an_invalid_link_request(api, media, value):
     field_problem(api.post(f"/v1/media/{media}/links", {"expiresIn": value}), "expiresIn")

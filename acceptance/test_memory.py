@@ -1,4 +1,4 @@
-"""Memory does not follow the size of what is uploaded or downloaded."""
+"""Memory does not depend on the size of uploads and downloads."""
 
 import hashlib
 import threading

@@ -36,7 +36,7 @@ def postgres():
 
 
 class Migration:
-    """The command, and how long it was seen to take."""
+    """The command, and its longest duration so far."""
 
     def __init__(self, data, environment, *arguments):
         self.arguments = [BINARY, "migrate", *arguments, "--data-dir", str(data)]
@@ -67,7 +67,7 @@ class Migration:
         return None if status else output
 
     def finish_with_kills(self, patterns=("",), *, delay=0.1, after=lambda: None):
-        """Kills it at random moments, ever later ones, until it gets through; calls `after` after each.
+        """Kills it at random moments, later each time, until it finishes; calls `after` after each kill.
 
         Returns how often it was killed, and what it said in the end.
         """
@@ -164,7 +164,7 @@ class Filled:
             return stream.recorded
 
     def check_state(self, server, api):
-        """All of it is there, and all credentials are worth what they were."""
+        """Everything is there, and all credentials are still valid."""
         for one, view in self.views.items():
             assert api.upload(one) == view
         assert self.events(server)[: len(self.history)] == self.history
@@ -182,7 +182,7 @@ class Filled:
         assert api.offset(path_of(self.finished)) == 3
 
     def go_on(self, api):
-        """Open uploads go on where they were, and end well."""
+        """Open uploads continue at their offsets and complete."""
         for url, body, offset in self.open:
             assert api.offset(url) == offset
             assert api.patch(url, offset, body[offset:]).status_code == 204
@@ -223,7 +223,7 @@ def filled(tmp_path):
         yield Filled(tmp_path, origin)
 
 
-def test_the_state_moves_and_everything_goes_on(tmp_path, postgres, filled, report):
+def test_the_state_moves_and_everything_continues(tmp_path, postgres, filled, report):
     add_rows(filled.data, ROWS)
     before = dump(filled.data)
     settings = serves(postgres, tmp_path, filled)
@@ -245,6 +245,9 @@ def test_the_state_moves_and_everything_goes_on(tmp_path, postgres, filled, repo
     assert "SLUICE_MASTER_SECRET_FILE" in said and secret not in said
     assert dump(filled.data) == before, "the source was changed"
     assert "before" in migration.finish(), "it was done again"
+    for command in (["serve"], ["keys", "list"]):
+        done = run(*command, data=filled.data, environment={}, check=False)
+        assert done.returncode == 1 and "migrated to a database: set SLUICE_DATABASE_URL" in done.stderr
     count = postgres.query("SELECT count(*) FROM used_grant", database(settings))
     assert count == [[str(ROWS + 1)]]
 
@@ -278,7 +281,7 @@ def finished(postgres, settings):
     return rows == [["1"]]
 
 
-def test_what_would_go_wrong_is_refused(tmp_path, postgres, filled):
+def test_unsafe_migrations_are_refused(tmp_path, postgres, filled):
     settings = serves(postgres, tmp_path, filled)
     migration = Migration(filled.data, settings, *STATE)
     with filled.source:
@@ -312,7 +315,7 @@ def test_what_would_go_wrong_is_refused(tmp_path, postgres, filled):
     assert "another data directory" in Migration(tmp_path / "second", settings | secret, *STATE).refuse()
 
 
-def test_a_source_that_changed_meanwhile_is_found_and_begun_anew(tmp_path, postgres, filled):
+def test_a_changed_source_is_detected_and_the_migration_restarts(tmp_path, postgres, filled):
     add_rows(filled.data, ROWS // 2)
     settings = serves(postgres, tmp_path, filled)
     migration = Migration(filled.data, settings, *STATE)
@@ -342,7 +345,7 @@ def blobs(data):
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_the_bytes_move_and_everything_goes_on(tmp_path, postgres, rgw, bucket_name, filled, kind, report):
+def test_the_bytes_move_and_everything_continues(tmp_path, postgres, rgw, bucket_name, filled, kind, report):
     settings = filled.without_hooks() | stores(rgw, bucket_name)
     if kind == "postgres":
         settings = serves(postgres, tmp_path, filled) | settings
@@ -387,7 +390,7 @@ def test_the_bytes_move_and_everything_goes_on(tmp_path, postgres, rgw, bucket_n
         assert rgw.multiparts(bucket_name) == []
 
 
-def test_multipart_uploads_that_are_open_go_on_in_the_store(tmp_path, rgw, bucket_name, report):
+def test_open_multipart_uploads_continue_in_the_store(tmp_path, rgw, bucket_name, report):
     """Parts of both sizes: those that the store takes, and those that wait beside the object."""
     data = tmp_path / "data"
     pieces = {"s3": [content(5 * MIB + n, n) for n in range(4)] + [b"end"], "oss": [content(MIB, n) for n in range(9)]}
@@ -411,8 +414,8 @@ def test_multipart_uploads_that_are_open_go_on_in_the_store(tmp_path, rgw, bucke
     assert rgw.multiparts(bucket_name) == []
 
 
-def test_a_store_that_takes_no_new_multipart_upload_at_first(tmp_path, rgw, bucket_name):
-    """What such a run leaves behind is no reason for the next one to fail."""
+def test_a_store_that_first_refuses_multipart_uploads(tmp_path, rgw, bucket_name):
+    """The remains of such a run do not make the next one fail."""
     data = tmp_path / "data"
     with ObjectServer(data, free_port()) as server:
         s3 = S3Multipart(server)
@@ -440,7 +443,7 @@ def test_a_store_that_takes_no_new_multipart_upload_at_first(tmp_path, rgw, buck
 
 
 def test_multipart_uploads_that_were_completed_in_the_store_meanwhile(tmp_path, rgw, bucket_name):
-    """They are no longer the disk's business, and what it has of them is removed."""
+    """The disk is no longer responsible for them, and their files are removed."""
     data = tmp_path / "data"
     with ObjectServer(data, free_port()) as server:
         s3 = S3Multipart(server)
@@ -511,7 +514,7 @@ def multiparts(server):
     return {"s3": S3Multipart(server), "oss": OSSMultipart(server)}
 
 
-def test_bytes_that_are_wrong_or_gone_are_told_and_the_others_move(tmp_path, rgw, bucket_name, filled):
+def test_wrong_or_missing_bytes_are_reported_and_the_others_move(tmp_path, rgw, bucket_name, filled):
     settings = filled.without_hooks() | stores(rgw, bucket_name)
     migration = Migration(filled.data, settings, *BYTES, "--remove")
     media = sorted(filled.media, key=lambda one: path_in(filled.data, one).stat().st_size)
@@ -529,7 +532,7 @@ def test_bytes_that_are_wrong_or_gone_are_told_and_the_others_move(tmp_path, rgw
     assert filled.media[gone] in [digest for digest, _ in rgw.hashes(bucket_name).values()]
 
 
-def test_what_the_store_has_lost_is_sent_again(tmp_path, rgw, bucket_name, filled):
+def test_bytes_that_the_store_lost_are_sent_again(tmp_path, rgw, bucket_name, filled):
     migration = Migration(filled.data, filled.without_hooks() | stores(rgw, bucket_name), *BYTES)
     migration.finish()
     before = rgw.hashes(bucket_name)

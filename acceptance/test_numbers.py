@@ -1,4 +1,4 @@
-"""Numbers that clients choose, as large as they like: refused or taken as they are, and never the end of the server."""
+"""Very large numbers from clients: refused or accepted unchanged, and they never crash the server."""
 
 import json
 

@@ -168,7 +168,7 @@ CHECKSUMS = {
 
 
 @pytest.mark.parametrize("algorithm", CHECKSUMS)
-def test_checksums_are_verified_and_told(s3, algorithm):
+def test_checksums_are_verified_and_returned(s3, algorithm):
     data = content(20_000, 3)
     name = f"Checksum{algorithm}"
     right = CHECKSUMS[algorithm](data)
@@ -181,7 +181,7 @@ def test_checksums_are_verified_and_told(s3, algorithm):
     assert code(s3.head_object, Bucket=BUCKET, Key="sum2")[0] == 404
 
 
-def test_an_object_takes_the_place_of_another_and_nothing_of_that_is_left(gateway, s3):
+def test_an_object_replaces_another_completely(gateway, s3):
     before = sum(path.stat().st_size for path in gateway.data.rglob("blobs/*/*"))
     for round in range(5):
         s3.put_object(Bucket=BUCKET, Key="same", Body=content(300_000, round))
@@ -268,7 +268,7 @@ def test_parts_in_any_order_become_an_object(s3):
     assert code(s3.list_parts, Bucket=BUCKET, Key="mp", UploadId=upload)[1] == "NoSuchUpload"
 
 
-def test_parts_that_can_not_be_joined(s3):
+def test_parts_that_cannot_be_joined(s3):
     pieces = parts_of(content(PART + 10, 2)) + [b"end"]
     upload, parts = upload_parts(s3, "bad", pieces)
     wrong = {"PartNumber": 2, "ETag": parts[0]["ETag"]}
@@ -377,7 +377,7 @@ def test_kill_9_between_and_within_parts(tmp_path, report):
     report(f"kill -9 while parts are put, seed {seed}: {kills} kills, 4 objects")
 
 
-def test_a_connection_that_breaks_leaves_the_object_that_was_there(gateway, s3):
+def test_an_interrupted_upload_keeps_the_previous_object(gateway, s3):
     s3.put_object(Bucket=BUCKET, Key="cut", Body=b"before")
     url = s3.generate_presigned_url("put_object", Params={"Bucket": BUCKET, "Key": "cut"}, ExpiresIn=60)
     host, port = gateway.object_url.removeprefix("http://").split(":")
@@ -403,7 +403,7 @@ def allow(actions, resources, effect="Allow", **condition):
     return {"Version": "2012-10-17", "Statement": [statement]}
 
 
-def test_credentials_of_a_session_upload_what_their_policy_allows(gateway, sts):
+def test_session_credentials_upload_what_their_policy_allows(gateway, sts):
     policy = allow(["s3:PutObject", "s3:AbortMultipartUpload"], [f"arn:aws:s3:::{BUCKET}/alice/*"])
     s3 = gateway.client(**session(federated(sts, policy)))
     s3.put_object(Bucket=BUCKET, Key="alice/1", Body=b"1")
@@ -421,7 +421,7 @@ def test_credentials_of_a_session_upload_what_their_policy_allows(gateway, sts):
     assert code(s3.list_buckets) == (403, "AccessDenied")
 
 
-def test_a_session_is_named_by_its_subject(gateway, s3, sts):
+def test_the_name_of_a_session_is_its_subject(gateway, s3, sts):
     credentials = sts.assume_role(RoleArn=ROLE, RoleSessionName="carol")["Credentials"]
     gateway.client(**session(credentials)).put_object(Bucket=BUCKET, Key="of carol", Body=b"abc")
     uploads = API(gateway.url, gateway.admin_key).get("/v1/uploads?subject=carol").json()["uploads"]
@@ -438,12 +438,12 @@ def test_a_session_is_named_by_its_subject(gateway, s3, sts):
         (lambda c: c | {"AccessKeyId": "ASIAAAAAAAAAAAAAAAAA"}, (400, "InvalidToken")),
     ],
 )
-def test_credentials_that_were_changed(gateway, sts, change, expected):
+def test_changed_credentials_are_refused(gateway, sts, change, expected):
     s3 = gateway.client(**session(change(federated(sts))))
     assert code(s3.put_object, Bucket=BUCKET, Key="no", Body=b"1") == expected
 
 
-def test_what_a_policy_says_that_is_not_understood_is_refused(sts):
+def test_unsupported_policies_are_refused(sts):
     for policy in [
         allow("s3:PutObject", "*", NotIpAddress={"aws:SourceIp": "10.0.0.0/8"}),
         allow("s3:PutObjectAcl", "*"),
@@ -464,7 +464,7 @@ def new_key_id(gateway, *scopes):
     return re.search(r"id: (\S+)", made)[1]
 
 
-def test_sessions_may_do_no_more_than_the_key_that_minted_them(gateway, s3):
+def test_sessions_cannot_do_more_than_their_key(gateway, s3):
     s3.put_object(Bucket=BUCKET, Key="of somebody", Body=b"1")
     minted = {}
     for scopes in [("mint",), ("mint", "read")]:
@@ -492,7 +492,7 @@ def test_credentials_end_with_the_key_that_minted_them(gateway):
     clients["kept"][1].put_object(**put)
 
 
-def test_who_may_not_mint(gateway, sts):
+def test_callers_that_cannot_mint(gateway, sts):
     for scope in ["upload", "read"]:
         client = gateway.client(service="sts", pair=new_key(gateway, scope))
         assert code(client.get_session_token) == (403, "InvalidClientTokenId")
@@ -515,7 +515,7 @@ def minted(gateway, **wanted):
     return answer.json()
 
 
-def test_tokens_by_the_names_of_each_vendor(gateway):
+def test_tokens_in_the_format_of_each_vendor(gateway):
     aws = minted(gateway)["Credentials"]
     aliyun = minted(gateway, format="aliyun")
     tencent = minted(gateway, format="tencent", expiresIn=600)
@@ -532,7 +532,7 @@ def test_tokens_by_the_names_of_each_vendor(gateway):
         assert code(s3.put_object, Bucket=BUCKET, Key="eve/1", Body=b"1") == (403, "AccessDenied")
 
 
-def test_tokens_hold_what_they_were_minted_with(gateway):
+def test_tokens_enforce_their_limits(gateway):
     limited = session(minted(gateway, maxBytes=3, contentTypes=["video/*"], metadata={"album": "7"})["Credentials"])
     s3 = gateway.client(**limited)
     assert (
@@ -574,7 +574,7 @@ def test_tokens_hold_what_they_were_minted_with(gateway):
         ({"more": 1}, "more"),
     ],
 )
-def test_tokens_that_can_not_be(gateway, changes, field):
+def test_invalid_tokens_are_refused(gateway, changes, field):
     wanted = {"subject": "dora", "bucket": BUCKET, "keyPrefix": "dora/"} | changes
     answer = API(gateway.url, gateway.admin_key).post(
         "/v1/sts/tokens", {name: value for name, value in wanted.items() if value is not None}
@@ -583,7 +583,7 @@ def test_tokens_that_can_not_be(gateway, changes, field):
     assert field in [error["field"] for error in answer.json()["errors"]]
 
 
-def test_keys_mint_tokens_for_what_they_may_do_themselves(gateway):
+def test_keys_mint_tokens_only_for_their_own_rights(gateway):
     made = run(
         "keys", "create", "--name", "m", "--scope", "mint", "--scope", "read", environment=gateway.environment
     ).stdout
@@ -647,7 +647,7 @@ def test_forms(s3):
     assert read(s3, "form/f.txt") == b"12345"
 
 
-def test_metadata_that_are_not_ascii_are_told_in_encoded_words(s3):
+def test_metadata_that_is_not_ascii_is_returned_in_encoded_words(s3):
     values = {"a": "Größe = 1_?", "b": "漢字" * 60, "c": "plain_?=", "d": "=?UTF-8?B?w7w=?="}
     fields = {f"x-amz-meta-{name}": value for name, value in values.items()}
     conditions = [{name: value} for name, value in fields.items()]

@@ -1,6 +1,6 @@
 """The object endpoint: unmodified clients of S3, OSS and COS, each with credentials that expire.
 
-Each client meets every value of what can differ (style, TLS, storage), and all pairs of them meet some client.
+Each client runs with every value of each option (style, TLS, storage), and each pair of values with some client.
 """
 
 import contextlib
@@ -98,12 +98,12 @@ def case(request, gateways, tmp_path, monkeypatch, certificate):
     place = Place(link.port, style, BUCKET, held, tmp_path, trusted)
     monkeypatch.setattr(socket, "getaddrinfo", hosts.resolver(place.table))
     if trusted:
-        # For those SDKs that can not be told by their own means.
+        # For SDKs without a setting of their own.
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(trusted))
     return CLIENTS[name](place), link, prefix
 
 
-def test_objects_come_back_and_go(case, tmp_path):
+def test_objects_are_uploaded_downloaded_and_removed(case, tmp_path):
     client, _, prefix = case
     files = {f"{prefix}é 漢字+1 (2)~.bin": SMALL, f"{prefix}large.mp4": LARGE}
     for number, (key, size) in enumerate(files.items()):
@@ -118,8 +118,8 @@ def test_objects_come_back_and_go(case, tmp_path):
     assert client.sizes(prefix) == {}
 
 
-def test_an_upload_that_broke_off_goes_on(case, tmp_path):
-    """The link goes down in the middle of a part; later the same client is asked for the same again."""
+def test_an_interrupted_upload_continues(case, tmp_path):
+    """The link goes down in the middle of a part; later the same client repeats the upload."""
     client, link, prefix = case
     source, target, key = tmp_path / "source", tmp_path / "target", f"{prefix}broken off.mp4"
     digest = write_file(source, LARGE, 7)

@@ -1,4 +1,4 @@
-"""What the object endpoint refuses the vendors' SDKs for S3, OSS and COS, each by the code that it knows."""
+"""What the object endpoint refuses the vendors' SDKs for S3, OSS and COS, each with the code that it expects."""
 
 import base64
 import contextlib
@@ -342,13 +342,13 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("attempt", EXPECTED, ids=lambda attempt: attempt.__name__)
-def test_denied(way, attempt):
+def test_denials_have_the_vendors_codes(way, attempt):
     expected = EXPECTED[attempt]
     assert attempt(way) == (expected if isinstance(expected, tuple) else expected[way.calls.format])
 
 
-def test_clients_of_cos_see_that_a_signature_is_over(servers, monkeypatch):
-    """By exactly these words of the message, those for browsers and phones sign again by the server's clock."""
+def test_clients_of_cos_recognise_an_expired_signature(servers, monkeypatch):
+    """On exactly this message, SDKs for browsers and phones sign again with the server's clock."""
     way = Way(DIALECTS["cos"], servers, monkeypatch)
     client = way.client(later=4 * HOUR, expiresIn=12 * HOUR)
     with pytest.raises(client.refusals) as caught:

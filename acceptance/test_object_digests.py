@@ -1,4 +1,4 @@
-"""The object endpoint tells clients of OSS and COS the MD5 and the CRC-64 of what it has, each in the vendor's way."""
+"""The object endpoint returns MD5 and CRC-64 of objects to OSS and COS clients, in the vendor's format."""
 
 import hashlib
 import socket
@@ -19,7 +19,7 @@ KNOWN = {b"": 0, b"123456789": 11051210869376104954, bytes(MIB): 694777069228857
 
 
 def crc64(data):
-    """As the SDKs reckon it."""
+    """As the SDKs compute it."""
     calculator = oss2.utils.Crc64()
     calculator.update(data)
     return calculator.crc

@@ -1,6 +1,6 @@
-"""Parts that are too small for the store behind the gateway: OSS takes them from 100 KiB on, COS from 1 MiB.
+"""Parts that are too small for the store behind the gateway: OSS accepts them from 100 KiB, COS from 1 MiB.
 
-They wait beside the object, and are joined when the upload is completed.
+They are stored as separate objects and joined when the upload is completed.
 """
 
 import contextlib
@@ -72,7 +72,7 @@ def crc64(data):
     return running.crc
 
 
-def test_parts_that_come_again_and_parts_that_are_left_out(relay):
+def test_repeated_parts_and_parts_that_are_left_out(relay):
     bucket = oss(relay)
     pieces = pieces_of(10, 100, 40)
     upload = begun(bucket, "k")
@@ -85,7 +85,7 @@ def test_parts_that_come_again_and_parts_that_are_left_out(relay):
 
 
 def test_too_small_before_a_large_one(relay):
-    """Said when it is completed, and the upload can still be mended."""
+    """Reported at completion, and the upload can still be corrected."""
     bucket = oss(relay)
     pieces = [content(SIZE, 1), content(6 * MIB, 2), b"end"]
     upload = begun(bucket, "k")
@@ -140,8 +140,8 @@ def test_the_store_fails_once(relay, operation, fault):
     relay.assert_stored((sha256(data), len(data)))
 
 
-def test_a_store_that_is_away_while_they_are_joined(relay):
-    """The client is told to come again, and then all is there."""
+def test_an_unavailable_store_while_they_are_joined(relay):
+    """The client is asked to retry, and then everything is there."""
     bucket = oss(relay)
     pieces = pieces_of(9, 77, 20)
     upload = begun(bucket, "k")

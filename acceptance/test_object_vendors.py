@@ -104,6 +104,43 @@ def test_presigned_urls(make, dialect):
     assert client.get(key) == b"presigned"
 
 
+def put_with(client, dialect, key, name):
+    """Uploads with a further header field, which is signed."""
+    if dialect == "s3":
+
+        def add(request, **_):
+            request.headers.add_header(name, "1")
+
+        client.s3.meta.events.register("before-sign.s3.PutObject", add)
+        client.put(key)
+    elif dialect == "cos":
+        client.cos.put_object(BUCKET, b"1", key, Metadata={name: "1"})
+    else:
+        client.put(key, **{name: "1"})
+
+
+HARMLESS = {"s3": ["x-amz-request-payer", "x-amz-te"], "cos": ["x-cos-sdk-retry", "x-cos-traffic-limit"]}
+MEANT = {"s3": ["x-amz-rename-source", "x-amz-made-up"], "cos": ["x-cos-server-side-encryption", "x-cos-made-up"]}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_header_fields_that_are_not_heeded_are_refused_unless_they_are_harmless(make, dialect):
+    harmless = HARMLESS.get(dialect, ["x-oss-request-payer", "x-oss-traffic-limit"])
+    meant = MEANT.get(dialect, ["x-oss-server-side-encryption", "x-oss-made-up"])
+    for name in harmless:
+        client = make(DIALECTS[dialect])
+        put_with(client, dialect, client.prefix + name, name)
+        client.head(client.prefix + name)
+    for name in meant:
+        client = make(DIALECTS[dialect])
+        key = client.prefix + name
+        with pytest.raises(client.refusals) as caught:
+            put_with(client, dialect, key, name)
+        status = 400 if dialect.startswith("oss") else 501
+        assert client.refusal(caught.value) == (status, "NotImplemented")
+        assert make(DIALECTS[dialect]).code("get", key) == (404, "NoSuchKey")
+
+
 # OSS
 
 

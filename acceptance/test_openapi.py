@@ -1,4 +1,4 @@
-"""The description is valid, is what the server serves, and the server keeps to it."""
+"""The document is valid, the server serves it, and the server conforms to it."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def test_the_served_document_is_the_file(api):
     assert answer.content == DOCUMENT.read_bytes()
 
 
-def test_every_example_keeps_to_its_schema(document):
+def test_every_example_matches_its_schema(document):
     from openapi_schema_validator import OAS31Validator
     from referencing import Registry, Resource
     from referencing.jsonschema import DRAFT202012

@@ -40,7 +40,7 @@ def app():
 
 @pytest.fixture(scope="module")
 def unused():
-    """A port where nobody listens."""
+    """A port without a listener."""
     return free_port()
 
 
@@ -83,7 +83,7 @@ def path(request):
     return "/" + re.sub(r"\W", "-", request.node.name)
 
 
-def test_put_is_answered_by_the_app(app, client, path):
+def test_the_app_responds_to_a_put(app, client, path):
     key = "a b/ü&=.mp4"
     fields = named(app.url(path + "?q=%20"), callbackHost="127.0.0.1") | {"Content-Type": "video/mp4"}
     result = client.put(key, DATA, **fields)
@@ -125,7 +125,7 @@ def test_json_has_values_and_parts_of_texts(app, client, path):
         assert call.json == {"object": key, "size": len(data), "pic": picture, "u": VARIABLES["x:user"]}
 
 
-def test_completing_is_answered_by_the_app_each_time(app, client, path):
+def test_the_app_responds_to_each_completion(app, client, path):
     key, parts, tags = f"parts{path}", [content(100 * KIB, seed=2), b"end"], []
     fields = named(app.url(path))
     # An SDK that names it with all that it sends.
@@ -147,7 +147,7 @@ def test_completing_is_answered_by_the_app_each_time(app, client, path):
 
 
 def test_resumable_upload_of_an_sdk_that_names_it_at_the_beginning(app, client, path, tmp_path):
-    """oss2 sends it with the first request only, which makes no object: as at the vendor, nobody is called."""
+    """oss2 sends it with the first request only, which makes no object: as at the vendor, no app is called."""
     file = tmp_path / "file"
     file.write_bytes(content(250 * KIB, seed=3))
     settings = {"multipart_threshold": 100 * KIB, "part_size": 100 * KIB, "num_threads": 1}
@@ -163,7 +163,7 @@ def test_signed_url(app, client, path):
     assert (answer.status_code, answer.json()) == (200, ANSWER), answer.text
     assert answer.headers["ETag"] == f'"{etag(DATA)}"'
     assert app.to(path)[0].form["u"] == VARIABLES["x:user"]
-    # What was signed can not be sent elsewhere.
+    # A signed callback cannot be redirected elsewhere.
     changed = re.sub(r"callback=[^&]+", "callback=e30%3D", url)
     assert refusal(requests.put(changed, data=DATA, timeout=30)) == (403, "SignatureDoesNotMatch")
 
@@ -239,7 +239,7 @@ FAULTS = {
 
 
 def held_back():
-    """An answer of an app, and the event for which it waits."""
+    """A response of an app, and the event for which it waits."""
     goes_on = threading.Event()
 
     def answer(_):
@@ -266,8 +266,8 @@ def test_the_object_is_kept_when_the_app_fails(app, gateway, held, fault, path):
     assert client.get(f"failed {fault}") == DATA
 
 
-def test_nobody_waits_for_a_slow_app(app, gateway, held, path):
-    """It answers, but not before the client was answered."""
+def test_a_slow_app_does_not_delay_the_client(app, gateway, held, path):
+    """It responds, but after the client has got its response."""
     app.replies[path], goes_on = held_back()
     client = OSSCalls(port(gateway), BUCKET, held)
     try:
@@ -277,12 +277,12 @@ def test_nobody_waits_for_a_slow_app(app, gateway, held, path):
     assert len(app.to(path)) == 1 and client.get("slow") == DATA
 
 
-def test_nobody_listens(unused, client):
+def test_an_app_that_is_not_listening(unused, client):
     assert_failed(client.put("unused", DATA, **named(f"http://127.0.0.1:{unused}/")), "Error status : -1.")
     assert client.get("unused") == DATA
 
 
-def test_the_first_url_that_answers_well_counts(app, unused, client, path):
+def test_the_first_successful_url_counts(app, unused, client, path):
     app.replies[path + "/1"] = reply(503)
     urls = [f"127.0.0.1:{unused}/", *(app.url(f"{path}/{number}") for number in (1, 2, 3))]
     result = client.put("order", DATA, **named(";".join(urls)))
@@ -305,7 +305,7 @@ def test_other_hosts_are_refused_before_anything_is_stored(app, client, path):
     assert client.code("get", "refused") == (404, "NoSuchKey") and app.to(path) == []
 
 
-def test_none_passes_for_a_hook(app, gateway, client, path):
+def test_a_callback_cannot_pass_for_a_hook(app, gateway, client, path):
     """Clients choose the text, and hooks may go to the same host."""
     hook = '{"Type":"post-finish","Event":{"Upload":{"ID":"1","Size":1}}}'
     client.put("hook", DATA, **named(app.url(path), hook, callbackBodyType="application/json"))
@@ -317,8 +317,8 @@ def test_none_passes_for_a_hook(app, gateway, client, path):
         Webhook(secret).verify(call.body, fields)
 
 
-def test_private_addresses_of_hosts_that_a_star_stands_for(app, client, path):
-    """Whoever gives out such names could lead the gateway anywhere."""
+def test_private_addresses_behind_a_wildcard_host(app, client, path):
+    """The owner of such names could direct the gateway anywhere."""
     result = client.put("star", DATA, **named(f"http://a.localhost:{app.port}{path}"))
     assert_failed(result, "Error status : -1.")
     assert app.to(path) == []
@@ -335,10 +335,10 @@ def test_without_the_setting_they_are_refused(app, tmp_path, path):
     assert app.to(path) == []
 
 
-def test_nothing_waits_for_an_app_but_its_client(app, client, path):
-    """Neither the object nor the key is held while an app thinks."""
+def test_only_the_client_waits_for_an_app(app, client, path):
+    """Neither the object nor the key is locked while an app works."""
     app.replies[path], goes_on = held_back()
-    # As many as there may be, so that the app has as long as that can be before all are given up.
+    # As many as there may be, so that the app has as much time as possible before all fail.
     urls = ";".join([app.url(path)] * 5)
     answers = []
     thread = threading.Thread(target=lambda: answers.append(client.put("busy", DATA, **named(urls)).status))
@@ -355,8 +355,8 @@ def test_nothing_waits_for_an_app_but_its_client(app, client, path):
     assert answers == [200]
 
 
-def test_a_client_that_goes_away_changes_nothing(app, gateway, client, path):
-    """The app is told, and gets its answer taken."""
+def test_a_client_that_disconnects_changes_nothing(app, gateway, client, path):
+    """The app is called, and its response is read."""
     app.replies[path], goes_on = held_back()
     urls = ";".join([app.url(path)] * 5)
     url = client.oss.sign_url("PUT", "left", 3600, params={"callback": callback(urls)}, slash_safe=True)
@@ -386,7 +386,7 @@ def outcomes(server):
 
 
 def test_a_crash_between_the_object_and_the_callback(tmp_path, path):
-    """The object is there, and the app is told once the client completes it again."""
+    """The object is there, and the app is called when the client repeats the completion."""
     with CallbackApp() as app:
         app.replies[path], goes_on = held_back()
         settings = {"SLUICE_OBJECT_BUCKETS": BUCKET, "SLUICE_OBJECT_CALLBACK_HOSTS": app.host}

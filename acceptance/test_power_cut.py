@@ -1,14 +1,15 @@
 """Power cuts at random moments, replayed block by block: nothing acknowledged is lost, no byte is wrong after resuming.
 
 Clients use a server whose data directory is on a recording disk (`harness/power_lab.py`); the server is killed, and
-of many moments of the recording a state of the disk is made as a power cut may have left it. On each a server is
-started, as after a boot, and asked for all that had been acknowledged by then.
+for many moments of the recording, a state of the disk is made that a power cut could have left. On each a server is
+started, as after a boot, and must have everything that was acknowledged by then.
 
 `SLUICE_POWER_STATES` is the number of states of each file system and durability, `SLUICE_POWER_SEED` the seed;
 `scripts/nightly` runs thousands.
 """
 
 import contextlib
+import functools
 import hashlib
 import http.client
 import os
@@ -22,9 +23,10 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
+from harness import data as contents
 from harness import power_lab
 from harness.api import API, OFFSET_TYPE, TUS, path_of, upload_id
-from harness.data import KIB, MIB, content, sha256
+from harness.data import KIB, MIB, sha256
 from harness.objects import ObjectStore
 from harness.server import Server
 
@@ -32,21 +34,29 @@ SUBJECT = "user-1"
 BUCKET = "media"
 PART = 5 * MIB
 SECONDS = 4
-# Of the states that CI looks at; the others are looked at by night.
+# The states that CI checks; `scripts/nightly` checks more.
 STATES = {"acknowledged": 14, "completed": 5, "none": 3}
 
 pytestmark = pytest.mark.slow
 
+# Every state compares the same content again.
+content = functools.lru_cache(256)(contents.content)
+
+
+@functools.lru_cache(1024)
+def digest(size, seed):
+    return sha256(content(size, seed))
+
 
 def boot(folder, name):
-    """Runs a command as on a machine that was booted anew: with another boot id."""
+    """Runs a command as after a reboot, with another boot id."""
     file = Path(folder) / f"boot-{name}"
     file.write_text(f"{zlib.crc32(name.encode()):08x}-1234-4567-89ab-0123456789ab\n")
     return ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"', file]
 
 
 class Clients:
-    """They note on the disk what they have been told, and before it what they ask for."""
+    """They record their requests on the disk before sending them, and the responses afterwards."""
 
     def __init__(self, server, disk, seed):
         self.server, self.disk, self.generator = server, disk, random.Random(seed)
@@ -120,7 +130,7 @@ class Clients:
             self.disk.mark(["used", document["token"]])
 
     def slow(self, chance):
-        """One long PATCH, of which nothing is acknowledged when the power goes."""
+        """One long PATCH, of which nothing is acknowledged at the power cut."""
         size, seed = 40 * MIB, chance.getrandbits(32)
         connection = self.connect()
         path = self.create(connection, size, seed)
@@ -167,14 +177,12 @@ class Clients:
                 parts.append({"PartNumber": part, "ETag": tag})
                 self.disk.mark(["part", key, part, seed])
             self.disk.mark(["completing", key])
-            client.complete_multipart_upload(
-                Bucket=BUCKET, Key=key, UploadId=upload, MultipartUpload={"Parts": parts}
-            )
+            client.complete_multipart_upload(Bucket=BUCKET, Key=key, UploadId=upload, MultipartUpload={"Parts": parts})
             self.disk.mark(["completed", key])
 
 
 class Facts:
-    """What was acknowledged by a moment, and what was asked for and may have been done."""
+    """What was acknowledged by a moment, and which requests may have taken effect."""
 
     def __init__(self, marks):
         self.uploads, self.objects, self.multiparts = {}, {}, {}
@@ -262,22 +270,23 @@ class Check:
             self.resume(path, fact, offset)
 
     def resume(self, path, fact, offset):
-        """Goes on where HEAD says, and compares all bytes."""
+        """Continues at the offset from HEAD, and compares all bytes."""
         data = content(fact["size"], fact["seed"])
         if offset < len(data):
             answer = self.api.patch(self.api.url + path, offset, data[offset:])
             assert answer.status_code == 204, (path, fact, answer.status_code, answer.text)
-        found = self.api.get(f"/media/{upload_id(path)}")
+        found = self.api.get(f"/media/{upload_id(path)}", stream=True)
         assert found.status_code == 200, (path, fact, found.status_code, found.text)
-        if found.content != data:
-            wrong = next((n for n, (a, b) in enumerate(zip(found.content, data, strict=False)) if a != b), None)
-            raise AssertionError(f"{path}: {len(found.content)} bytes, wrong from {wrong} on; from {offset} on, {fact}")
+        body = found.raw.read()
+        if body != data:
+            wrong = next((n for n, (a, b) in enumerate(zip(body, data, strict=False)) if a != b), None)
+            raise AssertionError(f"{path}: {len(body)} bytes, wrong from {wrong} on; from {offset} on, {fact}")
 
     def objects(self):
         for key, fact in self.facts.objects.items():
             found = self.object(key)
             allowed = [fact["certain"], *fact["possible"]]
-            bodies = [None if one is None else sha256(content(*one)) for one in allowed]
+            bodies = [None if one is None else digest(*one) for one in allowed]
             assert found in bodies, (key, fact, found)
 
     def object(self, key):

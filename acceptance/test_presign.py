@@ -1,4 +1,4 @@
-"""URLs and forms that a backend mints for its app: what they do at the object endpoint, and what they do not."""
+"""URLs and forms that a backend mints for its app: what they allow at the object endpoint, and what they do not."""
 
 import base64
 import hashlib
@@ -40,7 +40,7 @@ def s3(gateway):
 
 
 def minted(api, key, **wanted):
-    """What a backend gets, and its app has then."""
+    """What a backend gets and passes to its app."""
     answer = api.post(MINT, {"bucket": BUCKET, "key": key} | wanted)
     assert answer.status_code == 201, answer.text
     assert answer.headers["Cache-Control"] == "no-store"
@@ -50,6 +50,10 @@ def minted(api, key, **wanted):
 def send(signed, data=None, **headers):
     """What an app does with a URL."""
     return requests.request(signed["method"], signed["url"], data=data, headers=signed["headers"] | headers, timeout=30)
+
+
+def parameters_of(signed):
+    return dict(parse_qsl(urlsplit(signed["url"]).query))
 
 
 def altered(signed, **parameters):
@@ -102,10 +106,17 @@ def test_what_a_url_does_not_do(api, s3):
         signed | {"url": signed["url"].replace("127.0.0.1", "localhost")},
         altered(signed, uploads=""),
         altered(signed, **{"X-Amz-Expires": "601"}),
-        altered(signed, **{"X-Amz-Security-Token": minted(api, "own/1")["url"].partition("Token=")[2][:40]}),
+        altered(signed, **{"X-Amz-Security-Token": parameters_of(signed)["X-Amz-Security-Token"][:40]}),
     ]:
         answer = send(other, b"1")
         assert answer.status_code in (400, 403, 405), (other, answer.text)
+    # A valid token of another URL, alone and with the key that belongs to it.
+    other = parameters_of(minted(api, "own/1", expiresIn=3600))
+    token = {"X-Amz-Security-Token": other["X-Amz-Security-Token"]}
+    pair = token | {"X-Amz-Credential": other["X-Amz-Credential"]}
+    assert not pair.items() & parameters_of(signed).items()
+    assert error(send(altered(signed, **token), b"1")) == (400, "InvalidToken")
+    assert error(send(altered(signed, **pair), b"1")) == (403, "SignatureDoesNotMatch")
     assert error(requests.put(signed["url"].partition("?")[0], data=b"1", timeout=10)) == (403, "AccessDenied")
     assert s3.list_objects_v2(Bucket=BUCKET, Prefix="own/")["KeyCount"] == 0
     assert send(signed, b"1").status_code == 200
@@ -117,7 +128,7 @@ def test_a_url_expires(api):
     while (answer := send(signed, b"1")).status_code == 200 and time.monotonic() < deadline:
         time.sleep(0.2)
     assert error(answer) == (403, "AccessDenied")
-    # By this text Uppy knows that it is to ask for another URL.
+    # Uppy recognises this text and requests another URL.
     assert "<Message>Request has expired</Message>" in answer.text
 
 
@@ -301,23 +312,23 @@ def test_an_expired_form(api):
         ({"more": 1}, "more"),
     ],
 )
-def test_what_can_not_be_minted(api, wanted, field):
+def test_invalid_requests_to_mint(api, wanted, field):
     request = {"bucket": BUCKET, "key": "a"} | wanted
     field_problem(api.post(MINT, {name: value for name, value in request.items() if value is not None}), field)
 
 
-def test_what_fits_into_no_token(api):
+def test_limits_that_fit_into_no_token(api):
     wanted = {"bucket": BUCKET, "key": "é" * 500, "subject": '"' * 256, "metadata": {"a": '"' * 1000}}
     problem(api.post(MINT, wanted), 422, "grant_too_long")
 
 
-def test_uploads_that_can_not_begin(api):
+def test_uploads_that_cannot_begin(api):
     wanted = {"bucket": BUCKET, "key": "a", "parts": [1]}
     for changes in [{"bucket": "not-there"}, {"uploadId": "1"}]:
         problem(api.post(MINT, wanted | changes), 404, "not_found")
 
 
-def test_keys_mint_what_they_may_do_themselves(gateway, api):
+def test_keys_mint_only_their_own_rights(gateway, api):
     def client(*scopes):
         arguments = [text for scope in scopes for text in ("--scope", scope)]
         made = run("keys", "create", "--name", "m", *arguments, environment=gateway.environment).stdout
@@ -537,7 +548,7 @@ def test_uppy_sends_a_large_file(uppy, s3):
     batch = uppy.get(f"{path}/batch", params=key | {"partNumbers": "2,3"}).json()["presignedUrls"]
     assert sorted(batch) == ["2", "3"]
     tags += [requests.put(batch[str(number)], data=pieces[number - 1], timeout=30).headers["ETag"] for number in (2, 3)]
-    # A page that was loaded again goes on with what is there.
+    # A reloaded page continues with the uploaded parts.
     assert uppy.get(path, params=key).json() == [
         {"PartNumber": number, "ETag": tag, "Size": len(piece)}
         for number, (tag, piece) in enumerate(zip(tags, pieces, strict=True), 1)
@@ -599,7 +610,7 @@ def test_tokens_limit_what_uppy_sends(gateway, api, uppy):
     companion_problem(once.post("/s3/multipart", {"filename": "a", "type": "a/b"}), 403, "grant_used")
 
 
-def test_who_may_not_use_uppy(gateway, api):
+def test_callers_that_cannot_use_uppy(gateway, api):
     companion_problem(api.get("/s3/params?filename=a", key=None), 401, "unauthenticated")
     made = run("keys", "create", "--name", "m", "--scope", "mint", environment=gateway.environment).stdout
     minter = API(gateway.url, re.search(r"API key: (\S+)", made)[1])
@@ -632,13 +643,13 @@ def test_who_may_not_use_uppy(gateway, api):
         ("DELETE", "/s3/multipart/{id}", None),
     ],
 )
-def test_what_is_wrong_is_told_as_companion_tells_it(uppy, method, path, body):
+def test_errors_have_the_format_of_companion(uppy, method, path, body):
     upload = created(uppy)
     path = path.replace("{id}", upload["uploadId"]).replace("{key}", upload["key"])
     companion_problem(uppy.request(method, path, json=body), 400, "invalid_request")
 
 
-def test_parts_that_are_wrong(uppy):
+def test_invalid_parts(uppy):
     upload = created(uppy)
     path = f"/s3/multipart/{upload['uploadId']}/complete"
     for parts in [[], [{"PartNumber": 1, "ETag": '"0"'}]]:
@@ -702,7 +713,7 @@ def test_pages_of_other_origins(uppy, s3):
     s3.delete_bucket_cors(Bucket=BUCKET)
 
 
-def test_pages_are_those_of_the_settings(tmp_path):
+def test_only_configured_pages_are_allowed(tmp_path):
     environment = {"SLUICE_CORS_ORIGINS": ORIGIN}
     with ObjectServer(tmp_path / "data", free_port(), environment=environment) as server:
         url = minted(API(server.url, server.admin_key), "a")["url"]

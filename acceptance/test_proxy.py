@@ -1,4 +1,4 @@
-"""Behind a real nginx, which takes an interim answer (1xx) for the final one, of unknown length."""
+"""Behind a real nginx, which treats an interim response (1xx) as the final one, of unknown length."""
 
 from types import SimpleNamespace
 
@@ -50,7 +50,7 @@ def front(make_front):
 
 @pytest.mark.parametrize("version", [*VERSIONS, None])
 def test_the_draft(front, version):
-    """All on one connection: each answer ends, and the next request is answered."""
+    """All on one connection: each response ends, and the next request is served."""
     data = content(3 * MIB, 1)
     client = Client(front, version)
     interim, reply = client.create(data[:MIB], False)
@@ -64,7 +64,7 @@ def test_the_draft(front, version):
 
 @pytest.mark.parametrize("version", [3, 8])
 @pytest.mark.parametrize("proxy", PROXIES)
-def test_how_a_proxy_is_known(make_front, proxy, version):
+def test_how_a_proxy_is_detected(make_front, proxy, version):
     front = make_front(*PROXIES[proxy])
     data = content(MIB, 2)
     client = Client(front, version)
@@ -74,8 +74,8 @@ def test_how_a_proxy_is_known(make_front, proxy, version):
         assert_media(front.api, reply, data)
 
 
-def test_a_creation_that_breaks_off_leaves_nothing(front):
-    """Its client was not told where to go on."""
+def test_an_interrupted_creation_leaves_nothing(front):
+    """Its client did not learn the upload URL."""
     client = Client(front, 8)
     wire = client.wire
     key = ("Authorization", f"Bearer {front.admin_key}")
@@ -100,8 +100,8 @@ def test_a_creation_that_breaks_off_leaves_nothing(front):
     assert_media(front.api, client.append(url, 700 * KIB, data[700 * KIB :], True), data)
 
 
-def test_clients_without_a_proxy_get_interim_answers(front):
-    """Of the same gateway."""
+def test_clients_without_a_proxy_get_interim_responses(front):
+    """From the same gateway."""
     client = Client(front.server, 8)
     interim, reply = client.create(content(MIB, 5), True)
     assert interim[0].status == 104 and upload_id(interim[0]["Location"])
@@ -109,7 +109,7 @@ def test_clients_without_a_proxy_get_interim_answers(front):
 
 
 def test_always(make_server):
-    """For proxies that pass them on."""
+    """For proxies that forward them."""
     server = make_server(
         environment={"SLUICE_UPLOADS_INTERIM_RESPONSES": "always", "SLUICE_TRUSTED_PROXIES": "127.0.0.1"}
     ).start()
@@ -118,8 +118,8 @@ def test_always(make_server):
     assert reply.status == 201
 
 
-def test_what_this_nginx_makes_of_an_interim_answer(make_front):
-    """Why they are kept back: the next request on the connection gets no answer. Should this fail, it has learned."""
+def test_how_this_nginx_handles_an_interim_response(make_front):
+    """Why they are not sent: the next request on the connection gets no response. If it fails, nginx is fixed."""
     front = make_front(FOR, {"SLUICE_UPLOADS_INTERIM_RESPONSES": "always"})
     client = Client(front, 8)
     interim, reply = client.create(b"hello", True)

@@ -1,4 +1,4 @@
-"""Pulls: the gateway fetches what is to be uploaded from an origin that does everything that origins do."""
+"""Pulls: the gateway fetches uploads from an origin that behaves in every way that origins do."""
 
 import contextlib
 import random
@@ -52,7 +52,7 @@ def pull(api, url, **fields):
 
 
 def ended(api, identifier, timeout=60):
-    """The upload once it is not open any more."""
+    """The upload once it is no longer open."""
 
     def look():
         view = api.upload(identifier)
@@ -62,7 +62,7 @@ def ended(api, identifier, timeout=60):
 
 
 def completed(api, identifier, data, timeout=60):
-    """Checks that it came whole, and returns the upload."""
+    """Checks that it is complete, and returns the upload."""
     view = ended(api, identifier, timeout)
     assert view["state"] == "completed", view
     assert view["length"] == view["offset"] == len(data)
@@ -72,7 +72,7 @@ def completed(api, identifier, data, timeout=60):
 
 
 def failed(api, identifier, code, timeout=60):
-    """Checks that it was given up for this reason, and returns what is said of it."""
+    """Checks that it failed for this reason, and returns the pull."""
     view = ended(api, identifier, timeout)
     assert view["state"] == "terminated", view
     assert view["pull"]["state"] == "failed", view
@@ -86,7 +86,7 @@ def failed(api, identifier, code, timeout=60):
 
 @pytest.mark.parametrize("size", [0, 1, 300 * KIB, 20 * MIB])
 @pytest.mark.parametrize("chunked", [False, True])
-def test_content_comes_whole(api, origin, size, chunked):
+def test_content_arrives_completely(api, origin, size, chunked):
     data = content(size, size)
     resource = origin.add(f"/whole-{size}-{chunked}", data, chunked=chunked, content_type="video/mp4")
     identifier = pull(api, f"{origin.url}/whole-{size}-{chunked}?token=secret", subject="alice", metadata={"note": "n"})
@@ -164,7 +164,7 @@ def test_redirects(api, origin, location, status):
 
 
 @pytest.mark.parametrize("validator", ["etag", "modified"])
-def test_goes_on_after_cut_connections(api, origin, validator):
+def test_continues_after_broken_connections(api, origin, validator):
     data = content(5 * MIB, 2)
     options = {"etag": None, "modified": time.time() - 1000} if validator == "modified" else {}
     resource = origin.add("/cut", data, cuts=[100_000, 1_500_000, 0, 2_000_000], **options)
@@ -187,7 +187,7 @@ def test_goes_on_after_cut_connections(api, origin, validator):
         {"chunked": True, "etag": None},
     ],
 )
-def test_begins_anew_where_it_can_not_go_on(api, origin, options):
+def test_restarts_if_it_cannot_resume(api, origin, options):
     data = content(2 * MIB, 3)
     resource = origin.add("/anew", data, cuts=[1_000_000, 300_000], **options)
     view = completed(api, pull(api, f"{origin.url}/anew"), data)
@@ -233,7 +233,7 @@ def test_an_origin_that_ignores_if_range(api, origin):
         origin.answer = origin_answer
 
 
-def test_statuses_that_pass(api, origin):
+def test_temporary_statuses(api, origin):
     resource = origin.add("/later", b"data", statuses=[(503, {}), (429, {"Retry-After": "1"}), (500, {})])
     begin = time.monotonic()
     completed(api, pull(api, f"{origin.url}/later"), b"data")
@@ -242,14 +242,14 @@ def test_statuses_that_pass(api, origin):
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 204, 304, 300])
-def test_statuses_that_stay(api, origin, status):
+def test_final_statuses(api, origin, status):
     resource = origin.add("/refuses", statuses=[(status, {})] * 9)
     said = failed(api, pull(api, f"{origin.url}/refuses"), "origin_status")
     assert str(status) in said["lastError"]["message"]
     assert said["attempts"] == 1 and len(resource.requests) == 1
 
 
-def test_is_given_up_after_some_attempts(api, origin):
+def test_fails_after_some_attempts(api, origin):
     resource = origin.add("/broken", statuses=[(502, {})] * 99)
     said = failed(api, pull(api, f"{origin.url}/broken"), "origin_status")
     assert said["attempts"] == len(resource.requests) == 4
@@ -283,7 +283,7 @@ def test_too_slow(api, origin):
     assert said["attempts"] == len(resource.requests) >= 4
 
 
-def test_nobody_there(api):
+def test_an_unreachable_origin(api):
     failed(api, pull(api, f"http://127.0.0.1:{free_port()}/"), "unreachable")
 
 
@@ -292,7 +292,7 @@ def test_a_redirect_loop(api, origin):
     failed(api, pull(api, f"{origin.url}/loop"), "too_many_redirects")
 
 
-def test_a_coding_that_nobody_asked_for(api, origin):
+def test_an_unrequested_coding(api, origin):
     origin.add("/gzip", b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
     failed(api, pull(api, f"{origin.url}/gzip"), "content_encoded")
 
@@ -318,7 +318,7 @@ def test_content_types(api, origin):
     problem(api.post("/v1/media/pull", json=told), 415, "content_type_refused")
 
 
-def test_only_some_at_once(make_server, origin):
+def test_concurrency_is_limited(make_server, origin):
     server = make_server(environment=SETTINGS | {"SLUICE_PULL_CONCURRENCY": "2"}).start()
     api = API(server.url, server.admin_key)
     data = content(400 * KIB, 11)
@@ -350,7 +350,7 @@ def test_memory_does_not_grow_with_the_content(make_server, origin):
 
 
 @pytest.mark.parametrize("moment", ["head", "content"])
-def test_a_deleted_upload_is_not_fetched_any_more(server, api, origin, moment):
+def test_a_deleted_upload_is_no_longer_fetched(server, api, origin, moment):
     if moment == "head":
         resource = origin.add("/deleted", before=lambda _: time.sleep(3))
     else:
@@ -367,7 +367,7 @@ def test_a_deleted_upload_is_not_fetched_any_more(server, api, origin, moment):
     assert resource.sent == sent and len(resource.requests) == 1
 
 
-def test_a_stop_keeps_what_came(make_server, origin):
+def test_a_stop_keeps_received_bytes(make_server, origin):
     server = make_server(environment=SETTINGS).start()
     api = API(server.url, server.admin_key)
     data = content(8 * MIB, 14)
@@ -399,7 +399,7 @@ def test_a_pull_that_takes_longer_than_an_upload_lives(make_server, origin):
 
 @pytest.mark.parametrize("validator", ["etag", None])
 def test_kill(make_server, origin, quick, report, validator):
-    """Several at once, `kill -9` at random moments: each ends with the right content, and none is forgotten."""
+    """Several at once, `kill -9` at random moments: each ends with the right content, and none is lost."""
     server = make_server(environment=SETTINGS | {"SLUICE_PULL_ATTEMPTS": "100"}).start()
     api = API(server.url, server.admin_key)
     seed = random.randrange(2**32)
@@ -481,14 +481,14 @@ def strict(tmp_path_factory):
 
 @pytest.fixture
 def inside():
-    """A service on loopback that must not be asked."""
+    """A service on loopback that must not be called."""
     with Origin() as one, contextlib.closing(socket.create_server(("::1", 0, 0, 0), family=socket.AF_INET6)):
         one.add("/secret", b"inside")
         yield one
 
 
 def refused(api, url, codes=("address_refused",)):
-    """Checks that it is refused, at once or when it is fetched, in words that tell nothing."""
+    """Checks that it is refused, at once or when it is fetched, with a message that reveals nothing."""
     answer = api.post("/v1/media/pull", json={"url": url})
     if answer.status_code == 422:
         message = str(field_problem(answer, "url")["errors"])
@@ -595,11 +595,11 @@ def test_proxies_of_the_environment_are_not_used(make_server, origin):
         ({"nonsense": 1}, "nonsense"),
     ],
 )
-def test_bad_fields(api, origin, fields, name):
+def test_invalid_fields(api, origin, fields, name):
     field_problem(api.post("/v1/media/pull", json={"url": f"{origin.url}/x"} | fields), name)
 
 
-def test_who_may(make_server, origin):
+def test_who_can_pull(make_server, origin):
     server = make_server(environment=SETTINGS).start()
     api = API(server.url, server.admin_key)
     body = {"url": f"{origin.url}/x"}
@@ -621,8 +621,8 @@ def test_metrics(api, origin):
     assert 'sluice_uploads_created_total{dialect="pull"}' in text
 
 
-def test_an_upload_that_is_pulled_takes_nothing_else(api, origin):
-    """Nobody is told its upload URL, so nobody can send bytes to it."""
+def test_a_pulled_upload_accepts_no_other_bytes(api, origin):
+    """Its upload URL is not returned, so no client can send bytes to it."""
     origin.add("/mine", content(KIB, 15), delay=1)
     answer = api.post("/v1/media/pull", json={"url": f"{origin.url}/mine"})
     assert "url" not in answer.json()
@@ -631,8 +631,8 @@ def test_an_upload_that_is_pulled_takes_nothing_else(api, origin):
     assert api.delete(f"/v1/uploads/{identifier}").status_code == 204
 
 
-def test_quotas_and_hooks_hold_for_pulls(make_server, origin):
-    """Policies by the answer of the origin, quotas by the bytes, and the app is asked and told."""
+def test_quotas_and_hooks_apply_to_pulls(make_server, origin):
+    """Policies apply to the origin's response, quotas to the bytes, and hooks are called."""
     asked = {"pre-create": {}}
     with Receiver(SECRET, reply=lambda call: asked.get(call.type, {})) as receiver:
         settings = {
@@ -659,6 +659,6 @@ def test_quotas_and_hooks_hold_for_pulls(make_server, origin):
         server.stop()
 
 
-def test_a_file_may_have_the_name_of_the_route(api):
+def test_a_file_can_have_the_name_of_the_route(api):
     answer = api.request("PUT", "/v1/media/pull", data=b"abc")
     assert answer.status_code == 201 and answer.json()["filename"] == "pull"

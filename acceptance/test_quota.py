@@ -1,4 +1,4 @@
-"""Quotas and policies: what is reserved, settled and released, and that nobody gets more than there is."""
+"""Quotas and policies: what is reserved, settled and released, and that no user gets more than the quota."""
 
 import hashlib
 import random
@@ -57,7 +57,7 @@ def user(api):
 # Accounts
 
 
-def test_what_is_used_follows_the_uploads(api, user):
+def test_usage_follows_the_uploads(api, user):
     one = user(storedBytes=100)
     assert one.used == (0, 0, 0, 0)
     url = one.created(60)
@@ -81,7 +81,7 @@ def problem_of(answer, status):
     return answer.text
 
 
-def test_a_refusal_says_what_is_left(api, user):
+def test_a_refusal_has_the_remaining_quota(api, user):
     one = user(storedBytes=10, openUploads=1, periodUploads=2, periodBytes=15)
     answer = api.request("PUT", "/v1/media/a", data=bytes(11), key=one.token)
     quota = problem(answer, 403, "quota_exceeded")["quota"]
@@ -145,7 +145,7 @@ def test_defaults_and_policies_of_their_own(make_server):
     assert api.get(path).json()["used"]["storedBytes"] == 1008
 
 
-def test_who_may_see_and_set(api, user):
+def test_who_can_read_and_set_policies(api, user):
     one = user()
     problem(api.get("/v1/quota", key=None), 401, "unauthenticated")
     problem(api.get(f"/v1/quota/subjects/{one.name}", key=one.token), 403, "forbidden")
@@ -164,7 +164,7 @@ def test_who_may_see_and_set(api, user):
 
 
 def test_many_at_once(api, user):
-    """Of many uploads that begin at the same time as many are admitted as there is room for."""
+    """Of many uploads that begin at the same time, as many are admitted as the quota allows."""
     one = user(storedBytes=10 * 1000)
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda _: one.create(1000).status_code, range(64)))
@@ -174,7 +174,7 @@ def test_many_at_once(api, user):
 
 @pytest.mark.parametrize("announced", [True, False])
 def test_uploads_of_unknown_length_share_what_is_left(server, api, user, announced):
-    """What nobody announced is reserved before it is read, and what was not needed is given back."""
+    """Unannounced bytes are reserved before they are read, and unused reservations are released."""
     limit = 3 * MIB
     one = user(storedBytes=limit)
     urls = [one.created(None, headers={"Upload-Defer-Length": "1"}) for _ in range(6)]
@@ -210,7 +210,7 @@ def test_uploads_of_unknown_length_share_what_is_left(server, api, user, announc
     assert one.used[0] == 0
 
 
-def test_a_length_that_is_told_later_is_reserved(api, user):
+def test_a_length_that_is_declared_later_is_reserved(api, user):
     one = user(storedBytes=100)
     url = one.created(None, headers={"Upload-Defer-Length": "1"})
     assert problem_of(api.patch(url, 0, b"abc", headers={"Upload-Length": "101"}), 403)
@@ -238,7 +238,7 @@ def test_parts_are_not_counted_twice(api, user):
     assert one.create(None, headers={"Upload-Concat": f"final;{parts[0]}"}).status_code == 201
 
 
-def test_a_part_that_stands_twice_needs_room_twice(api, user):
+def test_a_repeated_part_needs_quota_twice(api, user):
     one = user(storedBytes=99)
     url = one.created(50, headers={"Upload-Concat": "partial"})
     assert api.patch(url, 0, bytes(50)).status_code == 204
@@ -250,7 +250,7 @@ def test_a_part_that_stands_twice_needs_room_twice(api, user):
     assert one.used == (100, 0, 50, 3)
 
 
-def test_what_expires_is_released(make_server):
+def test_expired_uploads_release_quota(make_server):
     server = make_server(environment={"SLUICE_UPLOADS_EXPIRE_AFTER": "1s", "SLUICE_UPLOADS_SWEEP_EVERY": "1s"}).start()
     one = User(API(server.url, server.admin_key), storedBytes=100)
     one.created(100)
@@ -259,8 +259,8 @@ def test_what_expires_is_released(make_server):
     one.created(100)
 
 
-def test_lengths_that_no_disk_has(make_server):
-    """Sums of lengths are checked as lengths are."""
+def test_lengths_beyond_any_disk(make_server):
+    """Sums of lengths are checked like lengths."""
     server = make_server(environment={"SLUICE_LIMITS_UPLOAD_BYTES": str(2**63 - 1)}).start()
     api = API(server.url, server.admin_key)
     url = api.created(2**63 - 1)
@@ -292,8 +292,8 @@ def test_a_period_ends(make_server):
     ],
 )
 @pytest.mark.parametrize("cut", [0, 3])
-def test_content_is_looked_at(server, api, user, data, declared, status, cut):
-    """Whatever the client declares, and in however small pieces it comes."""
+def test_content_is_checked(server, api, user, data, declared, status, cut):
+    """Whatever the client declares, and however small the pieces are."""
     one = user(contentTypes=["image/*", "video/mp4"], checksContent=True)
     url = one.created(len(data), metadata={"filetype": declared})
     offset = 0
@@ -311,7 +311,7 @@ def test_content_is_looked_at(server, api, user, data, declared, status, cut):
         assert api.download_hash(upload_id(url))[1] == len(data)
 
 
-def test_content_is_looked_at_with_a_checksum_and_in_final_uploads(api, user):
+def test_content_is_checked_with_a_checksum_and_in_final_uploads(api, user):
     one = user(contentTypes=["image/png"], checksContent=True)
     metadata = {"filetype": "image/png"}
     url = one.created(len(PNG), metadata=metadata)
@@ -324,8 +324,8 @@ def test_content_is_looked_at_with_a_checksum_and_in_final_uploads(api, user):
     assert one.used[1] == 0
 
 
-def test_a_large_file_that_is_looked_at_still_moves_fast(server, api, user):
-    """The first bytes are looked at; the others go the usual way."""
+def test_a_large_checked_file_is_still_fast(server, api, user):
+    """The first bytes are checked; the others are transferred as usual."""
     one = user(contentTypes=["image/png"], checksContent=True)
     data = PNG + content(64 * MIB, 1)
     url = one.created(len(data), metadata={"filetype": "image/png"})

@@ -206,11 +206,11 @@ def test_an_empty_upload_is_complete(api):
         ("metadata", {"a": "x" * 5000}),
     ],
 )
-def test_a_bad_new_upload(api, field, value):
+def test_an_invalid_new_upload(api, field, value):
     field_problem(api.post("/v1/tus/uploads", {"length": 11} | {field: value}), field)
 
 
-def test_a_new_upload_may_have_its_length_told_later(api):
+def test_the_length_of_a_new_upload_can_be_declared_later(api):
     document = api.post("/v1/tus/uploads", {}).json()
     assert "length" not in document
     assert api.head(document["url"]).headers["Upload-Defer-Length"] == "1"
@@ -268,7 +268,7 @@ def test_uploads_are_filtered_by_state(api):
         ("unknown", "1"),
     ],
 )
-def test_a_bad_query(api, field, value):
+def test_an_invalid_query(api, field, value):
     field_problem(api.get("/v1/uploads", params={field: value}), field)
 
 
@@ -276,8 +276,8 @@ def test_a_repeated_parameter(api):
     field_problem(api.get("/v1/uploads?limit=1&limit=2"), "limit")
 
 
-def test_text_of_others_is_no_query(api):
-    """What looks like SQL or a pattern is just a subject."""
+def test_client_text_is_not_interpreted(api):
+    """Text that looks like SQL or a pattern is just a subject."""
     subject = "' OR 1=1; DROP TABLE uploads; -- % _ *"
     identifier = api.post("/v1/tus/uploads", {"length": 1, "subject": subject}).json()["id"]
     for query, found in ((subject, [identifier]), ("%", []), ("_", []), ("*", [])):

@@ -1,6 +1,6 @@
 """Resumable Uploads for HTTP (draft-ietf-httpbis-resumable-upload), interop versions 3 to 8, and plain uploads.
 
-Requests are raw bytes, because Python's HTTP client takes a 104 for the final answer.
+Requests are raw bytes, because Python's HTTP client treats a 104 as the final response.
 """
 
 import base64
@@ -82,7 +82,7 @@ def test_in_parts(client, api):
     assert client.offset(url) == (len(data), True)
 
 
-def test_all_bytes_are_not_the_end(client, api):
+def test_all_bytes_do_not_complete_an_upload(client, api):
     """Only a request that says so completes the upload; without content, too."""
     _, reply = client.create(b"hello", False, ("Upload-Length", "5"))
     url = reply["Location"]
@@ -130,7 +130,7 @@ def test_the_media_type_of_an_append(client):
         assert reply["Accept-Patch"] == PARTIAL
 
 
-def test_an_append_that_does_not_say_whether_it_is_the_last(client, api):
+def test_an_append_without_completeness(client, api):
     _, reply = client.create(b"hello", False)
     reply = client.append(reply["Location"], 5, b"!", None)
     if client.version in (7, 8, None):
@@ -140,20 +140,20 @@ def test_an_append_that_does_not_say_whether_it_is_the_last(client, api):
 
 
 @pytest.mark.parametrize("method", ["HEAD", "DELETE"])
-def test_fields_of_an_append_elsewhere(client, method):
+def test_fields_of_an_append_with_other_methods(client, method):
     _, reply = client.create(b"hello", False)
     reply = client.exchange(method, path_of(reply["Location"]), ("Upload-Offset", "5"))
     assert reply.status == (400 if client.version in (3, 4, 5, 6) else 204)
 
 
-def test_an_unknown_version_is_sent_no_interim_answer(server, api):
+def test_an_unknown_version_gets_no_interim_response(server, api):
     for version in (2, 9, "x"):
         interim, reply = Client(server, version).create(b"hello", True)
         assert interim == []
         assert_media(api, reply, b"hello")
 
 
-def test_http_1_0_is_sent_no_interim_answer(server):
+def test_http_1_0_gets_no_interim_response(server):
     with Wire(server.address) as wire:
         wire.send(
             f"POST /files HTTP/1.0\r\nAuthorization: Bearer {server.admin_key}\r\nUpload-Complete: ?1\r\n"
@@ -163,7 +163,7 @@ def test_http_1_0_is_sent_no_interim_answer(server):
 
 
 def test_progress(speaking, server, api):
-    """While content comes slowly, versions that know it are told the offset."""
+    """While content arrives slowly, clients with a version that supports it receive the offset."""
     key = ("Authorization", f"Bearer {server.admin_key}")
     fields = speaking.fields(key, speaking.complete(True), ("Content-Length", "12"))
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields)
@@ -197,7 +197,7 @@ def test_a_wrong_offset(client):
 
 
 @pytest.mark.parametrize("value", ["-1", "x", "5.0", "1234567890123456", "", '"5"'])
-def test_numbers_that_are_none(client, value):
+def test_malformed_numbers(client, value):
     _, reply = client.create(b"hello", False)
     url = reply["Location"]
     fields = [client.complete(True), ("Content-Type", PARTIAL)]
@@ -208,7 +208,7 @@ def test_numbers_that_are_none(client, value):
     assert reply.status == 201 and client.offset(url) == (5, True)
 
 
-def test_lengths_that_do_not_agree(client):
+def test_contradicting_lengths(client):
     _, reply = client.create(b"hello", True, ("Upload-Length", "6"))
     problem(reply, 400, "inconsistent-upload-length")
     _, reply = client.create(b"hello", False, ("Upload-Length", "4"))
@@ -311,7 +311,7 @@ def test_a_partial_upload_of_tus_becomes_no_media(client, api):
     assert json.loads(reply.body)["concatenation"] == "partial"
 
 
-def test_a_final_upload_of_tus_takes_nothing(client, api):
+def test_a_final_upload_of_tus_accepts_no_content(client, api):
     part = api.created(5, headers={"Upload-Concat": "partial"})
     answer = api.create(None, headers={"Upload-Concat": f"final;{part}"})
     reply = client.append(answer.headers["Location"], 0, b"hello", True)
@@ -335,7 +335,7 @@ def test_more_than_the_length_of_an_upload_of_tus(client, api):
 
 @pytest.mark.parametrize("version", [3, 8])
 def test_the_server_is_killed(make_server, version):
-    """What was told by 104 is there after the restart, and the upload goes on to its end."""
+    """Bytes acknowledged by 104 are there after the restart, and the upload continues to its end."""
     server = make_server().start()
     data = content(6 * MIB, 10)
     speaking = Client(server, version)
@@ -383,7 +383,7 @@ def test_plain(server, api, method, path):
 
 
 @pytest.mark.parametrize("path", ["/files", "/v1/media/a.txt"])
-def test_a_form_is_not_taken_for_a_file(api, path):
+def test_a_form_is_not_stored_as_a_file(api, path):
     answer = api.request("PUT", path, files={"file": ("a.txt", b"hello")})
     assert answer.status_code == 415
     assert answer.json()["code"] == "unsupported_media_type"
@@ -401,8 +401,8 @@ def test_curl(server, api, tmp_path):
             assert document["filename"] == "a file.bin"
 
 
-def test_what_breaks_off_leaves_nothing(server, api):
-    """Nobody could go on with it."""
+def test_an_interrupted_plain_upload_leaves_nothing(server, api):
+    """No client could continue it."""
     before = {one["id"] for one in api.get("/v1/uploads?limit=100").json()["uploads"]}
     with Wire(server.address) as wire:
         wire.send(

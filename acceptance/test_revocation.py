@@ -1,4 +1,4 @@
-"""What was minted ends: with the key that minted it, for one user, or all that is older than a moment."""
+"""Revocation of what was minted: with the key that minted it, for one user, or everything older than a time."""
 
 import re
 import threading
@@ -33,7 +33,7 @@ def made_key(server, *scopes, extra=()):
 
 
 class Handed:
-    """All that one key has handed out to one user."""
+    """Everything that one key has issued to one user."""
 
     def __init__(self, gateway, admin, key, subject):
         app = API(gateway.url, key)
@@ -50,7 +50,7 @@ class Handed:
         self.link = app.post(f"/v1/media/{media}/links", {}).json()["url"]
 
     def works(self):
-        """What of it still does."""
+        """What of it still works."""
         works = {
             "token": API(self.gateway.url, self.token).create(1).status_code == 201,
             "url": requests.put(self.url["url"], data=b"1", timeout=10).status_code == 200,
@@ -99,7 +99,7 @@ def test_all_of_one_user(gateway, api, by):
     assert Handed(gateway, api, key, anna.subject).works()
 
 
-def test_all_that_is_older(gateway, api):
+def test_everything_older(gateway, api):
     _, key = made_key(gateway, *SCOPES)
     old = [Handed(gateway, api, key, name) for name in ("old-1", "old-2")]
     time.sleep(0.01)
@@ -111,7 +111,7 @@ def test_all_that_is_older(gateway, api):
     assert new.works()
 
 
-def test_what_is_refused(gateway, api):
+def test_invalid_revocations(gateway, api):
     _, key = made_key(gateway, "mint", "upload", "read", "delete")
     problem(api.post("/v1/revocations", {"subject": "u"}, key=key), 403, "forbidden")
     field_problem(api.post("/v1/revocations", {}), "subject")
@@ -161,7 +161,7 @@ def test_an_event_stream_ends_with_its_key_within_a_second(gateway, api):
 
 @pytest.mark.parametrize("ends", [False, True], ids=["outlives", "ends"])
 def test_an_upload_url_and_its_key(make_server, ends):
-    server = make_server(environment={"SLUICE_UPLOADS_END_WITH_KEY": "true" if ends else "false"})
+    server = make_server(environment={"SLUICE_UPLOADS_REVOKE_WITH_KEY": "true" if ends else "false"})
     with server:
         admin = API(server.url, server.admin_key)
         identifier, key = made_key(server, "upload", "mint")
@@ -193,7 +193,7 @@ def token_of(admin, subject):
 
 
 @pytest.mark.parametrize("allowed", [False, True], ids=["by default", "by the setting"])
-def test_an_upload_url_is_no_right_to_delete_media(make_server, allowed):
+def test_an_upload_url_does_not_allow_to_delete_media(make_server, allowed):
     environment = {"SLUICE_UPLOADS_DELETE_AFTER_COMPLETION": "true"} if allowed else {}
     with make_server(environment=environment) as server:
         admin = API(server.url, server.admin_key)
@@ -216,7 +216,7 @@ def test_an_upload_url_is_no_right_to_delete_media(make_server, allowed):
 
 
 @pytest.mark.parametrize("subject", ["", "x" * 257, "ü" * 129, "a\nb", "a\u007f", "\u009f"])
-def test_a_name_that_is_none_is_refused_everywhere(api, subject):
+def test_an_invalid_name_is_refused_everywhere(api, subject):
     there = {"subject": subject}
     for path, body in [
         ("/v1/tus/tokens", {}),
@@ -232,7 +232,7 @@ def test_a_name_that_is_none_is_refused_everywhere(api, subject):
         field_problem(api.get(path, params=there), "subject")
 
 
-def test_a_token_makes_objects_only_if_it_says_so(gateway, api):
+def test_a_token_creates_objects_only_if_minted_so(gateway, api):
     plain, full = (
         API(gateway.url, api.post("/v1/tus/tokens", {"subject": "anna"} | wanted).json()["token"])
         for wanted in ({}, {"objects": True})
@@ -271,7 +271,7 @@ def test_a_key_for_a_bucket_and_prefix(gateway, api):
         sts.assume_role(RoleSessionName="other", **role)
 
 
-def test_limits_that_are_none_are_refused(gateway):
+def test_invalid_limits_are_refused(gateway):
     for scope, extra in [
         ("admin", ["--subject", "a"]),
         ("mint", ["--subject", ""]),
@@ -297,4 +297,3 @@ def test_a_data_directory_that_others_can_read_is_made_private(make_server):
     with server:
         assert [path.stat().st_mode & 0o077 for path in (server.data, secret, server.data / "state.sqlite")] == [0] * 3
     assert "others had rights" in server.log.read_text()
-

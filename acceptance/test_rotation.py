@@ -1,4 +1,4 @@
-"""Rotation of the master secret: what was handed out goes on until it ends, or until its secret is dropped."""
+"""Rotation of the master secret: what was issued stays valid until it expires, or until its secret is dropped."""
 
 import hashlib
 import re
@@ -82,7 +82,7 @@ class SettingRotation:
 
 
 class Handed:
-    """One of everything that is handed out, and uploads under way."""
+    """One of everything that can be issued, and running uploads."""
 
     def __init__(self, server, origin, name):
         self.server = server
@@ -173,7 +173,7 @@ def rotation(request):
     return request.param()
 
 
-def test_what_was_handed_out_goes_on_until_its_secret_is_dropped(make_object_server, rotation, origin):
+def test_issued_credentials_stay_valid_until_their_secret_is_dropped(make_object_server, rotation, origin):
     server = make_object_server(rotation.settings)
     rotation.prepare(server)
     server.start()
@@ -222,7 +222,7 @@ def make_object_server(tmp_path, monkeypatch):
         one.stop()
 
 
-def test_hooks_are_signed_for_who_knows_the_old_secret_and_for_who_knows_the_new(make_server):
+def test_hooks_are_signed_with_the_old_and_the_new_secret(make_server):
     rotation = SettingRotation()
     server = make_server(environment=rotation.settings)
 
@@ -274,7 +274,7 @@ def cluster(rgw, postgres, bucket_name, tmp_path):
 
 
 def crosswise(cluster):
-    """What one node hands out the other one knows."""
+    """Each node accepts what the other one issued."""
     for maker, user in ((0, 1), (1, 0)):
         made, used = cluster.nodes[maker], cluster.nodes[user]
         api, other = cluster.direct(maker), cluster.direct(user)

@@ -27,9 +27,9 @@ def relay(make_relay):
 
 
 def resume(relay, url, data, timeout=60, step=None):
-    """What a client does: asks for the offset and goes on there, again and again, until all is stored.
+    """A client: reads the offset and continues there, again and again, until everything is stored.
 
-    An answer that acknowledges is kept in mind: the offset may never be below it afterwards.
+    It remembers acknowledged offsets: the offset must never be below them afterwards.
     """
     deadline = time.monotonic() + timeout
     acknowledged, answers = 0, []
@@ -103,7 +103,7 @@ def test_a_part_fails_once(relay, part, fault):
     ["CreateMultipartUpload", "CompleteMultipartUpload", "PutObject", "DeleteObject", "UploadPartCopy|CopyObject"],
 )
 def test_another_request_fails_once(relay, operation, fault):
-    """With PATCHes that leave tails, so that there are side objects."""
+    """With PATCHes that leave tail objects."""
     data = content(2 * PART + 3, 2)
     rule = relay.proxy.fault(operation, fault)
     url = relay.api.created(len(data))
@@ -133,8 +133,8 @@ def test_every_third_request_fails(relay, report):
 
 
 def test_a_part_that_was_refused_leaves_no_gap(relay):
-    """20 MB, part 2 refused (tusd counted the parts behind it, and could never complete): whatever the client is told,
-    it goes on from there and ends with the right bytes."""
+    """20 MB, part 2 refused (tusd counted the parts behind it, and could never complete): whatever the response,
+    the client continues and ends with the right bytes."""
     data = content(20_000_000, 4)
     rule = relay.proxy.fault("UploadPart", faults.Refuse(500, "InternalError"), part=2)
     url = relay.api.created(len(data))
@@ -145,7 +145,7 @@ def test_a_part_that_was_refused_leaves_no_gap(relay):
 
 
 def test_a_part_that_is_refused_for_long_leaves_no_gap(make_relay):
-    """Past the time for which the gateway tries again: only what is contiguous counts."""
+    """Longer than the gateway retries: only contiguous bytes count."""
     relay = make_relay(SLUICE_S3_RETRY_TIME="1s")
     data = content(20_000_000, 4)
     relay.proxy.fault("UploadPart", faults.Refuse(500, "InternalError"), part=2, times=ALWAYS)
@@ -166,10 +166,10 @@ def unanswered(api, url, offset, data):
         return None
 
 
-# What the store answers is not what it has
+# Responses that differ from what the store has
 
 
-def test_a_changed_byte_is_noticed(relay):
+def test_a_changed_byte_is_detected(relay):
     data = content(3 * PART, 5)
     relay.proxy.fault("UploadPart", faults.Corrupt(at=PART // 2), part=2)
     url = relay.api.created(len(data))
@@ -178,7 +178,7 @@ def test_a_changed_byte_is_noticed(relay):
 
 
 @pytest.mark.parametrize("size", [1000, MIB])
-def test_a_changed_byte_of_a_small_object_is_noticed(relay, size):
+def test_a_changed_byte_of_a_small_object_is_detected(relay, size):
     data = content(size, 6)
     relay.proxy.fault("PutObject", faults.Corrupt(at=size // 2))
     url = relay.api.created(len(data))
@@ -189,7 +189,7 @@ def test_a_changed_byte_of_a_small_object_is_noticed(relay, size):
 @pytest.mark.parametrize("size", [1000, MIB, 3 * PART + 5])
 @pytest.mark.parametrize("engine", ["rgw", "swift_s3"])
 def test_a_changed_byte_is_refused_by_the_store(make_relay, request, engine, size):
-    """With Content-MD5 the store looks, whatever its tags are."""
+    """With Content-MD5 the store verifies, whatever its tags are."""
     relay = make_relay(
         store=request.getfixturevalue(engine), SLUICE_S3_CHECK_TAGS="false", SLUICE_S3_CONTENT_MD5="true"
     )
@@ -204,7 +204,7 @@ def test_a_changed_byte_is_refused_by_the_store(make_relay, request, engine, siz
     assert sum(call.status == 400 for call in sent) == 1
 
 
-def test_a_wrong_tag_is_no_confirmation(relay):
+def test_a_wrong_tag_does_not_count_as_confirmation(relay):
     data = content(3 * PART, 7)
     relay.proxy.fault("UploadPart", faults.ChangeETag('"0123456789abcdef0123456789abcdef"'), part=2)
     url = relay.api.created(len(data))
@@ -215,7 +215,7 @@ def test_a_wrong_tag_is_no_confirmation(relay):
 
 @pytest.mark.parametrize("part", [1, 2, 3])
 def test_a_part_that_the_store_lost(relay, part):
-    """It was confirmed, and is not there when the object is to be made: nothing wrong is ever called complete."""
+    """It was confirmed and is missing at completion: a wrong object never counts as complete."""
     data = content(3 * PART, 8)
     relay.proxy.fault("UploadPart", faults.Lose(), part=part)
     url = relay.api.created(len(data))
@@ -223,13 +223,13 @@ def test_a_part_that_the_store_lost(relay, part):
     document = relay.api.upload(upload_id(url))
     assert answer != 204 or document["state"] == "completed"
     if document["state"] != "completed":
-        # The client is told where the bytes end that the store really has, and goes on there.
+        # The client gets the offset of what the store really has, and continues there.
         until(lambda: relay.api.offset(url) < len(data), timeout=20)
         resume(relay, url, data)
     assert_whole(relay, url, data)
 
 
-def test_tags_that_are_no_digests(make_relay):
+def test_tags_that_are_not_digests(make_relay):
     relay = make_relay(SLUICE_S3_CHECK_TAGS="false")
     data = content(2 * PART + 1, 9)
     relay.proxy.fault("UploadPart|PutObject", faults.LoseAnswer())
@@ -253,7 +253,7 @@ def test_a_slow_completion_within_the_wait(relay, declares):
 
 
 def test_a_slow_completion_beyond_the_wait(make_relay):
-    """The client that waits is answered in time; nobody begins anew; the upload completes without it."""
+    """The waiting client gets a response in time, nothing is repeated, and the upload completes without it."""
     relay = make_relay(SLUICE_S3_COMPLETION_WAIT="500ms")
     data = content(2 * PART, 11)
     hold = faults.Hold(after=True)
@@ -274,9 +274,43 @@ def test_a_slow_completion_beyond_the_wait(make_relay):
     assert relay.proxy.count("CompleteMultipartUpload") == 1
 
 
+@pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
+@pytest.mark.parametrize("killed", [False, True], ids=["alive", "killed"])
+@pytest.mark.parametrize("aborts", [False, True], ids=["no abort", "abort"])
+def test_a_removal_during_a_completion(make_relay, after, killed, aborts):
+    """Removing an upload that the store is just combining leaves nothing in the store, and no object without a record:
+    the removal waits, or also removes the new object. Some stores report a multipart upload as missing while they
+    complete it."""
+    relay = make_relay(SLUICE_S3_COMPLETION_WAIT="300ms", SLUICE_UPLOADS_SWEEP_EVERY="1s")
+    data = content(2 * PART, 41)
+    # A process that was killed sends nothing more: the store has the request by then.
+    hold = faults.Hold(after=True) if after else faults.Hold(after_bytes=20)
+    relay.proxy.fault("CompleteMultipartUpload", hold)
+    if not aborts:
+        relay.proxy.fault("AbortMultipartUpload", faults.Refuse(404, "NoSuchUpload"), times=ALWAYS)
+    url = relay.api.created(len(data))
+    with contextlib.suppress(OSError):
+        relay.api.patch(url, 0, data)
+    assert hold.reached.wait(20)
+    if killed:
+        relay.restart()
+    removed = f"/v1/uploads/{upload_id(url)}"
+    answer = relay.api.delete(removed)
+    # Done, or done soon, or to be asked for again.
+    assert answer.status_code in (202, 204) or (answer.status_code in (423, 503) and "Retry-After" in answer.headers)
+    hold.release()
+    until(lambda: relay.api.delete(removed).status_code in (204, 404, 410), timeout=30, interval=0.1)
+    relay.proxy.settle()
+    assert relay.api.head(url).status_code in (404, 410)
+    assert relay.api.get(f"/media/{upload_id(url)}").status_code in (404, 410)
+    until(lambda: relay.store.keys(relay.bucket) == {}, timeout=30, interval=0.2)
+    until(lambda: relay.store.multiparts(relay.bucket) == [], timeout=30, interval=0.2)
+    relay.assert_nothing_left()
+
+
 @pytest.mark.parametrize("takes_effect", [False, True])
 @pytest.mark.parametrize("code", ["InternalError", "SlowDown"])
-def test_an_error_in_a_successful_answer(relay, code, takes_effect):
+def test_an_error_in_a_successful_response(relay, code, takes_effect):
     data = content(2 * PART, 12)
     relay.proxy.fault("CompleteMultipartUpload", faults.SlowBody(0.3, code=code, takes_effect=takes_effect), times=2)
     url = relay.api.created(len(data))
@@ -301,7 +335,7 @@ def test_an_error_in_a_successful_answer(relay, code, takes_effect):
 )
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("engine", ["rgw", "swift_s3"])
-def test_the_answer_to_a_completion_is_lost(make_relay, request, bucket_name, engine, fault, times):
+def test_the_response_to_a_completion_is_lost(make_relay, request, bucket_name, engine, fault, times):
     store = request.getfixturevalue(engine)
     relay = make_relay(store)
     data = content(2 * PART + 1, 13)
@@ -311,8 +345,8 @@ def test_the_answer_to_a_completion_is_lost(make_relay, request, bucket_name, en
     assert_whole(relay, url, data)
 
 
-def test_a_completion_that_took_effect_is_gone_when_asked_again(relay):
-    """As on Amazon: the answer was lost, and the second attempt is answered with 404 NoSuchUpload."""
+def test_a_repeated_completion_finds_no_upload(relay):
+    """As on Amazon: the response was lost, and the second attempt gets 404 NoSuchUpload."""
     data = content(2 * PART + 1, 14)
     relay.proxy.fault("CompleteMultipartUpload", faults.LoseAnswer())
     relay.proxy.fault("CompleteMultipartUpload", faults.Refuse(404, "NoSuchUpload"), times=ALWAYS)
@@ -349,7 +383,7 @@ def test_kill_at_a_step_of_a_large_upload(relay, operation, hold):
     hold.release()
     relay.server.start()
     if operation == "CompleteMultipartUpload":
-        # Nobody needs to come back for it.
+        # No client needs to return for it.
         assert_whole(relay, url, data)
         return
     resume(relay, url, data)
@@ -357,7 +391,7 @@ def test_kill_at_a_step_of_a_large_upload(relay, operation, hold):
 
 
 def test_a_creation_that_takes_effect_after_its_process_was_killed(relay):
-    """And even after the next process has looked for what was left: it is looked for again in the end."""
+    """Even after the next process has looked for remains: it looks again at the end."""
     data = content(3 * PART + 1, 15)
     hold = faults.Hold()
     relay.proxy.fault("CreateMultipartUpload", hold)
@@ -390,7 +424,7 @@ def test_a_creation_that_takes_effect_after_its_process_was_killed(relay):
     ],
 )
 def test_kill_at_a_step_of_a_tail(relay, operation, after, first):
-    """Side objects are written before those that they replace are removed, so one of them is always there."""
+    """A tail object is written before the one it replaces is removed, so one of them is always there."""
     hold = faults.Hold(after=after)
     data = content(PART + 3 * MIB, 16)
     relay.proxy.fault(operation, hold, first=first)
@@ -539,12 +573,12 @@ def test_a_suspended_user_and_a_full_account(make_relay, rgw):
     assert_whole(relay, url, data)
 
 
-# The store is away
+# The store is unavailable
 
 
 @pytest.mark.parametrize("way", ["refuses connections", "is killed", "hangs", "answers 503"])
-def test_the_store_is_away_for_long(make_relay, rgw, way):
-    """503 with Retry-After, the offset intact, also for those who look; afterwards it goes on."""
+def test_the_store_is_unavailable_for_long(make_relay, rgw, way):
+    """503 with Retry-After, the offset intact and readable; afterwards the upload continues."""
     relay = make_relay(SLUICE_S3_RETRY_TIME="2s")
     data = content(4 * PART, 21)
     url = relay.api.created(len(data))
@@ -580,8 +614,8 @@ def test_the_store_is_away_for_long(make_relay, rgw, way):
 
 
 @pytest.mark.slow
-def test_the_store_is_away_for_a_minute(rgw, make_relay):
-    """With the default times; a client that does nothing but what it is told ends well."""
+def test_the_store_is_unavailable_for_a_minute(rgw, make_relay):
+    """With the default times; a client that follows the responses succeeds."""
     relay = make_relay(SLUICE_S3_RETRY_TIME="30s")
     data = content(4 * PART, 22)
     url = relay.api.created(len(data))
@@ -597,8 +631,8 @@ def test_the_store_is_away_for_a_minute(rgw, make_relay):
 
 
 @pytest.mark.parametrize("seconds", [1, 4])
-def test_the_store_is_away_for_a_moment(relay, rgw, seconds):
-    """Within the time for which it is tried again: the client sees a slow upload."""
+def test_the_store_is_unavailable_for_a_moment(relay, rgw, seconds):
+    """Within the retry time: the client sees a slow upload."""
     data = content(6 * PART, 23)
     url = relay.api.created(len(data))
     with Wire(relay.server.address, timeout=60) as wire:
@@ -615,7 +649,7 @@ def test_the_store_is_away_for_a_moment(relay, rgw, seconds):
 
 
 def test_a_slow_store_slows_the_client_down(make_relay):
-    """Back-pressure: what the store has not taken is in the pool and in the spool, and no more is read."""
+    """Back-pressure: bytes that the store has not accepted are in the pool and in the spool, and no more are read."""
     relay = make_relay(SLUICE_S3_MEMORY="16MiB", SLUICE_S3_SPOOL="0")
     data = content(100 * MIB, 24)
     hold = faults.Hold()
@@ -674,7 +708,7 @@ def test_the_disk_for_the_spool_is_full(make_relay, tmp_path):
 
 @pytest.mark.parametrize("after", [0, 100_000, 7 * MIB])
 def test_a_download_that_breaks_is_never_wrong(relay, after):
-    """The reader gets all bytes, or sees that it did not."""
+    """The reader gets all bytes, or detects that some are missing."""
     data = content(10 * MIB, 27)
     identifier = relay.api.uploaded(data)
     relay.proxy.fault("GetObject", faults.ResetAnswer(after=after))
@@ -687,7 +721,7 @@ def test_a_download_that_breaks_is_never_wrong(relay, after):
     assert relay.api.download_hash(identifier) == told(data)
 
 
-def test_an_object_that_somebody_removed(relay):
+def test_an_object_that_was_removed_in_the_store(relay):
     identifier = relay.api.uploaded(b"x" * 100)
     relay.store.wipe(relay.bucket)
     answer = relay.api.get(f"/media/{identifier}")
@@ -695,7 +729,7 @@ def test_an_object_that_somebody_removed(relay):
 
 
 def test_removal_is_repeated_until_it_is_done(make_relay):
-    """The store refuses: what was deleted is gone for clients at once, and from the store later."""
+    """The store refuses: deleted uploads are gone for clients at once, and from the store later."""
     relay = make_relay(SLUICE_S3_RETRY_TIME="1s", SLUICE_UPLOADS_SWEEP_EVERY="1s")
     data = content(2 * PART + 1, 28)
     url = relay.api.created(len(data) + 1)
@@ -755,8 +789,8 @@ def test_something_happens_to_the_database(with_database, postgres, event, momen
     assert_whole(relay, url, data)
 
 
-def test_the_database_is_away(with_database, postgres):
-    """Errors that tell the client to come again, no lost offset; afterwards all goes on by itself."""
+def test_the_database_is_unavailable(with_database, postgres):
+    """Errors ask the client to retry, no offset is lost, and everything continues by itself afterwards."""
     relay = with_database
     data = content(3 * PART, 31)
     url = relay.api.created(len(data))
@@ -776,7 +810,7 @@ def test_the_database_is_away(with_database, postgres):
 
 
 @pytest.mark.slow
-def test_the_database_is_away_for_a_minute(with_database, postgres):
+def test_the_database_is_unavailable_for_a_minute(with_database, postgres):
     relay = with_database
     data = content(3 * PART, 32)
     url = relay.api.created(len(data))
@@ -791,7 +825,7 @@ def test_the_database_is_away_for_a_minute(with_database, postgres):
 
 
 @pytest.mark.parametrize("hold", ["Hold()", "Hold(after=True)"])
-def test_the_database_goes_away_around_a_completion(with_database, postgres, hold):
+def test_the_database_fails_around_a_completion(with_database, postgres, hold):
     relay = with_database
     data = content(2 * PART, 33)
     hold = faults.Hold(after="after" in hold)
@@ -815,7 +849,7 @@ def test_the_database_goes_away_around_a_completion(with_database, postgres, hol
 @pytest.mark.skipif(not is_available(), reason="needs the right to filter packets")
 @pytest.mark.parametrize("side", ["store", "client"])
 def test_a_link_that_loses_packets_and_is_cut(relay, side, quick):
-    """By the kernel's packet filter: retransmissions, stalls, and a cut that is shorter than what is tried again."""
+    """By the kernel's packet filter: retransmissions, stalls, and an interruption shorter than the retry time."""
     port = relay.proxy.port if side == "store" else relay.server.port
     data = content((4 if quick else 12) * PART + 99, 30)
     url = relay.api.created(len(data))
@@ -833,7 +867,7 @@ def test_a_link_that_loses_packets_and_is_cut(relay, side, quick):
 
 @pytest.mark.skipif(not is_available(), reason="needs the right to filter packets")
 def test_the_link_to_the_store_is_cut_for_long(relay):
-    """Longer than it is tried again: the client is told, and nothing of what was acknowledged is lost."""
+    """Longer than the retry time: the client gets an error, and nothing acknowledged is lost."""
     data = content(4 * PART, 31)
     url = relay.api.created(len(data))
     assert relay.api.patch(url, 0, data[: PART + 1]).status_code == 204

@@ -87,7 +87,7 @@ def test_patches_of_random_size(ceph):
 
 
 @pytest.mark.parametrize("size", [0, 1, PART, 2 * PART + 1])
-def test_the_length_is_told_later(relay, size):
+def test_the_length_is_declared_later(relay, size):
     data = content(size, 3)
     url = relay.api.created(None, headers={"Upload-Defer-Length": "1"})
     send(relay.api, url, data, 3 * MIB)
@@ -104,7 +104,7 @@ def test_with_the_creation(relay):
 
 
 def test_with_checksums(ceph):
-    """A wrong one leaves the offset where it was, and its bytes are not in what is stored."""
+    """After a wrong one the offset is unchanged, and its bytes are not stored."""
     data = content(3 * PART, 5)
     url = ceph.api.created(len(data))
     step, offset = 7 * MIB, 0
@@ -158,7 +158,7 @@ def test_unmodified_clients(relay, tmp_path, client):
 # What the store is asked
 
 
-def test_looking_costs_no_request(relay):
+def test_reading_the_state_costs_no_request(relay):
     """HEAD, OPTIONS and the REST API answer from the record, also in a new process."""
     data = content(3 * PART, 11)
     url = relay.api.created(len(data))
@@ -178,7 +178,7 @@ def test_looking_costs_no_request(relay):
     assert_whole(relay, url, data)
 
 
-def test_a_part_leaves_while_it_is_received(relay):
+def test_a_part_is_sent_while_it_is_received(relay):
     data = content(3 * PART, 12)
     url = relay.api.created(len(data))
     with Wire(relay.server.address, timeout=60) as wire:
@@ -192,7 +192,7 @@ def test_a_part_leaves_while_it_is_received(relay):
 
 
 def test_requests_of_a_large_upload(relay, report):
-    """As few as S3 needs: begin, parts, complete."""
+    """Only what S3 needs: begin, parts, complete."""
     data = content(8 * PART, 13)
     url = relay.api.created(len(data))
     send(relay.api, url, data, len(data))
@@ -207,7 +207,7 @@ def test_requests_of_a_large_upload(relay, report):
 
 
 def test_the_tail_is_overwritten_first_and_deleted_last(ceph):
-    """At no moment are acknowledged bytes only in the process: each answer follows a write, and each removal too."""
+    """Acknowledged bytes are never only in the process: each response follows a write, and so does each removal."""
     data = content(2 * PART, 14)
     url = ceph.api.created(len(data))
     offset = 0
@@ -218,7 +218,7 @@ def test_the_tail_is_overwritten_first_and_deleted_last(ceph):
         offset += len(piece)
         writes = [call for call in ceph.proxy.of()[begun:] if call.operation in ("PutObject", "UploadPart")]
         assert sum(call.received for call in writes if call.status == 200) >= len(piece), number
-        # What the store has now is enough: parts and side objects cover the offset.
+        # What the store has now is enough: parts and tail objects cover the offset.
         stored = sum(ceph.store.keys(ceph.bucket).values())
         for key, identifier in ceph.store.multiparts(ceph.bucket):
             stored += sum(ceph.store.parts(key, identifier, ceph.bucket).values())
@@ -272,7 +272,7 @@ def test_names_of_objects(make_relay):
 
 
 @pytest.mark.parametrize("sent", [1, MIB, PART, PART + 1, 2 * PART + 3 * MIB])
-def test_what_came_before_the_connection_broke_is_kept(relay, sent):
+def test_bytes_before_a_broken_connection_are_kept(relay, sent):
     data = content(4 * PART, 16)
     url = relay.api.created(len(data))
     with Wire(relay.server.address) as wire:
@@ -288,8 +288,8 @@ def test_what_came_before_the_connection_broke_is_kept(relay, sent):
 
 
 @pytest.mark.parametrize("ending", ["stop", "kill"])
-def test_each_patch_meets_a_new_process(ceph, ending):
-    """Not after the last one: what the process that is killed then has not removed yet is left to the sweep."""
+def test_each_patch_reaches_a_new_process(ceph, ending):
+    """Not after the last one: the sweep removes what the killed process has left."""
     data = content(3 * PART, 17)
     url = ceph.api.created(len(data))
     offset = 0
@@ -373,7 +373,7 @@ def test_a_range(relay, value, first, last):
 
 
 def test_another_object_under_the_key_is_not_served(relay):
-    """Somebody wrote to the bucket: what comes is an error, and no bytes of somebody else."""
+    """Other software wrote to the bucket: the response is an error, not foreign bytes."""
     data = content(2 * PART, 60)
     url = relay.api.created(len(data))
     send(relay.api, url, data, len(data))
@@ -383,7 +383,7 @@ def test_another_object_under_the_key_is_not_served(relay):
     assert relay.api.get(f"/media/{upload_id(url)}", headers={"Range": "bytes=5-9"}).status_code == 500
 
 
-def test_ranges_that_are_not_there_cost_nothing(ceph):
+def test_unsatisfiable_ranges_cost_nothing(ceph):
     identifier = ceph.api.uploaded(b"0123456789")
     empty = ceph.api.uploaded(b"")
     ceph.proxy.forget()
@@ -412,7 +412,7 @@ def test_a_slow_reader_does_not_fill_the_memory(ceph, report):
     report(f"100 MiB for a slow reader: peak memory {before / MIB:.0f} -> {ceph.server.peak_memory() / MIB:.0f} MiB")
 
 
-def test_a_reader_that_goes_away_ends_the_request(ceph):
+def test_a_reader_that_disconnects_ends_the_request(ceph):
     identifier = ceph.api.uploaded(content(60 * MIB, 32))
     ceph.proxy.forget()
     with Wire(ceph.server.address) as wire:
@@ -439,7 +439,7 @@ def test_a_redirect_to_the_store(make_relay):
 
 
 @pytest.mark.parametrize("stage", ["created", "tail", "parts", "parts and tail", "complete", "one object"])
-def test_what_is_deleted_leaves_nothing(relay, stage):
+def test_deleted_uploads_leave_nothing(relay, stage):
     data = content(3 * PART, 40)
     sizes = {"created": 0, "tail": MIB, "parts": 2 * PART, "parts and tail": 2 * PART + 5, "complete": 3 * PART}
     if stage == "one object":
@@ -454,7 +454,7 @@ def test_what_is_deleted_leaves_nothing(relay, stage):
     relay.assert_nothing_left()
 
 
-def test_termination_beside_a_running_patch(ceph):
+def test_termination_during_a_running_patch(ceph):
     data = content(3 * PART, 41)
     url = ceph.api.created(len(data))
     with Wire(ceph.server.address) as wire:
@@ -466,7 +466,7 @@ def test_termination_beside_a_running_patch(ceph):
     until(lambda: ceph.store.keys(ceph.bucket) == {} and ceph.store.multiparts(ceph.bucket) == [])
 
 
-def test_what_expires_leaves_nothing(make_relay):
+def test_expired_uploads_leave_nothing(make_relay):
     relay = make_relay(SLUICE_UPLOADS_EXPIRE_AFTER="1s", SLUICE_UPLOADS_SWEEP_EVERY="1s")
     for size in (0, MIB, PART, PART + 1):
         url = relay.api.created(3 * PART)
@@ -496,7 +496,7 @@ def at_once(count, work):
 
 
 def test_a_token_names_the_bucket(make_relay, rgw, bucket_name):
-    """Also for parts of different buckets that are joined, and for what is cleaned up."""
+    """Also for joined parts from different buckets, and for the clean-up."""
     other = bucket_name + "-other"
     relay = make_relay(SLUICE_S3_OTHER_BUCKETS=other)
     try:
@@ -540,8 +540,8 @@ def metric(api, name):
     return float(found[1])
 
 
-def test_memory_is_given_back_and_no_spool_file_is_made_where_it_suffices(make_relay):
-    """Also by uploads that break off, or are refused."""
+def test_memory_is_released_and_the_spool_is_only_used_if_needed(make_relay):
+    """Also by interrupted and refused uploads."""
     relay = make_relay(SLUICE_S3_MEMORY="64MiB")
     data = content(12 * MIB + 5, 40)
     for number in range(6):
@@ -559,7 +559,7 @@ def test_memory_is_given_back_and_no_spool_file_is_made_where_it_suffices(make_r
 
 
 def test_thirty_two_at_once(make_relay, report, quick):
-    """Memory follows the pool, not the number of uploads."""
+    """Memory depends on the pool, not on the number of uploads."""
     pool = 32
     relay = make_relay(SLUICE_S3_MEMORY=f"{pool}MiB")
     size = (12 if quick else 48) * MIB

@@ -1,4 +1,4 @@
-"""SIGTERM: what uploads have is kept, running requests may finish, the exit code is 0."""
+"""SIGTERM: received bytes are kept, running requests can finish, the exit code is 0."""
 
 import signal
 import subprocess
@@ -20,7 +20,7 @@ def stalled(server, api, size=100_000, count=40_000):
     return url, wire
 
 
-def test_sigterm_keeps_what_an_upload_has(make_server):
+def test_sigterm_keeps_received_bytes(make_server):
     server = make_server(environment={"SLUICE_TIMEOUTS_SHUTDOWN_GRACE": "1s"}).start()
     url, wire = stalled(server, API(server.url, server.admin_key))
     server.process.send_signal(signal.SIGTERM)
@@ -45,7 +45,7 @@ def test_sigterm_lets_running_requests_finish(make_server):
     url, wire = stalled(server, api, size=50_000, count=40_000)
     with wire:
         server.process.send_signal(signal.SIGTERM)
-        # No new connections are taken any more.
+        # No new connections are accepted.
         until(lambda: not accepts(server.address))
         wire.send(bytes(10_000))
         answer = wire.reply("PATCH")

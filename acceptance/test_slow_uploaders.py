@@ -1,6 +1,6 @@
 """A thousand slow uploaders at once: all are served, a fast one passes them, and memory stays bounded.
 
-How much they slow the fast one down is measured by `benchmarks/slow_uploaders.py`.
+`benchmarks/slow_uploaders.py` measures how much they slow down the fast one.
 """
 
 import base64
@@ -69,7 +69,7 @@ class Slow:
 
 
 class Dripping(threading.Thread):
-    """Sends step after step for all in turn, until told to stop or only the reserve is left."""
+    """Sends step after step for all in turn, until stopped or only the reserve is left."""
 
     def __init__(self, crowd):
         super().__init__()
@@ -116,7 +116,7 @@ def connections(api):
 
 
 def wait_until_stored(server, crowd):
-    """Looking by REST does not disturb the writers."""
+    """Reading by REST does not interrupt the writers."""
     fields = [("Authorization", f"Bearer {ADMIN_KEY}")]
     with Wire(server.address) as wire:
 

@@ -1,4 +1,4 @@
-"""The soak in its short form: every answer is right, and descriptors and threads are as before. And its judge."""
+"""The soak in its short form: right responses, and descriptors and threads as before. Also tests its judge."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def names_of_bad(series):
     return {check.name for check in judge(series) if not check.is_good}
 
 
-def test_what_is_flat_is_good():
+def test_flat_values_pass():
     assert names_of_bad(samples()) == set()
     assert names_of_bad(samples(pipe_ends=8, descriptors=28)) == set()
 
@@ -71,11 +71,11 @@ def test_what_is_flat_is_good():
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_kept_is_seen(end, name):
+def test_leaks_are_detected(end, name):
     assert names_of_bad(samples(**end)) == {name}
 
 
-def test_memory_that_rises_is_seen():
+def test_rising_memory_is_detected():
     bad = names_of_bad(samples(rise=20 * MIB / LEAST_LOAD / 2))
     assert {"resident, under load", "resident, trend", "resident, idle"} <= bad
     assert {"private, under load", "private, trend", "private, idle"} <= bad

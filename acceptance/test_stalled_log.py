@@ -1,4 +1,4 @@
-"""Nobody reads what the server says: it serves all the same, ends when asked to, and tells later what was lost."""
+"""The log is not read: the server still serves and stops, and later reports lost lines."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from harness.wire import Wire, until
 
 
 class Unread:
-    """A server whose outputs go to one pipe that is full and that nobody reads until `read` is called."""
+    """A server whose outputs go to one full pipe, which is not read until `read` is called."""
 
     def __init__(self, server):
         self.read_end, write_end = os.pipe()
@@ -81,7 +81,7 @@ def lost(api):
     return int(re.search(r"^sluice_log_lines_lost_total (\d+)$", api.get("/metrics").text, re.M)[1])
 
 
-def test_a_log_that_nobody_reads_stops_nothing(unread):
+def test_an_unread_log_stops_nothing(unread):
     data = content(300_000, 3)
     url = unread.api.created(len(data))
     assert unread.api.patch(url, 0, data).status_code == 204
@@ -106,7 +106,7 @@ def test_a_log_that_nobody_reads_stops_nothing(unread):
     assert b"stopped" in unread.text
 
 
-def test_sigterm_ends_a_server_whose_log_nobody_reads(unread):
+def test_sigterm_ends_a_server_with_an_unread_log(unread):
     assert unread.api.get("/v1/uploads", key="slk_none").status_code == 401
     unread.process.send_signal(signal.SIGTERM)
     assert unread.process.wait(30) == 0

@@ -1,8 +1,8 @@
-"""Each system call on the data directory fails: nothing acknowledged is lost, no wrong byte is served, and it goes on.
+"""Each system call on the data directory fails: nothing acknowledged is lost, no wrong byte served, and it continues.
 
-A run without faults counts the calls of each scenario; then one of them fails, chosen so that rare calls come as often
-as frequent ones, once or from then on, with EIO, ENOSPC, EDQUOT or behind a short write; sometimes `kill -9` follows.
-A failed sync takes back what was not on the disk, as it does in Linux (harness/faults.c).
+A run without faults counts the calls of each scenario; then one of them fails, chosen so that rare calls fail as often
+as frequent ones, once or from then on, with EIO, ENOSPC, EDQUOT or after a short write; sometimes `kill -9` follows.
+A failed sync discards what was not on the disk, as it does in Linux (harness/faults.c).
 
     FAULTS_COUNT=2000 FAULTS_SEED=7 scripts/test --only acceptance -k storage_faults -s
 """
@@ -72,7 +72,7 @@ def verified(world, generator):
 
 
 def refused_checksum(world, generator):
-    """A body that is not what it says leaves nothing."""
+    """A body that does not match its checksum leaves nothing."""
     data = some(generator, 300 * KIB, 400 * KIB)
     path, _ = world.created(len(data))
     fields = TUS | {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
@@ -150,7 +150,7 @@ def parts(world, generator):
 
 
 def fast(world, generator):
-    """Blocks are set aside for what comes fast, and writing begins before the end."""
+    """Blocks are reserved for fast uploads, and writing begins before the end."""
     data = content(66 * MIB, generator.getrandbits(32))
     place = world.keep(world.tus(data, []), data)
     del world.kept[place]
@@ -285,7 +285,7 @@ def test_no_failed_call_loses_anything(start, report, durability, share):
 
 
 def broken_off(world, data):
-    """An upload whose PATCH is running while the server is killed: there are bytes that no sync was asked for."""
+    """An upload whose PATCH is running while the server is killed: some bytes were not synchronised."""
     path, _ = world.created(len(data))
     with Wire(world.server.address) as wire:
         wire.send(tus_patch(path, 0, len(data)) + data[:-1])
@@ -298,8 +298,8 @@ def broken_off(world, data):
 
 @pytest.mark.parametrize("durability", ["acknowledged", "completed"])
 @pytest.mark.parametrize("number", [EIO, ENOSPC], ids=["EIO", "ENOSPC"])
-def test_a_sync_that_failed_is_not_asked_again(start, durability, number):
-    """The second one succeeds, and the bytes are not there: HEAD must not count them, whoever asks, and how often."""
+def test_a_failed_sync_is_not_repeated(start, durability, number):
+    """A second sync would succeed although the bytes are lost: HEAD must never count them."""
     world = start(durability)
     world.begin()
     data = content(3 * MIB, SEED)
@@ -316,7 +316,7 @@ def test_a_sync_that_failed_is_not_asked_again(start, durability, number):
     world.keep(path, data)
 
 
-def test_the_last_sync_of_an_upload_fails_again_and_again(start):
+def test_the_last_sync_of_an_upload_fails_repeatedly(start):
     """With durability `completed` the only sync is that at the end."""
     world = start("completed")
     world.begin()
@@ -341,8 +341,8 @@ def test_the_last_sync_of_an_upload_fails_again_and_again(start):
 
 @pytest.mark.parametrize("number", [EIO, ENOSPC], ids=["EIO", "ENOSPC"])
 @pytest.mark.parametrize("kind", ["pwrite", "fdatasync"])
-def test_the_database_goes_on_after_its_log_failed(start, kind, number):
-    """What was refused did not happen, a one-time grant is not spent by it, and what was there is there."""
+def test_the_database_continues_after_its_log_failed(start, kind, number):
+    """A refused request has no effect, does not use up a one-time grant, and earlier data is intact."""
     world = start()
     world.begin()
     data = content(KIB, SEED)

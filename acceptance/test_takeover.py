@@ -1,4 +1,4 @@
-"""A newer request for an upload takes over from one that stalls; what that one brought is kept."""
+"""A newer request for an upload takes over from a stalled one, whose bytes are kept."""
 
 import hashlib
 import time
@@ -25,20 +25,20 @@ def stalled_patch(server, api, data, count, offset=0):
     wire = Wire(server.address)
     wire.request("PATCH", path_of(url), patch_fields(offset, len(data)))
     wire.send(data[:count])
-    # Looking by REST does not disturb the writer.
+    # Reading by REST does not interrupt the writer.
     until(lambda: api.upload(upload_id(url))["offset"] == count)
     return url, wire
 
 
 def assert_ended_with_an_error(wire):
-    """The older request was answered with an error that says why, or its connection was closed."""
+    """The older request got an error that says why, or its connection was closed."""
     try:
         answer = wire.reply("PATCH")
     except Closed:
         return "closed"
     assert answer.status == 423, answer
     assert answer.body.startswith(b"ERR_UPLOAD_INTERRUPTED: "), answer
-    # A client that takes any answer's offset for the result of its PATCH must find none.
+    # There must be no offset, because some clients use it as the result of their PATCH.
     assert answer["upload-offset"] is None
     return str(answer.status)
 
@@ -102,7 +102,7 @@ def test_a_patch_at_the_wrong_offset_leaves_the_bytes(server, api):
     assert api.offset(url) == 1000
 
 
-def test_a_stalled_checksummed_patch_gives_its_bytes_up(server, api):
+def test_a_stalled_patch_with_a_checksum_loses_its_bytes(server, api):
     data = content(64 * KIB, 1)
     url = api.created(len(data))
     with Wire(server.address) as stalled, Wire(server.address) as second:
@@ -137,7 +137,7 @@ def test_a_chain_of_takeovers(server, api):
 
 @pytest.mark.parametrize("requests", [20])
 def test_many_heads_at_once(server, api, requests):
-    """A crowd of newcomers: every one is answered, and with the bytes that came."""
+    """Many concurrent requests: each gets a response with the received bytes."""
     url, stalled = stalled_patch(server, api, content(64 * KIB, 1), 5000)
     with stalled:
         wires = [Wire(server.address) for _ in range(requests)]
@@ -150,7 +150,7 @@ def test_many_heads_at_once(server, api, requests):
 
 @pytest.mark.parametrize("clients", [16])
 def test_of_many_at_the_same_offset_one_finishes(server, api, clients, report):
-    """Nobody who knows no more than the running request interrupts it."""
+    """A request at the same offset does not interrupt the running one."""
     ends = set()
     for attempt in range(TRIES):
         data = content(256 * KIB, attempt)

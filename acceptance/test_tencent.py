@@ -303,7 +303,7 @@ def test_the_edge_of_a_limit_is_accepted(direct_api, name, value):
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, _, bad in LIMITS for value in bad])
-def test_past_a_limit_is_refused(direct_api, name, value):
+def test_values_beyond_a_limit_are_refused(direct_api, name, value):
     field_problem(direct_api.post(PATH, with_procedure(name, value)), name)
 
 
@@ -322,7 +322,7 @@ def test_the_span_of_two_times_is_limited(direct_api):
         field_problem(direct_api.post(PATH, {"currentTimeStamp": bad, "expireTime": begin + 10}), "currentTimeStamp")
 
 
-def test_two_ways_to_say_the_end_are_refused(direct_api):
+def test_two_expiries_are_refused(direct_api):
     answer = direct_api.post(PATH, {"expiresIn": 60, "expireTime": int(time.time()) + 60})
     assert problem(answer, 422, "invalid_field")["errors"][0]["field"] in ("expiresIn", "expireTime")
 
@@ -356,3 +356,17 @@ def test_seeded_random_parameters_verify(direct_api, report):
         for name in ("random", "procedure", "taskPriority", "sessionContext"):
             assert signed[name] == str(parameters[name]), (seed, parameters)
     report(f"tencent: 100 random parameter sets verified, seed {seed}")
+
+
+def test_the_command_line_checks_a_signature(tmp_path):
+    """`--verify` prints a parameter a line; a failure has a reason, without the usage of the command."""
+    signature = run("sign", "tencent", "--source-context", "a b", data=tmp_path / "data").stdout.strip()
+    printed = run("sign", "tencent", "--verify", signature, data=tmp_path / "data").stdout.splitlines()
+    parameters = dict(line.split("=", 1) for line in printed)
+    assert (parameters["sourceContext"], parameters["secretId"][:4]) == ("a b", "AKID")
+    for wrong, reason in [("!", "it is not standard base64"), ("AAAA" + signature[4:], "its code was not made")]:
+        failed = run("sign", "tencent", "--verify", wrong, data=tmp_path / "data", check=False)
+        assert failed.returncode == 1
+        assert reason in failed.stderr and "Usage:" not in failed.stderr
+    failed = run("sign", "tencent", "--no-such-flag", "1", data=tmp_path / "data", check=False)
+    assert failed.returncode == 64 and "Usage:" in failed.stderr

@@ -1,4 +1,4 @@
-"""TLS: versions, ALPN, uploads, and peers that do not speak it."""
+"""TLS: versions, ALPN, uploads, and peers that do not use it."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def test_an_upload_by_tls(tls, certificate):
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_tls_versions_that_are_spoken(tls, certificate, version):
+def test_supported_tls_versions(tls, certificate, version):
     made = certificate.context(version)
     made.set_alpn_protocols(["h2", "http/1.1"])
     with Wire(tls.address, context=made) as wire:
@@ -102,7 +102,7 @@ def test_suites_without_forward_secrecy_or_authenticated_encryption_are_refused(
 @pytest.mark.parametrize(
     "suite", ["ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"]
 )
-def test_suites_of_tls_1_2_that_are_spoken(tls, certificate, suite):
+def test_supported_suites_of_tls_1_2(tls, certificate, suite):
     made = certificate.context(ssl.TLSVersion.TLSv1_2)
     made.set_ciphers(suite)
     with Wire(tls.address, context=made) as wire:
@@ -110,8 +110,8 @@ def test_suites_of_tls_1_2_that_are_spoken(tls, certificate, suite):
         assert wire.exchange("GET", "/healthz").status == 200
 
 
-def test_all_that_is_offered_is_strong(tls, certificate):
-    """Whatever a client of TLS 1.2 knows, in any order: what is chosen is ECDHE with GCM or Poly1305."""
+def test_all_offered_suites_are_strong(tls, certificate):
+    """Whatever a client of TLS 1.2 knows, in any order: the selected suite is ECDHE with GCM or Poly1305."""
     made = certificate.context(ssl.TLSVersion.TLSv1_2)
     made.set_ciphers("ALL:@SECLEVEL=0")
     names = {suite["name"] for suite in made.get_ciphers()}
@@ -126,7 +126,7 @@ def test_all_that_is_offered_is_strong(tls, certificate):
     assert spoken and all(re.fullmatch(r"ECDHE-\w+-(AES\d+-GCM-SHA\d+|CHACHA20-POLY1305)", name) for name in spoken)
 
 
-def test_failed_handshakes_are_counted_and_told(tls, certificate):
+def test_failed_handshakes_are_counted_and_logged(tls, certificate):
     api = API(tls.url, tls.admin_key, verify=str(certificate.path))
 
     def failed():
@@ -144,7 +144,7 @@ def test_failed_handshakes_are_counted_and_told(tls, certificate):
         wire.send(b"\x16\x03\x01")
     until(lambda: failed().get("closed") == 1)
     until(lambda: "TLS handshake failed" in tls.log_tail(1000))
-    # Whoever causes them does not fill the log.
+    # They cannot fill the log.
     lines = [line for line in tls.log_tail(1000).splitlines() if "TLS handshake failed" in line]
     assert len(lines) < 20
     assert "http request" in lines[0] and "127.0.0.1" in lines[0]
@@ -167,7 +167,7 @@ def test_takeover_by_tls(tls, certificate):
         assert api.offset(url) == 30_000
 
 
-def test_a_bad_certificate_is_said_at_the_start(tmp_path):
+def test_an_invalid_certificate_is_reported_at_start(tmp_path):
     bad = tmp_path / "bad.pem"
     bad.write_text("no certificate")
     environment = {

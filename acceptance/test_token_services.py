@@ -72,7 +72,7 @@ def gateway(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pairs(gateway):
-    """Access key, secret and perhaps token, of somebody who may mint and of some who may not."""
+    """Access key, secret and optional token of callers that can and cannot mint."""
 
     def new_key(scope):
         made = run("keys", "create", "--name", scope, "--scope", scope, environment=gateway.environment).stdout
@@ -92,7 +92,7 @@ def host(gateway):
     return gateway.object_url.partition("//")[2]
 
 
-# Each gives access key, secret, token and the end of a session, or raises what `refusal` understands.
+# Each returns access key, secret, token and expiry, or raises an error for `refusal`.
 
 
 def core(gateway, pair, method="POST", policy=None, **parameters):
@@ -192,7 +192,7 @@ def tool(gateway, pair, policy=CAM, duration=900):
 
 
 def refusal(call, *arguments, **parameters):
-    """Status and code of an answer, as far as the SDK tells them; `None` if nothing was refused."""
+    """Status and code of a response, as far as the SDK exposes them; `None` if nothing was refused."""
     try:
         call(*arguments, **parameters)
     except ServerException as error:
@@ -248,7 +248,7 @@ UNKNOWN = {name: (404, "InvalidAccessKeyId.NotFound") for name in ALIYUN} | {
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_who_may_not_mint(gateway, pairs, name):
+def test_callers_that_cannot_mint(gateway, pairs, name):
     call = CLIENTS[name]
     expected = UNKNOWN[name]
     assert refusal(call, gateway, pairs["unknown"]) == expected
@@ -258,7 +258,7 @@ def test_who_may_not_mint(gateway, pairs, name):
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_wrong_secret(gateway, pairs, name):
     if name.startswith("core"):
-        # What the SDK makes of a string to sign that is its own.
+        # How the SDK reports its own string to sign.
         expected = (400, "InvalidAccessKeySecret")
     else:
         expected = (400, "SignatureDoesNotMatch") if name in ALIYUN else "AuthFailure.SignatureFailure"
@@ -273,7 +273,7 @@ def test_sessions_mint_no_sessions(gateway, pairs, name):
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_what_a_policy_says_that_is_not_understood_is_refused(gateway, pairs, name):
+def test_unsupported_policies_are_refused(gateway, pairs, name):
     if name in ALIYUN:
         statement, expected = RAM["Statement"][0], (400, "InvalidParameter.PolicyGrammar")
         bad = [
@@ -351,7 +351,7 @@ def test_other_calls(gateway, pairs):
     assert refusal(tencent_client.GetCallerIdentity, TencentIdentityRequest()) == "InvalidAction"
 
 
-# Signed here, to send what no SDK would.
+# Signed here, to send requests that no SDK would.
 
 
 def aliyun_parameters(pair, method="GET", when=None, stamp="%Y-%m-%dT%H:%M:%SZ", **changes):

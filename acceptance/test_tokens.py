@@ -46,7 +46,7 @@ def test_a_token_expires(api):
     token = api.post("/v1/tus/tokens", {"subject": "u", "expiresIn": 1}).json()["token"]
     url = api.created(3, key=token)
     until(lambda: api.create(3, key=token).status_code == 401, timeout=10)
-    # An upload that was begun goes on.
+    # An upload that has begun continues.
     assert api.patch(url, 0, b"abc").status_code == 204
 
 

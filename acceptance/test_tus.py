@@ -1,4 +1,4 @@
-"""tus 1.0.0 on the wire: what the clients do not exercise."""
+"""tus 1.0.0 on the wire: cases that the clients do not cover."""
 
 import hashlib
 import re
@@ -246,7 +246,7 @@ def test_byte_by_byte(api):
     assert api.get(f"/media/{upload_id(url)}").content == b"hello world"
 
 
-def test_what_came_before_the_connection_broke_is_kept(server, api):
+def test_bytes_before_a_broken_connection_are_kept(server, api):
     data = content(200_000, 3)
     url = api.created(len(data))
     with Wire(server.address) as wire:
@@ -335,7 +335,7 @@ def test_a_terminated_upload_is_gone(server, api, body):
 
 
 def test_a_complete_upload_is_not_deleted_by_its_url(api):
-    """tus 1.0.0 lets a server refuse; clients terminate what they give up, and that is not complete."""
+    """tus 1.0.0 lets a server refuse; clients terminate uploads that they abandon, and those are not complete."""
     url = api.created(3)
     api.patch(url, 0, b"abc")
     tus_error(api.terminate(url), 403)
@@ -387,15 +387,15 @@ def test_any_method_can_be_overridden_in_any_case(api, method):
     assert api.request(method, url, headers=fields, data=b"abc", key=None).headers["Upload-Offset"] == "3"
     answer = api.request(method, url, headers=TUS | {"X-HTTP-Method-Override": "Head"}, key=None)
     assert answer.headers["Upload-Offset"] == "3"
-    # Nothing is removed for who does not speak tus.
+    # A request without the tus version removes nothing.
     answer = api.request("GET", url, headers={"X-HTTP-Method-Override": "DELETE"}, key=None)
     assert answer.status_code == 412
     assert api.offset(url) == 3
 
 
 def test_ended_uploads_can_be_not_found(make_server):
-    """tus-java-client makes a new upload after 404 only."""
-    with make_server(environment={"SLUICE_UPLOADS_GONE_AS": "notFound"}) as server:
+    """tus-java-client creates a new upload only after 404."""
+    with make_server(environment={"SLUICE_UPLOADS_GONE_STATUS": "notFound"}) as server:
         api = API(server.url, server.admin_key)
         url = api.created(3)
         assert api.terminate(url).status_code == 204
@@ -518,12 +518,12 @@ def test_a_checksum_in_a_trailer(server, api, algorithm, size):
 
 
 def test_a_body_that_breaks_off_before_its_trailer_is_not_kept(server, api):
-    """What was to be verified and can not be must not become part of the upload, also after a restart."""
+    """Bytes that cannot be verified must not become part of the upload, even after a restart."""
     url = api.created(2 * MIB)
     with Wire(server.address) as wire:
         wire.send(tus_patch(url, 0, None, [("Transfer-Encoding", "chunked"), ("Trailer", "Upload-Checksum")]))
         wire.send(chunked([content(MIB, 9)])[:-5])
-        # All of it has come, and waits for its digest.
+        # All bytes have arrived and wait for their digest.
         until(lambda: any(path.stat().st_size >= MIB for path in server.stored_files(upload_id(url))))
     assert api.offset(url) == 0
 

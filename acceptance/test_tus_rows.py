@@ -1,4 +1,4 @@
-"""tus 1.0.0, row by row: what neither the golden files nor `test_tus.py` ask.
+"""tus 1.0.0, rule by rule: cases that neither the golden files nor `test_tus.py` cover.
 
 Requests are raw bytes, as the clients send them.
 """
@@ -40,7 +40,7 @@ def chunks(*pieces):
 
 
 def test_head_without_a_version_tells_the_offset(wire, api):
-    """Whoever looks at an upload with a tool that is no tus client."""
+    """For tools that are not tus clients."""
     url = api.created(10)
     api.patch(url, 0, b"abc")
     reply = wire.exchange("HEAD", path_of(url))
@@ -49,7 +49,7 @@ def test_head_without_a_version_tells_the_offset(wire, api):
 
 
 def test_an_answer_to_head_has_no_content(wire, api):
-    """The next answer on the connection is what shows it."""
+    """The next response on the connection shows it."""
     for path in ("/files/nothing", path_of(api.created(1))):
         wire.send(head("HEAD", path, TUS.items()) + head("OPTIONS", "/files"))
         wire.reply("HEAD")
@@ -217,7 +217,7 @@ def refused(wire, api, case):
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_only_409_tells_the_offset(wire, api, case):
-    """TUSKit takes it from any answer, whatever the status."""
+    """TUSKit reads it from any response, whatever the status."""
     assert refused(wire, api, case)["Upload-Offset"] == ("3" if case == "offset" else None)
 
 
@@ -248,14 +248,14 @@ def test_parallel_parts_of_tus_js_client(wire, key, api):
         reply = look(wire, url)
         assert (reply["Upload-Offset"], reply["Upload-Length"]) == ("11", "11")
         assert reply["Upload-Concat"] == "final;" + " ".join(urls)
-        # What was said of the parts is not said of the whole.
+        # Fields of the parts do not apply to the whole.
         assert reply["Upload-Metadata"] is None
         assert api.upload(upload_id(url))["metadata"] == {}
         assert api.get(f"/media/{upload_id(url)}").content == b"hello world"
 
 
 def test_a_listed_url_is_never_asked_for(wire, key, api):
-    """The list names uploads of this server; whatever else it names is not connected to."""
+    """The list names uploads of this server; other servers in it are never contacted."""
     part = path_of(create(wire, key, *PARTIAL, ("Upload-Length", 5))["Location"]).rsplit("/", 1)[1]
     with socket.create_server(("127.0.0.1", 0)) as listener:
         other = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -297,7 +297,7 @@ def test_chunks_of_tuskit(wire, key, api, size):
 
 
 def test_tuskit_repeats_a_broken_patch_at_once(server, api):
-    """Without HEAD, at the old offset, while the broken one may still be running: 409 tells where to go on."""
+    """Without HEAD, at the old offset, while the broken one may still be running: the 409 has the offset."""
     data = content(1000, 22)
     url = api.created(len(data))
     with Wire(server.address) as wire:
@@ -325,7 +325,7 @@ def test_urls_stay_valid(make_server):
 
 @pytest.mark.parametrize("enabled", [True, False])
 def test_cors_fields_can_be_left_to_a_proxy(make_server, enabled):
-    """Also those of errors that no protocol makes: a page that can not read them sees a broken network."""
+    """Also those of errors that no protocol makes: a page that cannot read them sees a broken network."""
     with make_server(environment={"SLUICE_CORS_ENABLED": str(enabled).lower()}) as server:
         api = API(server.url, server.admin_key)
         origin = {"Origin": "https://app.example"}

@@ -14,18 +14,18 @@ FILES = sorted(path.stem for path in FOLDER.glob("*.wire"))
 # They move a clock; `test_an_expired_upload_is_removed` waits instead.
 MOVES_CLOCK = {"expiration"}
 DATE = re.compile(r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT")
-# What a server adds to the answer of a protocol, and what the draft adds to discovery.
+# Fields that the server adds to a protocol's response, and that the draft adds to discovery.
 ADDED = {"date", "server", "x-request-id", "content-length", "connection", "upload-limit", "accept-patch"}
 SETTINGS = {
     "SLUICE_PUBLIC_URL": "https://uploads.example",
     "SLUICE_LIMITS_UPLOAD_BYTES": "1000",
-    # As tusd, whose answers most of the files are.
+    # Like tusd, whose responses most of the files have.
     "SLUICE_UPLOADS_DELETE_AFTER_COMPLETION": "true",
 }
 
 
 class Exchange:
-    """A request, the answer that is expected, and what is to be done before."""
+    """A request, the expected response, and actions before it."""
 
     def __init__(self, line, text):
         self.line = line
@@ -72,7 +72,7 @@ def settings(name):
         if words[0] == "cors":
             values |= {"SLUICE_CORS_ENABLED": "false"} if words[1] == "off" else {"SLUICE_CORS_ORIGINS": words[1:]}
         elif words[0] == "gone":
-            values["SLUICE_UPLOADS_GONE_AS"] = words[1]
+            values["SLUICE_UPLOADS_GONE_STATUS"] = words[1]
         elif words[0] == "lifetime":
             values["SLUICE_UPLOADS_EXPIRE_AFTER"] = "0"
     return {key: ",".join(value) if isinstance(value, list) else value for key, value in values.items()}
@@ -137,5 +137,5 @@ def compare(reply, exchange, filled, place):
 
 
 def undated(fields):
-    """The form of a date is compared, and not the moment."""
+    """The format of a date is compared, not the time."""
     return [(name, DATE.sub("date", value) if name == "upload-expires" else value) for name, value in fields]

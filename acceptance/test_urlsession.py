@@ -1,4 +1,4 @@
-"""Plain uploads by URLSession, as apps make them, and by curl: nothing arrives that was not asked for."""
+"""Plain uploads by URLSession, as apps make them, and by curl: no unrequested responses arrive."""
 
 import contextlib
 import hashlib
@@ -21,7 +21,7 @@ STATUS = re.compile(rb"HTTP/1\.1 (\d\d\d) ")
 
 
 class Recorder(Cutter):
-    """Cuts nothing, and notes the statuses of all answers, interim ones too."""
+    """Cuts nothing, and records the statuses of all responses, including interim ones."""
 
     def __init__(self, target):
         self.statuses = []
@@ -66,7 +66,7 @@ def recorder(server):
 
 
 def upload(client, url, key, method, mode, path, *fields):
-    """The statuses of which the client was told, how many bytes it says it has sent, and the content of the answer."""
+    """The statuses that the client received, the bytes that it reports as sent, and the content of the response."""
     done = subprocess.run(
         [client, method, url, mode, path, f"Authorization:Bearer {key}", *fields],
         capture_output=True,
@@ -111,7 +111,7 @@ def test_urlsession_that_is_told_more(server, api, client, files, recorder, mode
 
 
 def test_urlsession_that_is_refused(client, files, recorder):
-    """The answer comes through, although the content was not read."""
+    """The client gets the response, although the content was not read."""
     name, _ = files[1]
     statuses, _, answer = upload(client, recorder.url + "/files", "slk_wrong", "POST", "file", name)
     assert (statuses, json.loads(answer)["code"]) == ([401], "unauthenticated")

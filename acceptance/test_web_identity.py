@@ -25,7 +25,7 @@ def provider():
 
 @pytest.fixture
 def own_provider():
-    """One that a test breaks."""
+    """A provider that tests can break."""
     with IdentityProvider() as one:
         yield one
 
@@ -54,7 +54,7 @@ def make_gateway(tmp_path):
 
 
 def sts(gateway, **options):
-    """A client that knows nothing but where the service is."""
+    """A client that only knows the endpoint."""
     retries = {"total_max_attempts": 1}
     config = Config(signature_version=UNSIGNED, retries=retries, read_timeout=60, **options)
     return boto3.client("sts", endpoint_url=gateway.object_url, region_name="us-east-1", config=config)
@@ -107,7 +107,7 @@ def test_a_token_gets_credentials_for_the_keys_of_its_user(gateway, provider, nu
 
 
 def test_a_profile_with_a_token_file_needs_nothing_else(gateway, provider, tmp_path, monkeypatch):
-    """As Kubernetes has it: botocore asks by itself."""
+    """As in Kubernetes: botocore requests credentials by itself."""
     (tmp_path / "token").write_text(provider.token(aud=["other", "web"]))
     (tmp_path / "config").write_text(
         "[profile phone]\n"
@@ -137,7 +137,7 @@ def test_a_session_policy_narrows(gateway, provider):
     assert code(client.put_object, Bucket=BUCKET, Key="anna/b", Body=b"1") == (403, "AccessDenied")
 
 
-# Each gives a token that is not to be taken, and the code of the refusal.
+# Each returns an unacceptable token and the code of its refusal.
 INVALID, EXPIRED = "InvalidIdentityToken", "ExpiredTokenException"
 DENIED = {
     "another audience": (INVALID, lambda p: p.token(aud="other")),
@@ -228,7 +228,7 @@ def test_the_provider_is_away(make_gateway, own_provider):
     own_provider.failing = "hang"
     until(lambda: "in time" in refusal(gateway, own_provider.token())[1], 60, 1)
     own_provider.failing = None
-    # Asked again after a pause.
+    # Requested again after a pause.
     token = own_provider.token()
     until(lambda: code(assumed, gateway, token) is None, 30, 0.5)
     own_provider.failing = 503
@@ -243,7 +243,7 @@ def test_the_provider_rotates_its_keys(make_gateway, own_provider):
     new = Key("new", "ES256")
     own_provider.keys.append(new)
     until(lambda: code(assumed, gateway, own_provider.token(new)) is None, 30, 0.5)
-    # Whoever makes up names of keys can not make the gateway ask for each.
+    # Invented key names must not cause a request each.
     before = len(own_provider.asked)
     unknown = Key("unknown", "ES256")
     for _ in range(30):

@@ -1,4 +1,4 @@
-"""What all parts of the benchmarks share."""
+"""Shared code of the benchmarks."""
 
 import random
 import sys

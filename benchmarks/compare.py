@@ -1,6 +1,6 @@
-"""Measures Sluice beside other servers, in turns, with the same clients, and prints medians and ratios.
+"""Compares Sluice with other servers, in turns, with the same clients, and prints medians and ratios.
 
-Run it by `benchmarks/run`. Nothing is asserted about time; an answer that is not a success ends it.
+Run it by `benchmarks/run`. Nothing is asserted about time; a response that is not a success ends it.
 """
 
 import argparse

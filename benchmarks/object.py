@@ -1,4 +1,4 @@
-"""How fast awscli uploads a file by parts to the object endpoint, beside an emulator of S3 and Ceph.
+"""How fast awscli uploads a file by parts to the object endpoint, compared with an S3 emulator and Ceph.
 
 Run it by `benchmarks/object`. Nothing is asserted about time.
 """
@@ -31,7 +31,7 @@ from harness.rgw import RGW  # noqa: E402
 
 BUCKET = "benchmark"
 NAME = "object"
-# What is wanted of the ratio to each peer.
+# The target ratio to each peer.
 WANTED = {"moto": 1.0, "ceph": 0.9}
 
 
@@ -146,7 +146,7 @@ def measure(targets, folder, source, small, digest, options):
     size = source.stat().st_size
     results = {target.name: {"seconds": [], "start": [], "cpu": [], "client": []} for target in targets}
     for number, target in in_turns(targets, options.rounds, "object"):
-        # Mostly the start of awscli, which is not what is asked for.
+        # Mostly the start of awscli, which does not count.
         start, _ = upload(target, small, folder)
         before = target.cpu_seconds()
         seconds, client = upload(target, source, folder)

@@ -10,6 +10,11 @@ import time
 from pathlib import Path
 
 
+def environment_with(variables):
+    """The environment of a server or a command: nothing of ours but `variables`."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")} | variables
+
+
 class Peer:
     """A server process (with its children) on loopback.
 
@@ -24,11 +29,10 @@ class Peer:
         self.creation = about.get("creation")
         self.certificate = about.get("certificate")
         self.log = Path(log)
-        variables = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
         with open(log, "wb") as output:
             self.process = subprocess.Popen(
                 command,
-                env=variables | (environment or {}),
+                env=environment_with(environment or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -48,7 +52,7 @@ class Peer:
         return False
 
     def _wait_for(self, look, failure):
-        """Looks every 2 ms, which is the precision of the start-up time, for at most 20 s."""
+        """Polls every 2 ms, which is the precision of the start-up time, for at most 20 s."""
         end = time.monotonic() + 20
         while time.monotonic() < end and self.process.poll() is None:
             if found := look():
@@ -85,7 +89,7 @@ class Peer:
         return sum(self._status("VmRSS"))
 
     def stop(self):
-        """Ends it; a server that ended by itself breaks the run."""
+        """Ends it; a server that has already ended fails the run."""
         if self.process.poll() is not None:
             sys.exit(f"{self.name} ended with status {self.process.returncode}:\n{self.log_tail()}")
         self._end()

@@ -1,4 +1,4 @@
-"""How fast a file gets through the gateway into an object store, beside boto3's own upload of it, and what that costs.
+"""Speed and cost of an upload through the gateway to an object store, compared with boto3's own upload.
 
 Run it by `benchmarks/relay`. The store is a private Ceph in memory; nothing is asserted about time.
 """
@@ -32,7 +32,7 @@ sys.path.insert(0, str(HERE.parent / "acceptance"))
 from harness.rgw import RGW  # noqa: E402
 
 BUCKET = "benchmark"
-# Parts and requests at once: what boto3 does by itself, and what is faster on most stores.
+# Parts and requests at once: boto3's defaults, and faster values for most stores.
 BOTO3 = {"boto3": (8, 10), "boto3, 64 MiB x 4": (64, 4)}
 UPLOADER = """
 import json, sys, time
@@ -191,7 +191,7 @@ def cpu_seconds(peer):
 
 
 class Watch:
-    """Looks at a process now and then: memory that is its own alone, and files without a name that it has open."""
+    """Samples a process: its private memory, and its open files without a name."""
 
     def __init__(self, pid):
         self.pid = pid

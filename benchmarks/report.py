@@ -86,7 +86,7 @@ def summarise(results):
     """One line for each target: what, how much is wanted, and what was reached (None if not measured in this run).
 
     `best` compares the best rounds: on a virtual machine whose host takes freed memory back at once, a round may spend
-    most of its time in the host's page faults, whoever happens to meet them.
+    most of its time in the host's page faults, for any of the servers.
     """
     upload, parallel = results.get("upload"), results.get("parallel", {}).get("peers")
     tls, mint, idle = results.get("tls"), results.get("mint", {}).get(64), results.get("idle")

@@ -1,4 +1,4 @@
-"""Start-up time, and what idle keep-alive connections cost a server in memory."""
+"""Start-up time, and the memory of idle keep-alive connections."""
 
 import http.client
 import resource
@@ -50,7 +50,7 @@ def measure_idle(folder, count, hummingbird):
 
 
 def allow_connections(count):
-    """Lets this process, and the servers that it starts, open so many."""
+    """Lets this process and the servers that it starts open this many descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count + 1000
     if hard != resource.RLIM_INFINITY and hard < wanted:

@@ -13,7 +13,7 @@ TUSD = os.environ.get("SLUICE_PEER_TUSD")
 # Sluice has one event loop for each core.
 WORKERS = os.cpu_count() or 1
 
-# As long as an answer of Sluice to a request for a signature.
+# As long as a response of Sluice to a request for a signature.
 SAMPLE = json.dumps(
     {
         "currentTimeStamp": 1571215095,
@@ -35,7 +35,7 @@ def start_sluice(folder, durability, tls=None, logging=False):
         "SLUICE_ADMIN_KEY": KEY,
         "SLUICE_DURABILITY": durability,
         "SLUICE_LOG_LEVEL": "info" if logging else "warning",
-        # As the peers: what was measured is removed by its upload URL.
+        # Like the peers: uploads are removed by their upload URL.
         "SLUICE_UPLOADS_DELETE_AFTER_COMPLETION": "true",
     }
     if tls:

@@ -1,4 +1,4 @@
-"""What a thousand slow uploaders cost a fast one, and the server in memory.
+"""The cost of a thousand slow uploaders: for a fast one, and in memory of the server.
 
     python3 benchmarks/slow_uploaders.py --rounds 5
     python3 benchmarks/slow_uploaders.py --step 1536 --json slow.json
@@ -28,6 +28,8 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from processes import environment_with
+
 BINARY = os.environ.get("SLUICE_BINARY", str(Path(__file__).resolve().parent.parent / ".build/release/sluice"))
 KEY = "slk_benchmark_key_0123456789abcdefghijklmnopqrstuvwx"
 MEBIBYTE = 1 << 20
@@ -45,15 +47,17 @@ class Gateway:
 
     def __init__(self, folder, durability):
         folder.mkdir()
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")} | {
-            "SLUICE_DATA_DIR": str(folder / "data"),
-            "SLUICE_GATEWAY_LISTEN": "127.0.0.1:0",
-            "SLUICE_OBJECT_LISTEN": "none",
-            "SLUICE_ADMIN_KEY": KEY,
-            "SLUICE_DURABILITY": durability,
-            "SLUICE_LOG_LEVEL": "warning",
-            "SLUICE_TIMEOUTS_BODY_PROGRESS": "1h",
-        }
+        environment = environment_with(
+            {
+                "SLUICE_DATA_DIR": str(folder / "data"),
+                "SLUICE_GATEWAY_LISTEN": "127.0.0.1:0",
+                "SLUICE_OBJECT_LISTEN": "none",
+                "SLUICE_ADMIN_KEY": KEY,
+                "SLUICE_DURABILITY": durability,
+                "SLUICE_LOG_LEVEL": "warning",
+                "SLUICE_TIMEOUTS_BODY_PROGRESS": "1h",
+            }
+        )
         with open(folder / "errors", "wb") as errors:
             self.process = subprocess.Popen([BINARY, "serve"], env=environment, stdout=subprocess.PIPE, stderr=errors)
         for line in self.process.stdout:
@@ -103,7 +107,7 @@ class Client:
         self.ask("DELETE", path, {}, 204)
 
     def offset(self, path):
-        """As an onlooker, who does not disturb the upload."""
+        """Reads the upload without interrupting it."""
         identifier = path.rsplit("/", 1)[1].split(".", 1)[0]
         _, body = self.ask("GET", f"/v1/uploads/{identifier}", AUTHORIZED, 200)
         return json.loads(body)["offset"]
@@ -154,7 +158,7 @@ class Crowd:
 
 
 def drip(port, paths, options, end):
-    """Sends a step on each connection in its turn, in small batches, whenever it is told to `go`."""
+    """Sends a step on each connection in its turn, in small batches, when `go` is set."""
     piece = os.urandom(options.step)
     extra = "Upload-Checksum: sha256 " + "A" * 43 + "=\r\n" if options.checksum else ""
     connections = []

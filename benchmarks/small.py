@@ -20,7 +20,7 @@ UPLOAD_BYTES = 1024
 
 
 def wrk(peer, script, path, seconds, connections):
-    """What the script counted; ends the program if a request failed or none succeeded."""
+    """The counts of the script; ends the program if a request failed or none succeeded."""
     sizes = [f"-t{min(2, connections)}", f"-c{connections}", f"-d{seconds}s", "--timeout", "20s"]
     command = ["wrk", *sizes, "-s", str(HERE / "clients" / script), peer.url + path]
     # The scripts share result.lua.
@@ -91,7 +91,7 @@ def measure_small_uploads(folder, options, hummingbird):
             peak = peer.peak_memory()
         finally:
             peer.stop()
-        # Of those that wrk cut off at its end, some are stored as well.
+        # Some of the requests that wrk cut off at its end are stored, too.
         found = transfer.stored(peer, UPLOAD_BYTES)
         if not counts["uploads"] <= found <= counts["uploads"] + UPLOAD_CONNECTIONS:
             sys.exit(f"{name}: {found} uploads are stored, {counts['uploads']} were acknowledged")

@@ -9,17 +9,17 @@ from pathlib import Path
 
 from common import HERE, MEBIBYTE, say
 
-# What OpenSSL's clients and servers agree on if nobody says otherwise.
+# The cipher that OpenSSL's clients and servers select by default.
 CIPHER = "TLS_AES_256_GCM_SHA384"
 
 
-def compile_c(source, folder):
+def compile_c(source, folder, *options):
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if not compiler:
         sys.exit("there is no C compiler: scripts/setup --bench installs one")
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / Path(source).stem
-    command = [compiler, "-O2", "-Wall", "-Wextra", "-pthread", "-o", program, HERE / source]
+    command = [compiler, "-O2", "-Wall", "-Wextra", "-pthread", *options, "-o", program, HERE / source]
     subprocess.run(command, check=True)
     return program
 
@@ -55,7 +55,7 @@ def make_source(path, size):
 
 
 def curl(url, source, method, headers, certificate=None):
-    """Seconds that curl took, and the cipher (None without TLS); ends the program unless the answer is a success."""
+    """Seconds that curl took, and the cipher (None without TLS); ends the program unless the response is a success."""
     command = ["curl", "-sS", "-o", os.devnull, "-X", method, "-T", str(source), "-w", "%{time_total} %{http_code}"]
     for header in ("Expect:", *headers):
         command += ["-H", header]

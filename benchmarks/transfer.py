@@ -1,4 +1,4 @@
-"""The two ways in which a peer takes an upload, PUT and tus, behind one face: create, send, check, delete."""
+"""The two ways in which a peer takes an upload, PUT and tus, behind one interface: create, send, check, delete."""
 
 import http.client
 import ssl
@@ -50,7 +50,7 @@ def stored(peer, size):
 
 
 def check_and_delete(peer, paths, size):
-    """Everything must be there; then it is deleted, so that its pages serve the next upload."""
+    """Checks that everything is stored, and deletes it, so that the next upload reuses its pages."""
     found = stored(peer, size)
     if found != len(paths):
         sys.exit(f"{peer.name}: {found} files of {size} bytes are stored, not {len(paths)}")

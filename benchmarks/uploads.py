@@ -92,7 +92,7 @@ def _measure(starts, rounds, label, size, count, send):
             stack.callback(peers[-1].stop)
         results = {peer.name: {} for peer in peers}
         for number, peer in in_turns(peers, rounds, label):
-            # What was written before is on disk, so that its write-back does not disturb.
+            # Earlier data is on disk, so that its write-back does not interfere.
             os.sync()
             before = peer.cpu_seconds()
             paths = transfer.create(peer, count, size)

@@ -36,10 +36,10 @@ as_root() {
 
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
 
-# Into the current folder. As root, apt would give up its rights first, and could not write there.
+# Into the current folder. As root, apt would drop its privileges first, and could not write there.
 download_package() { apt-get -qq -o APT::Sandbox::User=root download "$1"; }
 
-# Unpacks a package into a folder without installing it: for a server whose package would start it as a service.
+# Unpacks a package into a folder without installing it: for a server whose package would start a service.
 unpack_package() {
     local package=$1 folder=$2 download
     [ ! -d "$folder" ] || return 0
@@ -64,7 +64,7 @@ install_packages() {
         fail "missing: ${missing[*]} (Debian names). There is no apt-get here: install what your system calls them."
 
     heading "Installing ${missing[*]}"
-    # A folder of its own for the archives: two apt-get at once delete each other's in the common one.
+    # A folder of its own for the archives: two concurrent apt-get would delete each other's archives in the common one.
     local archives options
     archives=$(mktemp -d)
     options=(-y -qq --no-install-recommends -o "Dir::Cache::archives=$archives" -o DPkg::Lock::Timeout=900)

@@ -18,7 +18,7 @@ package enum Base32 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes that `text` stands for; `nil` for any text that `encode` does not give.
+    /// Decodes `text`; returns `nil` for any text that `encode` cannot produce.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var bytes: [UInt8] = []
         var bits: UInt32 = 0
@@ -35,7 +35,7 @@ package enum Base32 {
                 bytes.append(UInt8(truncatingIfNeeded: bits >> count))
             }
         }
-        // A whole character too many, or bits that stand for nothing.
+        // A superfluous character, or leftover bits that are not zero.
         guard count < 5, bits & (1 << count - 1) == 0 else { return nil }
         return bytes
     }

@@ -6,7 +6,7 @@ package enum Base64 {
         bytes.withContiguousStorageIfAvailable(encode) ?? Array(bytes).withUnsafeBufferPointer(encode)
     }
 
-    /// Written out, because it is on the way of every signature, and a copy into `Data` costs more than the encoding.
+    /// Hand-written because every signature uses it: copying into `Data` costs more than the encoding itself.
     private static func encode(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
         let length = (bytes.count + 2) / 3 * 4
         return String(unsafeUninitializedCapacity: length) { text in
@@ -33,9 +33,11 @@ package enum Base64 {
 
     private static let alphabet: StaticString = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-    /// The bytes that `text` stands for: standard alphabet, padded, no white space; `nil` for anything else.
+    /// Decodes `text`: standard alphabet, padded, no white space.
+    ///
+    /// Returns `nil` for anything else.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
-        // Foundation passes over some malformed input, such as a stray first character.
+        // Foundation accepts some malformed input, such as a stray first character.
         guard let data = Data(base64Encoded: String(text)), data.base64EncodedString() == text else { return nil }
         return [UInt8](data)
     }
@@ -53,7 +55,9 @@ package enum Base64 {
         return text
     }
 
-    /// The bytes that `text` stands for: URL-safe alphabet, no padding; `nil` for anything else.
+    /// Decodes `text`: URL-safe alphabet, no padding.
+    ///
+    /// Returns `nil` for anything else.
     package static func decodeURLSafe(_ text: some StringProtocol) -> [UInt8]? {
         var standard = ""
         for character in text {

@@ -1,29 +1,29 @@
-/// Bytes that are pulled by whoever wants them: a request body, a file, an array.
+/// Bytes that a consumer pulls: a request body, a file, an array.
 ///
-/// A source does no work ahead of demand, so the speed of the consumer is the speed of the producer (back-pressure).
+/// A source does no work ahead of demand, so the consumer's speed limits the producer's (back-pressure).
 /// A source belongs to the task that pulls it; only its `interrupter` may be used from elsewhere.
 package protocol ByteSource: AnyObject {
-    /// How many bytes are still to come, when that is known before they have come.
+    /// Number of bytes still to come; `nil` if it is not known in advance.
     var remaining: Int64? { get }
 
     /// Ends the source from outside: see `SourceInterrupter`.
     var interrupter: SourceInterrupter { get }
 
-    /// Whether the source has `transfer`, which moves bytes in a better way than piece by piece.
+    /// Whether the source implements `transfer`, which is faster than pulling pieces.
     ///
     /// Constant for the life of the source.
     var supportsTransfer: Bool { get }
 
-    /// The next bytes, as soon as there are any, or `nil` at the end.
+    /// Returns the next bytes as soon as there are any, or `nil` at the end.
     ///
     /// - Parameter maximum: The most bytes to return; at least 1.
-    /// - Returns: Between 1 and `maximum` bytes, or `nil` when the source has ended well.
-    /// - Throws: What ended the source before its last byte; again at every later call.
+    /// - Returns: 1 to `maximum` bytes, or `nil` after the last byte.
+    /// - Throws: Why the source ended before its last byte. Every later call throws the same.
     func next(maximum: Int) async throws(SourceFailure) -> [UInt8]?
 
-    /// Moves bytes into a file, within the kernel if that can be; only where `supportsTransfer`.
+    /// Moves bytes into a file, within the kernel if possible. Call it only if `supportsTransfer`.
     ///
-    /// Everything that arrived is in the file when this returns, whatever ended it.
+    /// When it returns, every byte that arrived is in the file, whatever ended the transfer.
     ///
     /// - Parameters:
     ///   - descriptor: A regular file, open for writing, not in append mode.
@@ -43,15 +43,15 @@ extension ByteSource {
 
 /// Why a source ended before its last byte.
 package enum SourceFailure: Error, Equatable, Sendable {
-    /// The other side went away.
+    /// The peer disconnected.
     case disconnected
-    /// Somebody called `SourceInterrupter.interrupt`, as a newer request for the same upload does.
+    /// `SourceInterrupter.interrupt` was called, for example by a newer request for the same upload.
     case interrupted
-    /// No byte came for too long, or the whole took too long.
+    /// No byte arrived for too long, or the whole content took too long.
     case timedOut
     /// The process is about to stop.
     case shuttingDown
-    /// The framing is wrong; the text says how.
+    /// The framing is invalid; the text says how.
     case malformed(String)
     /// More bytes than this were sent.
     case tooLarge(limit: Int64)
@@ -79,9 +79,10 @@ package struct TransferOutcome: Equatable, Sendable {
     }
 }
 
-/// The handle by which anybody, from any thread, can end a source that somebody else pulls.
+/// A handle that ends a source from any thread, while another task pulls it.
 ///
-/// A pull that waits returns at once with `.interrupted`, as does every later one. What was pulled before stays valid.
+/// A waiting pull returns at once with `.interrupted`, and so does every later one. Bytes that were pulled before stay
+/// valid.
 package struct SourceInterrupter: Sendable {
     private let action: @Sendable (SourceFailure) -> Void
 
@@ -117,7 +118,7 @@ package final class ArraySource: ByteSource {
 extension ByteSource {
     /// Pulls everything into one array.
     ///
-    /// - Throws: `.tooLarge(limit:)` as soon as more than `limit` bytes have come; whatever `next` throws.
+    /// - Throws: `.tooLarge(limit:)` as soon as more than `limit` bytes have arrived, and whatever `next` throws.
     package func collect(limit: Int) async throws(SourceFailure) -> [UInt8] {
         if let remaining, remaining > Int64(limit) { throw .tooLarge(limit: Int64(limit)) }
         var all: [UInt8] = []

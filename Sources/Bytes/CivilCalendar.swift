@@ -1,15 +1,15 @@
 /// The Gregorian calendar in UTC, without leap seconds; days are counted from 1970-01-01.
 package enum CivilCalendar {
-    /// The day of a moment in Unix seconds, and the second in it, 0…86399.
+    /// The day of a time in Unix seconds, and the second of that day, 0…86399.
     package static func split(_ unixSeconds: Int64) -> (days: Int64, second: Int) {
         let days = floorDivide(unixSeconds, 86400)
         return (days, Int(unixSeconds - days * 86400))
     }
 
-    /// The number of a day; `nil` if there is no such day in that month.
+    /// The day number of a date; `nil` if the month has no such day.
     ///
     /// - Parameters:
-    ///   - year: Any, before 1582 counted as if the calendar had been in use.
+    ///   - year: Any. Years before 1582 use the Gregorian calendar, too (proleptic).
     ///   - month: 1…12.
     ///   - day: From 1.
     /// - Returns: Days since 1970-01-01.
@@ -18,7 +18,7 @@ package enum CivilCalendar {
         let isLeap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0
         let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
         guard day >= 1, day <= lengths[month - 1] else { return nil }
-        // Counted in years that begin in March, so that the leap day comes last.
+        // Years counted from March have the leap day last.
         let shifted = Int64(month <= 2 ? year - 1 : year)
         let era = floorDivide(shifted, 400)
         let yearOfEra = shifted - era * 400

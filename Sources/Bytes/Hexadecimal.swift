@@ -11,7 +11,7 @@ package enum Hexadecimal {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes that `text` stands for; `nil` unless it is an even number of hexadecimal digits.
+    /// Decodes `text`; returns `nil` unless it is an even number of hexadecimal digits.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var bytes: [UInt8] = []
         var high: UInt8?

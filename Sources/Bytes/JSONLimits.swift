@@ -1,8 +1,10 @@
-/// How large and how deep JSON may be that a client sends; checked by one look at its bytes, before anything is made of them.
+/// Limits on the size and depth of JSON from clients.
 ///
-/// What a decoder makes of a document takes many times its memory.
+/// One pass over the bytes checks them before anything is decoded.
+///
+/// Decoding a document takes many times its size in memory.
 package struct JSONLimits: Sendable {
-    /// Objects and arrays within each other.
+    /// Levels of nested objects and arrays.
     package var depth = 32
     /// Members of all objects together.
     package var members = 1000
@@ -11,15 +13,15 @@ package struct JSONLimits: Sendable {
 
     package init() {}
 
-    /// What a document has too much of, as words that say how much is allowed; `nil` if it keeps within the limits.
+    /// Which limit a document exceeds, as text that names the allowed number; `nil` if it exceeds none.
     ///
-    /// Of bytes that are no JSON it says anything.
+    /// The result has no meaning if the bytes are not JSON.
     package func excess(in json: [UInt8]) -> String? {
-        // One for each open bracket: whether it is that of an object.
+        // One entry for each open bracket: whether it opened an object.
         var open: [Bool] = []
         var members = 0
         var elements = 0
-        // A bracket was opened, and nothing has followed it.
+        // A bracket was opened and nothing has followed it yet.
         var isEmpty = false
         var index = json.startIndex
         while index < json.endIndex {
@@ -29,18 +31,18 @@ package struct JSONLimits: Sendable {
                 continue
             }
             let isClosing = byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]")
-            // The first entry has no comma before it.
+            // No comma precedes the first entry.
             if byte == UInt8(ascii: ",") || (isEmpty && !isClosing), let isObject = open.last {
                 if isObject { members += 1 } else { elements += 1 }
                 if members > self.members { return "at most \(self.members) members" }
-                if elements > self.elements { return "at most \(self.elements) elements of arrays" }
+                if elements > self.elements { return "at most \(self.elements) array elements" }
             }
             isEmpty = false
             switch byte {
             case UInt8(ascii: "{"), UInt8(ascii: "["):
                 open.append(byte == UInt8(ascii: "{"))
                 isEmpty = true
-                if open.count > depth { return "at most \(depth) objects and arrays within each other" }
+                if open.count > depth { return "at most \(depth) nested objects and arrays" }
             case UInt8(ascii: "}"), UInt8(ascii: "]"): _ = open.popLast()
             case UInt8(ascii: "\""):
                 index = JSONNames.endOfString(json, from: index)

@@ -1,19 +1,20 @@
 internal import Foundation
 
-/// What `JSONDecoder` does not say about an object: names that are there twice, of which it drops one, and commas at the end
-/// of objects and arrays, which it allows against RFC 8259.
+/// Finds two errors in JSON objects that `JSONDecoder` does not report: repeated names, of which it drops one, and
+/// trailing commas, which it accepts against RFC 8259.
 package enum JSONNames {
-    /// The names that an object has more than once, each once, in their order.
+    /// The names that an object has more than once, each listed once, in order.
     ///
     /// - Parameters:
     ///   - json: An object that a decoder has accepted.
-    ///   - isDeep: Looks into the objects within it, too, each on its own.
-    /// - Returns: `nil` if a closing bracket follows a comma.
+    ///   - isDeep: Also checks nested objects, each separately.
+    /// - Returns: The names; `nil` if a closing bracket follows a comma.
     package static func repeated(in json: [UInt8], isDeep: Bool = false) -> [String]? {
-        // One for each open bracket: the names in the object so far; `nil` for an array, or an object not looked into.
+        // One entry for each open bracket: the names in the object so far; `nil` for an array or an object that is
+        // skipped.
         var open: [Set<String>?] = []
         var repeated: [String] = []
-        var told: Set<String> = []
+        var reported: Set<String> = []
         var isName = false
         var followsComma = false
         var index = json.startIndex
@@ -36,7 +37,7 @@ package enum JSONNames {
                 let end = endOfString(json, from: index)
                 if isName, let name = text(json[index..<end]) {
                     let isNew = open[open.count - 1]?.insert(name).inserted ?? true
-                    if !isNew, told.insert(name).inserted { repeated.append(name) }
+                    if !isNew, reported.insert(name).inserted { repeated.append(name) }
                 }
                 isName = false
                 index = end - 1
@@ -57,7 +58,7 @@ package enum JSONNames {
         return min(index + 1, json.endIndex)
     }
 
-    /// What a quoted string stands for.
+    /// Decodes a quoted string.
     private static func text(_ quoted: ArraySlice<UInt8>) -> String? {
         guard quoted.contains(UInt8(ascii: "\\")) else {
             return String(decoding: quoted.dropFirst().dropLast(), as: UTF8.self)

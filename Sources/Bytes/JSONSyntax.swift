@@ -1,12 +1,12 @@
-/// Whether something is JSON, to the letter of RFC 8259.
+/// Checks whether bytes are JSON, strictly by RFC 8259.
 ///
-/// Decoders of Foundation take more: UTF-16, a byte order mark, commas at the end. What is passed on as JSON must be some to
-/// everybody.
+/// Foundation's decoders accept more: UTF-16, a byte order mark, trailing commas. JSON that Sluice passes on must be
+/// valid for every receiver.
 package enum JSONSyntax {
-    /// How deep arrays and objects may lie within each other, as for Foundation's decoders.
+    /// Maximum nesting of arrays and objects, the same as in Foundation's decoders.
     static let maximumDepth = 512
 
-    /// Whether the bytes are one value in UTF-8, with nothing but white space around it.
+    /// Whether the bytes are one value in UTF-8, surrounded by nothing but white space.
     package static func isValid(_ bytes: [UInt8]) -> Bool {
         guard String(validating: bytes, as: UTF8.self) != nil else { return false }
         var scanner = JSONScanner(bytes)
@@ -14,11 +14,11 @@ package enum JSONSyntax {
     }
 }
 
-/// Goes through a text without recursion, so that its depth costs no stack.
+/// Scans a text without recursion, so that nesting does not use the stack.
 private struct JSONScanner {
     private let bytes: [UInt8]
     private var index = 0
-    /// The bracket that each open array and object ends with.
+    /// The closing bracket of each open array and object.
     private var closing: [UInt8] = []
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
@@ -44,7 +44,7 @@ private struct JSONScanner {
         return index == bytes.count
     }
 
-    /// Takes a value, or what an array or object begins with.
+    /// Takes a value, or the beginning of an array or object.
     ///
     /// - Returns: Whether another value must follow; `nil` if there is no value.
     private mutating func takeValue() -> Bool? {
@@ -54,7 +54,7 @@ private struct JSONScanner {
             }
         }
         if take(UInt8(ascii: "[")) { return takeOpening(until: UInt8(ascii: "]")).map { !$0 } }
-        // The first byte tells which kind it is: what fails as one is not tried as another.
+        // The first byte decides the kind of value, so no alternative has to be tried after a failure.
         let isValue =
             switch index < bytes.count ? bytes[index] : nil {
             case UInt8(ascii: "\"")?: takeString()
@@ -64,7 +64,7 @@ private struct JSONScanner {
         return isValue ? false : nil
     }
 
-    /// - Returns: Whether the array or object is empty; `nil` if it is too deep.
+    /// - Returns: Whether the array or object is empty; `nil` if it is nested too deep.
     private mutating func takeOpening(until bracket: UInt8) -> Bool? {
         skipSpace()
         if take(bracket) { return true }

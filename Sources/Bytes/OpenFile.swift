@@ -2,12 +2,12 @@
 internal import Glibc
 #endif
 
-/// Sole owner of an open file descriptor, closed when the last reference goes.
+/// The sole owner of an open file descriptor; closes it when the last reference is released.
 package final class OpenFile: Sendable {
     /// The descriptor, valid while this object lives.
     package let descriptor: Int32
 
-    /// Takes over `descriptor`; nobody else may close it.
+    /// Takes ownership of `descriptor`; nothing else may close it.
     package init(owning descriptor: Int32) {
         self.descriptor = descriptor
     }

@@ -1,17 +1,17 @@
 package import Signing
 
-/// Where credentials for a store come from; may be asked from any task, for each request.
+/// A source of credentials for a store; called for each request, from any task.
 package protocol AWSCredentialsProvider: Sendable {
-    /// Credentials that are valid now.
+    /// Returns credentials that are valid now.
     ///
     /// - Throws: Why there are none.
     func credentials() async throws(CredentialsError) -> SigningCredentials
 
-    /// Tells that the store refused them, so that they are fetched anew.
+    /// Reports that the store refused the credentials, so that new ones are fetched.
     func invalidate() async
 }
 
-/// Why there are no credentials; for the operator, and without anything secret in it.
+/// Why there are no credentials; for the operator, without secrets.
 package struct CredentialsError: Error, Sendable, Equatable, CustomStringConvertible {
     package let message: String
 
@@ -20,7 +20,7 @@ package struct CredentialsError: Error, Sendable, Equatable, CustomStringConvert
     package var description: String { message }
 }
 
-/// A pair that never changes.
+/// Credentials that never change.
 package struct StaticCredentials: AWSCredentialsProvider {
     private let value: SigningCredentials
 

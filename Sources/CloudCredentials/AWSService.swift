@@ -1,6 +1,6 @@
-/// Where AWS's services are ("AWS service endpoints", AWS General Reference).
+/// The endpoints of AWS's services ("AWS service endpoints", AWS General Reference).
 package enum AWSService {
-    /// `https://sts.eu-west-1.amazonaws.com`.
+    /// For example `https://sts.eu-west-1.amazonaws.com`.
     package static func url(_ service: String, region: String) -> String {
         "https://\(service).\(region).\(region.hasPrefix("cn-") ? "amazonaws.com.cn" : "amazonaws.com")"
     }

@@ -3,25 +3,27 @@ package import HTTPClient
 internal import Synchronization
 package import Transport
 
-/// The places in which AWS's tools look for credentials, in their order; the first that has some is the only one from then on.
+/// The places where AWS's tools look for credentials, in order.
+///
+/// The first place that has some is used from then on.
 ///
 /// "Standardized credential providers" (AWS SDKs and Tools Reference Guide): the environment, web identity, the shared
-/// credentials file, the container, the metadata of the instance. Roles, SSO and processes of profiles are not there.
+/// credentials file, the container, the instance metadata. Not supported: roles, SSO and processes in profiles.
 package final class CredentialsChain: Sendable {
     private let places: [any CredentialsPlace]
-    /// The one that had credentials.
+    /// The place that had credentials.
     private let chosen = Mutex<(any CredentialsPlace)?>(nil)
 
     init(_ places: [any CredentialsPlace]) { self.places = places }
 
     /// - Parameters:
-    ///   - environment: Of the process, at its start.
+    ///   - environment: The environment of the process at its start.
     ///   - home: Its home directory.
-    ///   - region: For AWS's token service where the environment names none.
-    ///   - machine: Asks services of this machine or container, so without a proxy.
-    ///   - cloud: Asks the token service.
+    ///   - region: The region of AWS's token service, unless the environment has one.
+    ///   - machine: For services of this machine or container, therefore without a proxy.
+    ///   - cloud: For the token service.
     ///   - pool: Reads files.
-    ///   - timeout: Of a request to the token service.
+    ///   - timeout: For a request to the token service.
     package convenience init(
         environment: [String: String],
         home: String,
@@ -50,38 +52,38 @@ package final class CredentialsChain: Sendable {
 
     /// Fetches credentials.
     ///
-    /// - Throws: Where was looked, and what is wrong there.
+    /// - Throws: The places that were tried, and the problem of each.
     func fetch() async throws(CredentialsError) -> FetchedCredentials {
         if let place = chosen.withLock({ $0 }) {
-            switch try await Self.look(at: place) {
+            switch try await Self.fetch(from: place) {
             case .found(let credentials): return credentials
-            case .nothing(let reason): throw CredentialsError("\(place.name) has no credentials any more: \(reason)")
+            case .nothing(let reason): throw CredentialsError("\(place.name) no longer has credentials: \(reason)")
             }
         }
         var reasons: [String] = []
         for place in places {
-            switch try await Self.look(at: place) {
+            switch try await Self.fetch(from: place) {
             case .found(let credentials):
                 chosen.withLock { $0 = place }
                 return credentials
             case .nothing(let reason): reasons.append("\(place.name) (\(reason))")
             }
         }
-        throw CredentialsError("none were found; looked at " + reasons.joined(separator: ", "))
+        throw CredentialsError("none were found in " + reasons.joined(separator: ", "))
     }
 
-    private static func look(at place: any CredentialsPlace) async throws(CredentialsError) -> Finding {
+    private static func fetch(from place: any CredentialsPlace) async throws(CredentialsError) -> Finding {
         do throws(CredentialsError) {
-            return try await place.look()
+            return try await place.fetch()
         } catch {
             throw CredentialsError("\(place.name): \(error.message)")
         }
     }
 }
 
-/// AWS's variables of the environment; one without a value counts as not set.
+/// AWS's environment variables; an empty one counts as not set.
 ///
-/// Some are secret, so none appears in a description.
+/// Some are secret, so descriptions contain none of them.
 struct CredentialsEnvironment: Sendable, CustomStringConvertible, CustomReflectable {
     private let variables: [String: String]
 
@@ -93,7 +95,7 @@ struct CredentialsEnvironment: Sendable, CustomStringConvertible, CustomReflecta
 
     var customMirror: Mirror { Mirror(self, children: []) }
 
-    /// How long services of the machine may take for an answer (`AWS_METADATA_SERVICE_TIMEOUT`, in whole seconds).
+    /// Timeout of services of the machine (`AWS_METADATA_SERVICE_TIMEOUT`, in whole seconds).
     var metadataTimeout: Duration? {
         self["AWS_METADATA_SERVICE_TIMEOUT"].flatMap { Int($0) }.flatMap { (1...300).contains($0) ? .seconds($0) : nil }
     }

@@ -2,30 +2,31 @@ internal import Foundation
 internal import Signing
 internal import UploadCore
 
-/// One of the places where credentials may be.
+/// A place that can have credentials.
 protocol CredentialsPlace: Sendable {
-    /// As it is called in messages: `the environment`.
+    /// The name in messages, such as `the environment`.
     var name: String { get }
 
-    /// Fetches what is there now.
+    /// Fetches the current credentials.
     ///
-    /// - Returns: Credentials, or why nothing is to be expected here, so that the next place is asked.
-    /// - Throws: What is wrong with a place that was meant to have some: to go on would be to take those of somebody else.
-    func look() async throws(CredentialsError) -> Finding
+    /// - Returns: Credentials, or why this place has none; then the next place is tried.
+    /// - Throws: The problem of a place that is configured but does not work. Trying the next place would use someone
+    ///   else's credentials.
+    func fetch() async throws(CredentialsError) -> Finding
 }
 
 enum Finding: Sendable {
     case found(FetchedCredentials)
-    /// For the operator: `AWS_ACCESS_KEY_ID is not set`.
+    /// A reason for the operator, such as `AWS_ACCESS_KEY_ID is not set`.
     case nothing(String)
 }
 
-/// Credentials, and how long they are good for.
+/// Credentials and how long they are valid.
 struct FetchedCredentials: Sendable {
     enum Validity: Sendable, Equatable {
         /// As long as the process runs.
         case constant
-        /// Until somebody puts others in their place.
+        /// Until the file is replaced.
         case untilReplaced
         case until(Date)
     }
@@ -33,7 +34,7 @@ struct FetchedCredentials: Sendable {
     let value: SigningCredentials
     let validity: Validity
 
-    /// - Returns: `nil` if something is missing, or has characters that can not stand in a header field.
+    /// - Returns: `nil` if a value is missing or has characters that a header field cannot have.
     init?(id: String?, secret: String?, token: String?, _ validity: Validity) {
         guard let id, let secret, Self.isFit(id), Self.isFit(secret), token.map(Self.isFit) ?? true else { return nil }
         let end: Int64? = if case .until(let date) = validity { date.unixSeconds } else { nil }

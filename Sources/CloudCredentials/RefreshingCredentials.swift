@@ -3,17 +3,17 @@ package import Signing
 internal import Synchronization
 package import UploadCore
 
-/// Keeps what a chain has fetched, and fetches again before it expires.
+/// Caches the credentials of a chain, and fetches new ones before they expire.
 ///
-/// Only who asks sets off a fetch, so an idle gateway asks nobody. One runs at a time. From five minutes before the end of
-/// their validity it runs in the background, while the old ones are given out; from half a minute before it is waited for. Should
-/// it fail, the old ones are given out as long as they are valid.
+/// Only a request for credentials starts a fetch, so an idle gateway sends nothing. One fetch runs at a time. In the
+/// last five minutes of the credentials' validity it runs in the background and the old ones are returned; in the last
+/// half minute callers wait for it. If it fails, the old ones are returned as long as they are valid.
 package final class RefreshingCredentials: AWSCredentialsProvider {
     private typealias Outcome = Result<SigningCredentials, CredentialsError>
 
     private struct Held {
         var value: SigningCredentials
-        /// When a fetch in the background is due; `nil` is never.
+        /// When a background fetch is due; `nil` means never.
         var refreshAt: Date?
         var expiresAt: Date?
 
@@ -21,17 +21,19 @@ package final class RefreshingCredentials: AWSCredentialsProvider {
 
         func isValid(at now: Date) -> Bool { expiresAt.map { now < $0 } ?? true }
 
-        /// Whether a request could arrive too late with them.
-        func isEnding(at now: Date) -> Bool { !isValid(at: now.addingTimeInterval(RefreshingCredentials.lastMoments)) }
+        /// Whether a request with them could arrive too late.
+        func isEnding(at now: Date) -> Bool {
+            !isValid(at: now.addingTimeInterval(RefreshingCredentials.blockingMargin))
+        }
     }
 
     private struct State {
         var held: Held?
         var isRefused = false
         var running: Task<Outcome, Never>?
-        /// Since when the last fetch has been running.
+        /// Start of the current fetch.
         var startedAt: Date?
-        /// Of the last fetch.
+        /// The failure of the last fetch.
         var failure: CredentialsError?
     }
 
@@ -41,17 +43,17 @@ package final class RefreshingCredentials: AWSCredentialsProvider {
         case fail(CredentialsError)
     }
 
-    /// Seconds before the end in which new ones are fetched.
+    /// Seconds before the expiry at which new credentials are fetched.
     private static let margin: TimeInterval = 300
-    /// Seconds before the end in which the old ones are given out only if there are no others.
-    private static let lastMoments: TimeInterval = 30
+    /// Seconds before the expiry from which the old ones are returned only if the fetch fails.
+    private static let blockingMargin: TimeInterval = 30
     /// Seconds after which a file is read again.
     private static let fileInterval: TimeInterval = 5
-    /// Seconds after which something is fetched again that came expired.
+    /// Seconds before the next fetch if the fetched credentials had already expired.
     private static let expiredInterval: TimeInterval = 60
-    /// Seconds between fetches, at least.
+    /// Minimum seconds between fetches.
     private static let pause: TimeInterval = 1
-    /// The same after a failure, while there are old ones to go on with.
+    /// The same after a failure while the old credentials are still valid.
     private static let pauseAfterFailure: TimeInterval = 10
 
     private let chain: CredentialsChain
@@ -77,7 +79,7 @@ package final class RefreshingCredentials: AWSCredentialsProvider {
         }
     }
 
-    /// The next call fetches, unless the last fetch is less than a second ago; then the first one after that second.
+    /// The next call fetches; if the last fetch is less than a second old, the first call after that second does.
     package func invalidate() async {
         state.withLock { $0.isRefused = true }
     }
@@ -100,7 +102,7 @@ package final class RefreshingCredentials: AWSCredentialsProvider {
     private func mayStart(_ state: State, hasValid: Bool, at now: Date) -> Bool {
         guard let last = state.startedAt else { return true }
         let isSparing = state.failure != nil && hasValid && !state.isRefused
-        // The clock may be set back.
+        // The clock may be set back, hence the absolute value.
         return abs(now.timeIntervalSince(last)) >= (isSparing ? Self.pauseAfterFailure : Self.pause)
     }
 
@@ -133,10 +135,11 @@ package final class RefreshingCredentials: AWSCredentialsProvider {
         case .untilReplaced: held.refreshAt = now.addingTimeInterval(fileInterval)
         case .until(let end):
             let lifetime = end.timeIntervalSince(now)
-            // Many nodes that began together shall not ask together.
+            // Spreads the fetches of nodes that started together.
             let jitter = Double.random(in: 0..<1)
-            if lifetime <= lastMoments {
-                // Our clock may be wrong, and a metadata service in trouble hands out old ones: the store is to judge.
+            if lifetime <= blockingMargin {
+                // Our clock may be wrong, and a failing metadata service can return old credentials: the store must
+                // decide.
                 held.refreshAt = now.addingTimeInterval(expiredInterval)
             } else {
                 held.expiresAt = end

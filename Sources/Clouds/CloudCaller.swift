@@ -1,48 +1,48 @@
 package import HTTPClient
-internal import Signing
+package import Signing
 internal import Synchronization
 internal import XMLText
 
-/// Sends requests to a cloud, each once and for a short time: whoever waits for the answer may ask again.
+/// Sends requests to a cloud, each once and with a short timeout, because the waiting client can retry.
 package final class CloudCaller: Sendable {
-    /// At once; with more, the client of the HTTP library would let them wait in line, without an end.
+    /// Maximum concurrent requests; beyond it, the HTTP library's client would queue them without limit.
     package static let maximumCalls = 64
-    private static let maximumAnswerBytes = 64 << 10
+    private static let maximumResponseBytes = 64 << 10
     private static let maximumMessageLength = 300
 
-    /// As it is called in messages: `AWS`.
-    package let cloud: String
+    /// Its name in messages: `AWS`.
+    let cloud: String
     private let client: HTTPClient
     private let timeout: Duration
     private let running = Atomic<Int>(0)
 
     /// - Parameters:
-    ///   - cloud: As it is called in messages.
-    ///   - client: For `maximumCalls` transfers at once.
-    ///   - timeout: From the start of a request to the last byte of its answer.
-    package init(cloud: String, client: HTTPClient, timeout: Duration = .seconds(10)) {
-        self.cloud = cloud
+    ///   - vendor: Named in messages.
+    ///   - client: Allows `maximumCalls` concurrent transfers.
+    ///   - timeout: From the start of a request to the last byte of its response.
+    package init(cloud vendor: Vendor, client: HTTPClient, timeout: Duration = .seconds(10)) {
+        cloud = vendor.cloudName
         self.client = client
         self.timeout = timeout
     }
 
-    /// A request, with what it is called in messages.
+    /// A request, and its name in messages.
     struct Call: Sendable {
         /// `AssumeRole`.
         var name: String
         var url: String
         var headers: [SigningField]
         var body: [UInt8] = []
-        /// What it was signed with, which no message may hold.
+        /// The signing credentials, which must not appear in messages.
         var credentials: SigningCredentials
-        /// It must not come twice; others may, where a kept connection breaks before an answer.
+        /// The request must not be repeated; others may be, if a kept-alive connection breaks before a response.
         var isOnce = false
     }
 
     /// Posts a request.
     ///
     /// - Parameter call: The request.
-    /// - Returns: The answer, whatever its status.
+    /// - Returns: The response, whatever its status.
     /// - Throws: `.unavailable`, `.malformed`.
     func post(_ call: Call) async throws(CloudFailure) -> HTTPClientResponse {
         defer { running.subtract(1, ordering: .relaxed) }
@@ -56,7 +56,7 @@ package final class CloudCaller: Sendable {
             body: call.body,
             timeout: timeout,
             connectTimeout: timeout,
-            maximumResponseBytes: Self.maximumAnswerBytes
+            maximumResponseBytes: Self.maximumResponseBytes
         )
         request.needsNewConnection = call.isOnce
         do throws(HTTPClientError) {
@@ -70,26 +70,27 @@ package final class CloudCaller: Sendable {
         }
     }
 
-    /// What an answer in XML says that is an error.
+    /// Converts an XML error response.
     ///
     /// - Parameters:
-    ///   - call: What was asked.
-    ///   - status: Of the answer.
+    ///   - call: The request.
+    ///   - status: Of the response.
     ///   - document: `Error`, as stores have it, or `ErrorResponse` with one, as AWS's token service has it; Ceph's has the former.
-    /// - Returns: As of the other form.
+    /// - Returns: The failure, as in the other overload.
     func failure(_ call: Call, status: Int, _ document: XMLNode?) -> CloudFailure {
         let error = document?.name == "Error" ? document : document?.all("Error").first
         return failure(call, status: status, code: error?["Code"], message: error?["Message"])
     }
 
-    /// What an answer that is an error says.
+    /// Converts an error response.
     ///
     /// - Parameters:
-    ///   - call: What was asked.
-    ///   - status: Of the answer.
-    ///   - code: The cloud's own, such as `AccessDenied`; `nil` if it tells none.
-    ///   - message: The cloud's own.
-    /// - Returns: `.unavailable` where the cloud wants to be asked later, otherwise `.refused`; `.malformed` without a code.
+    ///   - call: The request.
+    ///   - status: Of the response.
+    ///   - code: The cloud's error code, such as `AccessDenied`; `nil` for a response without a code.
+    ///   - message: The cloud's message.
+    /// - Returns: `.unavailable` if the cloud asks for a later retry, otherwise `.refused`; `.malformed` without a
+    ///   code.
     func failure(_ call: Call, status: Int, code: String?, message: String?) -> CloudFailure {
         guard let code, isName(code) else {
             let kind: CloudFailure.Kind = status == 429 || status >= 500 ? .unavailable : .malformed
@@ -101,7 +102,7 @@ package final class CloudCaller: Sendable {
         let isBusy =
             status == 429 || status == 503 || code.hasPrefix("Throttl") || code.hasPrefix("RequestLimitExceeded")
             || code == "SlowDown" || code == "ServiceUnavailable"
-        // Behind such a code stands the text that was signed, the token in it.
+        // With such codes the message contains the signed text, and with it the token.
         let text = code.contains("Signature") ? nil : message.map { shown($0, call.credentials) }
         return CloudFailure(
             isBusy ? .unavailable : .refused,
@@ -124,7 +125,7 @@ package final class CloudCaller: Sendable {
             }
     }
 
-    /// A message of the cloud, in one line that is not too long, without what is secret.
+    /// A message of the cloud in one line of bounded length, without secrets.
     private func shown(_ message: String, _ credentials: SigningCredentials) -> String {
         var text = message
         for secret in [credentials.secretAccessKey, credentials.sessionToken].compactMap({ $0 }) where !secret.isEmpty {

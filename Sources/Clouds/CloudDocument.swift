@@ -1,13 +1,13 @@
 internal import Bytes
 internal import Foundation
 
-/// An answer in JSON, of which only texts are of use.
+/// A JSON response, from which only strings are read.
 struct CloudDocument {
     private let root: JSONValue?
 
     init(_ bytes: [UInt8]) { root = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)) }
 
-    /// The text at the end of some names; `nil` if there is none.
+    /// The string at a path of member names, or `nil` if the document has no string there.
     subscript(_ names: String...) -> String? {
         guard case .string(let text)? = value(names) else { return nil }
         return text

@@ -1,11 +1,11 @@
-/// Where a service of a cloud is reached.
+/// The address of a cloud service.
 package struct CloudEndpoint: Sendable, Equatable {
-    /// `https://host[:port]`, without a port that goes without saying.
+    /// `https://host[:port]`, without the default port.
     package let origin: String
 
-    /// - Parameter origin: `https://host[:port]`, in lower case, without a port that goes without saying.
+    /// - Parameter origin: `https://host[:port]`, in lower case, without the default port.
     package init(origin: String) { self.origin = origin }
 
-    /// As it stands in the header `Host`, and is signed.
+    /// The value of the signed header `Host`.
     var host: String { origin.firstRange(of: "://").map { String(origin[$0.upperBound...]) } ?? origin }
 }

@@ -1,20 +1,20 @@
-/// Why a cloud did not do what it was asked for.
+/// Why a request to a cloud failed.
 package struct CloudFailure: Error, Sendable, Equatable {
     package enum Kind: String, Sendable {
-        /// It gave no answer, has too much to do, or there are no credentials to ask with; later it may work.
+        /// No response, overload, or no credentials; a later retry may succeed.
         case unavailable
-        /// It said no.
+        /// The cloud refused.
         case refused
-        /// Its answer is none.
+        /// The response cannot be parsed.
         case malformed
     }
 
     package let kind: Kind
-    /// For the client: who was asked for what, and what came of it, without anything secret.
+    /// For the client: which cloud, which request, and what happened, without secrets.
     package let message: String
     /// For the log of the operator only.
     package let cause: String?
-    /// The cloud's own.
+    /// The cloud's error code.
     let code: String?
 
     init(_ kind: Kind, _ message: String, cause: String? = nil, code: String? = nil) {

@@ -2,21 +2,21 @@ internal import HTTPClient
 package import Signing
 internal import XMLText
 
-/// Multipart uploads in a real store, which begins the same in S3, OSS and COS.
+/// Multipart uploads in a real store; creating one is the same in S3, OSS and COS.
 package enum CloudMultipartUpload {
-    /// Begins one ("CreateMultipartUpload", Amazon S3 API Reference; "InitiateMultipartUpload", OSS documentation; "Initiate
-    /// Multipart Upload", COS documentation).
+    /// Creates a multipart upload ("CreateMultipartUpload", Amazon S3 API Reference; "InitiateMultipartUpload", OSS
+    /// documentation; "Initiate Multipart Upload", COS documentation).
     ///
-    /// It is asked for once only, since each call begins another one. Where the answer does not arrive, a rule of the bucket's
-    /// lifecycle has to remove what began.
+    /// The request is sent once, because each one creates another upload. If the response is lost, a lifecycle rule of
+    /// the bucket has to remove the upload.
     ///
     /// - Parameters:
-    ///   - url: Signed for it.
-    ///   - headers: That are signed, too.
-    ///   - credentials: What the URL was signed with, which no message may hold.
+    ///   - url: A URL signed for this request.
+    ///   - headers: Header fields that are signed as well.
+    ///   - credentials: The signing credentials, which must not appear in messages.
     ///   - caller: Sends the request.
     /// - Returns: The id of the upload.
-    /// - Throws: What the store says.
+    /// - Throws: The store's error.
     package static func begin(
         _ url: String,
         headers: [SigningField],
@@ -30,11 +30,11 @@ package enum CloudMultipartUpload {
             credentials: credentials,
             isOnce: true
         )
-        let answer = try await caller.post(call)
-        let document = XMLNode.parse(answer.body)
-        guard answer.status == 200, document?.name == "InitiateMultipartUploadResult" else {
-            guard answer.status != 200 || document?.name == "Error" else { throw caller.malformed(call) }
-            throw caller.failure(call, status: answer.status, document)
+        let response = try await caller.post(call)
+        let document = XMLNode.parse(response.body)
+        guard response.status == 200, document?.name == "InitiateMultipartUploadResult" else {
+            guard response.status != 200 || document?.name == "Error" else { throw caller.malformed(call) }
+            throw caller.failure(call, status: response.status, document)
         }
         guard let id = document?["UploadId"], (1...1024).contains(id.utf8.count) else { throw caller.malformed(call) }
         return id

@@ -1,22 +1,24 @@
 internal import COpenSSL
 
-/// AES-256-GCM, NIST SP 800-38D: hides bytes and shows whether they were changed.
+/// AES-256-GCM, NIST SP 800-38D: encrypts bytes and detects changes to them.
 package enum AuthenticatedEncryption {
     /// Bytes of a key.
     package static let keyByteCount = 32
-    /// Bytes of a nonce; random ones are safe for 2^32 messages of one key (SP 800-38D §8.3).
+    /// Bytes of a nonce.
+    ///
+    /// Random nonces are safe for 2^32 messages under one key (SP 800-38D §8.3).
     package static let nonceByteCount = 12
-    /// Bytes by which the result is longer than the plain text.
+    /// Bytes that `seal` adds to the plain text.
     package static let tagByteCount = 16
 
     /// Encrypts `plain`.
     ///
     /// - Parameters:
-    ///   - plain: The bytes to hide, less than 2 GiB.
+    ///   - plain: The bytes to encrypt, less than 2 GiB.
     ///   - key: 32 bytes.
     ///   - nonce: 12 bytes, never used before with this key.
-    ///   - associated: Is not encrypted, but must be the same when it is opened.
-    /// - Returns: The cipher text, as long as `plain`, and the tag of 16 bytes.
+    ///   - associated: Authenticated but not encrypted; `open` must get the same bytes.
+    /// - Returns: The cipher text, as long as `plain`, followed by the tag of 16 bytes.
     package static func seal(_ plain: [UInt8], key: [UInt8], nonce: [UInt8], associated: [UInt8]) -> [UInt8] {
         precondition(key.count == keyByteCount && nonce.count == nonceByteCount, "wrong size of key or nonce")
         let context = CipherContext(key: key, nonce: nonce, direction: .encrypt)
@@ -29,7 +31,8 @@ package enum AuthenticatedEncryption {
 
     /// Decrypts what `seal` returned.
     ///
-    /// - Returns: `nil` if a bit of it, of the key, the nonce or the associated bytes is not as it was, or a size is wrong.
+    /// - Returns: `nil` if the sealed bytes, the key, the nonce or the associated bytes were changed, or have a wrong
+    ///   size.
     package static func open(_ sealed: [UInt8], key: [UInt8], nonce: [UInt8], associated: [UInt8]) -> [UInt8]? {
         guard key.count == keyByteCount, nonce.count == nonceByteCount, sealed.count >= tagByteCount else { return nil }
         let context = CipherContext(key: key, nonce: nonce, direction: .decrypt)
@@ -42,7 +45,7 @@ package enum AuthenticatedEncryption {
 
 /// Owns an `EVP_CIPHER_CTX` for one message.
 ///
-/// It fails only where memory is short or OpenSSL is broken, and then traps; a wrong tag is no failure but `false`.
+/// OpenSSL's calls fail only if memory is short or OpenSSL is broken; these failures trap. A wrong tag returns `false`.
 private struct CipherContext: ~Copyable {
     enum Direction: Int32 {
         case decrypt = 0
@@ -54,7 +57,7 @@ private struct CipherContext: ~Copyable {
     init(key: [UInt8], nonce: [UInt8], direction: Direction) {
         guard let pointer = EVP_CIPHER_CTX_new() else { preconditionFailure("no memory for a cipher") }
         self.pointer = pointer
-        // Without another length, the nonce of GCM has 12 bytes.
+        // The default length of a GCM nonce is 12 bytes.
         let result = EVP_CipherInit_ex2(pointer, CipherMethod.aes256GCM.pointer, key, nonce, direction.rawValue, nil)
         precondition(result == 1, "a cipher could not be started")
     }
@@ -101,9 +104,9 @@ private struct CipherContext: ~Copyable {
     }
 }
 
-/// An `EVP_CIPHER` of OpenSSL, looked up by name once.
+/// An `EVP_CIPHER` of OpenSSL, fetched by name once.
 ///
-/// Unchecked, because a fetched `EVP_CIPHER` is immutable and this one is never freed.
+/// Unchecked because a fetched `EVP_CIPHER` is immutable and this one is never freed.
 private struct CipherMethod: @unchecked Sendable {
     let pointer: OpaquePointer
 

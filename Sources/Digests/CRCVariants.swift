@@ -1,16 +1,17 @@
 internal import CSystem
 
-/// The Castagnoli polynomial (RFC 3720 §12.1); by the processor's own instruction where it has one.
+/// The Castagnoli polynomial (RFC 3720 §12.1); uses the processor's CRC instruction if there is one.
 package typealias CRC32C = CyclicRedundancyCheck<Castagnoli>
 
-/// That of Ethernet, gzip and zip, CRC-32/ISO-HDLC (RFC 1952 §8); by carry-less multiplication where the processor has it,
-/// as the ones below.
+/// The CRC of Ethernet, gzip and zip, CRC-32/ISO-HDLC (RFC 1952 §8).
+///
+/// Like the variants below, it uses carry-less multiplication if the processor has it.
 package typealias CRC32 = CyclicRedundancyCheck<ISOHDLC>
 
-/// `crc64ecma` of OSS and COS: the polynomial of ECMA-182, reflected as in the file format xz.
+/// `crc64ecma` of OSS and COS: the polynomial of ECMA-182, reflected as in the xz file format.
 package typealias CRC64XZ = CyclicRedundancyCheck<ECMA182>
 
-/// `CRC64NVME` of S3: the polynomial of the NVM Express command set, for which others say Rocksoft.
+/// `CRC64NVME` of S3: the polynomial of the NVM Express command set, also called Rocksoft.
 package typealias CRC64NVME = CyclicRedundancyCheck<NVMExpress>
 
 package enum Castagnoli: CRCVariant {

@@ -1,6 +1,8 @@
 internal import COpenSSL
 
-/// Whether the bytes are the same, in a time that shows nothing but their number.
+/// Whether the bytes are equal.
+///
+/// The time depends only on their number.
 package func constantTimeEquals(_ first: some Collection<UInt8>, _ second: some Collection<UInt8>) -> Bool {
     withContiguousBytes(first) { first in
         withContiguousBytes(second) { second in

@@ -1,6 +1,8 @@
-/// A cyclic redundancy check of bytes that come piece by piece; against accidents only.
+/// A cyclic redundancy check over bytes that arrive in pieces.
 ///
-/// Those that are here begin with a register of ones, whose complement is the checksum.
+/// It detects accidental errors only.
+///
+/// All variants start with a register of ones; the complement of the register is the checksum.
 package struct CyclicRedundancyCheck<Variant: CRCVariant>: Sendable {
     package typealias Value = Variant.Value
 
@@ -8,7 +10,7 @@ package struct CyclicRedundancyCheck<Variant: CRCVariant>: Sendable {
 
     package init() { register = ~0 }
 
-    /// Goes on from the checksum of bytes that came before.
+    /// Continues from the checksum of the preceding bytes.
     package init(resuming value: Value) { register = ~value }
 
     /// The checksum so far.
@@ -30,17 +32,17 @@ package struct CyclicRedundancyCheck<Variant: CRCVariant>: Sendable {
         register = Variant.advance(register, over: bytes)
     }
 
-    /// The checksum of some bytes and others behind them, without either; by the logarithm of `count` many steps.
+    /// The checksum of two byte sequences in a row, computed from their checksums in O(log `count`) steps.
     ///
     /// - Parameters:
-    ///   - first: The checksum of the bytes in front.
-    ///   - second: The checksum of those behind them.
-    ///   - count: How many are behind; not negative.
-    /// - Returns: What `update` would give with the one after the other.
+    ///   - first: The checksum of the first sequence.
+    ///   - second: The checksum of the second sequence.
+    ///   - count: Length of the second sequence in bytes; not negative.
+    /// - Returns: The same as `update` with both sequences, one after the other.
     package static func combine(_ first: Value, _ second: Value, count: Int64) -> Value {
         precondition(count >= 0, "a number of bytes is not negative")
-        // Of a checksum the zeros that follow make its product with x^8 for each; what the registers begin and end with
-        // cancels itself out.
+        // Each zero byte that follows multiplies the checksum by x^8. The initial and final complements of the
+        // registers cancel each other out.
         var combined = first
         var step = one >> 8
         var left = count
@@ -52,10 +54,10 @@ package struct CyclicRedundancyCheck<Variant: CRCVariant>: Sendable {
         return combined ^ second
     }
 
-    /// The polynomial 1: the lowest bit belongs to the highest power of x.
+    /// The polynomial 1: the lowest bit is the coefficient of the highest power of x.
     private static var one: Value { 1 << (Value.bitWidth - 1) }
 
-    /// The product of two polynomials, modulo that of the checksum.
+    /// The product of two polynomials, modulo the polynomial of the checksum.
     private static func product(_ first: Value, _ second: Value) -> Value {
         var sum: Value = 0
         var shifted = second
@@ -69,13 +71,13 @@ package struct CyclicRedundancyCheck<Variant: CRCVariant>: Sendable {
     }
 }
 
-/// What makes one CRC differ from another.
+/// The parameters of a CRC.
 package protocol CRCVariant: Sendable {
     associatedtype Value: FixedWidthInteger & UnsignedInteger & Sendable
 
-    /// Without its highest power; the lowest bit belongs to the highest of the others.
+    /// Without the highest power; the lowest bit is the coefficient of the next highest one.
     static var polynomial: Value { get }
 
-    /// The register after some more bytes.
+    /// The register after more bytes.
     static func advance(_ register: Value, over bytes: UnsafeRawBufferPointer) -> Value
 }

@@ -1,4 +1,4 @@
-/// The digest of bytes that are all there.
+/// The digest of bytes that are all in memory.
 package enum Digest {
     /// - Returns: `algorithm.byteCount` bytes.
     package static func hash(_ bytes: some Collection<UInt8>, _ algorithm: DigestAlgorithm) -> [UInt8] {
@@ -15,7 +15,7 @@ package enum Digest {
     }
 }
 
-/// Calls `body` with the bytes in one piece, copied only if they are not.
+/// Calls `body` with the bytes in contiguous memory; copies them only if necessary.
 func withContiguousBytes<Result>(
     _ bytes: some Collection<UInt8>,
     _ body: (UnsafeRawBufferPointer) -> Result

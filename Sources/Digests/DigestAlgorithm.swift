@@ -1,14 +1,17 @@
-/// A digest that Sluice computes; the raw value is the name that tus and the REST API use.
+/// A digest that Sluice computes.
+///
+/// The raw value is its name in tus and in the REST API.
 package enum DigestAlgorithm: String, CaseIterable, Sendable {
-    /// RFC 1321; against accidents only.
+    /// RFC 1321; not safe against deliberate changes.
     case md5
-    /// FIPS 180-4; against accidents only, and in HMAC.
+    /// FIPS 180-4; not safe against deliberate changes, except in HMAC.
     case sha1
     /// FIPS 180-4.
     case sha256
     /// FIPS 180-4.
     case sha512
-    /// The Castagnoli polynomial of RFC 3720 §12.1, as four bytes, most significant first; against accidents only.
+    /// The Castagnoli polynomial of RFC 3720 §12.1, as four bytes, most significant first; not safe against deliberate
+    /// changes.
     case crc32c
 
     /// Bytes of the result.

@@ -1,8 +1,8 @@
 internal import COpenSSL
 
-/// An `EVP_MD` of OpenSSL, looked up by name once in the life of the process.
+/// An `EVP_MD` of OpenSSL, fetched by name once per process.
 ///
-/// Unchecked, because an `EVP_MD` that was fetched is immutable and these are never freed.
+/// Unchecked because a fetched `EVP_MD` is immutable and these are never freed.
 struct DigestMethod: @unchecked Sendable {
     let pointer: OpaquePointer
 
@@ -20,7 +20,7 @@ struct DigestMethod: @unchecked Sendable {
 }
 
 extension DigestAlgorithm {
-    /// `nil` for the one that OpenSSL does not have.
+    /// `nil` for the algorithm that OpenSSL does not have.
     var method: DigestMethod? {
         switch self {
         case .md5: .md5
@@ -34,7 +34,7 @@ extension DigestAlgorithm {
 
 /// Owns an `EVP_MD_CTX`.
 ///
-/// It fails only where memory is short or OpenSSL is broken, never because of what is hashed; then it traps.
+/// Its calls fail only if memory is short or OpenSSL is broken, never because of the input; these failures trap.
 struct DigestContext: ~Copyable {
     private let pointer: OpaquePointer
 
@@ -50,7 +50,7 @@ struct DigestContext: ~Copyable {
         precondition(EVP_DigestUpdate(pointer, bytes.baseAddress, bytes.count) == 1, "a digest could not be updated")
     }
 
-    /// `count` is the size of the result in bytes, as the algorithm says.
+    /// The digest; `count` is the size of the algorithm's result in bytes.
     mutating func finish(count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             var written: UInt32 = 0

@@ -1,27 +1,29 @@
 internal import COpenSSL
 
-/// Message authentication by hash, RFC 2104.
+/// Keyed-hash message authentication codes, RFC 2104.
 package enum HMAC {
-    /// The code of `message`, as many bytes as the hash has; not for `crc32c`, which is no cryptographic hash.
+    /// The code of `message`, as long as the hash.
+    ///
+    /// Traps for `crc32c`, which is not a cryptographic hash.
     package static func code(_ algorithm: DigestAlgorithm, key: [UInt8], message: [UInt8]) -> [UInt8] {
         HMACKey(algorithm, key).code(for: message)
     }
 }
 
-/// A key that is used for many messages: the work that depends on the key alone is done once.
+/// A key for many messages: the work that depends only on the key is done once.
 ///
-/// Unchecked, because after `init` the context is only read, by `EVP_MAC_CTX_dup`.
+/// Unchecked because after `init` the context is only read, by `EVP_MAC_CTX_dup`.
 package final class HMACKey: @unchecked Sendable {
     private let context: OpaquePointer
     private let byteCount: Int
 
-    /// Takes any hash but `crc32c`, which is no cryptographic one.
+    /// Traps for `crc32c`, which is not a cryptographic hash.
     package init(_ algorithm: DigestAlgorithm, _ key: [UInt8]) {
         guard let prototype = MACPrototype.of(algorithm) else {
-            preconditionFailure("\(algorithm) is no hash for HMAC")
+            preconditionFailure("\(algorithm) cannot be used with HMAC")
         }
         guard let context = EVP_MAC_CTX_dup(prototype.pointer) else { preconditionFailure("no memory for HMAC") }
-        // Not the pointer of an empty array: OpenSSL takes a null key for "the key as before".
+        // Not the pointer of an empty array: OpenSSL interprets a null key as "keep the previous key".
         let result = (key.isEmpty ? [0] : key).withUnsafeBufferPointer { buffer in
             EVP_MAC_init(context, buffer.baseAddress, key.count, nil)
         }
@@ -32,7 +34,7 @@ package final class HMACKey: @unchecked Sendable {
 
     deinit { EVP_MAC_CTX_free(context) }
 
-    /// - Returns: As many bytes as the hash has.
+    /// - Returns: A code as long as the hash.
     package func code(for message: some Collection<UInt8>) -> [UInt8] {
         guard let copy = EVP_MAC_CTX_dup(context) else { preconditionFailure("no memory for HMAC") }
         defer { EVP_MAC_CTX_free(copy) }
@@ -49,9 +51,9 @@ package final class HMACKey: @unchecked Sendable {
     }
 }
 
-/// An HMAC context of OpenSSL with its hash set and no key, made once for each hash.
+/// An HMAC context of OpenSSL with a hash and without a key, made once per hash.
 ///
-/// Unchecked, because it is only read, by `EVP_MAC_CTX_dup`, and never freed.
+/// Unchecked because it is only read, by `EVP_MAC_CTX_dup`, and never freed.
 private struct MACPrototype: @unchecked Sendable {
     let pointer: OpaquePointer
 

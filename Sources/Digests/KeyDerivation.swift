@@ -3,9 +3,9 @@ package enum KeyDerivation {
     /// Derives a key from a secret.
     ///
     /// - Parameters:
-    ///   - secret: The input keying material; of any length, but no password.
-    ///   - salt: Empty stands for 32 zero bytes (§2.2).
-    ///   - info: What the key is for; different texts give independent keys.
+    ///   - secret: The input keying material, of any length; must not be a password.
+    ///   - salt: An empty salt means 32 zero bytes (§2.2).
+    ///   - info: The purpose of the key; different texts give independent keys.
     ///   - count: Bytes of the key, 1 to 8160 (§2.3).
     /// - Returns: `count` bytes.
     package static func hkdf(secret: [UInt8], salt: [UInt8] = [], info: String, count: Int) -> [UInt8] {

@@ -1,16 +1,18 @@
 internal import CSystem
 
-/// MD5 (RFC 1321) of up to four messages beside each other, which takes hardly longer than that of one: about 1.4 times as
-/// long with vectors of 16 bytes, less where a processor rotates them by one instruction.
+/// MD5 (RFC 1321) of up to four messages in parallel.
 ///
-/// Against accidents only, as `DigestAlgorithm.md5`.
+/// It takes about 1.4 times as long as one message with vectors of 16 bytes, less if the processor has a vector rotate
+/// instruction.
+///
+/// Not safe against deliberate changes, like `DigestAlgorithm.md5`.
 package struct ParallelMD5 {
-    /// Messages that fit in.
+    /// Maximum number of messages.
     package static let lanes = 4
-    /// Bytes that are taken together.
+    /// Bytes of an MD5 block.
     package static let blockSize = 64
 
-    /// Four registers, of each the values of all lanes.
+    /// The four registers of MD5, each with the values of all lanes.
     private var registers: [UInt32]
     private var lengths = [UInt64](repeating: 0, count: lanes)
 
@@ -20,11 +22,12 @@ package struct ParallelMD5 {
         registers = Self.initial.flatMap { [UInt32](repeating: $0, count: Self.lanes) }
     }
 
-    /// Moves some messages on, all by as many bytes.
+    /// Processes the same number of bytes of several messages.
     ///
     /// - Parameters:
-    ///   - pieces: Of each lane; `nil` for those without a message, or whose message has ended. At least one is there.
-    ///   - count: Bytes at each of the addresses; a multiple of 64.
+    ///   - pieces: One address per lane; `nil` for a lane without a message or whose message has ended. At least one is
+    /// not `nil`.
+    ///   - count: Number of bytes at each address; a multiple of 64.
     package mutating func update(_ pieces: [UnsafeRawPointer?], count: Int) {
         precondition(
             pieces.count == Self.lanes && count >= 0 && count % Self.blockSize == 0,
@@ -49,14 +52,14 @@ package struct ParallelMD5 {
         }
     }
 
-    /// Ends the message of a lane, which goes on with another one, empty yet.
+    /// Finishes the message of a lane and starts a new, empty one.
     ///
     /// - Parameters:
-    ///   - lane: Which one, from 0 on.
-    ///   - rest: Its last bytes, fewer than 64.
+    ///   - lane: From 0.
+    ///   - rest: The last bytes of the message, fewer than 64.
     /// - Returns: 16 bytes.
     package mutating func finish(_ lane: Int, rest: UnsafeRawBufferPointer) -> [UInt8] {
-        precondition(rest.count < Self.blockSize, "what is left is less than a block")
+        precondition(rest.count < Self.blockSize, "the rest must be shorter than a block")
         let bits = (lengths[lane] &+ UInt64(rest.count)) &* 8
         var padded = [UInt8](rest)
         padded.append(0x80)

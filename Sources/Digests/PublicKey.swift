@@ -1,8 +1,8 @@
 internal import COpenSSL
 
-/// A public key with which others' signatures are checked, by OpenSSL.
+/// A public key that verifies signatures, by OpenSSL.
 ///
-/// Kept as SubjectPublicKeyInfo (RFC 5280 §4.1.2.7) in DER; the pointers of this file live within one call.
+/// Stored as SubjectPublicKeyInfo (RFC 5280 §4.1.2.7) in DER; the OpenSSL pointers live within one call.
 package struct PublicKey: Sendable {
     private enum Scheme: Sendable {
         /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017 §8.2).
@@ -17,13 +17,14 @@ package struct PublicKey: Sendable {
     private let encoded: [UInt8]
     private let scheme: Scheme
 
-    /// A key of RSA with 2048 to 8192 bits; shorter ones are not safe (RFC 7518 §3.3), longer ones cost too much to check.
+    /// An RSA key of 2048 to 8192 bits: shorter keys are not safe (RFC 7518 §3.3), longer ones cost too much to verify
+    /// with.
     ///
-    /// `nil` for what is no such key.
+    /// `nil` if the numbers are not such a key.
     ///
     /// - Parameters:
     ///   - modulus: Big-endian.
-    ///   - exponent: Likewise; odd, 3 to 2^32.
+    ///   - exponent: Big-endian; odd, 3 to 2^32.
     package init?(rsaModulus modulus: [UInt8], exponent: [UInt8]) {
         let modulus = modulus.drop { $0 == 0 }
         let exponent = exponent.drop { $0 == 0 }
@@ -38,11 +39,11 @@ package struct PublicKey: Sendable {
         self.init(DER.sequence([algorithm, DER.bits(numbers)]), .rsa)
     }
 
-    /// A key of P-256; `nil` for what is no point of the curve.
+    /// A P-256 key; `nil` if the coordinates are not a point on the curve.
     ///
     /// - Parameters:
     ///   - x: 32 bytes, big-endian.
-    ///   - y: Likewise.
+    ///   - y: 32 bytes, big-endian.
     package init?(p256X x: [UInt8], y: [UInt8]) {
         guard x.count == Self.p256ByteCount, y.count == Self.p256ByteCount else { return nil }
         // id-ecPublicKey and secp256r1 (RFC 5480 §2.1.1).
@@ -60,12 +61,12 @@ package struct PublicKey: Sendable {
         guard isKey else { return nil }
     }
 
-    /// Whether `signature` is that of `message`.
+    /// Whether `signature` is a valid signature of `message`.
     ///
     /// - Parameters:
-    ///   - signature: Of RSA as long as the modulus; of P-256 64 bytes, both numbers big-endian (RFC 7518 §3.4).
-    ///   - message: What was hashed and signed.
-    /// - Returns: `false` for a signature of another length, too.
+    ///   - signature: RSA: as long as the modulus. P-256: 64 bytes, two big-endian numbers (RFC 7518 §3.4).
+    ///   - message: The signed bytes, not hashed yet.
+    /// - Returns: `false` also for a signature of a wrong length.
     package func verifies(_ signature: [UInt8], of message: [UInt8]) -> Bool {
         var signature = signature
         if scheme == .p256 {
@@ -83,7 +84,7 @@ package struct PublicKey: Sendable {
     }
 
     private func withKey(_ body: (OpaquePointer) -> Bool) -> Bool {
-        // What is left there would be taken for an error of a TLS connection that this thread serves next.
+        // Errors left in the queue would look like errors of the next TLS connection that this thread serves.
         defer { ERR_clear_error() }
         return encoded.withUnsafeBufferPointer { bytes in
             var next = bytes.baseAddress
@@ -94,12 +95,12 @@ package struct PublicKey: Sendable {
     }
 }
 
-/// The few values of the Distinguished Encoding Rules (X.690) that a public key and a signature are made of.
+/// The few value types of the Distinguished Encoding Rules (X.690) that public keys and signatures need.
 private enum DER {
-    /// A number that is not negative; big-endian.
+    /// A non-negative integer, big-endian.
     static func integer(_ bytes: some Collection<UInt8>) -> [UInt8] {
         let digits = Array(bytes.drop { $0 == 0 })
-        // A first bit that is set would make it negative.
+        // A leading one bit would make the number negative.
         let isClear = digits.first.map { $0 < 0x80 } ?? false
         return value(0x02, (isClear ? [] : [0]) + digits)
     }

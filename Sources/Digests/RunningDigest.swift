@@ -1,6 +1,6 @@
-/// A digest of bytes that come piece by piece.
+/// A digest of bytes that arrive in pieces.
 ///
-/// Unchecked, because it has one user at a time: whoever feeds it may hand it on, but never shares it.
+/// Unchecked because it has one user at a time: a user may pass it on but must not share it.
 package final class RunningDigest: @unchecked Sendable {
     package let algorithm: DigestAlgorithm
     /// `nil` for CRC-32C.
@@ -17,14 +17,14 @@ package final class RunningDigest: @unchecked Sendable {
         }
     }
 
-    /// - Precondition: `finish` was not called yet.
+    /// - Precondition: `finish` was not called before.
     package func update(_ bytes: [UInt8]) {
         bytes.withUnsafeBytes { update($0) }
     }
 
-    /// - Precondition: `finish` was not called yet.
+    /// - Precondition: `finish` was not called before.
     package func update(_ bytes: UnsafeRawBufferPointer) {
-        precondition(result == nil, "a digest that is finished takes no more bytes")
+        precondition(result == nil, "a finished digest cannot be updated")
         guard !bytes.isEmpty else { return }
         if algorithm == .crc32c {
             checksum.update(bytes)
@@ -33,7 +33,7 @@ package final class RunningDigest: @unchecked Sendable {
         }
     }
 
-    /// The digest of all that came, `algorithm.byteCount` bytes; the same again when it is called again.
+    /// The digest of all bytes, `algorithm.byteCount` long; later calls return the same value.
     package func finish() -> [UInt8] {
         if let result { return result }
         let digest = context?.finish(count: algorithm.byteCount) ?? checksum.bytes

@@ -4,9 +4,11 @@ internal import Bytes
 internal import Glibc
 #endif
 
-/// The boot of this machine: as long as it is the same, what was written to files is there although it was not synchronised.
+/// Identifies the current boot of this machine.
 ///
-/// A process that is killed leaves the kernel's page cache as it is. A power cut or a reset does not, and the kernel has another
+/// Within one boot, written file content persists even if it was not synchronised.
+///
+/// Killing a process leaves the kernel's page cache intact. A power cut or a reset does not, and the kernel has a new
 /// id afterwards.
 struct BootID: Sendable, Equatable {
     /// 64 of the 122 random bits of `boot_id` (random(4)).
@@ -17,7 +19,7 @@ struct BootID: Sendable, Equatable {
     private init() {
         let text = (try? OpenFile.open("/proc/sys/kernel/random/boot_id", O_RDONLY).read(at: 0, maximum: 64)) ?? []
         let digits = String(decoding: text, as: UTF8.self).filter(\.isHexDigit).prefix(16)
-        // One that no other start has: then only what was synchronised counts, which is always right.
+        // A random value differs from every other boot: then only synchronised bytes count, which is always safe.
         value = UInt64(digits, radix: 16) ?? UInt64.random(in: 1...UInt64.max)
     }
 

@@ -7,34 +7,38 @@ internal import UploadCore
 internal import Glibc
 #endif
 
-/// The directory that holds everything Sluice keeps, and the only maker of paths in it.
+/// The directory with all persistent data of Sluice.
+///
+/// Only this type builds paths in it.
 ///
 /// ```
-/// <root>/                 0700, of the user whom the process runs as
-///   lock                  held with flock(2) while a process serves; its text is that process's id
+/// <root>/                 0700, owned by the user of the process
+///   lock                  locked with flock(2) while a process serves; contains its process id
 ///   state.sqlite          see SQLiteState
 ///   blobs/<xy>/<id>       the bytes of an upload; xy are the last two characters of the id, which are random;
-///                         made with its first blob
-///   blobs/<xy>/<id>.unverified   its text is the length before bytes whose digest is not verified yet
-///   blobs/<xy>/<id>.parts        the bytes of an upload that comes in parts, see DiskStorage+Parts; becomes the blob
-///   blobs/<xy>/<id>.layout       its text is how many bytes each place for a part has in that file
+///                         created with its first blob
+///   blobs/<xy>/<id>.unverified   contains the length of the blob without bytes whose digest is not verified yet
+///   blobs/<xy>/<id>.parts        the bytes of an upload in parts, see DiskStorage+Parts; becomes the blob
+///   blobs/<xy>/<id>.layout       contains the size in bytes of each place for a part in that file
 ///   blobs/<xy>/<id>.own/         a file for each part that has no place there
-///   blobs/<xy>/<id>.joining      what becomes the blob if parts have to be copied
-///   store                 the mark that the state has as well, see StoreBinding; JSON
-///   quarantine/<yyyy-mm-dd>/<id>…   what of blobs without a record was found on that day, with the names it had
-///   migrated              blobs that were copied into a store, see MigratedBlobs; only while and after they are
+///   blobs/<xy>/<id>.joining      becomes the blob if parts have to be copied
+///   store                 the mark that the state also has, see StoreBinding; JSON
+///   quarantine/<yyyy-mm-dd>/<id>…   files of blobs without a record that were found on that day, with their original
+/// names
+///   migrated              list of blobs that were copied into a store, see MigratedBlobs; exists from the first
+/// migration on
 /// ```
 package struct DataDirectory: Sendable {
-    /// As it was given.
+    /// As passed to the initialiser.
     package let root: String
-    /// The lock lives as long as this descriptor.
+    /// The lock is held while this descriptor is open.
     private let lock: OpenFile
-    /// What others could read or write until now, by its path: see `PrivatePath`.
+    /// Paths that other users could read or write until now: see `PrivatePath`.
     package let tightened: [String]
 
-    /// Makes what is missing, and locks the directory against a second process.
+    /// Creates missing directories and locks the data directory against a second process.
     ///
-    /// - Throws: `.inUse` when another process serves from it.
+    /// - Throws: `.inUse` if another process has locked it.
     package init(at root: String) throws(DataDirectoryError) {
         self.root = root
         do throws(SystemCallError) {
@@ -56,12 +60,12 @@ package struct DataDirectory: Sendable {
         self.tightened = tightened
     }
 
-    /// What holds secrets or what clients sent.
+    /// Files with secrets or with data from clients.
     private static let secretNames = [
         "master.secret", "admin.key", "state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "lock", "blobs", "spool",
     ]
 
-    /// - Returns: Whether others had any right to it.
+    /// - Returns: Whether other users had access to it.
     private static func makePrivate(_ path: String, in root: String) throws(DataDirectoryError) -> Bool {
         do throws(PrivatePath.Failure) {
             return try PrivatePath.tighten(path)
@@ -72,7 +76,7 @@ package struct DataDirectory: Sendable {
 
     // MARK: Paths
 
-    /// Where the database is; also for commands that look into it while a server runs.
+    /// The path of the database; also for commands that read it while a server runs.
     package static func statePath(in root: String) -> String { root + "/state.sqlite" }
 
     package var statePath: String { Self.statePath(in: root) }
@@ -95,7 +99,7 @@ package struct DataDirectory: Sendable {
 
     func joiningPath(_ id: UploadID) -> String { blobPath(id) + ".joining" }
 
-    /// The upload that a name in a shard belongs to.
+    /// The upload that a file name in a shard belongs to.
     static func upload(of name: String) -> UploadID? { UploadID(name.prefix { $0 != "." }) }
 
     func shardPath(_ shard: String) -> String { blobsPath + "/" + shard }
@@ -104,12 +108,12 @@ package struct DataDirectory: Sendable {
 
     static func shard(of id: UploadID) -> String { String(id.text.suffix(2)) }
 
-    /// The shards that hold blobs, or have held some, sorted.
+    /// The shards that have or had blobs, sorted.
     func shards() throws(SystemCallError) -> [String] {
         try Paths.entries(of: blobsPath).filter { $0.utf8.count == 2 }.sorted()
     }
 
-    /// Makes the directory of a shard when its first blob comes; at most 1024 of them.
+    /// Creates the directory of a shard for its first blob; there are at most 1024.
     func makeShard(_ shard: String) throws(SystemCallError) {
         try Paths.makeDirectory(shardPath(shard))
     }
@@ -119,9 +123,9 @@ package struct DataDirectory: Sendable {
         try Paths.synchronizeDirectory(blobsPath)
     }
 
-    /// Whether the file system keeps with a blob what of it survives a power cut (`DurableRecord`).
+    /// Whether the file system can store a `DurableRecord` with each blob.
     package var keepsDurableRecords: Bool {
-        // What goes wrong here goes wrong again, and is told, where it is needed.
+        // If this fails, a later call that needs it fails too and reports the error.
         (try? lock.canKeepRecords()) ?? true
     }
 
@@ -133,7 +137,7 @@ package struct DataDirectory: Sendable {
         guard !root.isEmpty else { throw SystemCallError("mkdir", errno: ENOENT) }
         let parent = URL(fileURLWithPath: root).deletingLastPathComponent().path
         if access(parent, F_OK) != 0 {
-            // What goes wrong here is told by the call below, with its errno.
+            // If this fails, the call below reports its errno.
             try? FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
         }
         if try Paths.makeDirectory(root) { try Paths.synchronizeDirectory(parent) }
@@ -148,7 +152,7 @@ package struct DataDirectory: Sendable {
             _ = try SystemCallError.check("flock") { csys_lock(file.descriptor) }
             try file.truncate(to: 0)
             let (_, failure) = file.write(Array("\(getpid())\n".utf8), at: 0)
-            // The text is for people only; a full disk must not keep the server from starting and making room.
+            // The text is only informative; a full disk must not keep the server from starting and freeing space.
             if let failure, failure.number != ENOSPC, failure.number != EDQUOT { throw failure }
             return file
         } catch {
@@ -161,9 +165,9 @@ package struct DataDirectory: Sendable {
     }
 }
 
-/// Why a data directory can not be used; for the operator, so it names the directory.
+/// Why a data directory cannot be used; for the operator, so it includes the path.
 package enum DataDirectoryError: Error, Equatable, CustomStringConvertible {
-    /// Another process serves from it.
+    /// Another process has locked it.
     case inUse(directory: String, process: Int32?)
     case unusable(directory: String, reason: String)
 
@@ -173,7 +177,7 @@ package enum DataDirectoryError: Error, Equatable, CustomStringConvertible {
             let owner = process.map { "process \($0)" } ?? "another process"
             return "The data directory \(directory) is in use by \(owner). Stop it, or choose another directory."
         case .unusable(let directory, let reason):
-            return "The data directory \(directory) can not be used: \(reason)."
+            return "The data directory \(directory) cannot be used: \(reason)."
         }
     }
 }

@@ -22,7 +22,7 @@ final class DiskSource: ByteSource {
 
     var remaining: Int64? { end - position }
 
-    /// Nobody waits for a disk.
+    /// Disk reads never wait for a client, so there is nothing to interrupt.
     var interrupter: SourceInterrupter { SourceInterrupter { _ in } }
 
     func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {

@@ -9,15 +9,15 @@ internal import Glibc
 #endif
 
 extension DiskStorage {
-    /// Bytes that are handed over at once; at most two such pieces are held for one append.
+    /// Bytes per piece; an append holds at most two pieces in memory.
     private static let pieceSize = 256 * 1024
-    /// After so many bytes the kernel is asked to begin writing them, so that the sync at the end is short.
+    /// After this many bytes the kernel is asked to start writing them, so that the final sync is short.
     private static let writebackSize: Int64 = 8 << 20
-    /// The same where the source moves its bytes by itself.
-    private static let stretchSize: Int64 = 32 << 20
-    /// Bytes that are worth a sync of their own in the midst of an append.
+    /// The same for a source that transfers bytes itself.
+    private static let transferSize: Int64 = 32 << 20
+    /// Minimum number of new bytes for an additional sync during an append.
     private static let checkpointSize: Int64 = 4 << 20
-    /// What a file may take beyond its content: the file system rounds up, and keeps lists of its own.
+    /// How much space a file may occupy beyond its content: the file system rounds up and needs metadata.
     private static let allocationSlack: Int64 = 256 * 1024
 
     package func append(
@@ -50,7 +50,7 @@ extension DiskStorage {
     private func openForAppending(_ id: UploadID, at offset: Int64) async throws(UploadError) -> OpenFile {
         let (file, length) = try await onBlob { storage throws(SystemCallError) in
             let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
-            return (file, try storage.countedLength(of: id, file))
+            return (file, try storage.recoverLength(of: id, file))
         }
         guard length == offset else {
             throw UploadError(.offsetMismatch(expected: length), "The blob has \(length) bytes.")
@@ -58,7 +58,7 @@ extension DiskStorage {
         return file
     }
 
-    /// Takes what comes, with a sync now and then in a long append.
+    /// Receives bytes; syncs repeatedly during a long append.
     private func receive(
         _ id: UploadID,
         from source: any ByteSource,
@@ -69,7 +69,7 @@ extension DiskStorage {
         guard durability == .acknowledged, min(source.remaining ?? .max, limit) > Self.checkpointSize else {
             return await move(from: source, to: file, at: offset, limit: limit)
         }
-        // Is cancelled, and waited for, when this call ends.
+        // Cancelled and awaited when this call ends.
         async let _ = checkpoint(id, file)
         return await move(from: source, to: file, at: offset, limit: limit)
     }
@@ -85,9 +85,9 @@ extension DiskStorage {
             : await copy(from: source, to: file, at: offset, limit: limit, digest: nil)
     }
 
-    /// Makes what has come of a running append durable now and then, so that a power cut does not cost all of it.
+    /// Makes received bytes durable at intervals, so that a power cut during a long append loses only the latest ones.
     ///
-    /// What fails here is told by the sync at the end: see `distrusted`.
+    /// Failures are reported by the final sync: see `untrustedTails`.
     private func checkpoint(_ id: UploadID, _ file: OpenFile) async {
         while true {
             do { try await Task.sleep(for: checkpointInterval) } catch { return }
@@ -100,7 +100,7 @@ extension DiskStorage {
         }
     }
 
-    /// Has the source move its bytes into the file by itself, in stretches, and each written out while the next one comes.
+    /// Lets the source transfer its bytes into the file; each section is written to disk while the next one arrives.
     private func transfer(
         from source: any ByteSource,
         to file: OpenFile,
@@ -111,11 +111,11 @@ extension DiskStorage {
         var last: Int64 = 0
         while true {
             let start = offset + moved
-            let stretch = min(limit - moved, Self.stretchSize)
-            let coming = start..<start + min(stretch, source.remaining ?? 0)
-            // Beside the transfer: the sender must not wait for it.
+            let section = min(limit - moved, Self.transferSize)
+            let coming = start..<start + min(section, source.remaining ?? 0)
+            // In parallel with the transfer: the sender must not wait for it.
             async let hints: Void = hint(file, written: start - last..<start, coming: coming)
-            let outcome = await source.transfer(to: file.descriptor, at: start, limit: stretch)
+            let outcome = await source.transfer(to: file.descriptor, at: start, limit: section)
             await hints
             moved += outcome.moved
             last = outcome.moved
@@ -125,9 +125,11 @@ extension DiskStorage {
         }
     }
 
-    /// Tells the kernel what was written and what will be; what fails here will fail again where it is reported.
+    /// Tells the kernel which bytes were written and how many will follow.
+    ///
+    /// Errors are ignored: they recur where they are reported.
     private func hint(_ file: OpenFile, written: Range<Int64>, coming: Range<Int64>) async {
-        // Nothing in the first stretch, so that many slow uploads do not set aside what others need now.
+        // Not in the first section, so that many slow uploads do not reserve space that others need now.
         guard !written.isEmpty else { return }
         await pool.run { [durability] in
             if durability == .acknowledged {
@@ -137,7 +139,7 @@ extension DiskStorage {
         }
     }
 
-    /// Pulls pieces and writes them; one is written while the next one is pulled.
+    /// Pulls pieces and writes them; writes one while it pulls the next.
     func copy(
         from source: any ByteSource,
         to file: OpenFile,
@@ -189,25 +191,26 @@ extension DiskStorage {
         let end = position + Int64(result.count)
         if durability == .acknowledged, end / Self.writebackSize > position / Self.writebackSize {
             let start = (end / Self.writebackSize - 1) * Self.writebackSize
-            // A hint; the sync at the end is what counts, and reports what goes wrong.
+            // Only a hint: the final sync reports errors.
             _ = csys_start_writeback(file.descriptor, start, Self.writebackSize)
         }
         return result
     }
 
-    /// Keeps what came, whatever ended it: cuts the file to exactly that, and makes it durable.
+    /// Keeps received bytes, whatever ended the append: truncates the file to exactly these bytes and makes them
+    /// durable.
     private func keep(_ outcome: TransferOutcome, of id: UploadID, _ file: OpenFile, base: Int64) -> AppendReport {
         do throws(SystemCallError) {
             let (size, allocated) = try file.usage()
             let length = min(size, base + outcome.moved)
-            // Or gives back what was set aside for bytes that did not come, now or before a crash.
+            // Also releases space that was reserved for bytes that did not arrive, now or before a crash.
             if size > length || allocated > length + Self.allocationSlack { try file.truncate(to: length) }
             if durability == .acknowledged { try synchronize(id, file, length: length) }
             return AppendReport(stored: length - base, end: AppendReport.End(outcome.end))
         } catch {
-            // Some of these bytes may be there and others not, and what is behind `base` must not be taken for content.
-            distrusted.note(id, countingOnly: base)
-            try? cutBack(id, file)
+            // Only some of these bytes may be on the disk, and bytes after `base` must not count as content.
+            untrustedTails.note(id, countingOnly: base)
+            try? truncateUntrusted(id, file)
             return AppendReport(stored: 0, end: .failed(UploadError(error)))
         }
     }
@@ -243,7 +246,7 @@ extension DiskStorage {
                     base: offset
                 )
             }
-            // A part of a verified body is not what was verified.
+            // A part of a verified body is not verified.
             return keep(
                 TransferOutcome(moved: 0, end: .fileFailed(errno: failure.number)),
                 of: id,
@@ -253,7 +256,7 @@ extension DiskStorage {
         }
     }
 
-    /// A large body is written behind a marker that takes it back after a crash.
+    /// A large body is written under a marker, so that its bytes are discarded after a crash.
     private func appendMarked(
         _ id: UploadID,
         _ file: OpenFile,
@@ -267,7 +270,8 @@ extension DiskStorage {
         } catch {
             return AppendReport(stored: 0, end: .failed(error))
         }
-        // What is told at the end only may be by any algorithm: then the bytes are read again, from the page cache mostly.
+        // A digest that is only known at the end can use any algorithm: the bytes are then read again, mostly from the
+        // page cache.
         let running: RunningDigest? =
             if case .known(let digest) = expectation { RunningDigest(digest.algorithm) } else { nil }
         let outcome = await copy(from: source, to: file, at: offset, limit: limit, digest: running)
@@ -283,11 +287,11 @@ extension DiskStorage {
                 if report.stored > 0 {
                     try marker(of: id).remove()
                 } else {
-                    try marker(of: id).heal(file)
+                    try marker(of: id).recover(file)
                     durable.forget(id)
                 }
             } catch {
-                // The marker stays and the next one who asks takes the bytes back.
+                // The marker stays, and the next access discards the bytes.
                 durable.forget(id)
                 report = AppendReport(stored: 0, end: .failed(UploadError(error)))
             }
@@ -300,7 +304,7 @@ extension DiskStorage {
         case discard(AppendReport.End)
     }
 
-    /// What is to be done with bytes that came.
+    /// Decides whether received bytes can be verified or must be discarded.
     private func verdict(
         on outcome: TransferOutcome,
         _ expectation: DigestExpectation,
@@ -310,8 +314,8 @@ extension DiskStorage {
         case .sourceFailed, .fileFailed: return .discard(AppendReport.End(outcome.end))
         case .endOfSource, .limitReached: break
         }
-        if case .told = expectation, outcome.end == .limitReached {
-            // Nothing is told before the end; and bytes beyond the limit are among those that it is told of.
+        if case .explicit = expectation, outcome.end == .limitReached {
+            // The digest comes only after the end of the content, and it covers bytes beyond the limit, too.
             do throws(SourceFailure) {
                 if try await source.next(maximum: 1) != nil { return .discard(.limitReached) }
             } catch {
@@ -325,7 +329,7 @@ extension DiskStorage {
         }
     }
 
-    /// Keeps what came if it hashes to `digest`; on the pool.
+    /// Keeps received bytes if their digest is `digest`; runs on the pool.
     private func verify(
         _ outcome: TransferOutcome,
         against digest: ExpectedDigest,

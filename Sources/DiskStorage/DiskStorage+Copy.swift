@@ -7,8 +7,8 @@ internal import Glibc
 #endif
 
 extension DiskStorage {
-    /// Bytes that one stay on the pool copies: with shared blocks that takes microseconds, without it must not keep others
-    /// waiting for long.
+    /// Bytes to copy per job on the pool: with shared blocks this takes microseconds, without them it must not delay
+    /// other jobs for long.
     private static let copySize: Int64 = 256 << 20
     private static let bufferSize = 256 * 1024
 
@@ -46,8 +46,9 @@ extension DiskStorage {
         }
     }
 
-    /// File systems that can (Btrfs, XFS and others) share the blocks; others copy within the kernel (copy_file_range(2)),
-    /// and the few that can not by themselves through memory.
+    /// Some file systems (Btrfs, XFS and others) share the blocks.
+    ///
+    /// Others copy within the kernel (copy_file_range(2)), and a few need a copy through memory.
     private static func copy(
         _ range: Range<Int64>,
         of input: OpenFile,
@@ -66,7 +67,7 @@ extension DiskStorage {
                         csys_copy_range(input.descriptor, from, output.descriptor, target, rest)
                     }
                     : try copyPiece(at: from, maximum: min(rest, bufferSize), of: input, to: output, at: target)
-                // Shorter than its record says.
+                // The file is shorter than its record says.
                 guard count > 0 else { throw SystemCallError("copy_file_range", errno: EIO) }
                 from += Int64(count)
             } catch  where isWithinKernel && isNotOffered.contains(error.number) {

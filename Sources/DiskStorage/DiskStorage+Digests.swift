@@ -7,10 +7,10 @@ internal import Glibc
 #endif
 
 extension DiskStorage {
-    /// None: nobody looks at the bytes on their way to the disk.
+    /// Always empty: no digests are computed while bytes are written.
     package func recordedDigests(of id: UploadID) async throws(UploadError) -> DigestValues { [:] }
 
-    /// Bytes that one stay on the pool hashes: some hundredths of a second, for which others can wait.
+    /// Bytes to hash per job on the pool: some hundredths of a second, which other jobs can wait.
     private static let hashedAtOnce: Int64 = 64 << 20
     private static let readSize: Int64 = 256 * 1024
 
@@ -32,9 +32,9 @@ extension DiskStorage {
         return Dictionary(uniqueKeysWithValues: running.map { ($0.algorithm, $0.finish()) })
     }
 
-    /// Feeds digests with bytes of a file; on the pool.
+    /// Updates digests with bytes of a file; runs on the pool.
     ///
-    /// - Throws: Also when the file is shorter than that.
+    /// - Throws: Also if the file is too short.
     static func update(
         _ digests: [RunningDigest],
         with range: Range<Int64>,

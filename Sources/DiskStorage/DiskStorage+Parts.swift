@@ -6,12 +6,14 @@ package import UploadCore
 internal import Glibc
 #endif
 
-/// Uploads whose bytes come in parts.
+/// Uploads in parts.
 ///
-/// Parts of one size, which nearly all are, have their places one behind the other in a file that then needs only another
-/// name. What has no place there, because of its size or because its place is taken by a part that is recorded, gets a file
-/// of its own, and is copied when the parts are joined: it alone if its place is free then, otherwise all of them.
+/// Parts of the same size, as nearly all are, have adjacent places in one file, which then only has to be renamed. A
+/// part that does not fit its place, or whose place is taken by a recorded part, gets a file of its own. Joining the
+/// parts copies it: only it, if its place is free by then, otherwise all parts.
 extension DiskStorage: PartStorage {
+    package var partStorage: (any PartStorage)? { self }
+
     package func createForParts(_ blob: NewBlob) async throws(UploadError) {
         let id = blob.id
         try await onPool { storage throws(SystemCallError) in
@@ -27,9 +29,9 @@ extension DiskStorage: PartStorage {
         verifying verify: () async throws(UploadError) -> [UInt8]
     ) async throws(UploadError) -> String {
         _ = try await places.unit(of: id) { () async throws(UploadError) -> Int64? in
-            let isUsual = places.isUsual(part, of: id)
+            let hasRepeatedSize = places.hasRepeatedSize(part, of: id)
             return try await onBlob { storage throws(SystemCallError) in
-                try storage.unit(of: id, beginning: part, isUsual: isUsual)
+                try storage.unit(of: id, beginning: part, hasRepeatedSize: hasRepeatedSize)
             }
         }
         let isRecorded =
@@ -53,9 +55,9 @@ extension DiskStorage: PartStorage {
 
     package func removePart(_ number: Int, at location: String, of id: UploadID) async {
         switch PartLocation(location)?.place {
-        // The bytes are overwritten by the next one in this place, or cut off.
+        // The next part in this place overwrites the bytes, or they are cut off.
         case .shared: places.release(number, of: id)
-        // What remains goes with the blob.
+        // What cannot be removed now is removed with the blob.
         case .own(let name): try? await removeOwn(name, of: id)
         case nil: break
         }
@@ -84,11 +86,11 @@ extension DiskStorage: PartStorage {
                 try await copyToTheirPlaces(strays, of: id)
                 try await onBlob { storage throws(SystemCallError) in
                     let file = try OpenFile.open(storage.directory.partsPath(id), O_WRONLY)
-                    // Shorter than what is recorded of it.
+                    // The file is shorter than its records say.
                     guard try file.size() >= total else { throw SystemCallError("fstat", errno: EIO) }
                     switch storage.durability {
                     case .completed: try storage.synchronizeParts(of: id, file)
-                    // What is recorded is durable, and strays are copied again if this fails.
+                    // Recorded parts are already durable, and strays are copied again if this fails.
                     case .acknowledged: if !strays.isEmpty { try file.synchronizeAll() }
                     case .none: break
                     }
@@ -105,12 +107,12 @@ extension DiskStorage: PartStorage {
         places.forget(id)
     }
 
-    /// Bytes of a part that is recorded, and was not joined with others.
+    /// The bytes of a recorded part that was not joined with others.
     ///
     /// - Parameters:
-    ///   - part: As it is recorded.
-    ///   - id: Of its upload.
-    /// - Returns: `nil` if another kind of storage has it.
+    ///   - part: Its record.
+    ///   - id: The upload.
+    /// - Returns: `nil` if another kind of storage has the part.
     /// - Throws: `.notFound`, `.storageFailure`.
     package func bytes(of part: PartRecord, of id: UploadID) async throws(UploadError) -> (any ByteSource)? {
         guard let location = PartLocation(part.location) else { return nil }
@@ -122,25 +124,28 @@ extension DiskStorage: PartStorage {
 
     // MARK: Storing
 
-    /// The size of places that is recorded, or one that fits a part which comes before others.
+    /// The recorded size of places, or a size derived from the part that begins now.
     ///
-    /// Part 1 has the size of all but the last one. Another one is taken for that if a second one has its size, or at once if that is
-    /// one that somebody chose: the last one has it hardly ever, and if so only costs copying.
+    /// Part 1 has the size of all parts except the last. The size of another part is used if a second part has it, or
+    /// at once if it looks chosen by a client (a multiple of `chosenSizeUnit`): the last part rarely has such a size, and
+    /// a wrong size only costs copying.
     private func unit(
         of id: UploadID,
         beginning part: NewPart,
-        isUsual: Bool
+        hasRepeatedSize: Bool
     ) throws(SystemCallError) -> Int64? {
         let path = directory.layoutPath(id)
         if let unit = try NumberFile.value(at: path) { return unit }
-        guard part.size > 0, isUsual || part.number == 1 || part.size % Self.chosenSizes == 0 else { return nil }
-        // Nothing must be left of a blob that is not there.
+        guard part.size > 0, hasRepeatedSize || part.number == 1 || part.size % Self.chosenSizeUnit == 0 else {
+            return nil
+        }
+        // No layout file may remain for a blob that does not exist.
         _ = try Paths.size(of: directory.partsPath(id))
         try NumberFile.write(part.size, at: path, durableIn: durability == .none ? nil : shardPath(of: id))
         return part.size
     }
 
-    private static let chosenSizes: Int64 = 64 << 10
+    private static let chosenSizeUnit: Int64 = 64 << 10
 
     private func write(
         _ part: NewPart,
@@ -170,16 +175,16 @@ extension DiskStorage: PartStorage {
         }
     }
 
-    /// On the pool.
+    /// Runs on the pool.
     private func open(_ location: PartLocation, of id: UploadID) throws(SystemCallError) -> (OpenFile, Int64) {
         switch location.place {
         case .shared(let offset): return (try OpenFile.open(directory.partsPath(id), O_WRONLY), offset)
         case .own(let name):
-            // There is one that takes parts.
+            // Fails unless the upload takes parts.
             _ = try Paths.size(of: directory.partsPath(id))
             let path = directory.ownPartsPath(id)
             try Paths.makeDirectory(path)
-            // Also if it was there: another part may have made it just now.
+            // Also if the directory exists: another part may have created it just now.
             if durability != .none, !places.hasDurableDirectory(id) {
                 try Paths.synchronizeDirectory(shardPath(of: id))
                 places.noteDurableDirectory(id)
@@ -188,7 +193,7 @@ extension DiskStorage: PartStorage {
         }
     }
 
-    /// On the pool.
+    /// Runs on the pool.
     private func open(
         forReading location: PartLocation,
         of id: UploadID
@@ -219,32 +224,33 @@ extension DiskStorage: PartStorage {
         return total
     }
 
-    /// Forces the file of parts to stable storage where that was not done for each part; on the pool.
+    /// Forces the file of parts to stable storage if this was not done for each part; runs on the pool.
     ///
-    /// - Throws: Also when it failed before: it is unknown then which parts are lost, and another sync would not tell.
+    /// - Throws: Also if a sync failed before: it is unknown which parts are lost, and another sync would not report
+    ///   it.
     private func synchronizeParts(of id: UploadID, _ file: OpenFile) throws(SystemCallError) {
         let record = try file.durableRecord()
-        guard !distrusted.contains(id), record == nil || record?.boot != nil else {
+        guard !untrustedTails.contains(id), record == nil || record?.boot != nil else {
             throw SystemCallError("fsync", errno: EIO)
         }
         do throws(SystemCallError) {
             try file.synchronizeAll()
         } catch {
-            distrusted.note(id, countingOnly: nil)
+            untrustedTails.note(id, countingOnly: nil)
             try? file.setDurableRecord(DurableRecord(length: 0, boot: nil))
             throw error
         }
     }
 
-    /// Parts with files of their own whose places in the whole are free, if all others are where they belong.
+    /// Parts in files of their own whose places are free, provided that all other parts are in their places.
     ///
-    /// The place of a number is that of no other one, and of two parts with a number one is recorded. So what is copied there is
-    /// written over nothing that is needed, also if this breaks off and other parts are named later.
+    /// No other part has the place of a number, and at most one part with a number is recorded. Copying to these places
+    /// therefore overwrites nothing that is needed, even if it is interrupted and other parts are completed later.
     ///
     /// - Parameters:
-    ///   - parts: In their order.
-    ///   - unit: Bytes of each place, if that was decided.
-    /// - Returns: Them and their places; `nil` if all parts must be copied.
+    ///   - parts: In order.
+    ///   - unit: Bytes of each place; `nil` if not decided.
+    /// - Returns: These parts and their places; `nil` if all parts must be copied.
     private static func strays(among parts: [PartRecord], unit: Int64?) -> [(part: PartRecord, place: Int64)]? {
         var strays: [(part: PartRecord, place: Int64)] = []
         var offset: Int64 = 0
@@ -287,7 +293,7 @@ extension DiskStorage: PartStorage {
         var offset: Int64 = 0
         for part in parts {
             guard let location = PartLocation(part.location) else {
-                throw UploadError(.storageFailure, "Where part \(part.number) is can not be read.")
+                throw UploadError(.storageFailure, "The location of part \(part.number) cannot be read.")
             }
             let (input, start) = try await onBlob { storage throws(SystemCallError) in
                 try storage.open(forReading: location, of: id)
@@ -298,19 +304,19 @@ extension DiskStorage: PartStorage {
         try await onPool { storage throws(SystemCallError) in
             if storage.durability != .none { try output.synchronizeAll() }
             try Paths.rename(storage.directory.joiningPath(id), to: storage.directory.blobPath(id))
-            // From here on the parts are not needed: `isJoined`.
+            // From here on the parts are not needed any more: `isJoined`.
             if storage.durability != .none { try Paths.synchronizeDirectory(storage.shardPath(of: id)) }
             try Paths.remove(storage.directory.partsPath(id))
         }
     }
 
-    /// Removes what is left of the parts, also of those that were not joined.
+    /// Removes the remains of the parts, including those that were not joined.
     private func finishJoin(_ id: UploadID, length: Int64) async throws(UploadError) {
         try await onBlob { storage throws(SystemCallError) in
             let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
             let size = try file.size()
             guard size >= length else { throw SystemCallError("fstat", errno: EIO) }
-            // Behind them there may be parts that were not named.
+            // Parts that were not named in the completion can be behind the joined ones.
             if size > length {
                 try file.truncate(to: length)
                 if storage.durability != .none { try file.synchronizeAll() }
@@ -322,7 +328,7 @@ extension DiskStorage: PartStorage {
         }
     }
 
-    /// Removes everything but the blob; on the pool.
+    /// Removes everything except the blob; runs on the pool.
     func removeParts(of id: UploadID) throws(SystemCallError) {
         try Paths.remove(directory.joiningPath(id))
         try Paths.remove(directory.partsPath(id))

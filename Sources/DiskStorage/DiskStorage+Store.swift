@@ -7,7 +7,7 @@ package import UploadCore
 internal import Glibc
 #endif
 
-/// What tells a storage from others, and what it has without records.
+/// The mark of the storage, and blobs without records.
 extension DiskStorage {
     package func storedMark() async throws(UploadError) -> StoreMark? {
         let text = try await onPool { storage throws(SystemCallError) -> [UInt8]? in
@@ -31,7 +31,7 @@ extension DiskStorage {
             let path = storage.directory.markPath
             let file = try OpenFile.open(path + ".new", O_WRONLY | O_CREAT | O_TRUNC)
             if let failure = file.write(text, at: 0).failure { throw failure }
-            // Whatever the durability: this file decides what becomes of all others.
+            // Regardless of the durability setting: this file decides about all others.
             try file.synchronizeAll()
             try Paths.rename(path + ".new", to: path)
             try Paths.synchronizeDirectory(storage.directory.root)
@@ -40,7 +40,7 @@ extension DiskStorage {
 
     package func hasBlobs() async throws(UploadError) -> Bool { try await !list(after: nil, limit: 1).isEmpty }
 
-    /// Parts without a blob cannot be continued.
+    /// Parts without a blob are not reported, because they cannot be continued.
     ///
     /// A blob with unverified bytes, or without bytes, belongs to an open upload.
     package func findBlobs(_ body: (FoundBlob) async throws(UploadError) -> Void) async throws(UploadError) {
@@ -67,7 +67,7 @@ extension DiskStorage {
         }
     }
 
-    /// Files are their own records.
+    /// Nothing to do: files are their own records.
     package func adopt(_ blob: FoundBlob) async throws(UploadError) {}
 
     // MARK: Orphans
@@ -90,12 +90,12 @@ extension DiskStorage {
             } catch  where error.number == ENOENT {
                 return
             }
-            // While anything is left of it, the next sweep finds it.
+            // As long as one of its files is left, the next sweep finds it.
             for name in names where DataDirectory.upload(of: name) == orphan {
                 do throws(SystemCallError) {
                     try Paths.rename(shard + "/" + name, to: folder + "/" + name)
                 } catch  where error.number == ENOTEMPTY || error.number == EEXIST {
-                    // A directory that was put back and is set aside again on the same day.
+                    // A directory that was restored and is quarantined again on the same day.
                     try Paths.removeDirectory(folder + "/" + name)
                     try Paths.rename(shard + "/" + name, to: folder + "/" + name)
                 }
@@ -114,7 +114,7 @@ extension DiskStorage {
                 return 0
             }
             var removed: Set<UploadID> = []
-            // Other names are of somebody else.
+            // Other names were not created by Sluice.
             for name in days where name.utf8.count == day.utf8.count && name < day {
                 let folder = all + "/" + name
                 for entry in try Paths.entries(of: folder) {
@@ -136,7 +136,7 @@ extension DiskStorage {
         }
     }
 
-    /// Year, month and day in UTC; they sort by time.
+    /// Year, month and day in UTC; sorts by time.
     private static func day(of date: Date) -> String {
         let (days, _) = CivilCalendar.split(Int64(date.timeIntervalSince1970.rounded(.down)))
         let civil = CivilCalendar.date(fromDays: days)

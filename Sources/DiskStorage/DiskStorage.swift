@@ -8,20 +8,21 @@ package import UploadCore
 internal import Glibc
 #endif
 
-/// Blobs as files of a local file system; a blob's length is the file's length, unless its `DurableRecord` says that bytes at
-/// its end do not count.
+/// Blobs as files of a local file system.
 ///
-/// All calls that may block run on the pool. Nothing here depends on what a client names things: paths are made from ids.
+/// The length of a blob is the length of its file, unless its `DurableRecord` excludes bytes at the end.
+///
+/// All calls that can block run on the pool. Paths are made from ids and never from names that clients choose.
 package final class DiskStorage: MarkedStorage {
     let directory: DataDirectory
     let durability: Durability
     let pool: BlockingPool
     let durable = DurableLengths()
-    let distrusted = DistrustedTails()
+    let untrustedTails = UntrustedTails()
     let shards = DurableShards()
     let places = PartPlaces()
     let boot: BootID
-    /// How often a running append looks whether it has brought enough for a sync.
+    /// How often a running append checks whether enough bytes arrived for a sync.
     let checkpointInterval: Duration
 
     package convenience init(directory: DataDirectory, durability: Durability, pool: BlockingPool) {
@@ -57,7 +58,7 @@ package final class DiskStorage: MarkedStorage {
     package func durableLength(of id: UploadID) async throws(UploadError) -> Int64 {
         try await onBlob { storage throws(SystemCallError) in
             let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
-            return try storage.countedLength(of: id, file)
+            return try storage.recoverLength(of: id, file)
         }
     }
 
@@ -65,7 +66,7 @@ package final class DiskStorage: MarkedStorage {
         try await onBlob { storage throws(SystemCallError) in
             let base = try storage.marker(of: id).base()
             let file = try OpenFile.open(storage.directory.blobPath(id), O_RDONLY)
-            let size = try storage.lengthThatCounts(of: id, file)
+            let size = try storage.countedLength(of: id, file)
             return min(size, base ?? size)
         }
     }
@@ -74,26 +75,26 @@ package final class DiskStorage: MarkedStorage {
         try await onBlob { storage throws(SystemCallError) in
             let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
             storage.durable.forget(id)
-            try storage.marker(of: id).heal(file)
-            // First: the old length must not vouch for bytes that come after this.
-            storage.distrusted.note(id, countingOnly: 0)
+            try storage.marker(of: id).recover(file)
+            // First: the old length must not apply to bytes that are written after this.
+            storage.untrustedTails.note(id, countingOnly: 0)
             try file.setDurableRecord(DurableRecord(length: 0, boot: nil))
             try file.truncate(to: 0)
-            // Whatever the durability: a power cut must not bring old bytes back among new ones.
+            // Regardless of the durability setting: a power cut must not bring old bytes back among new ones.
             try file.synchronizeAll()
-            try storage.cutBack(id, file)
+            try storage.truncateUntrusted(id, file)
         }
     }
 
     package func synchronize(_ id: UploadID) async throws(UploadError) {
         try await onBlob { storage throws(SystemCallError) in
             let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
-            let length = try storage.countedLength(of: id, file)
+            let length = try storage.recoverLength(of: id, file)
             guard storage.durability != .none else { return }
             do throws(SystemCallError) {
                 try storage.synchronize(id, file, length: length)
             } catch {
-                try? storage.cutBack(id, file)
+                try? storage.truncateUntrusted(id, file)
                 throw error
             }
         }
@@ -112,7 +113,7 @@ package final class DiskStorage: MarkedStorage {
         }
     }
 
-    /// Of a blob that is complete or not.
+    /// The blob may be incomplete.
     package func bytes(of id: UploadID, _ range: Range<Int64>) async throws(UploadError) -> any ByteSource {
         let file = try await onBlob { storage throws(SystemCallError) in
             try OpenFile.open(storage.directory.blobPath(id), O_RDONLY)
@@ -123,9 +124,9 @@ package final class DiskStorage: MarkedStorage {
     package func remove(_ id: UploadID) async throws(UploadError) {
         try await onBlob { storage throws(SystemCallError) in
             storage.durable.forget(id)
-            storage.distrusted.forget(id)
+            storage.untrustedTails.forget(id)
             storage.places.forget(id)
-            // While anything is there, a sweep finds it and removes all.
+            // The blob is removed last: as long as it exists, a sweep finds it and removes everything.
             try Paths.remove(storage.directory.markerPath(id))
             try storage.removeParts(of: id)
             try Paths.remove(storage.directory.blobPath(id))
@@ -147,10 +148,10 @@ package final class DiskStorage: MarkedStorage {
         }
     }
 
-    /// Whatever there is of a blob has its id in its name, and is removed with it.
+    /// Nothing to do: every file of a blob has its id in the name and is removed with it.
     package func removeLeftovers(from date: Date, ofUnknownFrom unknown: Date) async throws(UploadError) -> Int { 0 }
 
-    /// Writes one block and removes it, which finds a full, read-only or broken file system.
+    /// Writes one block and removes it, to detect a full, read-only or broken file system.
     package func check() async throws(UploadError) {
         try await onPool { storage throws(SystemCallError) in
             let path = storage.directory.probePath
@@ -163,7 +164,7 @@ package final class DiskStorage: MarkedStorage {
 
     // MARK: Steps, on the pool
 
-    /// Makes an empty file whose name survives a crash.
+    /// Creates an empty file whose name survives a crash.
     func makeFile(_ path: String, of id: UploadID, _ record: DurableRecord? = nil) throws(SystemCallError) {
         let shard = DataDirectory.shard(of: id)
         if durability != .none { try shards.make(shard, in: directory) }
@@ -184,19 +185,19 @@ package final class DiskStorage: MarkedStorage {
         }
     }
 
-    /// The length after bytes were taken back that do not count; durable if the settings promise that to every offset.
-    func countedLength(of id: UploadID, _ file: OpenFile) throws(SystemCallError) -> Int64 {
-        if try marker(of: id).heal(file) { durable.forget(id) }
-        if distrusted.contains(id) { try cutBack(id, file) }
+    /// The length after discarding bytes that do not count; durable if the settings promise that for every offset.
+    func recoverLength(of id: UploadID, _ file: OpenFile) throws(SystemCallError) -> Int64 {
+        if try marker(of: id).recover(file) { durable.forget(id) }
+        if untrustedTails.contains(id) { try truncateUntrusted(id, file) }
         let size = try file.size()
-        // It was looked at before.
+        // It was checked before.
         if durable.covers(id, length: size) { return size }
         let record = try file.durableRecord()
         let length = record?.length(of: size, in: boot) ?? size
-        // Of version 0.1: nothing tells what of it is durable, so it is made so.
+        // A blob of version 0.1 has no record of what is durable, so all of it is synchronised.
         let isOld = record == nil && size > 0 && durability != .none
         if length < size {
-            // Not there after a power cut, or not known to be there.
+            // These bytes were lost in a power cut, or may have been.
             try file.truncate(to: length)
             durable.forget(id)
         }
@@ -204,20 +205,20 @@ package final class DiskStorage: MarkedStorage {
             do throws(SystemCallError) {
                 try synchronize(id, file, length: length)
             } catch {
-                try? cutBack(id, file)
+                try? truncateUntrusted(id, file)
                 throw error
             }
         } else if let record, record.boot != boot {
-            // What comes from now on counts as long as this boot lasts.
+            // Later bytes count during this boot.
             try file.setDurableRecord(DurableRecord(length: min(record.length, length), boot: boot))
         }
         return length
     }
 
-    /// The same without changing anything.
-    private func lengthThatCounts(of id: UploadID, _ file: OpenFile) throws(SystemCallError) -> Int64 {
+    /// The same, without changing anything.
+    private func countedLength(of id: UploadID, _ file: OpenFile) throws(SystemCallError) -> Int64 {
         let size = try file.size()
-        guard let tail = distrusted.tail(of: id) else {
+        guard let tail = untrustedTails.tail(of: id) else {
             if let known = durable.length(of: id), known <= size { return size }
             return try file.durableRecord()?.length(of: size, in: boot) ?? size
         }
@@ -227,38 +228,38 @@ package final class DiskStorage: MarkedStorage {
 
     /// Forces the first `length` bytes to stable storage.
     ///
-    /// - Throws: When that failed, now or before; those that were not durable must then be cut off, see `cutBack`.
+    /// - Throws: If it fails now or has failed before; bytes that were not durable must then be cut off, see `truncateUntrusted`.
     func synchronize(_ id: UploadID, _ file: OpenFile, length: Int64) throws(SystemCallError) {
-        guard !distrusted.contains(id) else { throw SystemCallError("fsync", errno: EIO) }
+        guard !untrustedTails.contains(id) else { throw SystemCallError("fsync", errno: EIO) }
         if durable.covers(id, length: length) { return }
-        // Read before it is replaced: it says what a failure leaves.
+        // Read before it is replaced: it says which bytes a failure leaves.
         var known = durable.length(of: id)
         if known == nil { known = try file.durableRecord()?.length }
         do throws(SystemCallError) {
             try file.synchronize(through: length, beyond: min(known ?? 0, length), in: boot)
         } catch {
-            // The next sync would succeed (fsync(2), "EIO").
+            // A repeated sync would wrongly succeed (fsync(2), "EIO").
             durable.forget(id)
-            distrusted.note(id, countingOnly: known ?? 0)
+            untrustedTails.note(id, countingOnly: known ?? 0)
             throw error
         }
         durable.note(id, length: length)
     }
 
-    /// Cuts bytes off that do not count because a call has failed.
+    /// Truncates bytes that do not count because a call has failed.
     ///
-    /// - Throws: When that failed, too; the next one who wants the blob tries again.
-    func cutBack(_ id: UploadID, _ file: OpenFile) throws(SystemCallError) {
-        guard let tail = distrusted.tail(of: id) else { return }
+    /// - Throws: If that fails, too; the next access tries again.
+    func truncateUntrusted(_ id: UploadID, _ file: OpenFile) throws(SystemCallError) {
+        guard let tail = untrustedTails.tail(of: id) else { return }
         let record = try file.durableRecord()
         let length = min(try file.size(), tail ?? record?.length ?? 0)
         let durableLength = min(length, record?.length ?? length, tail ?? .max)
-        // First, in case that the process dies between.
+        // First, in case the process dies in between.
         try file.setDurableRecord(DurableRecord(length: durableLength, boot: nil))
         try file.truncate(to: length)
         try file.setDurableRecord(DurableRecord(length: durableLength, boot: boot))
         durable.forget(id)
-        distrusted.forget(id)
+        untrustedTails.forget(id)
     }
 
     func marker(of id: UploadID) -> UnverifiedMarker {
@@ -271,7 +272,7 @@ package final class DiskStorage: MarkedStorage {
 
     func shardPath(of id: UploadID) -> String { directory.shardPath(DataDirectory.shard(of: id)) }
 
-    /// Runs `work` on the pool; that a file is missing means that there is no such blob.
+    /// Runs `work` on the pool; a missing file means that there is no such blob.
     func onBlob<Success: Sendable>(
         _ work: @escaping @Sendable (DiskStorage) throws(SystemCallError) -> Success
     ) async throws(UploadError) -> Success {

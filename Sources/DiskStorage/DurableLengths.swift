@@ -1,20 +1,20 @@
 internal import Synchronization
 internal import UploadCore
 
-/// Which blobs this process knows to be durable up to which length, so that asking again costs no sync.
+/// The lengths up to which blobs are known to be durable, which saves syncs.
 ///
-/// Even for a file without dirty pages a sync can make the disk empty its cache. Sound because the lock of the data
-/// directory keeps other processes from writing. Forgetting an entry is always safe.
+/// Even without dirty pages a sync can make the disk flush its cache. This is safe because the lock of the data
+/// directory keeps other processes from writing. Dropping an entry is always safe.
 final class DurableLengths: Sendable {
     private let lengths = Mutex<[UploadID: Int64]>([:])
     private let maximumCount: Int
 
-    /// - Parameter maximumCount: Entries that are kept; the default takes about 5 MB.
+    /// - Parameter maximumCount: Maximum number of entries; the default takes about 5 MB.
     init(maximumCount: Int = 65_536) {
         self.maximumCount = maximumCount
     }
 
-    /// Bytes; `nil` if they are not known.
+    /// In bytes; `nil` if unknown.
     func length(of id: UploadID) -> Int64? {
         lengths.withLock { $0[id] }
     }

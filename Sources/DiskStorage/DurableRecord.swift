@@ -5,24 +5,26 @@ internal import CSystem
 internal import Glibc
 #endif
 
-/// How many bytes of a blob are on stable storage; kept with the file, as an extended attribute.
+/// How many bytes of a blob are on stable storage; stored in an extended attribute of the file.
 ///
-/// The size of a file does not tell that: it may get into the file system's journal before the bytes do, and after a power cut
-/// there are zeros in their place. The attribute gets there only after them (`OpenFile.synchronize(through:)`), so after a power
-/// cut its length counts; see docs/decisions/0027-durable-lengths.md.
+/// The size of a file does not show this: it can reach the file system's journal before the bytes reach the disk, and
+/// after a power cut zeros take their place. The attribute is written only after them
+/// (`OpenFile.synchronize(through:)`), so after a power cut its length counts; see
+/// docs/decisions/0027-durable-lengths.md.
 struct DurableRecord: Equatable {
-    /// Bytes from the beginning that survive a power cut.
+    /// Number of leading bytes that survive a power cut.
     var length: Int64
-    /// While this boot lasts, all bytes of the file count; `nil` if they do not even then, because writing them has failed.
+    /// During this boot all bytes of the file count; `nil` if they never do, because writing them has failed.
     var boot: BootID?
 
-    /// Bytes that count of a file that has `size`.
+    /// Number of bytes that count in a file of length `size`.
     func length(of size: Int64, in boot: BootID) -> Int64 {
         self.boot == boot ? size : min(size, length)
     }
 
-    /// 16 hexadecimal digits of the length, a space, and 16 of the boot: always as long, so that one takes the place of another
-    /// where there is no room on the disk.
+    /// 16 hexadecimal digits of the length, a space, and 16 of the boot.
+    ///
+    /// The size is constant, so that a record can be replaced on a full disk.
     var text: [UInt8] {
         Array((Self.digits(UInt64(max(0, length))) + " " + Self.digits(boot?.value ?? 0)).utf8)
     }
@@ -50,7 +52,7 @@ struct DurableRecord: Equatable {
 extension OpenFile {
     private static let attribute = "user.sluice.durable"
 
-    /// The record; `nil` if the file has none, as blobs of version 0.1 and files in memory.
+    /// The record; `nil` if the file has none, like blobs of version 0.1 and files in memory.
     func durableRecord() throws(SystemCallError) -> DurableRecord? {
         var bytes = [UInt8](repeating: 0, count: 64)
         let count: Int64
@@ -64,7 +66,7 @@ extension OpenFile {
             return nil
         }
         guard let record = DurableRecord(Array(bytes.prefix(Int(count)))) else {
-            // Not written by us: nothing is known.
+            // Not written by Sluice: nothing is known to be durable.
             return DurableRecord(length: 0, boot: nil)
         }
         return record
@@ -78,29 +80,29 @@ extension OpenFile {
                 text.withUnsafeBytes { csys_set_attribute(descriptor, Self.attribute, $0.baseAddress, $0.count) }
             }
         } catch  where error.number == EOPNOTSUPP {
-            // A start checks that only file systems that lose all their files by a power cut do this.
+            // Start-up ensures that only file systems that lose all files in a power cut get here.
             return
         }
     }
 
-    /// Forces the bytes to stable storage, and then the record that they are there.
+    /// Forces the bytes to stable storage, and then the record of them.
     ///
-    /// The record is set when the bytes have left memory for the disk, and a file system flushes the disk's cache before it
-    /// commits the change of metadata that the record is. So no power cut leaves the record without the bytes, and one commit is
-    /// enough for both.
+    /// The record is set after the bytes were sent to the disk. A file system flushes the disk's cache before it
+    /// commits metadata such as the record. Therefore no power cut leaves the record without the bytes, and one commit
+    /// is enough for both.
     ///
     /// - Parameters:
-    ///   - length: Bytes of the file; nobody cuts them off meanwhile.
-    ///   - known: Bytes from the beginning that are durable already.
-    ///   - boot: The boot that lasts.
-    /// - Throws: When one of the calls failed; then nobody knows which bytes behind `known` are on the disk.
+    ///   - length: Bytes of the file; it must not be truncated during the call.
+    ///   - known: Number of leading bytes that are already durable.
+    ///   - boot: The current boot.
+    /// - Throws: If one of the calls failed; then it is unknown which bytes after `known` are on the disk.
     func synchronize(through length: Int64, beyond known: Int64, in boot: BootID) throws(SystemCallError) {
         _ = try SystemCallError.check("sync_file_range") { csys_write_out(descriptor, known) }
         try setDurableRecord(DurableRecord(length: length, boot: boot))
         try synchronizeAll()
     }
 
-    /// Whether records can be kept with files beside this one, or need not be, because all are gone after a power cut.
+    /// Whether files in this file system can have records, or need none because a power cut removes them all.
     func canKeepRecords() throws(SystemCallError) -> Bool {
         if csys_is_in_memory(descriptor) == 1 { return true }
         do throws(SystemCallError) {

@@ -1,8 +1,8 @@
 internal import Synchronization
 
-/// The shards whose directories survive a power cut, as far as this process knows.
+/// The shards whose directories are known to survive a power cut.
 ///
-/// That a directory is there does not tell it: another creation may have made it and not yet synchronised its parent.
+/// The existence of a directory is not enough: another call may have created it without a sync of its parent yet.
 final class DurableShards: Sendable {
     private struct Contents {
         var names: Set<String> = []
@@ -11,11 +11,11 @@ final class DurableShards: Sendable {
 
     private let contents = Mutex(Contents())
 
-    /// Makes the directory of a shard, if it is missing, and its name durable.
+    /// Creates the directory of a shard if it is missing, and makes its name durable.
     func make(_ shard: String, in directory: DataDirectory) throws(SystemCallError) {
         let (isKnown, isListed) = contents.withLock { ($0.names.contains(shard), $0.isListed) }
         if isKnown { return }
-        // All that are there become durable by one sync.
+        // One sync makes all existing directories durable.
         var names: [String] = isListed ? [] : try directory.shards()
         if !names.contains(shard) {
             try directory.makeShard(shard)
@@ -28,7 +28,7 @@ final class DurableShards: Sendable {
         }
     }
 
-    /// For one that turns out to be missing.
+    /// Drops a shard that turned out to be missing.
     func forget(_ shard: String) {
         contents.withLock { _ = $0.names.remove(shard) }
     }

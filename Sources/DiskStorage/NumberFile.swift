@@ -4,9 +4,9 @@ internal import Bytes
 internal import Glibc
 #endif
 
-/// A file that holds a number and a line end; one without was cut off by a crash while it was made.
+/// A file with a number and a line end; without the line end, a crash interrupted its creation.
 enum NumberFile {
-    /// What is in it; `nil` if there is none.
+    /// The content; `nil` if there is no file.
     static func text(at path: String) throws(SystemCallError) -> String? {
         let file: OpenFile
         do throws(SystemCallError) {
@@ -14,23 +14,23 @@ enum NumberFile {
         } catch  where error.number == ENOENT {
             return nil
         }
-        // 19 digits and the line end at most.
+        // At most 19 digits and the line end.
         return String(decoding: try file.read(at: 0, maximum: 32), as: UTF8.self)
     }
 
-    /// The number; `nil` if there is no whole one.
+    /// The number; `nil` if there is no complete one.
     static func value(at path: String) throws(SystemCallError) -> Int64? {
         guard let text = try text(at: path), text.hasSuffix("\n") else { return nil }
         return Int64(text.dropLast())
     }
 
-    /// Makes it, in place of one that is there.
+    /// Creates or replaces the file.
     ///
     /// - Parameters:
     ///   - value: The number.
-    ///   - path: Of the file.
-    ///   - directory: Where its name is recorded; `nil` if it need not survive more than the end of the process.
-    /// - Throws: With nothing left but perhaps an empty file.
+    ///   - path: Its path.
+    ///   - directory: The directory to synchronise; `nil` if the file only has to survive the end of the process.
+    /// - Throws: On failure at most an empty file remains.
     static func write(_ value: Int64, at path: String, durableIn directory: String?) throws(SystemCallError) {
         let file = try OpenFile.open(path, O_WRONLY | O_CREAT | O_TRUNC)
         if let failure = file.write(Array("\(value)\n".utf8), at: 0).failure {
@@ -42,7 +42,7 @@ enum NumberFile {
             try file.synchronizeAll()
             try Paths.synchronizeDirectory(directory)
         } catch {
-            // Else the next one who looks takes it for one that is durable.
+            // Otherwise a later reader would consider it durable.
             try? Paths.remove(path)
             throw error
         }

@@ -5,26 +5,26 @@ internal import CSystem
 internal import Glibc
 #endif
 
-/// The system calls that the storage needs, with interrupted calls repeated and `errno` thrown.
+/// System calls for the storage: they repeat interrupted calls and throw `errno`.
 extension OpenFile {
     static func open(_ path: String, _ flags: Int32, mode: UInt32 = 0o600) throws(SystemCallError) -> OpenFile {
         OpenFile(owning: try SystemCallError.check("open") { csys_open(path, flags, mode) })
     }
 
-    /// Bytes.
+    /// In bytes.
     func size() throws(SystemCallError) -> Int64 { try usage().size }
 
-    /// Bytes of content, and bytes that the file system took for them: more if some were set aside, less if there are holes.
+    /// Size of the content, and allocated space: more if space was reserved, less if the file has holes.
     func usage() throws(SystemCallError) -> (size: Int64, allocated: Int64) {
         var status = stat()
         _ = try SystemCallError.check("fstat") { fstat(descriptor, &status) }
-        // Units of 512 bytes on every file system of Linux (stat(2)).
+        // Always units of 512 bytes on Linux (stat(2)).
         return (Int64(status.st_size), Int64(status.st_blocks) * 512)
     }
 
     /// Writes all of `bytes` at `offset`.
     ///
-    /// - Returns: How many bytes are written, and why not all of them.
+    /// - Returns: Number of bytes written, and why not all of them.
     func write(_ bytes: [UInt8], at offset: Int64) -> (count: Int, failure: SystemCallError?) {
         bytes.withUnsafeBytes { buffer in
             var written = 0
@@ -34,7 +34,7 @@ extension OpenFile {
                     let count = try SystemCallError.check("pwrite") {
                         pwrite(descriptor, rest.baseAddress, rest.count, off_t(offset) + off_t(written))
                     }
-                    // Zero for a non-empty write says nothing about why; take it for a full disk rather than spin.
+                    // A result of zero does not say why; treat it as a full disk instead of looping for ever.
                     if count == 0 { return (written, SystemCallError("pwrite", errno: ENOSPC)) }
                     written += count
                 } catch {
@@ -45,7 +45,7 @@ extension OpenFile {
         }
     }
 
-    /// Bytes from `offset` on; fewer than `maximum` only at the end of the file, and none there.
+    /// Reads bytes from `offset`; returns fewer than `maximum` only at the end of the file.
     func read(at offset: Int64, maximum: Int) throws(SystemCallError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: maximum)
         var filled = 0
@@ -67,12 +67,12 @@ extension OpenFile {
         _ = try SystemCallError.check("ftruncate") { ftruncate(descriptor, off_t(size)) }
     }
 
-    /// Forces the bytes, and the size, to stable storage.
+    /// Forces the bytes and the size to stable storage.
     func synchronizeData() throws(SystemCallError) {
         _ = try SystemCallError.check("fdatasync") { fdatasync(descriptor) }
     }
 
-    /// Forces everything, for a directory its entries, to stable storage.
+    /// Forces everything to stable storage; for a directory, its entries.
     func synchronizeAll() throws(SystemCallError) {
         _ = try SystemCallError.check("fsync") { fsync(descriptor) }
     }
@@ -86,7 +86,7 @@ enum Paths {
         return Int64(status.st_size)
     }
 
-    /// Removes a file; one that is not there is no error.
+    /// Removes a file; it is not an error if there is none.
     static func remove(_ path: String) throws(SystemCallError) {
         do throws(SystemCallError) {
             _ = try SystemCallError.check("unlink") { unlink(path) }
@@ -104,12 +104,12 @@ enum Paths {
         }
     }
 
-    /// Gives a file another name, in place of one that has it.
+    /// Renames a file; replaces an existing one.
     static func rename(_ path: String, to other: String) throws(SystemCallError) {
         _ = try SystemCallError.check("rename") { Glibc.rename(path, other) }
     }
 
-    /// Removes a directory and the files in it; one that is not there is no error.
+    /// Removes a directory and the files in it; it is not an error if there is none.
     static func removeDirectory(_ path: String) throws(SystemCallError) {
         do throws(SystemCallError) {
             _ = try SystemCallError.check("rmdir") { rmdir(path) }
@@ -121,9 +121,9 @@ enum Paths {
         }
     }
 
-    /// Makes a directory for this user only; one that is there is no error.
+    /// Creates a directory for this user only; it is not an error if it exists.
     ///
-    /// - Returns: Whether it was made now.
+    /// - Returns: Whether it was created now.
     @discardableResult
     static func makeDirectory(_ path: String) throws(SystemCallError) -> Bool {
         do throws(SystemCallError) {
@@ -139,7 +139,7 @@ enum Paths {
         try OpenFile.open(path, O_RDONLY | O_DIRECTORY).synchronizeAll()
     }
 
-    /// The names in a directory, in no order.
+    /// The names in a directory, unordered.
     static func entries(of path: String) throws(SystemCallError) -> [String] {
         guard let directory = opendir(path) else { throw SystemCallError("opendir", errno: errno) }
         defer { closedir(directory) }
@@ -151,7 +151,7 @@ enum Paths {
                 if number != 0 { throw SystemCallError("readdir", errno: number) }
                 return names
             }
-            // `d_name` ends with a zero byte within its 256 bytes (readdir(3)).
+            // A zero byte ends `d_name` within its 256 bytes (readdir(3)).
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
                 String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }

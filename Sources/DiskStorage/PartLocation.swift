@@ -1,16 +1,17 @@
 internal import Bytes
 internal import Digests
 
-/// Where a part is, as `PartRecord.location` says it: `@<offset>` or the name of a file, and behind a `!` the boot of the machine
-/// without which it is lost, if it was not synchronised.
+/// The location of a part, as stored in `PartRecord.location`: `@<offset>` or the name of a file.
+///
+/// If the part was not synchronised, `!` and the id of the boot follow: another boot means that the part is lost.
 struct PartLocation: Equatable {
     enum Place: Equatable {
-        /// In the file of parts, so many bytes from its beginning.
+        /// In the file of parts, at this offset in bytes.
         case shared(Int64)
-        /// In a file of its own, with this name.
+        /// In a file of its own with this name.
         case own(String)
 
-        /// A new one.
+        /// A new place.
         static func makeOwn(of number: Int) -> Place {
             .own("\(number)-" + Hexadecimal.encode(SecureRandom.bytes(8)))
         }
@@ -48,7 +49,7 @@ struct PartLocation: Equatable {
 
     var isPlace: Bool { if case .shared = place { true } else { false } }
 
-    /// Whether its bytes survived if the machine was booted since.
+    /// Whether its bytes are still there in this boot.
     func isThere(in boot: BootID) -> Bool { unsynchronised.map { $0 == boot } ?? true }
 
     var text: String {

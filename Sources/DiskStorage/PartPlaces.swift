@@ -2,43 +2,43 @@ internal import Bytes
 internal import Synchronization
 internal import UploadCore
 
-/// Which places of a file of parts are taken, and who writes to them.
+/// The places in a file of parts that are taken, and who is writing to them.
 ///
-/// In memory only: after a restart nobody writes, and what is recorded says which places are taken.
+/// In memory only: after a restart nothing is being written, and the records say which places are taken.
 final class PartPlaces: Sendable {
-    /// A part on its way.
+    /// A part that is being written.
     struct Writer: Sendable {
         fileprivate let number: Int
         fileprivate let token: Int
-        /// Bytes from the beginning of the file of parts; `nil` for a file of its own.
+        /// Offset in the file of parts in bytes; `nil` for a file of its own.
         let offset: Int64?
     }
 
     private struct Blob {
-        /// Bytes of each place; `nil` while that is not decided.
+        /// Size of each place in bytes; `nil` while it is not decided.
         var unit: Int64?
         var isDeciding = false
-        /// While that is not decided, the sizes that came, and the numbers of the first parts that had them.
+        /// Until then, the sizes of parts so far, each with the number of its first part.
         var sizes: [Int64: Int] = [:]
-        /// Numbers whose places were given away.
+        /// Part numbers whose places are taken.
         var taken: Set<Int> = []
         var writers: [Int: SourceInterrupter] = [:]
         var lastToken = 0
-        /// The directory for parts in files of their own survives a power cut.
+        /// Whether the directory for parts in files of their own survives a power cut.
         var hasDurableDirectory = false
-        /// Parts are being joined: no more may come.
+        /// Whether parts are being joined: no more are accepted.
         var isClosed = false
         var waiting: [CheckedContinuation<Bool, Never>] = []
     }
 
     private let blobs = Mutex<[UploadID: Blob]>([:])
 
-    /// The size of places, decided once.
+    /// The size of places; decided once.
     ///
     /// - Parameters:
     ///   - id: The blob.
-    ///   - decide: Called by one at a time, the others wait; `nil` leaves it undecided.
-    /// - Returns: Bytes, or `nil`.
+    ///   - decide: Called by one task at a time while others wait; `nil` leaves it undecided.
+    /// - Returns: In bytes, or `nil`.
     /// - Throws: What `decide` throws.
     func unit(
         of id: UploadID,
@@ -66,8 +66,8 @@ final class PartPlaces: Sendable {
         }
     }
 
-    /// Whether a part has the size of another one that came before, while the size of places is not decided.
-    func isUsual(_ part: NewPart, of id: UploadID) -> Bool {
+    /// Whether an earlier part had the same size, while the size of places is not decided.
+    func hasRepeatedSize(_ part: NewPart, of id: UploadID) -> Bool {
         blobs.withLock { blobs in
             let first = blobs[id]?.sizes[part.size]
             if first == nil { blobs[id]?.sizes[part.size] = part.number }
@@ -75,14 +75,14 @@ final class PartPlaces: Sendable {
         }
     }
 
-    /// Takes the place of a part, or none if it does not fit there, or the place is not free.
+    /// Reserves the place of a part; none if the part does not fit or the place is taken.
     ///
     /// - Parameters:
-    ///   - part: What comes.
+    ///   - part: The new part.
     ///   - id: The blob.
-    ///   - isRecorded: There is a part in the place that is recorded.
-    ///   - interrupter: Of the source.
-    /// - Returns: What `end` is to be told; `nil` when parts are being joined.
+    ///   - isRecorded: Whether a recorded part is in the place.
+    ///   - interrupter: Interrupts the source of the part.
+    /// - Returns: The writer to pass to `end`; `nil` if parts are being joined.
     func begin(
         _ part: NewPart,
         of id: UploadID,
@@ -106,18 +106,18 @@ final class PartPlaces: Sendable {
         }
     }
 
-    /// Where a part begins in the file of parts; `nil` if no file can be so long, or writing there made one that the file system
-    /// does not take.
+    /// The offset of a part in the file of parts; `nil` if a file cannot be that long, or the file system would not
+    /// support the resulting file.
     private static func place(of part: NewPart, unit: Int64) -> Int64? {
         let (offset, isTooFar) = Int64(part.number - 1).multipliedReportingOverflow(by: unit)
         guard !isTooFar, offset >= 0, !offset.addingReportingOverflow(part.size).overflow else { return nil }
-        return offset <= farthestPlace ? offset : nil
+        return offset <= maximumOffset ? offset : nil
     }
 
-    /// 8 TiB: files of ext4 end at 16 TiB.
-    private static let farthestPlace: Int64 = 8 << 40
+    /// 8 TiB: ext4 files can have 16 TiB.
+    private static let maximumOffset: Int64 = 8 << 40
 
-    /// A part came, or failed.
+    /// The part was stored or has failed.
     func end(_ writer: Writer, of id: UploadID, isStored: Bool) {
         wake(id) { blob in
             blob.writers[writer.token] = nil
@@ -125,7 +125,7 @@ final class PartPlaces: Sendable {
         }
     }
 
-    /// The part in this place is not needed.
+    /// The part in this place is not needed any more.
     func release(_ number: Int, of id: UploadID) {
         blobs.withLock { _ = $0[id]?.taken.remove(number) }
     }
@@ -138,7 +138,7 @@ final class PartPlaces: Sendable {
         blobs.withLock { $0[id]?.hasDurableDirectory = true }
     }
 
-    /// Ends all writers, and lets nobody in.
+    /// Interrupts all writers and accepts no new ones.
     func close(_ id: UploadID) async {
         let writers = blobs.withLock { blobs in
             blobs[id, default: Blob()].isClosed = true
@@ -158,7 +158,7 @@ final class PartPlaces: Sendable {
         for continuation in blob?.waiting ?? [] { continuation.resume(returning: false) }
     }
 
-    /// Waits as long as `isSo`.
+    /// Waits while `isSo` is true.
     private func wait(for id: UploadID, while isSo: @Sendable (Blob) -> Bool) async {
         var isOver = false
         while !isOver {
@@ -173,7 +173,7 @@ final class PartPlaces: Sendable {
         }
     }
 
-    /// Changes a blob that is known, and has all look again who wait.
+    /// Changes a known blob and lets all waiting tasks check again.
     private func wake(_ id: UploadID, _ change: (inout Blob) -> Void) {
         let waiting = blobs.withLock { blobs -> [CheckedContinuation<Bool, Never>] in
             guard var blob = blobs[id] else { return [] }

@@ -2,43 +2,43 @@
 package import Glibc
 #endif
 
-/// Files and directories that nobody but their owner has any right to.
+/// Restricts files and directories to their owner.
 package enum PrivatePath {
-    /// Why others may have a right to a path still; for the operator, so it names the path.
+    /// Why a path could not be restricted; for the operator, so it includes the path.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
 
-    /// Takes all rights of group and others away.
+    /// Removes all permissions of group and others.
     ///
-    /// Whose file it is decides who can do that: what belongs to somebody else is not changed but refused, if anybody else has a
-    /// right to it. Root may do it for everybody.
+    /// Only the owner of a file and root can do this. A file of another user is refused if anyone besides its owner has
+    /// access to it.
     ///
     /// - Parameters:
-    ///   - path: Links are followed.
-    ///   - user: Whom the process runs as.
-    /// - Returns: Whether there were any; `false` also if there is nothing at this path.
+    ///   - path: Symbolic links are followed.
+    ///   - user: The user of the process.
+    /// - Returns: Whether there were any such permissions; `false` also if nothing is at this path.
     /// - Throws: `Failure`.
     package static func tighten(_ path: String, as user: uid_t = geteuid()) throws(Failure) -> Bool {
         var status = stat()
         guard stat(path, &status) == 0 else {
             if errno == ENOENT { return false }
-            throw failure("can not be looked at", path)
+            throw failure("cannot be examined", path)
         }
         guard status.st_mode & others != 0 else { return false }
         guard status.st_uid == user || user == 0 else {
             throw Failure(
                 description:
-                    "\(path) belongs to user \(status.st_uid), and others than its owner have rights to it (mode "
+                    "\(path) belongs to user \(status.st_uid), and other users have access to it (mode "
                     + "\(octal(status.st_mode))); give it to user \(user) with mode 0\(isDirectory(status) ? 7 : 6)00, "
-                    + "or name a directory within it, which is made so"
+                    + "or use a directory inside it, which Sluice creates with that mode"
             )
         }
-        guard chmod(path, status.st_mode & 0o7700) == 0 else { throw failure("can not be made private", path) }
+        guard chmod(path, status.st_mode & 0o7700) == 0 else { throw failure("cannot be made private", path) }
         return true
     }
 
-    /// The rights of group and others.
+    /// Permissions of group and others.
     private static let others: mode_t = 0o077
 
     private static func isDirectory(_ status: stat) -> Bool { status.st_mode & S_IFMT == S_IFDIR }

@@ -5,9 +5,9 @@ internal import UploadCore
 internal import Glibc
 #endif
 
-/// A system call that failed; goes into the log, never to a client.
+/// A failed system call; for the log, never for a client.
 struct SystemCallError: Error, Equatable, CustomStringConvertible {
-    /// Name of the call, such as `pwrite`.
+    /// The name of the call, such as `pwrite`.
     let call: String
     /// Its `errno`.
     let number: Int32
@@ -19,9 +19,9 @@ struct SystemCallError: Error, Equatable, CustomStringConvertible {
 
     var description: String { "\(call): \(String(cString: strerror(number))) (errno \(number))" }
 
-    /// Runs a system call again while signals interrupt it.
+    /// Repeats a system call while signals interrupt it.
     ///
-    /// - Returns: What `body` returns, which is not negative.
+    /// - Returns: The non-negative result of `body`.
     static func check<Value: BinaryInteger>(_ call: String, _ body: () -> Value) throws(SystemCallError) -> Value {
         while true {
             let value = body()
@@ -32,7 +32,7 @@ struct SystemCallError: Error, Equatable, CustomStringConvertible {
     }
 }
 
-/// The one place where an `errno` becomes an error of the domain.
+/// The only conversion from `errno` to a domain error.
 extension UploadError {
     init(_ failure: SystemCallError) {
         switch failure.number {
@@ -43,7 +43,7 @@ extension UploadError {
         }
     }
 
-    /// As above, for a call that finds out whether a blob exists.
+    /// Like `init(_:)`, for a call that may find that the blob does not exist.
     init(opening failure: SystemCallError) {
         if failure.number == ENOENT {
             self.init(.notFound, "There is no such blob.", cause: failure)

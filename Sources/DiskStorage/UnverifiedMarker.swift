@@ -5,20 +5,20 @@ internal import Foundation
 internal import Glibc
 #endif
 
-/// The file beside a blob that says: bytes from here on were not verified against their digest yet.
+/// A file next to a blob: bytes after the recorded length are not verified against their digest yet.
 ///
-/// It is durable before the first such byte is written, and goes only after the bytes are verified and durable, or taken
-/// back; so whoever finds it after a crash takes the bytes back.
+/// It is durable before the first such byte is written, and is removed only after the bytes are verified and durable,
+/// or discarded. If it exists after a crash, the bytes must be discarded.
 struct UnverifiedMarker {
     let path: String
-    /// Where its name is recorded.
+    /// The directory of the file.
     let directory: String
-    /// Whether it must survive more than the end of the process.
+    /// Whether the file must survive more than the end of the process.
     let isDurable: Bool
 
-    /// The blob's length before the unverified bytes; `nil` without a marker.
+    /// The length of the blob without the unverified bytes; `nil` without a marker.
     ///
-    /// A marker without a whole line was cut off by a crash while it was made, before any byte was written.
+    /// A crash interrupted the creation of a marker without a complete line; nothing was written after it.
     func base() throws(SystemCallError) -> Int64? {
         try NumberFile.value(at: path)
     }
@@ -32,22 +32,22 @@ struct UnverifiedMarker {
         if isDurable { try Paths.synchronizeDirectory(directory) }
     }
 
-    /// Takes unverified bytes back, if there are any.
+    /// Discards unverified bytes, if there are any.
     ///
     /// - Parameter blob: Open for writing.
     /// - Returns: Whether there was a marker.
-    /// - Throws: When the bytes could not be taken back; the marker is then still there.
+    /// - Throws: If the bytes could not be discarded; the marker then remains.
     @discardableResult
-    func heal(_ blob: OpenFile) throws(SystemCallError) -> Bool {
+    func recover(_ blob: OpenFile) throws(SystemCallError) -> Bool {
         guard try text() != nil else { return false }
         if let base = try base(), try blob.size() > base {
             let record = try blob.durableRecord()
-            // The old length must not vouch for bytes that take the place of these.
+            // The old length must not apply to bytes that replace these.
             if let record, record.length > base {
                 try blob.setDurableRecord(DurableRecord(length: base, boot: record.boot))
             }
             try blob.truncate(to: base)
-            // With a record they count after no power cut, whatever became of the new size.
+            // With a record they never count after a power cut, whatever happened to the new size.
             if isDurable, record == nil { try blob.synchronizeAll() }
         }
         try remove()

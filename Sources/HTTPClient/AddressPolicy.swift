@@ -1,12 +1,12 @@
 package import Transport
 
-/// Which addresses may be connected to.
+/// The addresses that the client may connect to.
 ///
-/// It is asked for each socket with the address that it is about to connect to, after names were looked up: what a name
-/// stands for a moment before or later, and what a redirect names, makes no difference.
+/// Each socket is checked with the address that it is about to connect to, after name resolution. Therefore neither a
+/// changed DNS record nor a redirect can bypass the policy.
 package enum AddressPolicy: Sendable {
     case any
-    /// Addresses of the public Internet, and those in the given ranges.
+    /// Public Internet addresses, and the given ranges.
     case publicOnly(allowing: [CIDR] = [])
 
     package func allows(_ address: IPAddress) -> Bool {
@@ -19,12 +19,12 @@ package enum AddressPolicy: Sendable {
     private func isPublic(_ address: IPAddress) -> Bool {
         guard address.isIPv6 else { return !Self.contains(Self.special4, address) }
         let bytes = address.bytes
-        // What carries an IPv4 address is judged by it: a translator on the way may unpack it.
+        // An address that embeds an IPv4 address is judged by it: a translator on the way may unpack it.
         let isMapped = bytes.starts(with: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF])
         if isMapped || Self.contains(Self.carriers4, address) { return allows(embedded: bytes[12...]) }
         if Self.contains(Self.sixToFour, address) { return allows(embedded: bytes[2..<6]) }
         if Self.contains(Self.teredo, address) {
-            // RFC 4380 §4: the server, and the client with its bits inverted.
+            // RFC 4380 §4: the server, and the client with inverted bits.
             return allows(embedded: bytes[4..<8]) && allows(embedded: bytes[12...].map { ~$0 }[...])
         }
         return Self.contains(Self.global6, address) && !Self.contains(Self.special6, address)
@@ -40,12 +40,12 @@ package enum AddressPolicy: Sendable {
 
     private static func ranges(_ texts: String...) -> [CIDR] {
         texts.map { text in
-            guard let range = CIDR(text) else { preconditionFailure("\(text) is no range") }
+            guard let range = CIDR(text) else { preconditionFailure("\(text) is not an address range") }
             return range
         }
     }
 
-    /// https://www.iana.org/assignments/iana-ipv4-special-registry, what is not globally reachable in it.
+    /// https://www.iana.org/assignments/iana-ipv4-special-registry, the entries that are not globally reachable.
     private static let special4 = ranges(
         "0.0.0.0/8",  // this network
         "10.0.0.0/8",
@@ -62,16 +62,17 @@ package enum AddressPolicy: Sendable {
         "198.18.0.0/15",  // benchmarking
         "224.0.0.0/4",  // multicast
         "240.0.0.0/4",  // reserved, broadcast
-        "168.63.129.16"  // the host of a virtual machine at Azure
+        "168.63.129.16"  // Azure's platform address, reachable from virtual machines
     )
 
-    /// IPv4-translated (RFC 7915) and the NAT64 prefix (RFC 6052 §2.1); IPv4-mapped ones are, as text, IPv4 addresses.
+    /// IPv4-translated (RFC 7915) and the NAT64 prefix (RFC 6052 §2.1); `IPAddress` parses IPv4-mapped text as IPv4.
     private static let carriers4 = ranges("::ffff:0:0:0/96", "64:ff9b::/96")
     private static let sixToFour = ranges("2002::/16")
     private static let teredo = ranges("2001::/32")
-    /// All that is assigned to the public Internet.
+    /// All addresses that are assigned to the public Internet.
     private static let global6 = ranges("2000::/3")
-    /// https://www.iana.org/assignments/iana-ipv6-special-registry, what is not globally reachable within `global6`.
+    /// https://www.iana.org/assignments/iana-ipv6-special-registry, the entries within `global6` that are not globally
+    /// reachable.
     private static let special6 = ranges(
         "2001::/23",  // protocol assignments, benchmarking, ORCHID
         "2001:db8::/32",

@@ -1,36 +1,41 @@
 package import Bytes
 internal import Synchronization
 
-/// Sends requests over HTTP/1.1 and HTTPS, by libcurl.
+/// An HTTP/1.1 client, with and without TLS, based on libcurl.
 ///
-/// All transfers of a client run on one thread of its own, so that one costs no thread and never blocks Swift's. Nothing of
-/// the environment has an influence: no proxy, no netrc, no cookies. Certificates are verified.
+/// All transfers of a client run on one thread of its own: a transfer needs no thread and never blocks Swift's. The
+/// environment has no influence: no proxy, no netrc, no cookies. Certificates are verified.
 ///
-/// A request goes to a connection that was kept, if there is one. If the other side had closed that, without a byte of an
-/// answer, the request is sent again on another: then nobody can tell whether it was executed before, unless sending it failed.
+/// A request reuses an idle connection if there is one. If the server had closed that connection before the first byte
+/// of a response, the request is sent again on a new one. The server may then have executed it twice, unless sending it
+/// failed.
 package final class HTTPClient: Sendable {
     private struct State {
-        /// Made for the first request, so that a client that is never used costs nothing.
+        /// Created for the first request, so that an unused client costs nothing.
         var loop: TransferLoop?
         var isClosed = false
     }
 
     private let settings: TransferLoop.Settings
-    /// The proxy, if one is wanted.
-    private let hasProxy: Bool
+    /// `false` if a proxy is configured with an invalid URL.
+    private let isProxyUsable: Bool
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - userAgent: The User-Agent field of requests that have none.
-    ///   - maximumTransfers: At once; further ones wait in line. At least 1.
-    ///   - keptConnections: At most, those in use included: with fewer than there are transfers at once, connections are
-    ///     closed when their transfer ends. At least 1.
-    ///   - addresses: Which addresses may be connected to. With a proxy, which names are looked up by the proxy, this is asked
-    ///     for the proxy's own address, and for a host in a URL that is an address or `localhost`. What another name stands for
-    ///     can not be checked: that is left to the proxy.
-    ///   - authorities: A file of PEM certificates to be trusted, instead of those of the system; for a proxy as well.
-    ///   - proxy: The URL of the proxy for all requests; see `WebProxy`, which tells whether it is valid. With one that is not,
-    ///     every request is refused.
+    ///   - maximumTransfers: Maximum number of concurrent transfers; further ones are queued. At least 1.
+    ///   - keptConnections: Maximum number of open connections, including those in use. If it is less than the number
+    /// of concurrent
+    ///     transfers, connections are closed when their transfer ends. At least 1.
+    ///   - addresses: The addresses that the client may connect to. With a proxy, which resolves names itself, this
+    /// applies to the
+    ///     proxy's own address and to URL hosts that are addresses or `localhost`; the proxy must check the addresses
+    /// of other
+    ///     names.
+    ///   - authorities: A PEM file of trusted certificates, also for a proxy; replaces those of the system.
+    ///   - proxy: The URL of the proxy for all requests; `WebProxy` shows whether it is valid. With an invalid URL
+    /// every request is
+    ///     refused.
     package init(
         userAgent: String,
         maximumTransfers: Int = 256,
@@ -40,7 +45,7 @@ package final class HTTPClient: Sendable {
         proxy: String? = nil
     ) {
         let webProxy = proxy.flatMap(WebProxy.init)
-        hasProxy = proxy == nil || webProxy != nil
+        isProxyUsable = proxy == nil || webProxy != nil
         settings = TransferLoop.Settings(
             userAgent: userAgent,
             maximumTransfers: max(1, maximumTransfers),
@@ -53,10 +58,11 @@ package final class HTTPClient: Sendable {
 
     deinit { close() }
 
-    /// Sends a request and takes its whole answer.
+    /// Sends a request and receives its whole response.
     ///
-    /// - Returns: The answer, whatever its status.
-    /// - Throws: `.tooLarge` before a byte of the content is taken, if its length is told; `.cancelled` with the task.
+    /// - Returns: The response, whatever its status.
+    /// - Throws: `.tooLarge` before any content is received, if the response announces its length; `.cancelled` with
+    ///   the task.
     package func send(_ request: HTTPClientRequest) async throws(HTTPClientError) -> HTTPClientResponse {
         let download = try await open(request)
         if request.method != "HEAD", let length = download.head.contentLength, length > request.maximumResponseBytes {
@@ -74,13 +80,13 @@ package final class HTTPClient: Sendable {
         return HTTPClientResponse(status: download.head.status, headers: download.head.headers, body: body)
     }
 
-    /// Sends a request as `send`, and gives it up if its whole answer is not there in time.
+    /// Like `send`, with a time limit for the whole response.
     ///
     /// - Parameters:
-    ///   - request: What is sent.
-    ///   - limit: From now on; the time that it waits in line behind others counts, too.
-    /// - Returns: The answer, whatever its status.
-    /// - Throws: As `send`; `.timedOut`.
+    ///   - request: The request to send.
+    ///   - limit: From now; includes time in the queue.
+    /// - Returns: The response, whatever its status.
+    /// - Throws: Like `send`; `.timedOut`.
     package func send(
         _ request: HTTPClientRequest,
         within limit: Duration
@@ -102,11 +108,11 @@ package final class HTTPClient: Sendable {
         return try result.get()
     }
 
-    /// Sends a request and returns with the head of its answer; its content comes as it is pulled.
+    /// Sends a request and returns after the head of its response; the caller pulls the content.
     ///
-    /// The transfer ends when the download is forgotten.
+    /// The transfer ends when the download is released.
     package func open(_ request: HTTPClientRequest) async throws(HTTPClientError) -> HTTPDownload {
-        guard hasProxy else { throw .badRequest("the URL of the proxy is not valid") }
+        guard isProxyUsable else { throw .badRequest("the URL of the proxy is not valid") }
         let prepared = try PreparedRequest(request)
         let loop: TransferLoop? = state.withLock { state in
             if state.isClosed { return nil }
@@ -119,7 +125,7 @@ package final class HTTPClient: Sendable {
         return HTTPDownload(try await transfer.head(), transfer)
     }
 
-    /// Ends every transfer with `.stopped`, as every later one.
+    /// Ends every current and later transfer with `.stopped`.
     package func close() {
         let loop = state.withLock { state in
             state.isClosed = true
@@ -129,10 +135,10 @@ package final class HTTPClient: Sendable {
     }
 }
 
-/// The content of an answer while it comes; its head came before.
+/// The content of a response while it arrives; its head is already there.
 package final class HTTPDownload: ByteSource {
     package let head: HTTPClientHead
-    /// Why it ended, in more words than a `SourceFailure` has.
+    /// Why the download failed, in more detail than a `SourceFailure`.
     package private(set) var failure: HTTPClientError?
 
     private let transfer: Transfer
@@ -145,7 +151,7 @@ package final class HTTPDownload: ByteSource {
 
     deinit { transfer.end(with: .cancelled) }
 
-    /// What the answer told of its length, less what was pulled.
+    /// The announced length of the response, less the bytes that were pulled.
     package var remaining: Int64? { head.contentLength.map { max(0, $0 - pulled) } }
 
     package var interrupter: SourceInterrupter {
@@ -160,7 +166,7 @@ package final class HTTPDownload: ByteSource {
         }
     }
 
-    /// As `next`, with the client's own error.
+    /// Like `next`, but throws the client's own error.
     func piece(maximum: Int) async throws(HTTPClientError) -> [UInt8]? {
         do throws(HTTPClientError) {
             let piece = try await transfer.next(maximum: maximum)

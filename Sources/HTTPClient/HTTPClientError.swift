@@ -1,25 +1,25 @@
 internal import Bytes
 
-/// Why a request has no answer, or not the whole of it.
+/// Why a request has no response or an incomplete one.
 package enum HTTPClientError: Error, Equatable, Sendable {
-    /// The URL is not an absolute http or https URL, or method or fields of the request can not be sent.
+    /// The URL is not an absolute http or https URL, or the method or a field of the request is invalid.
     case badRequest(String)
-    /// The address policy refuses the address, which is for the log of the operator only.
+    /// The address policy refuses the address; the text is for the operator's log only.
     case refusedAddress(String)
-    /// No connection: the name is not known, or nobody answers at its addresses.
+    /// No connection: the name is unknown, or none of its addresses accepts a connection.
     case unreachable
-    /// TLS failed: the certificate is not valid for the host, or no common version.
+    /// TLS failed: the certificate is not valid for the host, or there is no common version.
     case tls
-    /// The connection ended before the answer did.
+    /// The connection ended before the response.
     case connection
-    /// The proxy makes no connection to the host; it answered with this status.
+    /// The proxy refused a connection to the host with this status.
     case proxy(status: Int)
     /// The content of the request failed.
     case contentFailed
-    /// The answer is not HTTP.
+    /// The response is not valid HTTP.
     case malformed
     case timedOut
-    /// The answer's content has more bytes than are wanted.
+    /// The content of the response exceeds the limit.
     case tooLarge(limit: Int)
     case tooManyRedirects(limit: Int)
     /// The task was cancelled, or the download interrupted.
@@ -29,28 +29,28 @@ package enum HTTPClientError: Error, Equatable, Sendable {
 }
 
 extension HTTPClientError: CustomStringConvertible {
-    /// What went wrong, without URL, address or anything else that the caller did not say.
+    /// Describes the failure without URL, address or anything else that the caller did not provide.
     package var message: String {
         switch self {
         case .badRequest(let reason): reason
         case .refusedAddress: "the host has an address that is not allowed"
-        case .unreachable: "the host can not be reached"
-        case .tls: "the TLS connection could not be made, or the certificate of the host is not valid"
-        case .connection: "the connection ended before the answer did"
-        case .proxy(let status): "the proxy does not connect to the host: it answered \(status)"
+        case .unreachable: "the host cannot be reached"
+        case .tls: "the TLS handshake failed, or the certificate of the host is not valid"
+        case .connection: "the connection ended before the response"
+        case .proxy(let status): "the proxy refused the connection to the host with status \(status)"
         case .contentFailed: "the content of the request ended before its length"
-        case .malformed: "the answer is not valid HTTP"
-        case .timedOut: "the answer did not come in time"
-        case .tooLarge(let limit): "the answer has more than \(limit) bytes"
+        case .malformed: "the response is not valid HTTP"
+        case .timedOut: "the response did not arrive in time"
+        case .tooLarge(let limit): "the response has more than \(limit) bytes"
         case .tooManyRedirects(let limit): "there were more than \(limit) redirects"
-        case .cancelled: "the request was given up"
+        case .cancelled: "the request was cancelled"
         case .stopped: "the client is stopping"
         }
     }
 
     package var description: String { message }
 
-    /// What whoever pulls the content is told.
+    /// The failure for the consumer of the content.
     var sourceFailure: SourceFailure {
         switch self {
         case .timedOut: .timedOut

@@ -1,41 +1,46 @@
-/// A request that `HTTPClient` sends.
+/// A request for `HTTPClient`.
 package struct HTTPClientRequest: Sendable {
     /// A token (RFC 9110 §9.1).
     package var method: String
-    /// Absolute, `http` or `https`; user and password in it become Basic credentials for its host.
+    /// Absolute, `http` or `https`.
+    ///
+    /// User and password in it become Basic credentials for its host.
     package var url: String
-    /// Sent as they are, in their order; to a redirect's target only if scheme, host and port are the same.
+    /// Sent unchanged and in order; sent to a redirect's target only if scheme, host and port are the same.
     package var headers: [(name: String, value: String)]
-    /// The content, if it is there as a whole.
+    /// Content that is already in memory.
     package var body: [UInt8]
-    /// The content, if it is sent while it is made; instead of `body`.
+    /// Content that is streamed; replaces `body`.
     ///
-    /// An answer that comes before all of it was sent is the answer. With a status of 300 or more the rest is not sent, and
-    /// the connection is closed. A redirect that asks for the same request again (307, 308) gets it from offset 0 on.
+    /// If a response arrives before all of it was sent, that response is final. For a status of 300 or more the rest is
+    /// not sent and the connection is closed. A redirect that repeats the request (307, 308) sends the content again
+    /// from offset 0.
     package var content: (any HTTPRequestContent)?
-    /// How long the other side is given to refuse by the head alone, before `content` is sent (RFC 9110 §10.1.1).
+    /// How long to wait for `100 Continue` or a refusal before `content` is sent (RFC 9110 §10.1.1).
     ///
-    /// `nil` sends it at once, without `Expect: 100-continue`.
+    /// `nil` sends the content at once, without `Expect: 100-continue`.
     package var expectsContinue: Duration?
-    /// From the start, redirects included, to the last byte of the answer; not positive for no limit.
+    /// Maximum time from the start, including redirects, to the last byte of the response; zero or less means no limit.
     ///
-    /// The time in line, while others are on their way, does not count.
+    /// Time in the queue behind other requests does not count.
     package var timeout: Duration
-    /// For name look-up, TCP and TLS of each connection; not positive for five minutes.
+    /// Timeout for name look-up, TCP and TLS of each connection; zero or less means five minutes.
     package var connectTimeout: Duration
-    /// How long fewer than `minimumRate` bytes a second may come or go, in whole seconds; not positive for no limit.
+    /// Maximum time below `minimumRate`, in whole seconds; zero or less means no limit.
     ///
-    /// The time in which nobody pulls the answer, or `content` has nothing to send, does not count.
+    /// Time does not count while the caller does not read the response or `content` has nothing to send.
     package var stallTimeout: Duration = .zero
-    /// Bytes a second; at least 1.
+    /// In bytes per second; at least 1.
     package var minimumRate: Int = 1
-    /// Bytes of the answer's content that `send` takes; `open` leaves it to whoever pulls.
+    /// Maximum content of the response for `send`; with `open` the consumer decides.
     package var maximumResponseBytes: Int
-    /// Redirects (301, 302, 303, 307, 308) that are followed; with 0 such an answer is the answer.
+    /// Maximum number of redirects (301, 302, 303, 307, 308) to follow; with 0 a redirect is returned as the response.
     package var maximumRedirects: Int
-    /// Leaves the connection open for later requests; not to be done where the other side is not trusted to frame its answers.
+    /// Whether the connection is kept for later requests.
+    ///
+    /// Use `false` if the server is not trusted to frame its responses correctly.
     package var keepsConnection = true
-    /// Is sent once at most: on a kept connection that breaks without an answer, libcurl sends a request again.
+    /// Sends the request at most once: libcurl repeats a request on a reused connection that breaks without a response.
     package var needsNewConnection = false
 
     package init(

@@ -1,13 +1,13 @@
 package import HTTPWire
 
-/// Status and fields of the final answer.
+/// Status and fields of a final response.
 package struct HTTPClientHead: Sendable, Equatable {
     /// 200 to 999.
     package var status: Int
-    /// Names without regard to case; a field that stands more than once has its values joined by ", ".
+    /// Names ignore case; the values of a repeated field are joined by ", ".
     package var headers: HTTPFields
 
-    /// Bytes of the content, as the answer tells; `nil` if it does not, or not clearly.
+    /// Announced length of the content in bytes; `nil` if it is missing or ambiguous.
     package var contentLength: Int64? {
         guard let text = headers["Content-Length"], text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
             return nil
@@ -16,7 +16,7 @@ package struct HTTPClientHead: Sendable, Equatable {
     }
 }
 
-/// A whole answer.
+/// A complete response.
 package struct HTTPClientResponse: Sendable, Equatable {
     package var status: Int
     /// See `HTTPClientHead.headers`.

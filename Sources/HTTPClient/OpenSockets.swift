@@ -1,9 +1,9 @@
 internal import CCurl
 internal import Glibc
 
-/// The sockets of a loop's connections, which libcurl does not tell while a transfer runs; touched on the thread only.
+/// The sockets of a loop's connections, which libcurl does not expose during a transfer; accessed only on its thread.
 final class OpenSockets {
-    /// By its descriptor, the ports of each, or `nil` while nobody has asked.
+    /// The ports of each socket, by its descriptor; `nil` until they are needed.
     private var ports: [Int32: Ports?] = [:]
 
     private struct Ports: Equatable {
@@ -22,9 +22,9 @@ final class OpenSockets {
         return Glibc.close(socket)
     }
 
-    /// The socket between two ports; `nil` if it is not known.
+    /// The socket between two ports; `nil` if it is unknown.
     ///
-    /// To other hosts there may be others of the same ports, so nothing that matters may depend on it.
+    /// Connections to other hosts can have the same ports, so correctness must not depend on the result.
     func socket(local: Int32, remote: Int32) -> curl_socket_t? {
         let sought = Ports(local: local, remote: remote)
         for socket in ports.keys where self.ports(of: socket) == sought { return socket }
@@ -39,7 +39,7 @@ final class OpenSockets {
         return found
     }
 
-    /// Whether the other side has said something, or closed.
+    /// Whether the peer has sent something or closed the connection.
     static func hasInput(_ socket: curl_socket_t) -> Bool {
         var entry = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) > 0

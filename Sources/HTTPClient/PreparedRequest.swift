@@ -1,6 +1,6 @@
 internal import HTTPWire
 
-/// A request that was checked, and where it goes next.
+/// A validated request and its current target.
 struct PreparedRequest: Sendable {
     let request: HTTPClientRequest
     private(set) var method: String
@@ -16,11 +16,11 @@ struct PreparedRequest: Sendable {
             throw .badRequest("the URL must be absolute, with http or https and a host")
         }
         guard !request.method.isEmpty, request.method.utf8.allSatisfy(HTTPCharacters.isToken) else {
-            throw .badRequest("the method is no token")
+            throw .badRequest("the method is not a token")
         }
         for (name, value) in request.headers {
             guard FieldName(name) != nil, value.utf8.allSatisfy(HTTPCharacters.isFieldValue) else {
-                throw .badRequest("a header field has a name or value that can not be sent")
+                throw .badRequest("a header field has a name or value that cannot be sent")
             }
         }
         if let content = request.content { try Self.check(content, of: request) }
@@ -37,15 +37,15 @@ struct PreparedRequest: Sendable {
         of request: HTTPClientRequest
     ) throws(HTTPClientError) {
         guard request.body.isEmpty, request.method != "HEAD", content.length >= 0 else {
-            throw .badRequest("the request can not have that content")
+            throw .badRequest("streamed content must not be combined with a body or HEAD")
         }
         for (name, value) in request.headers {
             switch name.lowercased() {
-            // Of use where fields are signed; what it says is the frame of the content.
+            // Allowed if it is correct, because it may be part of a signature.
             case "content-length" where value != String(content.length):
-                throw .badRequest("the content has another length than the header fields tell")
+                throw .badRequest("the Content-Length field differs from the length of the content")
             case "transfer-encoding", "expect":
-                throw .badRequest("a header field says how the content is sent")
+                throw .badRequest("header fields must not define the framing of the content")
             default: break
             }
         }
@@ -53,16 +53,16 @@ struct PreparedRequest: Sendable {
 
     /// The request that follows a redirect (RFC 9110 §15.4).
     ///
-    /// - Throws: `.tooManyRedirects`, `.badRequest` for a target that is no http or https URL.
+    /// - Throws: `.tooManyRedirects`; `.badRequest` if the target is not an http or https URL.
     func redirected(_ status: Int, to location: String) throws(HTTPClientError) -> PreparedRequest {
         guard redirects < request.maximumRedirects else { throw .tooManyRedirects(limit: request.maximumRedirects) }
         guard let next = WebAddress(location, relativeTo: target) else {
-            throw .badRequest("a redirect leads to something that is no http or https URL")
+            throw .badRequest("the target of a redirect is not an http or https URL")
         }
         var following = self
         following.redirects += 1
         following.target = next
-        // What was meant for one host, credentials first of all, is not for another.
+        // Fields for one host, especially credentials, must not reach another.
         if next.origin != target.origin { following.headers = [] }
         if status == 303 && method != "HEAD" || (status == 301 || status == 302) && method == "POST" {
             following.method = "GET"

@@ -1,17 +1,17 @@
 internal import CCurl
 internal import Glibc
 
-/// How far the content of one hop was handed to libcurl; touched on the loop's thread only.
+/// The upload state of one attempt's content; accessed only on the loop's thread.
 struct SentContent {
-    /// Larger buffers cost less for each byte; each transfer that sends has one of its own.
+    /// Larger buffers cost less per byte; each sending transfer has its own buffer.
     private static let largestBuffer = 64 << 10
-    /// The smallest that libcurl takes.
+    /// The minimum of libcurl.
     private static let smallestBuffer = 16 << 10
 
     let length: Int64
-    /// The content said that the rest will not come.
+    /// Whether the content reported that the rest is not available.
     private(set) var hasFailed = false
-    /// libcurl waits until it is resumed.
+    /// Whether libcurl waits to be resumed.
     private(set) var isPaused = false
 
     private let content: any HTTPRequestContent
@@ -22,13 +22,13 @@ struct SentContent {
         length = content.length
     }
 
-    /// Bytes that libcurl reads at once.
+    /// Bytes per read of libcurl.
     var bufferSize: Int { Int(min(Int64(Self.largestBuffer), max(Int64(Self.smallestBuffer), length))) }
 
-    /// Not all of it was handed over.
+    /// Whether part of the content was not passed to libcurl yet.
     var isIncomplete: Bool { offset < length }
 
-    /// - Returns: What `CURLOPT_READFUNCTION` returns.
+    /// - Returns: The result for `CURLOPT_READFUNCTION`.
     mutating func read(into buffer: UnsafeMutableRawBufferPointer, for transfer: Transfer) -> Int {
         let room = Int(min(Int64(buffer.count), length - offset))
         if room <= 0 { return 0 }
@@ -49,15 +49,15 @@ struct SentContent {
 
     mutating func resumed() { isPaused = false }
 
-    /// The last read is to be made again later.
+    /// Undoes the last read, which will be repeated later.
     mutating func pause(takingBack count: Int) {
         isPaused = true
         offset -= Int64(count)
     }
 
-    /// To the start, for a connection that is new.
+    /// Rewinds to the start for a new connection.
     ///
-    /// - Returns: What `CURLOPT_SEEKFUNCTION` returns.
+    /// - Returns: The result for `CURLOPT_SEEKFUNCTION`.
     mutating func seek(to offset: Int64, from origin: Int32) -> Int32 {
         guard origin == SEEK_SET, (0...length).contains(offset) else { return ccurl_seek_failed }
         self.offset = offset

@@ -1,15 +1,15 @@
 internal import Bytes
 internal import Synchronization
 
-/// One request on its way: between the task that waits for its answer and the thread that fetches it.
+/// A running request: connects the task that waits for the response with the thread that receives it.
 ///
-/// Bytes wait in a buffer of bounded size; when it is full the transfer pauses until half of it was taken.
+/// Received bytes wait in a buffer of limited size. When it is full, the transfer pauses until half of it was taken.
 final class Transfer: Sendable {
-    /// What the thread is to do with bytes.
-    enum Reception {
+    /// How the thread must handle received bytes.
+    enum ResponseMode {
         case taken
         case full
-        /// Nobody wants them any more.
+        /// The consumer is gone: discard them.
         case unwanted
     }
 
@@ -19,9 +19,9 @@ final class Transfer: Sendable {
         /// Bytes in `pieces`.
         var buffered = 0
         var isPaused = false
-        /// How the answer ended; what is buffered comes before it.
+        /// How the response ended; buffered bytes come before it.
         var end: Result<Void, HTTPClientError>?
-        /// Nobody wants the answer any more; comes before what is buffered.
+        /// The consumer is gone; takes precedence over buffered bytes.
         var abandoned: HTTPClientError?
         var interruption: SourceFailure?
         /// The one task that waits.
@@ -29,15 +29,15 @@ final class Transfer: Sendable {
     }
 
     static let capacity = 1 << 20
-    /// Larger pieces cost less for each byte.
+    /// Larger pieces cost less per byte.
     private static let pieceSize = 256 << 10
 
-    /// Where the request's content is, between the thread that reads it and whoever makes it.
+    /// The state of the request's content, shared by the thread that reads it and its producer.
     private enum Readiness: UInt8, AtomicRepresentable {
         case reading
-        /// Nothing to read; the thread is to be told when there is.
+        /// Nothing to read; the producer must wake the thread.
         case waiting
-        /// More came since the last read began.
+        /// More content became available since the last read began.
         case woken
     }
 
@@ -49,13 +49,13 @@ final class Transfer: Sendable {
     init(_ request: PreparedRequest, loop: TransferLoop) {
         self.request = request
         self.loop = loop
-        // Weak, as the content is held by the request.
+        // Weak, because the request retains the content.
         request.content?.whenReadable { [weak self] in self?.contentWoken() }
     }
 
     // MARK: The task
 
-    /// Waits for the head of the final answer.
+    /// Waits for the head of the final response.
     func head() async throws(HTTPClientError) -> HTTPClientHead {
         while true {
             let found: Result<HTTPClientHead, HTTPClientError>? = state.withLock { state in
@@ -89,10 +89,10 @@ final class Transfer: Sendable {
         }
     }
 
-    /// Why somebody interrupted it.
+    /// The reason given by `SourceInterrupter.interrupt`.
     var interruption: SourceFailure? { state.withLock { $0.interruption } }
 
-    /// Ends the transfer, from any thread; what is buffered is forgotten.
+    /// Ends the transfer and discards buffered bytes; can be called from any thread.
     func end(with error: HTTPClientError, as failure: SourceFailure? = nil) {
         var isRunning = false
         let waiter: CheckedContinuation<Void, Never>? = state.withLock { state in
@@ -122,7 +122,7 @@ final class Transfer: Sendable {
         return piece
     }
 
-    /// Waits for a change; not if there is nothing to wait for, because `condition` is false.
+    /// Waits for a change while `condition` is true.
     private func wait(while condition: @Sendable (borrowing State) -> Bool) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -140,14 +140,14 @@ final class Transfer: Sendable {
 
     // MARK: The thread
 
-    /// From any thread; tells the loop once for each time that it waits.
+    /// Can be called from any thread; wakes the loop once per wait.
     private func contentWoken() {
         if readiness.exchange(.woken, ordering: .acquiringAndReleasing) == .waiting { loop.resume(self) }
     }
 
     func willReadContent() { _ = readiness.exchange(.reading, ordering: .acquiringAndReleasing) }
 
-    /// What came since `willReadContent` may not have been seen by the read, so it is made again.
+    /// Content that arrived since `willReadContent` may have been missed by the read, so it is repeated.
     func waitForContent() {
         let (isWaiting, _) = readiness.compareExchange(
             expected: .reading,
@@ -163,8 +163,8 @@ final class Transfer: Sendable {
         change { $0.head = head }
     }
 
-    func received(_ bytes: UnsafeBufferPointer<UInt8>) -> Reception {
-        var reception = Reception.taken
+    func received(_ bytes: UnsafeBufferPointer<UInt8>) -> ResponseMode {
+        var reception = ResponseMode.taken
         change { state in
             if state.abandoned != nil {
                 reception = .unwanted

@@ -4,11 +4,11 @@ internal import Glibc
 internal import Synchronization
 internal import Transport
 
-/// The thread on which all transfers of a client run, by libcurl's multi interface.
+/// The thread that runs all transfers of a client, with libcurl's multi interface.
 ///
-/// Invariant for `@unchecked`: `sockets`, `hops`, `hopOf`, `answered`, `line` and the multi handle's transfers are touched only on the thread; what others
-/// touch is in `inbox`. The multi handle is made before the thread starts and freed by it, under the lock of `inbox`, after
-/// which nobody wakes it any more.
+/// Invariant for `@unchecked`: `sockets`, `attempts`, `attemptOf`, `responded`, `queue` and the multi handle's transfers are
+/// accessed only on the thread; `inbox` holds everything that other threads access. The multi handle is created before
+/// the thread starts. The thread frees it under the lock of `inbox`; after that nothing wakes it.
 final class TransferLoop: @unchecked Sendable {
     struct Settings: Sendable {
         var userAgent: String
@@ -18,7 +18,7 @@ final class TransferLoop: @unchecked Sendable {
         var authorities: String?
         var proxy: WebProxy?
 
-        /// What the socket can not tell, because a proxy looks names up.
+        /// The address check that the socket cannot do because a proxy resolves names.
         func refusal(of target: WebAddress) -> HTTPClientError? {
             guard proxy != nil, let address = target.address ?? target.loopback, !addresses.allows(address) else {
                 return nil
@@ -36,7 +36,7 @@ final class TransferLoop: @unchecked Sendable {
     private struct Inbox {
         var work: [Work] = []
         var isClosed = false
-        /// The multi handle is there.
+        /// Whether the multi handle exists.
         var canWake = false
     }
 
@@ -44,23 +44,23 @@ final class TransferLoop: @unchecked Sendable {
     private let inbox: Mutex<Inbox>
     private let multi: UnsafeMutableRawPointer?
     private let sockets = OpenSockets()
-    /// What runs, by its easy handle.
-    private var hops: [UnsafeMutableRawPointer: Hop] = [:]
-    /// The same, by its transfer: content wakes its transfer often.
-    private var hopOf: [ObjectIdentifier: Hop] = [:]
-    /// What has an answer to read before its content goes on, since the last turn.
-    private var answered: [Hop] = []
-    /// What waits for others to end, in order.
-    private var line: [Transfer] = []
+    /// Running attempts, by their easy handle.
+    private var attempts: [UnsafeMutableRawPointer: RequestAttempt] = [:]
+    /// Running attempts, by their transfer: content wakes its transfer often.
+    private var attemptOf: [ObjectIdentifier: RequestAttempt] = [:]
+    /// Attempts that got a response since the last turn; they must read it before their content continues.
+    private var responded: [RequestAttempt] = []
+    /// Transfers that wait for others to end, in order.
+    private var queue: [Transfer] = []
 
-    /// libcurl must be initialised once, before anything else of it is called.
+    /// libcurl must be initialised once, before any other call.
     private static let isInitialized = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     init(_ settings: Settings) {
         self.settings = settings
         let multi = Self.isInitialized ? curl_multi_init() : nil
         self.multi = multi
-        // Without memory for a multi handle, the client behaves as a closed one.
+        // Without memory for a multi handle, the client behaves like a closed one.
         inbox = Mutex(Inbox(isClosed: multi == nil, canWake: multi != nil))
         guard let multi else { return }
         _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, settings.keptConnections)
@@ -89,14 +89,14 @@ final class TransferLoop: @unchecked Sendable {
         let isClosed = inbox.withLock { inbox in
             if inbox.isClosed { return true }
             inbox.work.append(work)
-            // The thread takes all work at once, so what is not the first was told of before.
+            // The thread takes all work at once, so a wake-up was already sent for the first item.
             if inbox.work.count == 1 { wake(inbox) }
             return false
         }
         if isClosed, case .start(let transfer) = work { transfer.ended(.failure(.stopped)) }
     }
 
-    /// A wake-up is kept until the next wait, so none is lost.
+    /// libcurl keeps a wake-up until the next wait, so none is lost.
     private func wake(_ inbox: borrowing Inbox) {
         if inbox.canWake { curl_multi_wakeup(multi) }
     }
@@ -105,7 +105,7 @@ final class TransferLoop: @unchecked Sendable {
 
     private func run() {
         guard let multi else { return }
-        // A peer that goes away while TLS is written must not end the process.
+        // A peer that disconnects during a TLS write must not end the process with SIGPIPE.
         var signals = sigset_t()
         sigemptyset(&signals)
         sigaddset(&signals, SIGPIPE)
@@ -119,10 +119,10 @@ final class TransferLoop: @unchecked Sendable {
             if isClosed { break }
             var running: Int32 = 0
             curl_multi_perform(multi, &running)
-            // What follows on something that ended, or was answered, can be done at once.
-            let goesOn = resumeAnswered()
+            // Work that results from finished or responded transfers can be done at once.
+            let goesOn = resumeResponded()
             if finishEnded(multi) || goesOn { continue }
-            // At most: libcurl's own timers end the wait earlier.
+            // The maximum: libcurl's own timers end the wait earlier.
             curl_multi_poll(multi, nil, 0, 60_000, nil)
         }
         stop(multi)
@@ -132,20 +132,20 @@ final class TransferLoop: @unchecked Sendable {
         switch work {
         case .start(let transfer):
             if transfer.isAbandoned { return }
-            if hops.count < settings.maximumTransfers {
+            if attempts.count < settings.maximumTransfers {
                 begin(transfer, transfer.request, transfer.request.request.deadline, multi)
             } else {
-                line.append(transfer)
+                queue.append(transfer)
             }
         case .resume(let transfer):
-            // May call back with the bytes that it had to hold.
-            hopOf[ObjectIdentifier(transfer)]?.resume()
+            // May call back with bytes that libcurl had to hold.
+            attemptOf[ObjectIdentifier(transfer)]?.resume()
         case .abandon(let transfer):
-            if let hop = hopOf[ObjectIdentifier(transfer)] {
-                remove(hop, multi)
+            if let attempt = attemptOf[ObjectIdentifier(transfer)] {
+                remove(attempt, multi)
                 beginNext(multi)
             } else {
-                line.removeAll { $0 === transfer }
+                queue.removeAll { $0 === transfer }
             }
         }
     }
@@ -161,72 +161,82 @@ final class TransferLoop: @unchecked Sendable {
             transfer.ended(.failure(refusal))
             return
         }
-        guard let hop = Hop(transfer, request, deadline, settings, sockets, onNewConnection: onNewConnection) else {
-            transfer.ended(.failure(.badRequest("the request can not be sent")))
+        guard
+            let attempt = RequestAttempt(
+                transfer,
+                request,
+                deadline,
+                settings,
+                sockets,
+                onNewConnection: onNewConnection
+            )
+        else {
+            transfer.ended(.failure(.badRequest("the request cannot be sent")))
             return
         }
-        guard curl_multi_add_handle(multi, hop.handle) == CURLM_OK else {
+        guard curl_multi_add_handle(multi, attempt.handle) == CURLM_OK else {
             transfer.ended(.failure(.unreachable))
             return
         }
-        hops[hop.handle] = hop
-        hopOf[ObjectIdentifier(transfer)] = hop
-        hop.hasAnswer = { [unowned self, unowned hop] in answered.append(hop) }
+        attempts[attempt.handle] = attempt
+        attemptOf[ObjectIdentifier(transfer)] = attempt
+        attempt.hasResponse = { [unowned self, unowned attempt] in responded.append(attempt) }
     }
 
-    /// libcurl reads before it sends, and content that pauses would hold the end of a transfer that has its answer.
+    /// libcurl reads before it sends, and paused content would delay the end of a transfer that already has its
+    /// response.
     ///
-    /// - Returns: Whether there was any.
-    private func resumeAnswered() -> Bool {
-        guard !answered.isEmpty else { return false }
-        for hop in answered where hops[hop.handle] === hop { hop.resume() }
-        answered = []
+    /// - Returns: Whether there were any.
+    private func resumeResponded() -> Bool {
+        guard !responded.isEmpty else { return false }
+        for attempt in responded where attempts[attempt.handle] === attempt { attempt.resume() }
+        responded = []
         return true
     }
 
     private func beginNext(_ multi: UnsafeMutableRawPointer) {
-        while hops.count < settings.maximumTransfers, !line.isEmpty {
-            perform(.start(line.removeFirst()), multi)
+        while attempts.count < settings.maximumTransfers, !queue.isEmpty {
+            perform(.start(queue.removeFirst()), multi)
         }
     }
 
-    /// - Returns: Whether anything has ended.
+    /// - Returns: Whether any transfer has ended.
     private func finishEnded(_ multi: UnsafeMutableRawPointer) -> Bool {
         var result = CURLE_OK
         var hasEnded = false
         while let handle = ccurl_next_ended(multi, &result) {
-            guard let hop = hops[handle] else { continue }
+            guard let attempt = attempts[handle] else { continue }
             hasEnded = true
-            remove(hop, multi)
+            remove(attempt, multi)
             do throws(HTTPClientError) {
-                if hop.mustBeSentAgain(result) {
-                    begin(hop.transfer, hop.request, hop.deadline, multi, onNewConnection: true)
-                } else if let following = try hop.followingRequest(result) {
-                    begin(hop.transfer, following, hop.deadline, multi)
+                if attempt.needsResend(result) {
+                    begin(attempt.transfer, attempt.request, attempt.deadline, multi, onNewConnection: true)
+                } else if let following = try attempt.followingRequest(result) {
+                    begin(attempt.transfer, following, attempt.deadline, multi)
                 } else {
-                    hop.transfer.ended(hop.outcome(result))
+                    attempt.transfer.ended(attempt.outcome(result))
                 }
             } catch {
-                hop.transfer.ended(.failure(error))
+                attempt.transfer.ended(.failure(error))
             }
         }
         if hasEnded { beginNext(multi) }
         return hasEnded
     }
 
-    private func remove(_ hop: Hop, _ multi: UnsafeMutableRawPointer) {
-        curl_multi_remove_handle(multi, hop.handle)
-        hops[hop.handle] = nil
-        hopOf[ObjectIdentifier(hop.transfer)] = nil
+    private func remove(_ attempt: RequestAttempt, _ multi: UnsafeMutableRawPointer) {
+        curl_multi_remove_handle(multi, attempt.handle)
+        attempts[attempt.handle] = nil
+        attemptOf[ObjectIdentifier(attempt.transfer)] = nil
     }
 
     private func stop(_ multi: UnsafeMutableRawPointer) {
-        for hop in Array(hops.values) {
-            remove(hop, multi)
-            hop.transfer.ended(.failure(.stopped))
+        for attempt in Array(attempts.values) {
+            remove(attempt, multi)
+            attempt.transfer.ended(.failure(.stopped))
         }
-        for transfer in line { transfer.ended(.failure(.stopped)) }
-        line = []
+        for transfer in queue { transfer.ended(.failure(.stopped)) }
+        queue = []
         inbox.withLock { inbox in
             inbox.canWake = false
             _ = curl_multi_cleanup(multi)
@@ -235,6 +245,6 @@ final class TransferLoop: @unchecked Sendable {
 }
 
 extension HTTPClientRequest {
-    /// When it has to be over, if it begins now; `nil` for never.
+    /// The deadline of a transfer that starts now; `nil` for none.
     fileprivate var deadline: ContinuousClock.Instant? { timeout > .zero ? .now + timeout : nil }
 }

@@ -1,27 +1,27 @@
 internal import CCurl
 package import Transport
 
-/// An absolute http or https URL, as libcurl reads it: what is checked here is what is connected to.
+/// An absolute http or https URL as libcurl parses it, so the checked URL is exactly the one that is used.
 ///
-/// The pointers of this file live within one call.
+/// The libcurl pointers live within one call.
 package struct WebAddress: Sendable, Equatable {
-    /// With everything in it.
+    /// The complete URL.
     package let text: String
-    /// Without user, password, query and fragment: fit to be shown.
+    /// Without user, password, query and fragment: safe to log.
     package let shown: String
-    /// `scheme://host:port`, in lower case and with the default port: who is asked.
+    /// `scheme://host:port`, in lower case and with the default port.
     package let origin: String
     /// In lower case; an IPv6 address without brackets.
     package let host: String
     package let port: UInt16
-    /// Whether it is that of the scheme.
+    /// Whether the port is the default port of the scheme.
     package let hasDefaultPort: Bool
     /// Percent-encoded, beginning with a slash.
     package let path: String
-    /// The host, if it is an address and no name, in whatever spelling.
+    /// The host as an address, in any notation; `nil` if it is a name.
     package let address: IPAddress?
 
-    /// What the host stands for if it is `localhost`, or a name within (RFC 6761 §6.3).
+    /// The loopback address if the host is `localhost` or a name below it (RFC 6761 §6.3).
     let loopback: IPAddress?
 
     /// Whether the host is this machine.
@@ -30,12 +30,12 @@ package struct WebAddress: Sendable, Equatable {
         return address.isIPv6 ? address == IPAddress("::1") : address.bytes[0] == 127
     }
 
-    /// The URL in `text`; `nil` unless it is absolute, http or https, and has a host.
+    /// Parses `text`; `nil` unless it is an absolute http or https URL with a host.
     package init?(_ text: String) { self.init(text, relativeTo: nil) }
 
-    /// What `location`, absolute or relative, means in an answer from `base` (RFC 3986 §5).
+    /// Resolves `location`, absolute or relative, from a response of `base` (RFC 3986 §5).
     init?(_ location: String, relativeTo base: WebAddress?) {
-        // libcurl would read up to it.
+        // libcurl would stop reading at it.
         guard !location.utf8.contains(0), let url = curl_url() else { return nil }
         defer { curl_url_cleanup(url) }
         if let base, curl_url_set(url, CURLUPART_URL, base.text, 0) != CURLUE_OK { return nil }
@@ -55,7 +55,7 @@ package struct WebAddress: Sendable, Equatable {
         let name = host.hasSuffix(".") ? host.dropLast() : host[...]
         let isLoopback = name == "localhost" || name.hasSuffix(".localhost")
         loopback = isLoopback ? IPAddress("127.0.0.1") : nil
-        // Not sent, and of no use to anybody else.
+        // Fragments are not sent, and not needed here.
         curl_url_set(url, CURLUPART_FRAGMENT, nil, 0)
         guard let text = Self.part(CURLUPART_URL, of: url) else { return nil }
         self.text = text

@@ -1,17 +1,17 @@
 internal import CCurl
 
-/// A proxy that speaks HTTP, by plain TCP or by TLS.
+/// An HTTP proxy, reached by plain TCP or TLS.
 ///
-/// What is asked with `https` goes through a tunnel (CONNECT, RFC 9110 §9.3.6); the proxy sees what is asked with `http`.
+/// Requests to `https` URLs use a tunnel (CONNECT, RFC 9110 §9.3.6); the proxy can read requests to `http` URLs.
 package struct WebProxy: Sendable, Equatable {
     /// `scheme://host:port`.
     package let origin: String
     let user: String?
     let password: String?
 
-    /// The proxy at a URL such as `http://user:password@proxy.example:3128`; without a port it is that of the scheme.
+    /// Parses a URL such as `http://user:password@proxy.example:3128`; the default port is that of the scheme.
     ///
-    /// `nil` unless it is absolute, http or https, and has a host, and no path or query.
+    /// `nil` unless it is an absolute http or https URL with a host and without path or query.
     package init?(_ text: String) {
         guard let address = WebAddress(text), address.path == "/", let url = curl_url() else { return nil }
         defer { curl_url_cleanup(url) }
@@ -26,7 +26,7 @@ package struct WebProxy: Sendable, Equatable {
 }
 
 extension WebProxy: CustomStringConvertible, CustomDebugStringConvertible {
-    /// Without the password, which would else be told by reflection.
+    /// Without the password, which the default description would show.
     package var description: String { origin }
     package var debugDescription: String { origin }
 }

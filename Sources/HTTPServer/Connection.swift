@@ -3,10 +3,10 @@ internal import Glibc
 internal import HTTPWire
 internal import Transport
 
-/// One connection: reads requests, has them answered, one after the other, on its loop.
+/// One connection: reads requests and sends their responses in order, on its loop.
 actor Connection {
     private enum Phase {
-        /// Between requests, or after the last answer: may be closed at once when the server stops.
+        /// Between requests, or after the last response: can be closed at once when the server stops.
         case idle
         case busy
     }
@@ -22,11 +22,11 @@ actor Connection {
     private var channel: Channel?
     private var output: Output?
     private var body: ConnectionBody?
-    /// Of an answer that is being made while it is sent.
+    /// Watches the peer during a streamed response.
     private var watch: PeerWatch?
     private var phase = Phase.busy
     private var isDraining = false
-    /// Told once the connection has ended.
+    /// Called when the connection has ended.
     private var hasEnded: (@Sendable () -> Void)?
 
     init(_ accepted: Listener.Accepted, loop: EventLoop, tls: TLSContext?, server: ServerContext) {
@@ -39,7 +39,9 @@ actor Connection {
 
     // MARK: Life
 
-    /// Serves the connection, in tasks of its own on its loop, until it ends; from any thread, once.
+    /// Serves the connection until it ends, in tasks on its loop.
+    ///
+    /// Call it once, from any thread.
     nonisolated func start(whenEnded: @escaping @Sendable () -> Void) {
         Task(executorPreference: loop) { await self.begin(whenEnded) }
     }
@@ -48,7 +50,7 @@ actor Connection {
         hasEnded = whenEnded
         server.observer.connectionOpened()
         if let channel = await open() {
-            output = Output(channel: channel, pool: server.pool, timeout: server.spans.write)
+            output = Output(channel: channel, pool: server.pool, timeout: server.timeouts.write)
             await serve()
         } else {
             end()
@@ -64,7 +66,7 @@ actor Connection {
             close(accepted.descriptor)
             return nil
         }
-        // Closes the descriptor itself if it fails.
+        // On failure it closes the descriptor itself.
         guard let channel = try? Channel(descriptor: accepted.descriptor, loop: loop, tls: session) else { return nil }
         self.channel = channel
         if let session, await !shakeHands(session, channel) { return nil }
@@ -73,25 +75,25 @@ actor Connection {
 
     /// Serves requests until the connection ends or is idle for a moment.
     ///
-    /// A connection that waits for long has no task: with the memory of its calls a task is several times larger than
-    /// everything else of the connection. The next request brings it a new one.
+    /// An idle connection has no task: the memory of a task's calls is several times larger than everything else of the
+    /// connection. The next request starts a new task.
     private func serve() async {
         guard let channel, let output else { return end() }
         var served = 0
         while !isDraining || !input.isEmpty {
-            switch await serveOne(channel, output) {
+            switch await serveRequest(channel, output) {
             case .another: break
             case .end: return end()
             case .idle:
-                let deadline = MonotonicClock.deadline(after: server.spans.idle)
+                let deadline = MonotonicClock.deadline(after: server.timeouts.idle)
                 let isParked = channel.park(until: deadline) { [self] result in
                     Task(executorPreference: loop) { await self.unpark(result) }
                 }
                 if isParked { return server.parked() }
             }
             served += 1
-            // Pipelined requests could go on for ever.
-            if served.isMultiple(of: 32), !input.isEmpty || channel.hasNewsToRead { await loop.giveWay() }
+            // A pipelining client could otherwise keep the loop busy for ever.
+            if served.isMultiple(of: 32), !input.isEmpty || channel.mayBeReadable { await loop.yield() }
         }
         end()
     }
@@ -111,37 +113,37 @@ actor Connection {
         hasEnded = nil
     }
 
-    /// The server stops: an idle connection ends now, a busy one after its answer, of which one without end ends now.
+    /// The server stops: an idle connection ends now, a busy one after its response; an endless response ends now.
     func drain() {
         isDraining = true
         watch?.stop()
-        if phase == .idle { channel?.cutReading(as: .shuttingDown) }
+        if phase == .idle { channel?.interruptReading(as: .shuttingDown) }
     }
 
-    /// The grace time is over: what still comes of a request's content is cut off.
+    /// The grace time is over: the rest of a request's content is cut off.
     func cutOff() {
         body?.interrupter.interrupt(as: .shuttingDown)
     }
 
-    /// Ends it at once.
+    /// Ends the connection at once.
     func abort() {
         channel?.close()
     }
 
     private func shakeHands(_ session: TLSSession, _ channel: Channel) async -> Bool {
-        let deadline = MonotonicClock.deadline(after: server.spans.head)
+        let deadline = MonotonicClock.deadline(after: server.timeouts.head)
         while MonotonicClock.now < deadline {
             do throws(Channel.WaitFailure) {
                 switch session.handshake() {
                 case .moved:
-                    // The first request may have come in the same packet.
-                    channel.mayHaveMore()
+                    // The first request may have arrived in the same packet.
+                    channel.noteUnreadData()
                     return true
                 case .wouldBlockReading:
-                    channel.willReadElsewhere()
+                    channel.willReadOnOtherThread()
                     try await channel.waitReadable(until: deadline)
                 case .wouldBlockWriting:
-                    channel.willWriteElsewhere()
+                    channel.willWriteOnOtherThread()
                     try await channel.waitWritable(until: deadline)
                 case .ended: return handshakeFailed(.closed, nil)
                 case .failed:
@@ -151,7 +153,7 @@ actor Connection {
                 switch error {
                 case .timedOut: return handshakeFailed(.timedOut, nil)
                 // The server is stopping.
-                case .cut, .closed: return false
+                case .interrupted, .closed: return false
                 }
             }
         }
@@ -168,13 +170,13 @@ actor Connection {
 
     private enum Next {
         case another
-        /// No request came for a moment.
+        /// No request arrived for a moment.
         case idle
         case end
     }
 
-    /// - Returns: How the connection goes on.
-    private func serveOne(_ channel: Channel, _ output: Output) async -> Next {
+    /// - Returns: What the connection does next.
+    private func serveRequest(_ channel: Channel, _ output: Output) async -> Next {
         let parsed: ParsedHead
         do throws(HeadRefusal) {
             switch try await readHead(channel) {
@@ -214,22 +216,22 @@ actor Connection {
         )
         var response: Response
         if case .tooLarge(let limit) = body.failure {
-            response = ServerErrors.response(413, detail: "the content is limited to \(limit) bytes", requestID: id)
+            response = ServerErrors.response(413, detail: "the content exceeds \(limit) bytes", requestID: id)
         } else {
             response = await server.handler.respond(to: request)
         }
-        // A body that was interrupted leaves the channel cut; the rest of it must still be thrown away.
-        channel.allowReading()
+        // An interrupted body leaves the channel interrupted. The rest of the body must still be discarded.
+        channel.clearInterruption()
         var fate = self.fate(of: parsed, response, body)
         let before = output.sent
         var isBroken = false
-        let answer = answer(response, to: parsed, keepsAlive: fate == .keep)
-        if answer.endsByClosing, fate == .keep { fate = body.isEnded ? .close : .linger }
-        // Nearly every answer goes out in one step, which a chance to wait would only make dearer.
-        let count = answer.rest == nil ? output.writeAtOnce(answer.start) : 0
-        if count < answer.start.count {
+        let prepared = self.prepared(response, to: parsed, keepsAlive: fate == .keep)
+        if prepared.endsByClosing, fate == .keep { fate = body.isEnded ? .close : .linger }
+        // Nearly every response fits into one write; an asynchronous call would only add cost.
+        let count = prepared.rest == nil ? output.writeAtOnce(prepared.start) : 0
+        if count < prepared.start.count {
             do {
-                try await send(answer, from: count, output, channel)
+                try await send(prepared, from: count, output, channel)
             } catch {
                 isBroken = true
             }
@@ -263,7 +265,7 @@ actor Connection {
     private enum Fate {
         case keep
         case close
-        /// Content is still coming that nobody wants: closing now would lose the answer.
+        /// The client still sends content that is not needed: closing now would lose the response.
         case linger
     }
 
@@ -285,7 +287,7 @@ actor Connection {
         var reason: String
     }
 
-    private static let lateHead = HeadRefusal(status: 408, reason: "the head of the request did not come in time")
+    private static let lateHead = HeadRefusal(status: 408, reason: "the head of the request did not arrive in time")
 
     private enum Arrival {
         case head(ParsedHead)
@@ -293,10 +295,10 @@ actor Connection {
         case end
     }
 
-    /// How long a connection waits for a request before it is idle.
-    private static let patience: Nanoseconds = 200_000_000
+    /// How long a connection waits for a request before it counts as idle.
+    private static let waitTimeout: Nanoseconds = 200_000_000
 
-    /// The next head, if it begins to come within a moment.
+    /// Reads the next head, if it starts to arrive within a moment.
     private func readHead(_ channel: Channel) async throws(HeadRefusal) -> Arrival {
         phase = .idle
         var headDeadline: Nanoseconds?
@@ -310,25 +312,25 @@ actor Connection {
                 } catch {
                     throw HeadRefusal(status: error.status, reason: error.reason)
                 }
-                // Asked here as well as by the wait, which a byte now and then ends before its time.
+                // The wait alone is not enough: a byte now and then would end it before the deadline.
                 if let headDeadline, MonotonicClock.now >= headDeadline { throw Self.lateHead }
                 if headDeadline == nil {
                     phase = .busy
-                    headDeadline = MonotonicClock.deadline(after: server.spans.head)
+                    headDeadline = MonotonicClock.deadline(after: server.timeouts.head)
                 }
             } else if isDraining {
                 return .end
             }
             do throws(Channel.WaitFailure) {
-                if !channel.hasNewsToRead {
+                if !channel.mayBeReadable {
                     input.releaseIfEmpty()
-                    try await channel.waitReadable(until: headDeadline ?? MonotonicClock.now + Self.patience)
+                    try await channel.waitReadable(until: headDeadline ?? MonotonicClock.now + Self.waitTimeout)
                 }
                 switch input.fill(from: channel, room: input.isEmpty ? 4096 : 16_384) {
                 case .moved: break
                 case .wouldBlockReading: continue
                 case .wouldBlockWriting:
-                    try await channel.waitWritable(until: MonotonicClock.deadline(after: server.spans.write))
+                    try await channel.waitWritable(until: MonotonicClock.deadline(after: server.timeouts.write))
                 case .ended, .failed: return .end
                 }
             } catch {
@@ -339,12 +341,14 @@ actor Connection {
         }
     }
 
-    /// Answers a head that could not be read; the connection ends, because nobody knows where the next one begins.
+    /// Refuses a head that could not be read.
+    ///
+    /// The connection ends, because the start of the next head is unknown.
     private func refuse(_ refusal: HeadRefusal, _ channel: Channel, _ output: Output) async {
         let id = server.nextRequestID()
         let response = ServerErrors.response(refusal.status, detail: refusal.reason, requestID: id)
         let isSent: Void? = try? await write(
-            AnswerHead.bytes(
+            FramedResponseHead.bytes(
                 ResponseHead(response.status, response.fields),
                 date: server.currentDate,
                 framing: .length(Int64(response.contentBytes.count)),
@@ -377,20 +381,20 @@ actor Connection {
 
     // MARK: Answering
 
-    /// An answer as it goes out.
-    private struct Answer {
-        /// The head, and the content if that is short.
+    /// A response in the form in which it is sent.
+    private struct PreparedResponse {
+        /// The head, and short content.
         var start: [UInt8]
-        /// The content, if it is not in `start`.
+        /// Content that is not in `start`.
         var rest: Response.Content?
         var isChunked: Bool
-        /// Nothing else tells where the content ends (RFC 9112 §6.3).
+        /// Only the end of the connection marks the end of the content (RFC 9112 §6.3).
         var endsByClosing: Bool
     }
 
-    private func answer(_ response: Response, to parsed: ParsedHead, keepsAlive: Bool) -> Answer {
+    private func prepared(_ response: Response, to parsed: ParsedHead, keepsAlive: Bool) -> PreparedResponse {
         let isBare = parsed.head.method == .head || response.status.forbidsContent
-        var framing: AnswerHead.Framing
+        var framing: FramedResponseHead.Framing
         var short: [UInt8] = []
         var rest: Response.Content? = response.content
         switch response.content {
@@ -405,7 +409,7 @@ actor Connection {
         case .stream(nil, _): framing = parsed.head.version == .http1_1 ? .chunked : .untilClose
         }
         if response.status.forbidsContent { framing = .none }
-        let start = AnswerHead.bytes(
+        let start = FramedResponseHead.bytes(
             ResponseHead(response.status, response.fields),
             date: server.currentDate,
             framing: framing,
@@ -413,7 +417,7 @@ actor Connection {
             isOld: parsed.head.version == .http1_0,
             content: isBare ? [] : short
         )
-        return Answer(
+        return PreparedResponse(
             start: start,
             rest: isBare ? nil : rest,
             isChunked: framing == .chunked,
@@ -421,13 +425,14 @@ actor Connection {
         )
     }
 
-    /// Content up to so many bytes goes out together with its head.
+    /// Content up to this size in bytes is sent together with its head.
     private static let shortContent = 65_536
 
-    /// Sends the rest of an answer, of whose `start` some bytes are sent.
-    private func send(_ answer: Answer, from count: Int, _ output: Output, _ channel: Channel) async throws {
-        try await output.write(answer.start, from: count, more: answer.rest != nil)
-        switch answer.rest {
+    /// Sends the rest of a response, after `count` bytes of its `start`.
+    private func send(_ response: PreparedResponse, from count: Int, _ output: Output, _ channel: Channel) async throws
+    {
+        try await output.write(response.start, from: count, more: response.rest != nil)
+        switch response.rest {
         case nil, .empty: return
         case .bytes(let bytes): try await output.write(bytes)
         case .file(let region): try await output.send(region)
@@ -438,14 +443,14 @@ actor Connection {
                 watch.end()
                 self.watch = nil
             }
-            let sink = ContentSink(output: output, length: length, isChunked: answer.isChunked, watch: watch)
+            let sink = ContentSink(output: output, length: length, isChunked: response.isChunked, watch: watch)
             let trailers = try await produce(sink)
             if let left = sink.remaining, left > 0 { throw SinkFailure.lengthMismatch }
-            if answer.isChunked { try await output.write(ChunkedEncoder.terminator(trailers: trailers)) }
+            if response.isChunked { try await output.write(ChunkedEncoder.terminator(trailers: trailers)) }
         }
     }
 
-    /// Lets the peer read the answer before the connection is closed (RFC 9112 §9.6).
+    /// Gives the peer time to read the response before the connection is closed (RFC 9112 §9.6).
     private func linger(_ channel: Channel) async {
         channel.shutDownWriting()
         phase = .idle
@@ -453,7 +458,7 @@ actor Connection {
         while MonotonicClock.now < end, !isDraining {
             switch channel.discard() {
             case .moved:
-                await loop.giveWay()
+                await loop.yield()
                 continue
             case .wouldBlockReading: break
             case .wouldBlockWriting, .ended, .failed: return
@@ -470,7 +475,7 @@ actor Connection {
 }
 
 extension Response {
-    /// The content of an answer that holds it in memory.
+    /// The content of a response, if it is in memory.
     fileprivate var contentBytes: [UInt8] {
         if case .bytes(let bytes) = content { bytes } else { [] }
     }

@@ -3,9 +3,11 @@ internal import Glibc
 internal import HTTPWire
 internal import Transport
 
-/// The content of one request, read from its connection when its handler asks for it.
+/// The content of one request.
 ///
-/// Invariant for `@unchecked`: touched only on the loop of its connection; `interrupter` hops there.
+/// It is read from the connection on demand of the handler.
+///
+/// Invariant for `@unchecked`: accessed only on the loop of its connection; `interrupter` switches to it.
 final class ConnectionBody: RequestBody, @unchecked Sendable {
     private enum Framing {
         case length(Int64)
@@ -23,23 +25,23 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     private let progressTimeout: Nanoseconds
     private let deadline: Nanoseconds
     private let minimumRate: UInt64
-    /// How long the content was waited for.
+    /// Total time spent waiting for content.
     private var waited: Nanoseconds = 0
     private let maximumBytes: Int64
 
     private var framing: Framing
-    /// The client waits for `100 Continue`, which goes out when the content is first asked for.
+    /// The client waits for `100 Continue`, which is sent at the first demand for content.
     private var owesContinue: Bool
     private(set) var trailers = HTTPFields()
-    /// Content bytes that were handed out.
+    /// Content bytes that were passed to the handler.
     private(set) var received: Int64 = 0
-    /// Size of the next read: grows while reads come back full.
+    /// Size of the next read; grows while reads fill it.
     private var readSize = 16_384
-    /// How many reads there were, to give way after some.
+    /// Number of reads, to yield the loop after some.
     private var reads = 0
-    /// The connection brought much when it was last asked.
+    /// Whether much data had arrived at the last check.
     private var isFast = false
-    /// How far the end after an interruption has come: what had come before it is still read, once.
+    /// Progress of an interruption: bytes that arrived before it are still read, once.
     private var ending = Ending.none
 
     private enum Ending {
@@ -60,9 +62,9 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         pool = server.pool
         pipes = server.pipes
         buffers = server.buffers
-        progressTimeout = server.spans.body
-        // Most have no limit, and need no look at the clock.
-        deadline = server.spans.total == .max ? .max : MonotonicClock.deadline(after: server.spans.total)
+        progressTimeout = server.timeouts.body
+        // Most servers have no total timeout and need no clock call.
+        deadline = server.timeouts.total == .max ? .max : MonotonicClock.deadline(after: server.timeouts.total)
         minimumRate = UInt64(clamping: server.configuration.minimumBodyRate)
         maximumBytes = server.configuration.maximumBodyBytes ?? .max
         switch framing {
@@ -91,7 +93,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         if case .failed(let failure) = framing { failure } else { nil }
     }
 
-    /// The client may be waiting for an answer before it sends content, so what comes next may be content or not.
+    /// The client may be waiting for a response before it sends content, so the next bytes may or may not be content.
     var isAwaitingContinue: Bool { owesContinue }
 
     var supportsTransfer: Bool {
@@ -106,7 +108,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
 
     private func interrupt(as failure: SourceFailure) {
         switch framing {
-        case .length, .chunked: channel.cutReading(as: failure)
+        case .length, .chunked: channel.interruptReading(as: failure)
         case .ended, .failed: break
         }
     }
@@ -187,14 +189,14 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         framing = left == 0 ? .ended : .length(left)
     }
 
-    /// Content bytes, from the buffer if it has any, else straight from the socket.
+    /// Returns content bytes from the buffer, or directly from the socket if the buffer is empty.
     private func read(_ maximum: Int) async throws(SourceFailure) -> [UInt8] {
         if !input.isEmpty { return input.take(maximum) }
         reads += 1
-        if reads.isMultiple(of: 8), channel.hasNewsToRead { await channel.loop.giveWay() }
+        if reads.isMultiple(of: 8), channel.mayBeReadable { await channel.loop.yield() }
         while true {
             try endIfOver()
-            if !channel.hasNewsToRead { try await waitReadable() }
+            if !channel.mayBeReadable { try await waitReadable() }
             let size = min(maximum, readSize)
             var result = IOResult.ended
             let piece = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
@@ -211,13 +213,13 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         }
     }
 
-    /// Reads more into the buffer.
+    /// Reads more bytes into the buffer.
     private func fill() async throws(SourceFailure) {
-        // What fills the buffer is taken apart on the loop, perhaps byte by byte.
-        if channel.hasNewsToRead { await channel.loop.giveWay() }
+        // Decoding what is in the buffer occupies the loop, perhaps byte by byte.
+        if channel.mayBeReadable { await channel.loop.yield() }
         while true {
             try endIfOver()
-            if !channel.hasNewsToRead { try await waitReadable() }
+            if !channel.mayBeReadable { try await waitReadable() }
             let result = input.fill(from: channel, room: 16_384)
             if case .moved = result { return }
             try await wait(after: result)
@@ -238,45 +240,45 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         }
     }
 
-    /// Waits as long as deadlines and the least rate allow.
+    /// Waits as long as the deadlines and the minimum rate allow.
     private func waitReadable() async throws(SourceFailure) {
         let start = MonotonicClock.now
-        guard waited < patience else { throw .timedOut }
-        // There may be thousands of slow ones, with nothing in their buffers.
+        guard waited < waitTimeout else { throw .timedOut }
+        // There can be thousands of slow connections; their empty buffers must not hold memory.
         input.releaseIfEmpty()
         defer { waited += MonotonicClock.now - start }
-        let end = MonotonicClock.deadline(after: patience - waited, since: start)
+        let end = MonotonicClock.deadline(after: waitTimeout - waited, since: start)
         try await waitReadable(until: min(waitDeadline, end))
     }
 
-    /// How long all waits may take together for the bytes that have come.
-    private var patience: Nanoseconds {
+    /// Maximum total waiting time for the bytes received so far.
+    private var waitTimeout: Nanoseconds {
         guard minimumRate > 0, progressTimeout != .max else { return .max }
         let earned = MonotonicClock.span(seconds: UInt64(received) / minimumRate)
         return MonotonicClock.deadline(after: progressTimeout, since: earned)
     }
 
     private func waitReadable(until end: Nanoseconds) async throws(SourceFailure) {
-        // Where much comes and much is still to come, being woken for every packet costs more than anything else.
-        if readSize == Self.largestRead, let remaining, remaining > Self.markedBytes {
-            channel.setReceiveMark(Self.receiveMark)
+        // If much data arrives and much is still to come, a wake-up for every packet is the largest cost.
+        if readSize == Self.largestRead, let remaining, remaining > Self.minimumRemainingForMark {
+            channel.setReceiveLowWaterMark(Self.receiveLowWaterMark)
         }
-        defer { channel.setReceiveMark(1) }
+        defer { channel.setReceiveLowWaterMark(1) }
         do throws(Channel.WaitFailure) {
-            if channel.receiveMark > 1 {
+            if channel.receiveLowWaterMark > 1 {
                 do throws(Channel.WaitFailure) {
                     return try await channel.waitReadable(until: MonotonicClock.deadline(after: .milliseconds(20)))
                 } catch {
                     guard error == .timedOut else { throw error }
-                    // It has become slow: take what there is, however little.
+                    // The connection has become slow: take what is there, however little.
                     readSize = Self.largestRead / 2
-                    channel.setReceiveMark(1)
+                    channel.setReceiveLowWaterMark(1)
                     if channel.readableCount > 0 { return }
                 }
             }
             try await channel.waitReadable(until: end)
         } catch {
-            if case .cut = error, ending == .none, channel.readableCount > 0 {
+            if case .interrupted = error, ending == .none, channel.readableCount > 0 {
                 ending = .mayReadOnce
                 return
             }
@@ -284,21 +286,21 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         }
     }
 
-    /// Bytes of one read at the most.
+    /// Maximum bytes of one read.
     private static let largestRead = 262_144
-    /// Bytes that are gathered before a fast connection is read again.
-    private static let receiveMark: Int32 = 131_072
-    /// Bytes that must still be to come for that.
-    private static let markedBytes: Int64 = 1 << 20
+    /// Bytes to collect before a fast connection is read again.
+    private static let receiveLowWaterMark: Int32 = 131_072
+    /// Remaining bytes required for that.
+    private static let minimumRemainingForMark: Int64 = 1 << 20
 
-    /// Ends the content after an interruption, as soon as what had come by then was read, and when its time is over.
+    /// Ends the content at its deadline, and after an interruption once the bytes that had arrived before it are read.
     private func endIfOver() throws(SourceFailure) {
-        // Asked here as well as by the wait, which a byte now and then ends before its time.
+        // The wait alone is not enough: a byte now and then would end it before the deadline.
         if deadline != .max, MonotonicClock.now >= deadline { throw .timedOut }
-        guard let cut = channel.cut else { return }
-        if ending == .over || (ending == .none && channel.readableCount == 0) { throw cut }
+        guard let interruption = channel.interruption else { return }
+        if ending == .over || (ending == .none && channel.readableCount == 0) { throw interruption }
         ending = .over
-        channel.mayHaveMore()
+        channel.noteUnreadData()
     }
 
     private var waitDeadline: Nanoseconds { min(deadline, MonotonicClock.deadline(after: progressTimeout)) }
@@ -306,7 +308,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     private func sourceFailure(_ failure: Channel.WaitFailure) -> SourceFailure {
         switch failure {
         case .timedOut: .timedOut
-        case .cut(let reason): reason
+        case .interrupted(let reason): reason
         case .closed: .disconnected
         }
     }
@@ -322,13 +324,13 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
                 let goal = min(limit - moved, left)
                 let (count, fileError) =
                     input.isEmpty
-                    ? try await moveStretch(to: descriptor, at: offset + moved, limit: goal)
+                    ? try await moveTransfer(to: descriptor, at: offset + moved, limit: goal)
                     : await writeBuffered(to: descriptor, at: offset + moved, limit: goal)
                 moved += count
                 received += count
                 advance(left: left - count)
                 if fileError != 0 {
-                    // Bytes may have been taken from the socket that are not in the file: nothing more can be read.
+                    // Bytes may have been taken from the socket that are not in the file, so nothing more can be read.
                     framing = .failed(.disconnected)
                     return TransferOutcome(moved: moved, end: .fileFailed(errno: fileError))
                 }
@@ -341,7 +343,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         return TransferOutcome(moved: moved, end: isEnded ? .endOfSource : .limitReached)
     }
 
-    /// Writes what came together with the head.
+    /// Writes bytes that arrived together with the head.
     private func writeBuffered(to descriptor: Int32, at offset: Int64, limit: Int64) async -> (Int64, Int32) {
         let bytes = input.take(Int(min(limit, Int64(input.count))))
         return await pool.run { () -> (Int64, Int32) in
@@ -367,15 +369,15 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         }
     }
 
-    /// One stay of the socket's bytes on a thread that may block on the file.
-    private func moveStretch(
+    /// Moves bytes from the socket on a thread that may block on the file, until it would block.
+    private func moveTransfer(
         to descriptor: Int32,
         at offset: Int64,
         limit: Int64
     ) async throws(SourceFailure) -> (Int64, Int32) {
         try endIfOver()
-        if !channel.hasNewsToRead { try await waitReadable() }
-        let stretch = Stretch(
+        if !channel.mayBeReadable { try await waitReadable() }
+        let transfer = SocketTransfer(
             channel: channel,
             file: descriptor,
             offset: offset,
@@ -383,47 +385,47 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
             isFast: isFast
         )
         let moved: Int64
-        let end: Stretch.End
+        let end: SocketTransfer.End
         if let session = channel.tls {
             guard let buffer = buffers.take() ?? RecordBuffer() else {
                 return try await copy(to: descriptor, at: offset, limit: limit)
             }
-            (moved, end) = await move(stretch) { RecordMeans(buffer, $0, session) }
-            buffers.giveBack(buffer)
+            (moved, end) = await move(transfer) { RecordReader(buffer, $0, session) }
+            buffers.put(buffer)
         } else {
             guard let pipe = pipes.take() ?? SplicePipe() else {
                 return try await copy(to: descriptor, at: offset, limit: limit)
             }
-            (moved, end) = await move(stretch) { PipeMeans(pipe: pipe, channel: $0) }
-            // What is left in it could not be written.
-            if pipe.isClean { pipes.giveBack(pipe) }
+            (moved, end) = await move(transfer) { PipeReader(pipe: pipe, channel: $0) }
+            // A pipe with bytes that could not be written must not be reused.
+            if pipe.isClean { pipes.put(pipe) }
         }
-        isFast = moved >= Stretch.fastBytes
+        isFast = moved >= SocketTransfer.fastBytes
         switch end {
-        case .limitReached: channel.mayHaveMore()
+        case .limitReached: channel.noteUnreadData()
         case .fileFailed(let code): return (moved, code)
-        // Whatever was moved must be counted before a failure to wait can be thrown.
+        // Moved bytes must be counted before a failed wait can throw.
         case .wouldBlock: if moved == 0 { try await waitReadable() }
         case .wouldBlockWriting:
-            if moved > 0 { channel.mayHaveMore() } else { try await wait(after: .wouldBlockWriting) }
+            if moved > 0 { channel.noteUnreadData() } else { try await wait(after: .wouldBlockWriting) }
         case .ended, .socketFailed:
             if moved == 0 { throw .disconnected }
-            channel.mayHaveMore()
+            channel.noteUnreadData()
         }
         return (moved, 0)
     }
 
     private func move(
-        _ stretch: Stretch,
-        by means: @escaping @Sendable (Channel) -> some BulkMeans
-    ) async -> (moved: Int64, end: Stretch.End) {
-        channel.willReadElsewhere()
+        _ transfer: SocketTransfer,
+        by makeReader: @escaping @Sendable (Channel) -> some SocketReader
+    ) async -> (moved: Int64, end: SocketTransfer.End) {
+        channel.willReadOnOtherThread()
         return await channel.lend(to: pool) { [pool] channel in
-            stretch.move(by: means(channel), mustHurry: { pool.hasWaiting })
+            transfer.move(by: makeReader(channel), mustHurry: { pool.hasWaiting })
         }
     }
 
-    /// Through memory, when the system has no pipe to give.
+    /// Copies through memory, if the system has no pipe left.
     private func copy(
         to descriptor: Int32,
         at offset: Int64,
@@ -433,9 +435,9 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         return await writeBuffered(to: descriptor, at: offset, limit: limit)
     }
 
-    // MARK: After the answer
+    // MARK: After the response
 
-    /// Reads and throws away what is left, if it is at most `limit` bytes.
+    /// Reads and discards the rest of the content if it has at most `limit` bytes.
     ///
     /// - Returns: Whether the content is at its end, so that the next request can follow.
     func drain(limit: Int64) async -> Bool {

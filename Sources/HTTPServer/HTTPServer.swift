@@ -3,15 +3,15 @@ package import HTTPWire
 internal import Synchronization
 package import Transport
 
-/// An HTTP/1.1 server: accepts connections, spreads them over event loops, and stops in good order.
+/// An HTTP/1.1 server: accepts connections, assigns them to event loops, and shuts down gracefully.
 package final class HTTPServer: Sendable {
     private struct State {
         var connections: [UInt64: Connection] = [:]
         var nextID: UInt64 = 0
         var isStopping = false
-        /// An acceptor that waits until a connection ends.
+        /// The acceptor, while it waits until a connection ends.
         var waiter: UnsafeContinuation<Void, Never>?
-        /// `run`, which waits for the last connection.
+        /// `run`, while it waits for the last connection.
         var runner: UnsafeContinuation<Void, Never>?
     }
 
@@ -21,7 +21,7 @@ package final class HTTPServer: Sendable {
     private let tls: TLSContext?
     private let state = Mutex(State())
 
-    /// Binds `address`; connections are accepted once `run` is called.
+    /// Binds `address`; `run` starts accepting connections.
     ///
     /// - Throws: `SystemError` of `socket`, `bind` or `listen`.
     package init(
@@ -39,13 +39,13 @@ package final class HTTPServer: Sendable {
         listener = try Listener(address, loop: loops.next())
     }
 
-    /// The address that is listened on, with the port that the system chose.
+    /// The bound address, with the port that the system chose.
     package var address: SocketAddress { listener.address }
 
-    /// Open connections now.
+    /// Number of open connections.
     package var connectionCount: Int { state.withLock { $0.connections.count } }
 
-    /// Serves until `shutDown` was called and the last connection has ended.
+    /// Serves until `shutDown` is called and the last connection has ended.
     package func run() async {
         await withTaskExecutorPreference(listener.loop) { await accept() }
         await withUnsafeContinuation { continuation in
@@ -58,8 +58,8 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// Runs on the listener's loop, and waits for nothing that runs elsewhere: after a call into another loop's actor it
-    /// would go on there.
+    /// Runs on the listener's loop and never awaits anything on another loop: after a call into another loop's actor it
+    /// would continue there.
     private func accept() async {
         let observer = context.observer
         while let accepted = await listener.accept(onFailure: { observer.acceptFailed($0) }) {
@@ -73,8 +73,10 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// Stops accepting, ends idle connections, lets running requests finish within the grace time, then cuts off their
-    /// content (what an upload brought is kept by its handler), and at last closes what does not end.
+    /// Stops accepting, ends idle connections, and lets running requests finish within the grace time.
+    ///
+    /// Then it cuts off their content (handlers keep what an upload has received so far) and at last closes the
+    /// remaining connections.
     ///
     /// Returns when all connections have ended.
     package func shutDown() async {
@@ -104,7 +106,7 @@ package final class HTTPServer: Sendable {
         return true
     }
 
-    /// - Returns: `nil` when the server is stopping, and the connection was not registered.
+    /// - Returns: `nil` if the server is stopping and the connection was not registered.
     private func register(_ connection: Connection) -> UInt64? {
         state.withLock { state in
             if state.isStopping { return nil }

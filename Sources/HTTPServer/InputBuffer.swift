@@ -2,7 +2,7 @@ internal import Transport
 
 /// Bytes that were read from a connection and not used yet.
 ///
-/// Memory is taken when something is read and given back by `releaseIfEmpty`, so that an idle connection has none.
+/// Reading allocates memory and `releaseIfEmpty` frees it, so an idle connection has none.
 ///
 /// Invariant: `storage` is `nil` or holds `capacity` bytes, of which `start..<end` are initialised and unused.
 final class InputBuffer {
@@ -19,7 +19,7 @@ final class InputBuffer {
 
     var isEmpty: Bool { start == end }
 
-    /// Reads once from `channel`; makes room for at least `room` more bytes before.
+    /// Reads once from `channel`, after making room for at least `room` bytes.
     func fill(from channel: Channel, room: Int) -> IOResult {
         let base = reserve(room)
         let result = channel.read(into: UnsafeMutableRawBufferPointer(start: base + end, count: capacity - end))
@@ -27,7 +27,7 @@ final class InputBuffer {
         return result
     }
 
-    /// The unused bytes, for as long as `body` runs.
+    /// Calls `body` with the unused bytes.
     func withSpan<Result, Failure: Error>(_ body: (Span<UInt8>) throws(Failure) -> Result) throws(Failure) -> Result {
         let bytes = UnsafeBufferPointer(
             start: storage.map { ($0 + start).assumingMemoryBound(to: UInt8.self) },
@@ -48,7 +48,7 @@ final class InputBuffer {
         }
     }
 
-    /// Takes out at most `maximum` bytes.
+    /// Removes and returns at most `maximum` bytes.
     func take(_ maximum: Int) -> [UInt8] {
         let amount = min(maximum, count)
         let bytes = [UInt8](

@@ -6,12 +6,12 @@ internal import Transport
 
 /// The sending side of a connection.
 ///
-/// Used on its loop.
+/// Must be used on its loop.
 final class Output {
     private let channel: Channel
     private let pool: BlockingPool
     private let timeout: Nanoseconds
-    /// All bytes that were sent on the connection.
+    /// Number of bytes sent on the connection.
     private(set) var sent: Int64 = 0
 
     init(channel: Channel, pool: BlockingPool, timeout: Nanoseconds) {
@@ -20,16 +20,16 @@ final class Output {
         self.timeout = timeout
     }
 
-    /// Sends all of `bytes` if there is room for them, without a wait.
+    /// Sends `bytes` as far as possible without waiting.
     ///
-    /// - Returns: How many bytes were sent; `write` goes on from there, and sees what was wrong.
+    /// - Returns: Number of bytes sent; `write` continues from there and reports any error.
     func writeAtOnce(_ bytes: [UInt8]) -> Int {
         guard case .moved(let count) = bytes.withUnsafeBytes({ channel.write($0) }) else { return 0 }
         sent += Int64(count)
         return count
     }
 
-    /// Sends all of `bytes` from `start` on; `more` says that further bytes follow at once and may share a packet.
+    /// Sends all of `bytes` from `start`; `more` means that further bytes follow at once and can share a packet.
     func write(_ bytes: [UInt8], from start: Int = 0, more: Bool = false) async throws(SinkFailure) {
         var offset = start
         while offset < bytes.count {
@@ -45,7 +45,7 @@ final class Output {
         }
     }
 
-    /// Sends a piece of a file: within the kernel on a plain connection, through memory under TLS.
+    /// Sends a region of a file: within the kernel on a plain connection, through memory under TLS.
     ///
     /// - Throws: `.lengthMismatch` if the file is shorter than the region.
     func send(_ region: FileRegion) async throws(SinkFailure) {
@@ -61,9 +61,9 @@ final class Output {
         let end = region.offset + region.length
         var offset = region.offset
         while offset < end {
-            channel.willWriteElsewhere()
+            channel.willWriteOnOtherThread()
             let from = offset
-            // The pages may have to come from the disk, so not on the loop.
+            // The pages may have to be read from the disk, so this does not run on the loop.
             let (position, failure) = await channel.lend(to: pool) { _ -> (Int64, Int32) in
                 var position = from
                 while position < end {
@@ -120,10 +120,10 @@ final class Output {
     }
 }
 
-/// The content of an answer that is made while it is sent.
+/// Receives the content of a streamed response.
 final class ContentSink: ByteSink {
     private let output: Output
-    /// Bytes still to come, of a known length; `nil` for chunked coding or until the connection ends.
+    /// Bytes still to come, if the length is known; `nil` for chunked coding or until the connection ends.
     private(set) var remaining: Int64?
     private let isChunked: Bool
     private let watch: PeerWatch

@@ -1,11 +1,11 @@
 internal import Transport
 
-/// Notices, while an answer without an end of its own is sent, that its client went away or that the server stops.
+/// Detects that the client disconnects or the server stops while a response without an end is sent.
 ///
-/// Used on the loop of its connection. It holds no task: see `Channel.park`.
+/// Must be used on the loop of its connection. It has no task: see `Channel.park`.
 final class PeerWatch {
     private let channel: Channel
-    /// Takes what the client sends meanwhile: its next request.
+    /// Receives what the client sends meanwhile: its next request.
     private let input: InputBuffer
     private var action: (@Sendable () -> Void)?
     private var isStopping: Bool
@@ -16,14 +16,14 @@ final class PeerWatch {
         self.isStopping = isStopping
     }
 
-    /// Calls `action` once, when the client goes away or the server stops.
+    /// Calls `action` once, when the client disconnects or the server stops.
     func begin(_ action: @escaping @Sendable () -> Void) {
         if isStopping { return action() }
         self.action = action
         look()
     }
 
-    /// The answer is over.
+    /// The response has ended.
     func end() {
         guard action != nil else { return }
         action = nil
@@ -42,7 +42,7 @@ final class PeerWatch {
         action()
     }
 
-    /// Reads ahead, because only a read tells the end of a connection from another request.
+    /// Reads ahead, because only a read distinguishes the end of a connection from another request.
     private func look() {
         while action != nil {
             let isParked = channel.park(until: .max) { [self] result in
@@ -51,10 +51,10 @@ final class PeerWatch {
                 case .failure: tell()
                 }
             }
-            // Of a client that sends much the next write will tell.
-            if isParked || input.count >= Self.mostAhead { return }
-            if channel.cut != nil { return tell() }
-            switch input.fill(from: channel, room: Self.mostAhead) {
+            // If the client sends a lot, stop reading ahead: the next write detects a disconnect.
+            if isParked || input.count >= Self.maximumReadAhead { return }
+            if channel.interruption != nil { return tell() }
+            switch input.fill(from: channel, room: Self.maximumReadAhead) {
             case .moved, .wouldBlockReading: break
             case .wouldBlockWriting: return
             case .ended, .failed: return tell()
@@ -62,5 +62,5 @@ final class PeerWatch {
         }
     }
 
-    private static let mostAhead = 4096
+    private static let maximumReadAhead = 4096
 }

@@ -1,18 +1,18 @@
 internal import Glibc
 internal import Transport
 
-/// Memory for records of TLS that were decrypted and are about to be written.
+/// Memory for decrypted TLS records that are about to be written.
 ///
-/// Invariant for `@unchecked`: in the cache, or in the hands of one thread. `bytes` is mapped from `init` to `deinit`.
+/// Invariant for `@unchecked`: in the cache, or used by one thread. `bytes` is mapped from `init` to `deinit`.
 final class RecordBuffer: @unchecked Sendable {
-    /// What is written to the file at once: several records, and few enough to stay in the caches.
+    /// Bytes per write to the file: several records, but few enough to stay in the CPU caches.
     static let size = 131_072
 
     fileprivate let bytes: UnsafeMutableRawBufferPointer
 
-    /// Mapped, because a heap that is shared with small things would be torn by large pieces that come and go.
+    /// Memory-mapped, because large blocks that come and go would fragment the heap.
     ///
-    /// - Returns: `nil` if the system has no memory to give.
+    /// - Returns: `nil` if the system has no memory left.
     init?() {
         let pages = mmap(nil, Self.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
         guard pages != MAP_FAILED else { return nil }
@@ -24,12 +24,12 @@ final class RecordBuffer: @unchecked Sendable {
     }
 }
 
-/// The means of an encrypted connection: records are decrypted into a buffer and written to the file from there.
-final class RecordMeans: BulkMeans {
+/// The `SocketReader` of an encrypted connection: decrypts records into a buffer and writes it to the file.
+final class RecordReader: SocketReader {
     private let buffer: RecordBuffer
     private let channel: Channel
     private let session: TLSSession
-    /// Bytes in the buffer that are taken and not put.
+    /// Bytes in the buffer that are not written yet.
     private var count = 0
 
     init(_ buffer: RecordBuffer, _ channel: Channel, _ session: TLSSession) {
@@ -60,6 +60,6 @@ final class RecordMeans: BulkMeans {
         return (Int64(written), 0)
     }
 
-    /// A record is longer than what it holds, and one may have come in part.
+    /// An upper bound: a record is longer than its content, and the last one may be incomplete.
     var arrived: Int64 { Int64(channel.lentReadableCount) }
 }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Things that wait for their next use: as many as were in use at once, at most `capacity`.
+/// Keeps objects for reuse: as many as were in use at once, at most `capacity`.
 final class ReuseCache<Element: AnyObject & Sendable>: Sendable {
     private let capacity: Int
     private let idle = Mutex<[Element]>([])
@@ -11,7 +11,7 @@ final class ReuseCache<Element: AnyObject & Sendable>: Sendable {
         idle.withLock { $0.popLast() }
     }
 
-    func giveBack(_ element: Element) {
+    func put(_ element: Element) {
         idle.withLock { if $0.count < capacity { $0.append(element) } }
     }
 }

@@ -1,56 +1,60 @@
 package import HTTPWire
 package import Transport
 
-/// Limits and times of an HTTP server.
+/// Limits and timeouts of an HTTP server.
 ///
-/// Each limit names the answer that a request beyond it gets.
+/// Each limit names the status of the response to a request that exceeds it.
 package struct ServerConfiguration: Sendable {
-    /// Request line (414), head bytes and number of fields (431).
+    /// Limits of the request line (414), of the head's bytes and of its number of fields (431).
     package var head = HeadLimits()
-    /// Largest content of any request, in bytes (413); `nil` leaves it to the handlers.
+    /// Maximum content of any request, in bytes (413); `nil` leaves it to the handlers.
     package var maximumBodyBytes: Int64?
-    /// Open connections; further ones wait in the kernel's queue.
+    /// Maximum number of open connections; further ones wait in the kernel's queue.
     package var maximumConnections = 20_000
 
-    /// From the first byte of a head to its last (408), and for the TLS handshake.
+    /// Maximum time from the first to the last byte of a head (408), and for the TLS handshake.
     package var headTimeout: Duration = .seconds(15)
-    /// Without a request on an open connection, which is then closed; kept with a tolerance of three tenths of a second.
-    package var idleTimeout: Duration = .seconds(75)
-    /// Without a byte of a request's content (408).
-    package var bodyTimeout: Duration = .seconds(60)
-    /// Least bytes a second of a request's content (408); zero for no limit.
+    /// Maximum time between requests; then the connection is closed.
     ///
-    /// What counts is the time that was spent waiting for it, less `bodyTimeout`, so that a byte now and then does not
-    /// hold a connection for ever.
+    /// Kept with a tolerance of 0.3 seconds.
+    package var idleTimeout: Duration = .seconds(75)
+    /// Maximum time without a byte of a request's content (408).
+    package var bodyTimeout: Duration = .seconds(60)
+    /// Minimum rate of a request's content in bytes per second (408); zero means no limit.
+    ///
+    /// Only time spent waiting for content counts, less `bodyTimeout`. Thus a client cannot hold a connection for ever
+    /// by sending a byte now and then.
     package var minimumBodyRate: Int64 = 0
-    /// Without the peer taking a byte of an answer; the connection is then closed.
+    /// Maximum time without the peer accepting a byte of a response; then the connection is closed.
     package var writeTimeout: Duration = .seconds(60)
-    /// From the head of a request to the last byte of its content (408); zero for no limit.
+    /// Maximum time from the head of a request to the last byte of its content (408); zero means no limit.
     package var totalTimeout: Duration = .zero
     /// How long a stopping server lets running requests finish before it cuts off their content.
     package var shutdownGrace: Duration = .seconds(20)
 
-    /// Content of a request that nobody read is still taken up to this size to keep the connection, in bytes.
+    /// Unread request content is drained up to this size in bytes, to keep the connection.
     package var drainBytes: Int64 = 65_536
-    /// After an answer that came before the end of the request's content, what still comes is read and thrown away for
-    /// at most this long, so that the answer is not lost to a reset (RFC 9112 §9.6).
+    /// After a response that was sent before the request's content ended, remaining content is read and discarded for
+    /// at most this long.
+    ///
+    /// Otherwise a connection reset could destroy the response (RFC 9112 §9.6).
     package var lingerTimeout: Duration = .seconds(30)
-    /// The same, without a byte coming.
+    /// Like `lingerTimeout`, but counts only time without a byte.
     package var lingerIdleTimeout: Duration = .seconds(5)
 
     package init() {}
 }
 
-/// Is told what connections and requests do: logs and metrics.
+/// Receives events of connections and requests, for logs and metrics.
 ///
-/// Called on loops; must be quick.
+/// Called on event loops; must return quickly.
 package protocol ServerObserver: Sendable {
     func connectionOpened()
     func connectionClosed()
     func requestFinished(_ summary: RequestSummary)
-    /// A connection that ended before its first request because TLS could not be begun.
+    /// A connection ended before its first request because the TLS handshake failed.
     func handshakeFailed(_ failure: HandshakeFailure)
-    /// A connection that could not be taken; others may wait until it can.
+    /// A connection could not be accepted; further ones may have to wait.
     func acceptFailed(_ error: SystemError)
 }
 
@@ -59,38 +63,38 @@ extension ServerObserver {
     package func acceptFailed(_ error: SystemError) {}
 }
 
-/// Why TLS could not be begun with a client.
+/// Why the TLS handshake with a client failed.
 package struct HandshakeFailure: Sendable, Equatable {
     package enum Kind: String, Sendable, CaseIterable {
-        /// The client went away, or never meant to speak TLS: ports are looked at in this way.
+        /// The client disconnected or never tried to use TLS; port scans look like this.
         case closed
-        /// No version, cipher or certificate that both take, or no TLS at all.
+        /// No common version or cipher, no acceptable certificate, or no TLS at all.
         case `protocol`
-        /// Longer than `ServerConfiguration.headTimeout`.
+        /// It took longer than `ServerConfiguration.headTimeout`.
         case timedOut = "timed_out"
     }
 
     package var kind: Kind
-    /// In the words of the library, if it has some; short.
+    /// A short text from the library, if there is one.
     package var detail: String?
     package var peerAddress: String
 }
 
-/// One request that was answered, or could not be.
+/// A request and its response, for logs and metrics.
 package struct RequestSummary: Sendable {
     package var id: String
-    /// `nil` if the head could not be read.
+    /// `nil` if the head could not be parsed.
     package var method: HTTPMethod?
     package var status: Status
     package var trace: Response.Trace
-    /// Bytes of the request's content that were read.
+    /// Content bytes read from the request.
     package var bytesReceived: Int64
-    /// Bytes of the answer's content that were sent.
+    /// Content bytes sent in the response.
     package var bytesSent: Int64
     package var duration: Duration
     package var peerAddress: String
-    /// The answer did not get through.
+    /// Whether the response could not be sent completely.
     package var isBroken: Bool
-    /// Why the request was refused before a handler saw it.
+    /// Why the request was refused before it reached a handler.
     package var refusal: String?
 }

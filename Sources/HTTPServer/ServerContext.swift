@@ -4,10 +4,10 @@ internal import HTTPWire
 internal import Synchronization
 internal import Transport
 
-/// What all connections of a server share.
+/// The state that all connections of a server share.
 final class ServerContext: Sendable {
     let configuration: ServerConfiguration
-    let spans: Spans
+    let timeouts: Timeouts
     let pool: BlockingPool
     let pipes = ReuseCache<SplicePipe>(capacity: 32)
     let buffers = ReuseCache<RecordBuffer>(capacity: 16)
@@ -25,15 +25,16 @@ final class ServerContext: Sendable {
         observer: any ServerObserver
     ) {
         self.configuration = configuration
-        spans = Spans(configuration)
+        timeouts = Timeouts(configuration)
         self.pool = pool
         self.handler = handler
         self.observer = observer
         requestPrefix = String(UInt32.random(in: .min ... .max), radix: 36)
     }
 
-    /// The times of the configuration as nanoseconds, made once: dividing a `Duration` takes longer than the clock.
-    struct Spans: Sendable {
+    /// The timeouts of the configuration in nanoseconds, converted once: dividing a `Duration` takes longer than
+    /// reading the clock.
+    struct Timeouts: Sendable {
         let head, idle, body, total, write: Nanoseconds
 
         init(_ configuration: ServerConfiguration) {
@@ -45,20 +46,20 @@ final class ServerContext: Sendable {
         }
     }
 
-    /// A name for the next request: unique in this process, and very likely among processes.
+    /// An id for the next request: unique in this process, and very likely unique among processes.
     func nextRequestID() -> String {
         requestPrefix + "-" + String(requestCount.wrappingAdd(1, ordering: .relaxed).newValue, radix: 36)
     }
 
-    /// A connection gave back the memory of its task.
+    /// Called when a connection has released the memory of its task.
     ///
-    /// After many of them there are pages that hold nothing any more, but malloc keeps them until it is asked.
+    /// After many of these calls there are unused heap pages, which malloc keeps until it is told to release them.
     func parked() {
         guard parkCount.wrappingAdd(1, ordering: .relaxed).newValue.isMultiple(of: 1024) else { return }
         Task { await pool.run { csys_trim_heaps() } }
     }
 
-    /// The Date field (RFC 9110 §6.6.1), made once a second.
+    /// The value of the Date field (RFC 9110 §6.6.1), formatted once per second.
     var currentDate: String {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME_COARSE, &time)

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import HTTPWire
 
-/// Answers to requests that no handler sees, as problem documents (RFC 9457).
+/// Responses to requests that reach no handler, as problem documents (RFC 9457).
 enum ServerErrors {
     static func response(_ status: Status, detail: String, requestID: String) -> Response {
         let code =

@@ -2,19 +2,19 @@ internal import CSystem
 internal import Glibc
 internal import Transport
 
-/// A pipe through which bytes go from a socket to a file without leaving the kernel.
+/// A pipe that carries bytes from a socket to a file inside the kernel.
 ///
-/// Invariant for `@unchecked`: in the cache, or in the hands of one thread.
+/// Invariant for `@unchecked`: in the cache, or used by one thread.
 final class SplicePipe: @unchecked Sendable {
-    /// As much as an unprivileged process may have in one pipe by default.
+    /// The default limit for an unprivileged process.
     static let size: Int32 = 1 << 20
 
     fileprivate let reader: Int32
     fileprivate let writer: Int32
-    /// Bytes that it holds.
+    /// Bytes in the pipe.
     fileprivate var count = 0
 
-    /// - Returns: `nil` if the system has none to give.
+    /// - Returns: `nil` if the system has no pipes left.
     init?() {
         var ends: (Int32, Int32) = (-1, -1)
         let result = withUnsafeMutableBytes(of: &ends) { bytes in
@@ -30,12 +30,12 @@ final class SplicePipe: @unchecked Sendable {
         close(writer)
     }
 
-    /// Nothing is left in it that could not be written.
+    /// Whether it is empty: nothing is left that could not be written.
     var isClean: Bool { count == 0 }
 }
 
-/// The means of a plain connection.
-struct PipeMeans: BulkMeans {
+/// The `SocketReader` of a plain connection.
+struct PipeReader: SocketReader {
     let pipe: SplicePipe
     let channel: Channel
 

@@ -1,21 +1,22 @@
-/// Which media types a client wants (RFC 9110 §12.5.1).
+/// The media types that a client accepts (RFC 9110 §12.5.1).
 package struct AcceptHeader: Sendable, Equatable {
     private struct Range: Sendable, Equatable {
         let mediaType: MediaType
-        /// Thousandths.
+        /// In thousandths.
         let quality: Int
     }
 
     private let ranges: [Range]
 
-    /// - Parameter field: The value of Accept; `nil`, or nothing well-formed in it, accepts everything alike.
+    /// - Parameter field: The value of Accept. `nil`, or a value with nothing well-formed in it, accepts everything
+    ///   equally.
     package init(_ field: String?) {
         ranges = FieldValueSyntax.split(field ?? "", at: UInt8(ascii: ",")).compactMap(Self.range)
     }
 
-    /// How much the client wants `mediaType`, 0 (not at all) to 1000.
+    /// The weight of `mediaType`: 0 (not acceptable) to 1000.
     ///
-    /// The most specific range that matches decides.
+    /// The most specific matching range decides.
     package func quality(of mediaType: String) -> Int {
         guard let offered = MediaType(mediaType) else { return 0 }
         guard !ranges.isEmpty else { return 1000 }
@@ -27,12 +28,12 @@ package struct AcceptHeader: Sendable, Equatable {
         return best?.quality ?? 0
     }
 
-    /// Whether the client wants `mediaType` more than `other`.
+    /// Whether `mediaType` has a higher weight than `other`.
     package func prefers(_ mediaType: String, over other: String) -> Bool {
         quality(of: mediaType) > quality(of: other)
     }
 
-    /// The one of `offers` that the client wants most, the earliest of equals; `nil` if it wants none of them.
+    /// The offer with the highest weight, the first one among equals; `nil` if none is acceptable.
     package func best(of offers: [String]) -> String? {
         var best: (offer: String, quality: Int)?
         for offer in offers {
@@ -60,7 +61,7 @@ package struct AcceptHeader: Sendable, Equatable {
         if let index = pieces.firstIndex(where: { $0.lowercased().hasPrefix("q=") }) {
             guard let parsed = thousandths(pieces[index].dropFirst(2)) else { return nil }
             quality = parsed
-            // What follows the weight is no media type parameter.
+            // Parameters after the weight do not belong to the media type.
             pieces.removeSubrange(index...)
         }
         return MediaType(pieces.joined(separator: ";")).map { Range(mediaType: $0, quality: quality) }

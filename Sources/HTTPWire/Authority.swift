@@ -2,20 +2,21 @@ internal import Bytes
 
 /// `uri-host [ ":" port ]` (RFC 9110 §4.2.1, §7.2; RFC 3986 §3.2.2).
 package enum Authority {
-    /// Whether `text` is a host, not empty, with or without a port, without user information.
+    /// Whether `text` is a non-empty host with an optional port and without user information.
     package static func isValid(_ text: some StringProtocol) -> Bool {
         let bytes = Array(text.utf8)
         return isValid(bytes.span, 0..<bytes.count)
     }
 
-    /// As `isValid`, and also `http://host[:port]`, which Tencent's command line client `tccli` sends in its Host field.
+    /// Like `isValid`, but also accepts `http://host[:port]`, which Tencent's command line client `tccli` sends in the
+    /// Host field.
     static func isValidHostField(_ buffer: Span<UInt8>, _ range: Range<Int>) -> Bool {
         if isValid(buffer, range) { return true }
         guard let scheme = schemeLength(buffer, range) else { return false }
         return isValid(buffer, range.lowerBound + scheme..<range.upperBound)
     }
 
-    /// Bytes of `http://` or `https://`, in any case, at the beginning of the range.
+    /// Length of `http://` or `https://`, in any case, at the beginning of the range.
     static func schemeLength(_ buffer: Span<UInt8>, _ range: Range<Int>) -> Int? {
         let start = range.lowerBound
         if range.count >= 7, buffer.equals(start..<start + 7, ignoringCase: "http://") { return 7 }
@@ -62,7 +63,7 @@ package enum Authority {
         return index > range.lowerBound ? index : nil
     }
 
-    /// `:` and digits up to 65535; the digits may be missing (RFC 3986 §3.2.3).
+    /// `:` and digits up to 65535; the digits are optional (RFC 3986 §3.2.3).
     private static func isPort(_ buffer: Span<UInt8>, _ range: Range<Int>) -> Bool {
         guard buffer[range.lowerBound] == UInt8(ascii: ":") else { return false }
         var port = 0

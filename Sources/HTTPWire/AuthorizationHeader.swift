@@ -2,7 +2,7 @@
 package struct AuthorizationHeader: Sendable, Equatable {
     /// In lower case.
     package let scheme: String
-    /// What follows the scheme, without surrounding white space; may be empty.
+    /// The text after the scheme, without surrounding white space; can be empty.
     package let credentials: String
 
     /// - Returns: `nil` unless `text` begins with a token.
@@ -14,7 +14,7 @@ package struct AuthorizationHeader: Sendable, Equatable {
         credentials = trimmed[scheme.endIndex...].trimmingWhitespace()
     }
 
-    /// The token of the scheme Bearer (RFC 6750 §2.1); `nil` for another scheme and where it is no `b64token`.
+    /// The token of the Bearer scheme (RFC 6750 §2.1); `nil` for another scheme or if it is not a `b64token`.
     package var bearerToken: String? {
         guard scheme == "bearer" else { return nil }
         let body = credentials.utf8.prefix { $0 != UInt8(ascii: "=") }

@@ -1,23 +1,23 @@
 /// The Range field of a request for bytes (RFC 9110 §14.1.2, §14.2).
 package enum ByteRanges {
     package enum Selection: Equatable, Sendable {
-        /// Answer 200 with everything.
+        /// Respond 200 with the whole representation.
         case whole
-        /// Answer 206 with these bytes; not empty and inside the representation.
+        /// Respond 206 with these bytes: not empty, and within the representation.
         case single(Range<Int64>)
-        /// Answer 416 with `Content-Range: bytes */size`.
+        /// Respond 416 with `Content-Range: bytes */size`.
         case unsatisfiable
     }
 
-    /// What to send of a representation of `size` bytes.
+    /// Selects the part of a representation to send.
     ///
-    /// A malformed field, another unit and more than one range are answered with everything, as RFC 9110 §14.2 allows.
+    /// A malformed field, another unit or more than one range selects everything, as RFC 9110 §14.2 allows.
     ///
     /// - Parameters:
-    ///   - field: The value of Range, `nil` if there is none.
-    ///   - size: Bytes of the representation.
-    ///   - clamps: Whether what a range has beyond the representation is passed over; else the whole range is.
-    /// - Returns: What to answer with.
+    ///   - field: The value of Range; `nil` if it is absent.
+    ///   - size: Size of the representation in bytes.
+    ///   - clamps: Whether a range that ends beyond the representation is shortened; otherwise it is ignored.
+    /// - Returns: The response to send.
     package static func select(_ field: String?, size: Int64, clamps: Bool = true) -> Selection {
         guard let field, let equals = field.firstIndex(of: "="), field[..<equals].lowercased() == "bytes" else {
             return .whole
@@ -40,15 +40,15 @@ package enum ByteRanges {
         return .single(start..<(end < size ? end + 1 : size))
     }
 
-    /// The value of Content-Range for a 206 answer (RFC 9110 §14.4).
+    /// The value of Content-Range for a 206 response (RFC 9110 §14.4).
     package static func contentRange(_ range: Range<Int64>, size: Int64) -> String {
         "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"
     }
 
-    /// The value of Content-Range for a 416 answer.
+    /// The value of Content-Range for a 416 response.
     package static func unsatisfiedContentRange(size: Int64) -> String { "bytes */\(size)" }
 
-    /// 1*DIGIT; larger numbers than `Int64` holds are cut to its maximum.
+    /// 1*DIGIT; numbers that do not fit into `Int64` become its maximum.
     private static func number(_ text: Substring) -> Int64? {
         guard !text.isEmpty, text.utf8.allSatisfy(HTTPCharacters.isDigit) else { return nil }
         return Int64(text) ?? .max

@@ -1,30 +1,30 @@
-/// Which web pages may use the server from a browser: the CORS protocol of the Fetch standard
+/// Which web pages may call the server from a browser: the CORS protocol of the Fetch standard
 /// (https://fetch.spec.whatwg.org/#http-cors-protocol).
 ///
-/// No answer allows credentials (cookies): whoever uses the server sends an `Authorization` field of its own, or knows
-/// an unguessable URL. So `*` gives a page nothing that a program could not do as well.
+/// No response allows credentials (cookies): a client sends its own `Authorization` field or knows an unguessable URL.
+/// Therefore `*` gives a page nothing that any other program could not do.
 package struct CORSPolicy: Sendable, Equatable {
-    /// The pages that are let in, by the origin (scheme, host and port) they came from.
+    /// The allowed pages, by their origin (scheme, host and port).
     package enum Origins: Sendable, Equatable {
         case any
-        /// Only these, compared as browsers write them: lower case, no default port, no path.
+        /// Only these origins, written as browsers do: lower case, no default port, no path.
         case only(Set<String>)
     }
 
     package let origins: Origins
-    /// Switched off, no answer has a field of this protocol: for a proxy in front that adds its own.
+    /// If `false`, no response has a CORS field; for a proxy in front that adds its own.
     package let isEnabled: Bool
-    /// How long a browser may remember the answer to a preflight, in seconds.
+    /// How long a browser may cache the response to a preflight, in seconds.
     package let maximumAge: Int
-    /// Request fields that a page may set, beside those that every page may.
+    /// Request fields that a page may set, in addition to those that every page may set.
     package let requestFields: [String]
-    /// Fields of an answer that a page may read, beside those that every page may.
+    /// Response fields that a page may read, in addition to those that every page may read.
     package let exposedFields: [String]
 
     /// - Parameters:
     ///   - origins: See `Origins`.
-    ///   - additionalRequestFields: Fields of the application itself; with `.any` they need not be named.
-    ///   - maximumAge: How long a browser may remember the answer to a preflight, in seconds; default a day.
+    ///   - additionalRequestFields: The application's own fields; not needed with `.any`.
+    ///   - maximumAge: How long a browser may cache the response to a preflight, in seconds; default one day.
     package init(
         origins: Origins = .any,
         additionalRequestFields: [FieldName] = [],
@@ -33,7 +33,7 @@ package struct CORSPolicy: Sendable, Equatable {
         self.init(isEnabled: true, origins: origins, additional: additionalRequestFields, maximumAge: maximumAge)
     }
 
-    /// Leaves all of it to a proxy in front.
+    /// Adds no CORS fields: a proxy in front does.
     package static let disabled = CORSPolicy(isEnabled: false, origins: .any, additional: [], maximumAge: 0)
 
     private init(isEnabled: Bool, origins: Origins, additional: [FieldName], maximumAge: Int) {
@@ -44,12 +44,14 @@ package struct CORSPolicy: Sendable, Equatable {
         exposedFields = Self.knownExposedFields
     }
 
-    /// The answer to a preflight (Fetch §3.2.2): an OPTIONS request that a browser sends before the one of the page.
+    /// The response to a preflight (Fetch §3.2.2): an OPTIONS request that a browser sends before the page's own
+    /// request.
     ///
     /// - Parameters:
     ///   - head: Any request.
-    ///   - methods: What the resource serves.
-    /// - Returns: 204, or 403 for an origin that is not let in; `nil` if the request is no preflight, or when switched off.
+    ///   - methods: The methods of the resource.
+    /// - Returns: 204, or 403 for an origin that is not allowed; `nil` if the request is not a preflight or CORS is
+    ///   disabled.
     package func preflight(_ head: RequestHead, methods: [HTTPMethod]) -> Response? {
         guard isEnabled, head.method == .options, head.fields.contains("Origin"),
             head.fields.contains("Access-Control-Request-Method")
@@ -63,20 +65,20 @@ package struct CORSPolicy: Sendable, Equatable {
             addVary(to: &refusal, "Origin")
             return refusal
         }
-        var answer = Response(204)
-        answer.fields["Access-Control-Allow-Origin"] = allowed
-        answer.fields["Access-Control-Allow-Methods"] = methods.map(\.rawValue).joined(separator: ", ")
-        answer.fields["Access-Control-Allow-Headers"] = allowedRequestFields(for: head).joined(separator: ", ")
-        answer.fields["Access-Control-Max-Age"] = String(maximumAge)
-        addVary(to: &answer, "Origin")
-        // With `.any` the answer depends on what was asked for.
-        if origins == .any { addVary(to: &answer, "Access-Control-Request-Headers") }
-        return answer
+        var response = Response(204)
+        response.fields["Access-Control-Allow-Origin"] = allowed
+        response.fields["Access-Control-Allow-Methods"] = methods.map(\.rawValue).joined(separator: ", ")
+        response.fields["Access-Control-Allow-Headers"] = allowedRequestFields(for: head).joined(separator: ", ")
+        response.fields["Access-Control-Max-Age"] = String(maximumAge)
+        addVary(to: &response, "Origin")
+        // With `.any` the response depends on the requested fields.
+        if origins == .any { addVary(to: &response, "Access-Control-Request-Headers") }
+        return response
     }
 
-    /// Adds to an answer, error or not, what a page needs to read it.
+    /// Adds the fields that a page needs to read the response, which may be an error.
     ///
-    /// Doing it twice changes nothing.
+    /// Idempotent.
     package func decorate(_ response: inout Response, for head: RequestHead) {
         guard isEnabled else { return }
         addVary(to: &response, "Origin")
@@ -85,7 +87,7 @@ package struct CORSPolicy: Sendable, Equatable {
         response.fields["Access-Control-Expose-Headers"] = exposedFields.joined(separator: ", ")
     }
 
-    /// The value for `Access-Control-Allow-Origin`; `nil` if the origin is not let in.
+    /// The value of `Access-Control-Allow-Origin`; `nil` if the origin is not allowed.
     private func allowedOrigin(for head: RequestHead) -> String? {
         switch origins {
         case .any: "*"
@@ -96,13 +98,13 @@ package struct CORSPolicy: Sendable, Equatable {
     private func allowedRequestFields(for head: RequestHead) -> [String] {
         guard origins == .any else { return requestFields }
         let known = Set(requestFields.map { $0.lowercased() })
-        // A `*` here would not cover Authorization (Fetch §3.2.4), so what is asked for is repeated.
+        // `*` would not cover Authorization (Fetch §3.2.4), so the requested names are repeated.
         let asked = head.fields.list("Access-Control-Request-Headers")
             .filter { FieldName($0) != nil && !known.contains($0.lowercased()) }
         return requestFields + asked
     }
 
-    /// With a list of origins the answer depends on the origin, also where there is none (Fetch §3.2.5).
+    /// With a list of origins, the response depends on the Origin field, even if the request has none (Fetch §3.2.5).
     private func addVary(to response: inout Response, _ name: String) {
         if name == "Origin", origins == .any { return }
         let present = response.fields.list("Vary")
@@ -127,9 +129,9 @@ package struct CORSPolicy: Sendable, Equatable {
 }
 
 extension CORSPolicy.Origins {
-    /// Origins as a configuration lists them: `*` for any, else `https://app.example` or `http://localhost:3000`.
+    /// Origins as listed in a configuration: `*` for any, otherwise `https://app.example` or `http://localhost:3000`.
     ///
-    /// - Throws: The first entry that is none, so that the message can name it.
+    /// - Throws: The first invalid entry, so that the message can show it.
     package init(_ texts: [String]) throws(InvalidOrigin) {
         var list: Set<String> = []
         for text in texts {
@@ -142,10 +144,10 @@ extension CORSPolicy.Origins {
         self = .only(list)
     }
 
-    /// Lower case and without the default port, as browsers write the Origin field (RFC 6454 §6.2).
+    /// In lower case and without the default port, as browsers write the Origin field (RFC 6454 §6.2).
     private static func normalized(_ text: String) throws(InvalidOrigin) -> String {
         let lowered = text.lowercased()
-        // What pages from files and sandboxed frames send.
+        // Sent by pages from files and by sandboxed frames.
         if lowered == "null" { return lowered }
         guard let colon = lowered.firstRange(of: "://") else { throw InvalidOrigin(text: text) }
         let scheme = lowered[..<colon.lowerBound]
@@ -154,7 +156,7 @@ extension CORSPolicy.Origins {
         guard !scheme.isEmpty, scheme.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }),
             !host.isEmpty, host.allSatisfy({ $0.isASCII && !forbidden.contains($0) })
         else { throw InvalidOrigin(text: text) }
-        // An IPv6 address has its colons inside brackets.
+        // The colons of an IPv6 address are inside brackets.
         if let last = host.lastIndex(of: ":"), host[last...].firstIndex(of: "]") == nil {
             let digits = host[host.index(after: last)...]
             guard last != host.startIndex, digits.allSatisfy(\.isNumber), let port = UInt16(digits) else {
@@ -167,11 +169,11 @@ extension CORSPolicy.Origins {
     }
 }
 
-/// A configured origin that is none.
+/// A configured origin that is invalid.
 package struct InvalidOrigin: Error, Sendable, Equatable, CustomStringConvertible {
     package let text: String
 
     package var description: String {
-        "'\(text)' is no origin: expected '*' or scheme://host[:port] without path, e.g. https://app.example"
+        "'\(text)' is not an origin; use '*' or scheme://host[:port] without path, e.g. https://app.example"
     }
 }

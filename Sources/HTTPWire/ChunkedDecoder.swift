@@ -1,9 +1,9 @@
 internal import Bytes
 
-/// Takes the chunked transfer coding apart (RFC 9112 §7.1) without touching the content.
+/// Decodes the framing of the chunked transfer coding (RFC 9112 §7.1) without touching the content.
 ///
-/// Of the framing every byte is taken as soon as it is there, so the caller's buffer need not hold whole lines. Content
-/// is left to the caller, who may move it out of the buffer or straight from the socket, and says how much it took:
+/// Framing bytes are consumed as soon as they are available, so the caller's buffer need not hold whole lines. The
+/// caller takes the content, either out of the buffer or directly from the socket, and reports how much it took:
 ///
 ///     while true {
 ///         switch try decoder.next(buffer) {
@@ -15,15 +15,17 @@ internal import Bytes
 ///     }
 package struct ChunkedDecoder: Sendable {
     package enum Step: Sendable, Equatable {
-        /// The buffer holds no content: `consumed` bytes of it are done with, and that is all of it.
+        /// The buffer holds no content. All its `consumed` bytes were framing.
         case needMore(consumed: Int)
-        /// Behind `skip` bytes, which are done with, stand `count` bytes of content (at least 1).
+        /// After `skip` bytes of framing, the buffer holds `count` bytes of content (at least 1).
         case data(skip: Int, count: Int)
-        /// The body has ended `consumed` bytes into the buffer.
+        /// The body ended `consumed` bytes into the buffer.
         case end(consumed: Int, trailers: HTTPFields)
     }
 
-    /// Why a body is refused; answered with 400, and the connection cannot be used any further.
+    /// Why a body is refused.
+    ///
+    /// The response is 400, and the connection cannot be used any more.
     package struct Failure: Error, Equatable, Sendable {
         package let reason: String
     }
@@ -33,7 +35,7 @@ package struct ChunkedDecoder: Sendable {
         case trailerStart, trailer, trailerLineFeed, lastLineFeed, finished
     }
 
-    /// Bytes of content that come before the next framing; more than 0 only between `next` and the last `tookData`.
+    /// Content bytes before the next framing; more than 0 only between `next` and the last `tookData`.
     package private(set) var remainingInChunk: Int64 = 0
 
     private var state = State.sizeStart
@@ -56,11 +58,11 @@ package struct ChunkedDecoder: Sendable {
 
     package init() {}
 
-    /// Says what the first bytes of `buffer` are.
+    /// Decodes the beginning of `buffer`.
     ///
-    /// - Parameter buffer: What was received and neither consumed nor taken; may be empty.
-    /// - Returns: What to do with these bytes.
-    /// - Throws: `Failure`; nothing that comes after it can be understood.
+    /// - Parameter buffer: All bytes that were received and neither consumed nor taken; can be empty.
+    /// - Returns: What the caller must do with these bytes.
+    /// - Throws: `Failure`; the rest of the connection's bytes cannot be interpreted.
     package mutating func next(_ buffer: Span<UInt8>) throws(Failure) -> Step {
         var index = 0
         while state != .finished {
@@ -75,11 +77,11 @@ package struct ChunkedDecoder: Sendable {
         return .end(consumed: index, trailers: HTTPFields(parsed: trailerBytes, entries: trailers))
     }
 
-    /// Says that the caller has taken `count` bytes of content.
+    /// Reports that the caller has taken `count` bytes of content.
     ///
     /// - Precondition: `count` is at most `remainingInChunk`.
     package mutating func tookData(_ count: Int) {
-        precondition(count >= 0 && Int64(count) <= remainingInChunk, "more content taken than the chunk holds")
+        precondition(count >= 0 && Int64(count) <= remainingInChunk, "the caller took more content than the chunk has")
         guard count > 0 else { return }
         remainingInChunk -= Int64(count)
         if remainingInChunk == 0 { state = .dataReturn }
@@ -122,7 +124,8 @@ package struct ChunkedDecoder: Sendable {
         case UInt8(ascii: ";"):
             state = .extension
             try countExtension()
-        // RFC 9112 §7.1.1 lets recipients tolerate white space here; nobody sends it, and others may read it differently.
+        // RFC 9112 §7.1.1 lets recipients tolerate white space here. No client sends it, and others may parse
+        // it differently.
         default: throw Failure(reason: "chunk size is not a hexadecimal number")
         }
     }
@@ -194,7 +197,7 @@ package struct ChunkedDecoder: Sendable {
     }
 }
 
-/// Fields that mean nothing, or harm, behind the content (RFC 9110 §6.5.1); they are dropped (§6.5.2).
+/// Fields that are meaningless or harmful after the content (RFC 9110 §6.5.1); they are dropped (§6.5.2).
 enum TrailerRules {
     /// In lower case.
     static let forbidden: Set<String> = [
@@ -207,9 +210,9 @@ enum TrailerRules {
         "if-modified-since", "if-unmodified-since", "if-range", "prefer",
         // Authentication.
         "authorization", "proxy-authorization", "www-authenticate", "proxy-authenticate", "cookie", "set-cookie",
-        // Answer control.
+        // Response control.
         "age", "expires", "date", "location", "retry-after", "vary", "warning",
-        // How the content is to be read.
+        // Content format.
         "content-encoding", "content-type", "content-range", "content-disposition",
     ]
 }

@@ -11,7 +11,7 @@ package enum ChunkedEncoder {
         return Array(String(count, radix: 16).utf8) + dataEnd
     }
 
-    /// One whole chunk; nothing for no bytes.
+    /// A complete chunk; empty if `bytes` is empty.
     package static func chunk(_ bytes: [UInt8]) -> [UInt8] {
         guard !bytes.isEmpty else { return [] }
         var output: [UInt8] = []

@@ -1,21 +1,22 @@
 /// Reads and writes Content-Disposition (RFC 6266, RFC 8187).
 package enum ContentDisposition {
-    /// `attachment` with a file name that is safe whatever `fileName` holds.
+    /// `attachment` with a file name that is safe for any content of `fileName`.
     ///
-    /// Path separators and control characters become `_`. Where the name is not plain ASCII, `filename*` carries it in
-    /// UTF-8 beside a replacement for old clients:
+    /// Path separators and control characters become `_`. If the name is not plain ASCII, `filename*` has it in UTF-8,
+    /// and `filename` has a replacement for old clients:
     ///
     ///     report.pdf      attachment; filename="report.pdf"
     ///     Übung "1".mp4   attachment; filename="_bung _1_.mp4"; filename*=UTF-8''%C3%9Cbung%20%221%22.mp4
     ///     ../etc/passwd   attachment; filename=".._etc_passwd"
     package static func attachment(fileName: String) -> String { write("attachment", fileName) }
 
-    /// As `attachment`, for content that may be shown in place.
+    /// Like `attachment`, for content that a browser may display.
     package static func inline(fileName: String) -> String { write("inline", fileName) }
 
-    /// The file name that a field tells, by `filename*` if it is in UTF-8, else by `filename`; of a path its last part.
+    /// The file name in a field: from `filename*` if it is in UTF-8, otherwise from `filename`; only the last part of a
+    /// path.
     ///
-    /// - Returns: `nil` if it tells none, or is malformed.
+    /// - Returns: `nil` if the field has no file name or is malformed.
     package static func fileName(in field: String) -> String? {
         var plain: String?
         for piece in FieldValueSyntax.split(field, at: UInt8(ascii: ";")).dropFirst() {
@@ -31,7 +32,7 @@ package enum ContentDisposition {
 
     private static let extendedName = "filename*="
 
-    /// RFC 8187 §3.2.1: charset, language and percent-encoded bytes, separated by apostrophes.
+    /// RFC 8187 §3.2.1: character set, language and percent-encoded bytes, separated by apostrophes.
     static func extendedValue(_ value: String) -> String? {
         let parts = value.utf8
             .split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
@@ -39,9 +40,10 @@ package enum ContentDisposition {
         return PercentEncoding.decode(parts[2]).flatMap { String(validating: $0, as: UTF8.self) }
     }
 
-    /// RFC 6266 §4.3: whoever takes a name must not take a path.
+    /// RFC 6266 §4.3: recipients must not use a path from a file name.
     static func lastPart(of name: String) -> String? {
-        // By bytes: together with a combining mark behind it a separator is another character, but still a separator.
+        // Bytes, not characters: a separator followed by a combining mark is a different Character but still a
+        // separator.
         name.utf8.split { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }.last.map { String(Substring($0)) }
     }
 
@@ -60,11 +62,11 @@ package enum ContentDisposition {
     private static func sanitized(_ fileName: String) -> String {
         let scalars = fileName.unicodeScalars.prefix(255).map { isHarmful($0) ? "_" : $0 }
         let name = String(String.UnicodeScalarView(scalars))
-        // RFC 6266 §4.3: names with a meaning of their own for the file system.
+        // RFC 6266 §4.3: names with a special meaning in the file system.
         return name.isEmpty || name.allSatisfy { $0 == "." || $0 == " " } ? "download" : name
     }
 
-    /// Separators of paths, control characters, and marks that make a name look like another (bidirectional ones).
+    /// Path separators, control characters, and bidirectional marks, which make a name look like another one.
     private static func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0..<0x20, 0x7F..<0xA0, 0x2F, 0x5C, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069: true
@@ -72,9 +74,9 @@ package enum ContentDisposition {
         }
     }
 
-    /// May stand in the quoted `filename`.
+    /// Allowed in the quoted `filename`.
     ///
-    /// Some clients decode `%`, some take a backslash for an escape (RFC 6266 §D).
+    /// `%` and backslash are not: some clients decode `%`, others treat a backslash as an escape (RFC 6266 §D).
     private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
         scalar.value >= 0x20 && scalar.value < 0x7F && scalar != "\"" && scalar != "\\" && scalar != "%"
     }

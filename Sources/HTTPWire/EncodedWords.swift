@@ -1,13 +1,13 @@
-/// Texts in encoded words (RFC 2047), for fields that may have no characters but those of ASCII.
+/// Text in encoded words (RFC 2047), for fields that can only have ASCII characters.
 package enum EncodedWords {
     private static let start = "=?UTF-8?Q?"
     private static let end = "?="
-    /// Bytes of a word (RFC 2047 §2), without what stands around the text.
+    /// Bytes of text in one word (RFC 2047 §2).
     private static let maximumText = 75 - start.utf8.count - end.utf8.count
 
-    /// A text of ASCII as it is, and any other in words by the encoding Q, with spaces between them.
+    /// ASCII text unchanged; any other text as words with the Q encoding, separated by spaces.
     ///
-    /// A reader takes these spaces away, and has the text again; no character is in two words (RFC 2047 §4.2, §5, §6.2).
+    /// A decoder removes these spaces. No character is split between words (RFC 2047 §4.2, §5, §6.2).
     package static func encode(_ text: String) -> String {
         guard !text.utf8.allSatisfy({ $0 < 0x80 }) else { return text }
         var words: [String] = []

@@ -1,7 +1,7 @@
 /// An entity tag (RFC 9110 §8.8.3).
 package struct EntityTag: Sendable, Hashable, CustomStringConvertible {
     package let isWeak: Bool
-    /// What stands between the quotes.
+    /// The text between the quotes.
     package let opaque: String
 
     /// A strong tag; `nil` unless `opaque` consists of visible characters other than the quote.

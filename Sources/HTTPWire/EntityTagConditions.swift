@@ -1,23 +1,23 @@
 /// Conditional requests (RFC 9110 §13).
 package enum EntityTagConditions {
     package enum Outcome: Equatable, Sendable {
-        /// Do what the method asks for.
+        /// Process the request.
         case proceed
-        /// Answer 304.
+        /// Respond 304.
         case notModified
-        /// Answer 412 and do nothing.
+        /// Respond 412 and do nothing.
         case preconditionFailed
     }
 
     /// Evaluates If-Match, If-Unmodified-Since, If-None-Match and If-Modified-Since in the order of RFC 9110 §13.2.2.
     ///
     /// - Parameters:
-    ///   - fields: Of the request.
-    ///   - method: Of the request.
-    ///   - tag: Of the current representation.
-    ///   - lastModified: Of the current representation, in Unix seconds.
+    ///   - fields: The request's fields.
+    ///   - method: The request's method.
+    ///   - tag: The entity tag of the current representation.
+    ///   - lastModified: When the current representation was modified, in Unix seconds.
     ///   - exists: Whether there is a current representation.
-    /// - Returns: What to answer with.
+    /// - Returns: How to respond.
     package static func evaluate(
         _ fields: HTTPFields,
         method: HTTPMethod,
@@ -43,10 +43,10 @@ package enum EntityTagConditions {
         return .proceed
     }
 
-    /// Whether the Range field counts: If-Range is absent or names the current representation (RFC 9110 §13.1.5).
+    /// Whether the Range field applies: If-Range is absent or matches the current representation (RFC 9110 §13.1.5).
     ///
-    /// A date must be the very one that was sent as Last-Modified; the caller offers one only where it is a strong
-    /// validator, that is, where the representation never changes twice within a second (§8.8.2.2).
+    /// A date must equal the Last-Modified value. The caller passes `lastModified` only if it is a strong validator,
+    /// that is, if the representation never changes twice within a second (§8.8.2.2).
     package static func honoursRange(_ fields: HTTPFields, tag: EntityTag?, lastModified: Int64? = nil) -> Bool {
         guard let condition = fields["If-Range"] else { return true }
         if let other = EntityTag(condition) { return tag?.matchesStrongly(other) ?? false }
@@ -54,15 +54,15 @@ package enum EntityTagConditions {
         return date == lastModified
     }
 
-    /// `*` or a list of tags; what is neither matches nothing.
+    /// `*` or a list of tags; anything else matches nothing.
     private static func matches(_ condition: String, exists: Bool, _ isEqual: (EntityTag) -> Bool) -> Bool {
         guard condition != "*" else { return exists }
         return exists && split(condition).compactMap { EntityTag($0) }.contains(where: isEqual)
     }
 
-    /// Splits at commas outside of quotes.
+    /// Splits at commas outside quotes.
     ///
-    /// A backslash is an ordinary character in a tag, other than in a quoted string.
+    /// In a tag a backslash is an ordinary character, unlike in a quoted string.
     private static func split(_ list: String) -> [String] {
         var isQuoted = false
         return list.utf8.split { byte in

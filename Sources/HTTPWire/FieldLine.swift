@@ -5,12 +5,12 @@ enum FieldLine {
         let reason: String
     }
 
-    /// Where name and value of the line stand.
+    /// Finds the name and the value of a line.
     ///
     /// - Parameters:
-    ///   - buffer: What holds the line.
+    ///   - buffer: The bytes that contain the line.
     ///   - range: The line in `buffer` without its CRLF, free of control characters other than tab.
-    ///   - base: Index in `buffer` to which the offsets of the entry are relative.
+    ///   - base: Index in `buffer` that the entry's offsets are relative to.
     /// - Returns: The entry, with the value trimmed.
     /// - Throws: `Failure` with the reason.
     static func parse(

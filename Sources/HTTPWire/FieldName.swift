@@ -1,9 +1,9 @@
-/// A header or trailer field name, compared without regard to case (RFC 9110 §5.1).
+/// The name of a header or trailer field; comparison ignores case (RFC 9110 §5.1).
 package struct FieldName: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
-    /// The spelling that is written on the wire.
+    /// The spelling on the wire.
     package let spelling: String
 
-    /// A name known at compile time, which makes no allocation.
+    /// A name known at compile time; does not allocate.
     package init(stringLiteral value: String) {
         spelling = value
     }
@@ -29,7 +29,7 @@ package struct FieldName: Hashable, Sendable, ExpressibleByStringLiteral, Custom
 
 /// Character classes of RFC 9110 §5.5 and §5.6.2.
 package enum HTTPCharacters {
-    /// One of the characters that make up a token: method, field name, parameter name.
+    /// Whether the byte is allowed in a token: method, field name, parameter name.
     package static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -43,7 +43,7 @@ package enum HTTPCharacters {
         }
     }
 
-    /// May stand in a field value: visible characters, space, tab and obs-text; no other control character.
+    /// Whether the byte is allowed in a field value: visible characters, space, tab and obs-text.
     package static func isFieldValue(_ byte: UInt8) -> Bool {
         byte >= 0x20 && byte != 0x7F || byte == 0x09
     }

@@ -1,6 +1,6 @@
 /// Lists, parameters and quoted strings inside field values (RFC 9110 §5.6).
 enum FieldValueSyntax {
-    /// The pieces of `text` between separators that do not stand in a quoted string, trimmed, empty ones left out.
+    /// Splits `text` at separators outside quoted strings; trims the pieces and leaves out empty ones.
     static func split(_ text: some StringProtocol, at separator: UInt8) -> [String] {
         var pieces: [String] = []
         var current: [UInt8] = []
@@ -28,7 +28,7 @@ enum FieldValueSyntax {
         return pieces
     }
 
-    /// What a token or a quoted string stands for (RFC 9110 §5.6.2, §5.6.4); `nil` for anything else.
+    /// Decodes a token or a quoted string (RFC 9110 §5.6.2, §5.6.4); `nil` for anything else.
     static func unquote(_ text: some StringProtocol) -> String? {
         guard text.utf8.first == UInt8(ascii: "\"") else { return isToken(text) ? String(text) : nil }
         var output: [UInt8] = []
@@ -50,7 +50,7 @@ enum FieldValueSyntax {
         return isClosed ? String(decoding: output, as: UTF8.self) : nil
     }
 
-    /// Name (in lower case) and value of `name=value`; `nil` for anything else.
+    /// The name (in lower case) and the value of `name=value`; `nil` for anything else.
     static func parameter(_ text: some StringProtocol) -> (name: String, value: String)? {
         guard let equals = text.firstIndex(of: "=") else { return nil }
         let name = text[..<equals]

@@ -1,20 +1,20 @@
 /// The Content-Disposition of a part of `multipart/form-data` (RFC 7578 §4.2), as browsers and other clients write it.
 ///
-/// Browsers write `"`, CR and LF in names as `%22`, `%0D` and `%0A`, all else as it is, also `%` and backslashes
-/// ([HTML](https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#multipart-form-data)). Others put a backslash
-/// before `"` and perhaps before backslashes. Both are read. `filename*` (RFC 8187), which does not belong into forms but is
-/// sent, wins over `filename`.
+/// Browsers write `"`, CR and LF in names as `%22`, `%0D` and `%0A` and everything else unchanged, including `%` and
+/// backslashes ([HTML](https://html.spec.whatwg.org/multipage/form-control-infrastructure.html#multipart-form-data)).
+/// Other clients put a backslash before `"` and sometimes before backslashes. Both forms are accepted. `filename*` (RFC
+/// 8187) is not allowed in forms, but some clients send it; it takes precedence over `filename`.
 package struct FormDisposition: Sendable, Equatable {
-    /// Of the control in the form.
+    /// The name of the control in the form.
     package let name: String
-    /// Of a path only the last part.
+    /// The file name; only the last part of a path.
     ///
-    /// Empty for a file input in which no file was chosen; `nil` for what is no file.
+    /// Empty for a file input without a chosen file; `nil` if the part is not a file.
     package let filename: String?
 
-    /// What a field tells; `nil` unless it is `form-data` in UTF-8 with a name, and with nothing twice.
+    /// Parses a field; `nil` unless it is `form-data` in UTF-8 with a name and without repeated parameters.
     ///
-    /// - Parameter field: The value as it came.
+    /// - Parameter field: The value as received.
     package init?(_ field: some Collection<UInt8>) {
         guard let text = String(validating: field, as: UTF8.self) else { return nil }
         var rest = Substring(text).utf8[...]
@@ -29,7 +29,7 @@ package struct FormDisposition: Sendable, Equatable {
         filename = (extended ?? values["filename"]).map { ContentDisposition.lastPart(of: $0) ?? "" }
     }
 
-    /// `;name=value`, where the name is returned in lower case and the value decoded; `nil` where there is none.
+    /// Takes `;name=value`, with the name in lower case and the value decoded; `nil` if there is none.
     private static func takeParameter(_ rest: inout Substring.UTF8View) -> (String, String)? {
         var ahead = rest
         skipSpace(&ahead)
@@ -40,7 +40,7 @@ package struct FormDisposition: Sendable, Equatable {
             return nil
         }
         guard !ahead.isEmpty else {
-            // White space or a semicolon at the end is nothing.
+            // Trailing white space and semicolons are ignored.
             rest = ahead
             return nil
         }
@@ -66,7 +66,7 @@ package struct FormDisposition: Sendable, Equatable {
             switch byte {
             case UInt8(ascii: "\""): return decodePercent(value)
             case UInt8(ascii: "\\"):
-                // Before the last quote it is a backslash at the end of a name, as browsers send it.
+                // Before the last quote it is a literal backslash at the end of a name, as browsers send it.
                 let isEscape =
                     rest.first == UInt8(ascii: "\\") || rest.first == UInt8(ascii: "\"") && rest.count > 1
                 value.append(isEscape ? rest.removeFirst() : byte)
@@ -76,7 +76,7 @@ package struct FormDisposition: Sendable, Equatable {
         return nil
     }
 
-    /// The three that HTML encodes, and no others: `%` itself is not encoded.
+    /// Decodes only the three sequences that HTML encodes: `%` itself is not encoded.
     private static func decodePercent(_ encoded: [UInt8]) -> String {
         guard encoded.contains(UInt8(ascii: "%")) else { return String(decoding: encoded, as: UTF8.self) }
         var text: [UInt8] = []

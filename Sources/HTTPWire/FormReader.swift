@@ -1,13 +1,13 @@
 package import Bytes
 
-/// The parts of a form, pulled out of the content of its request one after the other.
+/// Pulls the parts of a form out of a request's content, one after the other.
 ///
-/// Like a source it belongs to the task that pulls it.
+/// Like a source, it belongs to the task that pulls it.
 package final class FormReader {
     package let body: any RequestBody
     private var parser: MultipartParser
     private var failure: SourceFailure?
-    /// The data of a part are being read.
+    /// Whether the data of a part are being read.
     private var isInPart = false
 
     package init(_ body: any RequestBody, boundary: MultipartBoundary) {
@@ -15,24 +15,24 @@ package final class FormReader {
         parser = MultipartParser(boundary: boundary)
     }
 
-    /// The head of the next part; what was not read of the one before is passed over.
+    /// Returns the head of the next part; skips unread data of the previous part.
     ///
     /// - Returns: `nil` after the last part.
-    /// - Throws: What ended the content before the last boundary; again at every later call.
+    /// - Throws: Why the content ended before the last boundary; every later call throws the same.
     package func nextPart() async throws(SourceFailure) -> HTTPFields? {
         while isInPart { _ = try await nextData(maximum: Self.pieceSize) }
         switch try await step(maximum: Self.pieceSize) {
         case .part(let fields):
             isInPart = true
             return fields
-        // The parser gives data within parts only.
+        // The parser returns data only inside parts.
         case .end, .needMore, .data, .endOfPart:
             await passOverEpilogue()
             return nil
         }
     }
 
-    /// Data of the current part, or `nil` at its end.
+    /// Returns data of the current part, or `nil` at its end.
     package func nextData(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
         guard isInPart else { return nil }
         if case .data(let bytes) = try await step(maximum: maximum) { return bytes }
@@ -53,7 +53,7 @@ package final class FormReader {
                 }
                 guard step == .needMore else { return step }
                 guard let piece = try await body.next(maximum: maximum) else {
-                    throw .malformed("it ends before its last boundary.")
+                    throw .malformed("it ends before its last boundary")
                 }
                 parser.append(piece)
             }
@@ -63,7 +63,9 @@ package final class FormReader {
         }
     }
 
-    /// Reads on to the end, so that the connection can be used again; more than some bytes are left to whoever owns it.
+    /// Reads to the end so that the connection can be reused.
+    ///
+    /// A long epilogue is left unread.
     private func passOverEpilogue() async {
         var rest = Self.pieceSize
         while rest > 0, let piece = try? await body.next(maximum: rest) { rest -= piece.count }
@@ -73,7 +75,7 @@ package final class FormReader {
 }
 
 extension FormDisposition {
-    /// That of the part with this head; `nil` if it has none that can be read.
+    /// The disposition of a part with this head; `nil` if it has no valid one.
     package init?(of head: HTTPFields) {
         guard let index = head.entries.indices.first(where: { head.name(at: $0).lowercased() == "content-disposition" })
         else { return nil }
@@ -86,7 +88,7 @@ package final class FormFile: ByteSource {
     private let reader: FormReader
     private var first: [UInt8]?
 
-    /// - Parameter reader: Stands at the data of the file, and is left alone while they are pulled.
+    /// - Parameter reader: Positioned at the data of the file. The caller must not use it while the data are pulled.
     package init(_ reader: FormReader) {
         self.reader = reader
     }
@@ -95,7 +97,9 @@ package final class FormFile: ByteSource {
 
     package var interrupter: SourceInterrupter { reader.body.interrupter }
 
-    /// Whether there are no data; to be asked before any are pulled.
+    /// Whether the file is empty.
+    ///
+    /// Must be called before the first pull.
     package func isEmpty() async throws(SourceFailure) -> Bool {
         first = try await reader.nextData(maximum: 1)
         return first == nil

@@ -1,13 +1,13 @@
 internal import Bytes
 
-/// What a proxy says about the request that it received: `Forwarded` (RFC 7239), else `X-Forwarded-…`.
+/// What a proxy reports about the request that it received: `Forwarded` (RFC 7239), otherwise `X-Forwarded-…`.
 ///
-/// Anybody can write these fields: the caller must look at them only if the peer is a proxy that it trusts. Of lists
-/// the first element counts, which is the one nearest to the client. Invalid values are ignored.
+/// Any client can send these fields: use them only if the peer is a trusted proxy. The first element of a list is used;
+/// it is the one nearest to the client. Invalid values are ignored.
 package struct ForwardedHeaders: Sendable, Equatable {
     /// `http` or `https`.
     package let scheme: String?
-    /// Host with or without port, as the client named it.
+    /// Host with optional port, as the client sent it.
     package let host: String?
     /// Numeric address of the client, without port and brackets.
     package let client: String?
@@ -32,9 +32,10 @@ package struct ForwardedHeaders: Sendable, Equatable {
         self.client = client.flatMap(Self.address)
     }
 
-    /// Name (in lower case) and value of `name=value`.
+    /// The name (in lower case) and the value of `name=value`.
     ///
-    /// Ports need quotes (RFC 7239 §4), but many proxies leave them out; each value is checked by itself anyway.
+    /// Values with ports must be quoted (RFC 7239 §4), but many proxies omit the quotes. Each value is validated
+    /// separately anyway.
     private static func pair(_ text: String) -> (name: String, value: String)? {
         if let parameter = FieldValueSyntax.parameter(text) { return parameter }
         guard let equals = text.firstIndex(of: "=") else { return nil }
@@ -88,7 +89,7 @@ package struct ForwardedHeaders: Sendable, Equatable {
         }
         let gaps = text.indices.filter { text[$0...].hasPrefix("::") }.count
         guard gaps <= 1 else { return false }
-        // A single colon at either end belongs to nothing.
+        // A single colon at either end is invalid.
         if text.hasPrefix(":") && !text.hasPrefix("::") || text.hasSuffix(":") && !text.hasSuffix("::") { return false }
         return gaps == 1 ? groups <= 7 : groups == 8
     }

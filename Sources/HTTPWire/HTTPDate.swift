@@ -1,8 +1,8 @@
 internal import Bytes
 
-/// Dates of HTTP (RFC 9110 §5.6.7) as Unix seconds.
+/// HTTP dates (RFC 9110 §5.6.7) as Unix seconds.
 package enum HTTPDate {
-    /// IMF-fixdate, as in `Sun, 06 Nov 1994 08:49:37 GMT`; years outside 0000…9999 are set to the nearest of these.
+    /// IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`; years are clamped to 0000…9999.
     package static func format(_ unixSeconds: Int64) -> String {
         let seconds = min(max(unixSeconds, -62_167_219_200), 253_402_300_799)
         let (days, second) = CivilCalendar.split(seconds)
@@ -28,10 +28,10 @@ package enum HTTPDate {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// Reads IMF-fixdate, the RFC 850 form and the asctime form; `nil` for anything else.
+    /// Parses IMF-fixdate, the RFC 850 format and the asctime format; `nil` for anything else.
     ///
-    /// A year of two digits from 70 on belongs to the 20th century, a smaller one to the 21st. The day of the week must
-    /// be one, but is not compared with the date.
+    /// Two-digit years from 70 mean the 20th century, smaller ones the 21st. The name of the weekday must be valid, but
+    /// it is not compared with the date.
     package static func parse(_ text: some StringProtocol) -> Int64? {
         var scanner = Scanner(rest: Array(text.utf8)[...])
         guard let weekday = scanner.letters() else { return nil }

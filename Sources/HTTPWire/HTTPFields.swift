@@ -1,8 +1,9 @@
-/// Header or trailer fields, in the order and with the bytes in which they came.
+/// Header or trailer fields, in their original order and spelling.
 ///
-/// All fields share one byte array; the entries are offsets into it, so parsing makes no strings and writing is a copy.
+/// All fields share one byte array and the entries are offsets into it: parsing creates no strings, and writing is a
+/// copy.
 package struct HTTPFields: Sendable {
-    /// Where in `bytes` one field's name and value stand; the value is without surrounding white space.
+    /// Position of one field's name and value in `bytes`; the value excludes surrounding white space.
     package struct Entry: Sendable, Equatable {
         package var nameStart: UInt32
         package var nameLength: UInt32
@@ -25,9 +26,9 @@ package struct HTTPFields: Sendable {
         entries = []
     }
 
-    /// Fields that a parser found in `bytes`.
+    /// The fields that a parser found in `bytes`.
     ///
-    /// - Precondition: Every entry lies inside `bytes`, which hold fewer than 4 GiB.
+    /// - Precondition: Every entry lies inside `bytes`, which has fewer than 4 GiB.
     package init(parsed bytes: [UInt8], entries: [Entry]) {
         self.bytes = bytes
         self.entries = entries
@@ -40,10 +41,10 @@ package struct HTTPFields: Sendable {
 
     package var isEmpty: Bool { entries.isEmpty }
 
-    /// All values of the field in their order, joined by ", " as RFC 9110 §5.3 defines; `nil` if the field is absent.
+    /// All values of the field in order, joined by ", " as RFC 9110 §5.3 defines; `nil` if the field is absent.
     ///
-    /// For a field that may stand only once this makes a repetition visible (`5, 6` is not a number) instead of
-    /// hiding it. Setting replaces all fields of that name; `nil` removes them.
+    /// For a field that is allowed once, this exposes a repetition (`5, 6` is not a number) instead of hiding it.
+    /// Setting a value replaces all fields of that name; `nil` removes them.
     package subscript(name: FieldName) -> String? {
         get {
             var first: Int?
@@ -65,7 +66,7 @@ package struct HTTPFields: Sendable {
         }
     }
 
-    /// How many fields have this name.
+    /// The number of fields with this name.
     package func count(of name: FieldName) -> Int {
         var count = 0
         for index in entries.indices where matches(index, name) { count += 1 }
@@ -76,14 +77,14 @@ package struct HTTPFields: Sendable {
         entries.indices.contains { matches($0, name) }
     }
 
-    /// Each value of the field by itself, in their order.
+    /// The values of the field, each separately, in order.
     package func all(_ name: FieldName) -> [String] {
         entries.indices.filter { matches($0, name) }.map(value(at:))
     }
 
-    /// The elements of a comma-separated list field (RFC 9110 §5.6.1), trimmed, empty ones left out.
+    /// The elements of a comma-separated list field (RFC 9110 §5.6.1), trimmed, without empty ones.
     ///
-    /// Not for fields whose elements may hold quoted commas.
+    /// Not for fields whose elements can contain quoted commas.
     package func list(_ name: FieldName) -> [String] {
         all(name).flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }
             .map { Substring($0).trimmingWhitespace() }
@@ -92,7 +93,7 @@ package struct HTTPFields: Sendable {
 
     /// Adds one field.
     ///
-    /// Control characters in `value` become spaces, so that no value can end the field (RFC 9110 §5.5).
+    /// Control characters in `value` become spaces, so that a value cannot end the field (RFC 9110 §5.5).
     package mutating func append(_ name: FieldName, _ value: String) {
         let nameStart = bytes.count
         bytes.append(contentsOf: name.spelling.utf8)
@@ -116,7 +117,7 @@ package struct HTTPFields: Sendable {
     package mutating func append(contentsOf other: HTTPFields) {
         for entry in other.entries {
             let shift = bytes.count - Int(entry.nameStart)
-            // Name and value need not be neighbours in `other`: copy each.
+            // Name and value need not be adjacent in `other`, so each is copied separately.
             bytes.append(contentsOf: other.bytes[other.nameRange(entry)])
             let valueStart = bytes.count
             bytes.append(contentsOf: other.bytes[other.valueRange(entry)])
@@ -131,7 +132,7 @@ package struct HTTPFields: Sendable {
         }
     }
 
-    /// The bytes of the value as they came; for signatures over raw header bytes.
+    /// The bytes of the value as received; for signatures over raw field values.
     package func rawValue(at index: Int) -> ArraySlice<UInt8> { bytes[valueRange(entries[index])] }
 
     package func rawName(at index: Int) -> ArraySlice<UInt8> { bytes[nameRange(entries[index])] }
@@ -181,7 +182,7 @@ extension HTTPFields: ExpressibleByDictionaryLiteral {
 }
 
 extension HTTPFields: Equatable {
-    /// Equal names (without regard to case) and values in the same order.
+    /// Equal names (ignoring case) and values in the same order.
     package static func == (left: HTTPFields, right: HTTPFields) -> Bool {
         left.entries.count == right.entries.count
             && left.entries.indices.allSatisfy { index in
@@ -193,9 +194,9 @@ extension HTTPFields: Equatable {
 }
 
 extension StringProtocol {
-    /// Without spaces and tabs at both ends (OWS of RFC 9110 §5.6.3).
+    /// The text without spaces and tabs at both ends (OWS of RFC 9110 §5.6.3).
     package func trimmingWhitespace() -> String {
-        // By bytes: together with a combining mark behind it a space is another character, but still white space.
+        // Bytes, not characters: a space followed by a combining mark is a different Character but still white space.
         var view = Substring(self).utf8
         while let first = view.first, HTTPCharacters.isWhitespace(first) { view = view.dropFirst() }
         while let last = view.last, HTTPCharacters.isWhitespace(last) { view = view.dropLast() }

@@ -15,7 +15,7 @@ package struct HTTPMethod: Hashable, Sendable, RawRepresentable, CustomStringCon
     package static let options = HTTPMethod(rawValue: "OPTIONS")
 }
 
-/// The two versions of HTTP/1 that are spoken.
+/// The supported versions of HTTP/1.
 package enum HTTPVersion: Sendable, Equatable {
     case http1_0
     case http1_1

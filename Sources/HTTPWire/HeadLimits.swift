@@ -1,10 +1,10 @@
-/// How large a request head may be.
+/// Size limits of a request head.
 package struct HeadLimits: Sendable, Equatable {
-    /// Bytes of the request line without its CRLF; one more is answered with 414.
+    /// Bytes of the request line without its CRLF; a longer one is refused with 414.
     package var maximumRequestLine: Int
-    /// Bytes of the whole head with its last empty line; one more is answered with 431.
+    /// Bytes of the whole head with its last empty line; a longer one is refused with 431.
     package var maximumBytes: Int
-    /// Number of fields; one more is answered with 431.
+    /// Number of fields; more are refused with 431.
     package var maximumFields: Int
 
     package init(maximumRequestLine: Int = 8192, maximumBytes: Int = 65536, maximumFields: Int = 100) {
@@ -16,11 +16,11 @@ package struct HeadLimits: Sendable, Equatable {
 
 /// Why a request head is refused.
 ///
-/// The connection cannot be used any further.
+/// The connection cannot be used any more.
 package struct HeadFailure: Error, Equatable, Sendable {
     /// 400, 414, 417, 431, 501 or 505.
     package let status: Status
-    /// What is wrong, for whoever wrote the client; holds nothing that was received.
+    /// What is wrong, for the developer of the client; contains no received text.
     package let reason: String
 
     package init(_ status: Status, _ reason: String) {
@@ -31,18 +31,18 @@ package struct HeadFailure: Error, Equatable, Sendable {
 
 /// Where the content of a request ends (RFC 9112 §6.3).
 package enum BodyFraming: Equatable, Sendable {
-    /// There is neither a Content-Length nor a Transfer-Encoding: no content.
+    /// No content: there is neither a Content-Length nor a Transfer-Encoding.
     case none
-    /// As many bytes as Content-Length says, perhaps 0.
+    /// The value of Content-Length; can be 0.
     case length(Int64)
     case chunked
 }
 
-/// A complete request head and what it says about the bytes that follow it.
+/// A complete request head and its framing.
 package struct ParsedHead: Sendable {
     package var head: RequestHead
     package var framing: BodyFraming
-    /// Bytes that the head takes up at the beginning of the buffer, leading empty lines included.
+    /// Length of the head in the buffer, including leading empty lines.
     package var consumed: Int
     /// Whether the client allows another request on this connection (RFC 9112 §9.3).
     package var keepsAlive: Bool

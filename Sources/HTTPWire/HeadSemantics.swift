@@ -1,4 +1,4 @@
-/// What the fields of a request head say about the message itself: framing, persistence, Host, expectation.
+/// What the fields of a request head say about the message: framing, persistence, Host, expectation.
 struct HeadSemantics: Sendable {
     private var hasHost = false
     private var contentLength: Int64?
@@ -16,7 +16,7 @@ struct HeadSemantics: Sendable {
         let expectsContinue: Bool
     }
 
-    /// Takes notice of one field.
+    /// Processes one field.
     mutating func take(_ buffer: Span<UInt8>, name: Range<Int>, value: Range<Int>) throws(HeadFailure) {
         switch name.count {
         case 4 where buffer.equals(name, ignoringCase: "host"):
@@ -34,7 +34,7 @@ struct HeadSemantics: Sendable {
         }
     }
 
-    /// Draws the conclusions after the last field.
+    /// Derives the result after the last field.
     func conclude(version: HTTPVersion) throws(HeadFailure) -> Meaning {
         // RFC 9112 §3.2.
         guard hasHost || version == .http1_0 else { throw HeadFailure(400, "no Host field") }
@@ -50,7 +50,7 @@ struct HeadSemantics: Sendable {
         return Meaning(
             framing: framing,
             keepsAlive: !saysClose && (version == .http1_1 || saysKeepAlive),  // RFC 9112 §9.3
-            // RFC 9110 §10.1.1: ignored in HTTP/1.0, and pointless where nothing follows.
+            // RFC 9110 §10.1.1: ignored in HTTP/1.0 and for requests without content.
             expectsContinue: version == .http1_1 && expectation == .continue && hasContent
         )
     }
@@ -67,7 +67,7 @@ struct HeadSemantics: Sendable {
         }
     }
 
-    /// RFC 9112 §3.2: more than one Host field, or one with an invalid value, is answered with 400.
+    /// RFC 9112 §3.2: more than one Host field, or an invalid value, is refused with 400.
     private mutating func takeHost(_ buffer: Span<UInt8>, _ value: Range<Int>) throws(HeadFailure) {
         guard !hasHost else { throw HeadFailure(400, "more than one Host field") }
         hasHost = true
@@ -76,7 +76,7 @@ struct HeadSemantics: Sendable {
 
     /// RFC 9110 §8.6: digits only.
     ///
-    /// A list, even of equal numbers, and a repetition are refused (RFC 9112 §6.3).
+    /// A list is refused even if its numbers are equal, and so is a repeated field (RFC 9112 §6.3).
     private mutating func takeContentLength(_ buffer: Span<UInt8>, _ value: Range<Int>) throws(HeadFailure) {
         guard contentLength == nil else { throw HeadFailure(400, "more than one Content-Length") }
         guard !value.isEmpty else { throw HeadFailure(400, "empty Content-Length") }
@@ -92,7 +92,7 @@ struct HeadSemantics: Sendable {
         contentLength = length
     }
 
-    /// RFC 9112 §6.1, §7: only `chunked` is understood, once and as the last coding.
+    /// RFC 9112 §6.1, §7: only `chunked` is supported, once and as the last coding.
     private mutating func takeTransferEncoding(_ buffer: Span<UInt8>, _ value: Range<Int>) throws(HeadFailure) {
         try buffer.forEachListElement(in: value) { (element) throws(HeadFailure) in
             var isToken = !element.isEmpty

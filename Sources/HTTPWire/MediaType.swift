@@ -12,7 +12,7 @@ package struct MediaType: Sendable, Hashable, CustomStringConvertible {
     package let subtype: String
     package let parameters: [Parameter]
 
-    /// The media type in `text`; `nil` if it is malformed.
+    /// Parses `text`; `nil` if it is malformed.
     package init?(_ text: some StringProtocol) {
         let pieces = FieldValueSyntax.split(text, at: UInt8(ascii: ";"))
         guard let essence = pieces.first, text.trimmingWhitespace().first != ";" else { return nil }
@@ -40,7 +40,7 @@ package struct MediaType: Sendable, Hashable, CustomStringConvertible {
             guard !FieldValueSyntax.isToken(parameter.value) else {
                 return text + "; \(parameter.name)=\(parameter.value)"
             }
-            // Scalar by scalar: a combining mark makes one character of itself and the quote before it.
+            // Scalars, not characters: a combining mark after a quote forms one Character with it.
             var escaped = String.UnicodeScalarView()
             for scalar in parameter.value.unicodeScalars {
                 if scalar == "\"" || scalar == "\\" { escaped.append("\\") }

@@ -15,13 +15,13 @@ package struct RequestHead: Sendable {
     }
 }
 
-/// The content of a request, pulled by its handler.
+/// The content of a request; its handler pulls it.
 package protocol RequestBody: ByteSource {
-    /// The trailer fields of a chunked body; empty before its end and where there are none.
+    /// The trailer fields of a chunked body; empty before its end and if there are none.
     var trailers: HTTPFields { get }
 }
 
-/// The head of a final or interim answer.
+/// The head of a final or interim response.
 package struct ResponseHead: Sendable {
     package var status: Status
     package var fields: HTTPFields
@@ -32,19 +32,19 @@ package struct ResponseHead: Sendable {
     }
 }
 
-/// One request as a handler sees it.
+/// One request, as passed to a handler.
 ///
 /// It belongs to the task of its connection.
 package struct Request {
     package var head: RequestHead
     package let body: any RequestBody
-    /// Names the request in logs and answers (`X-Request-ID`).
+    /// Identifies the request in logs and responses (`X-Request-ID`).
     package let id: String
     /// Numeric address of the peer, without port.
     package let peerAddress: String
     package let peerPort: Int
     package let isEncrypted: Bool
-    /// Sends an interim answer (1xx other than 100 and 101) now; does nothing for an HTTP/1.0 client.
+    /// Sends an interim response (1xx other than 100 and 101) at once; does nothing for an HTTP/1.0 client.
     package let inform: (ResponseHead) async throws(SinkFailure) -> Void
 
     package init(
@@ -66,30 +66,33 @@ package struct Request {
     }
 }
 
-/// What a handler answers.
+/// The response of a handler.
 package struct Response: Sendable {
     package enum Content: Sendable {
         case empty
         case bytes([UInt8])
         case file(FileRegion)
-        /// Made while it is sent; chunked when `length` is unknown. Returns the trailer fields.
+        /// Streamed: the closure writes the content while it is sent; chunked if `length` is `nil`. Returns the trailer
+        /// fields.
         case stream(length: Int64?, @Sendable (any ByteSink) async throws -> HTTPFields)
     }
 
     package var status: Status
     package var fields: HTTPFields
     package var content: Content
-    /// Ends the connection after this answer.
+    /// Whether the connection is closed after this response.
     package var closesConnection = false
-    /// What logs and metrics say about it; never sent.
+    /// Data for logs and metrics; never sent.
     package var trace = Trace()
 
     package struct Trace: Sendable {
-        /// The template of the route, such as `/v1/uploads/{id}`: a text of a bounded number of texts.
+        /// The template of the route, such as `/v1/uploads/{id}`.
+        ///
+        /// There is a limited number of these, so it can be a metric label.
         package var route: String?
-        /// The upload or media that it was about; an id, not a credential.
+        /// The upload or media that the request was about; an id, not a credential.
         package var uploadID: String?
-        /// The stable code of the error, if it is one.
+        /// The stable error code of an error response.
         package var errorCode: String?
 
         package init(route: String? = nil, uploadID: String? = nil, errorCode: String? = nil) {
@@ -106,9 +109,9 @@ package struct Response: Sendable {
     }
 }
 
-/// Whoever answers requests.
+/// Handles requests.
 ///
-/// Called on the loop of the request's connection, so it must not block.
+/// It runs on the event loop of the connection, so it must not block.
 package protocol RequestHandler: Sendable {
     func respond(to request: Request) async -> Response
 }

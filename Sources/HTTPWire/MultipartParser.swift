@@ -2,26 +2,26 @@
 internal import Glibc
 #endif
 
-/// Takes a multipart content apart (RFC 2046 §5.1, RFC 7578) while it arrives, piece by piece.
+/// Parses multipart content (RFC 2046 §5.1, RFC 7578) while it arrives in pieces.
 ///
-/// What is appended comes out again as data of parts, mostly without being copied; never more is held than the pieces that
-/// were appended and not taken, and the head of one part. The outcome does not depend on how the bytes were cut. Lines end
-/// with CRLF only. After a failure the parser must not be used again.
+/// Appended bytes are returned as data of parts, mostly without copying. The parser holds at most the appended pieces
+/// that were not taken yet and the head of one part. The result does not depend on how the bytes are split into pieces.
+/// Lines must end with CRLF. After a failure the parser must not be used again.
 package struct MultipartParser: Sendable {
     package enum Step: Sendable, Equatable {
-        /// All that came was taken; more has to be appended.
+        /// Everything was taken; append more.
         case needMore
         /// The head of a part; its data follow.
         case part(HTTPFields)
         /// Data of the current part.
         case data([UInt8])
         case endOfPart
-        /// The last boundary came; what follows it (§5.1.1, epilogue) is to be passed over.
+        /// The last boundary; the caller must skip what follows (§5.1.1, epilogue).
         case end
     }
 
     package struct Failure: Error, Sendable, Equatable {
-        /// What is wrong, for whoever wrote the client; holds nothing that was received.
+        /// What is wrong, for the developer of the client; contains no received text.
         package let reason: String
     }
 
@@ -32,25 +32,25 @@ package struct MultipartParser: Sendable {
     private let limits: MultipartLimits
     /// CRLF, two hyphens and the boundary.
     private let delimiter: [UInt8]
-    /// What came and was not taken begins at `start`.
+    /// Bytes that were not taken yet begin at `start`.
     private var buffer: [UInt8] = [Self.cr, Self.lf]
     private var start = 0
     private var position = Position.preamble
     private var preambleCount = 0
     private var partCount = 0
-    /// Bytes of the current head that hold no end of it, counted from `start`.
+    /// Bytes of the current head, counted from `start`, that are known not to contain its end.
     private var scanned = 0
 
     /// - Parameters:
-    ///   - boundary: As the Content-Type of the whole tells it.
-    ///   - limits: Of parts and their heads.
+    ///   - boundary: From the Content-Type of the whole content.
+    ///   - limits: For parts and their heads.
     package init(boundary: MultipartBoundary, limits: MultipartLimits = MultipartLimits()) {
         self.limits = limits
-        // The first boundary may stand at the very beginning, where the CRLF before it is left out: it is in `buffer`.
+        // If the first boundary begins the content, no CRLF precedes it: `buffer` starts with one.
         delimiter = Array("\r\n--".utf8) + Array(boundary.text.utf8)
     }
 
-    /// Hands over bytes that follow those that were handed over before.
+    /// Appends the next bytes.
     package mutating func append(_ bytes: [UInt8]) {
         if start == buffer.count {
             buffer = bytes
@@ -61,11 +61,11 @@ package struct MultipartParser: Sendable {
         start = 0
     }
 
-    /// What the bytes that came say next.
+    /// Returns the next step.
     ///
-    /// - Parameter maximum: Most bytes of one `.data`; at least 1.
+    /// - Parameter maximum: Maximum size of one `.data`; at least 1.
     /// - Returns: The next step; `.end` again after the last one.
-    /// - Throws: `Failure`, as soon as it is certain.
+    /// - Throws: `Failure`, as early as possible.
     package mutating func next(maximum: Int = .max) throws(Failure) -> Step {
         while true {
             switch position {
@@ -73,7 +73,7 @@ package struct MultipartParser: Sendable {
                 let count = bytesBeforeDelimiter()
                 preambleCount += count
                 guard preambleCount <= limits.maximumPreamble else {
-                    throw Failure(reason: "no boundary of the Content-Type stands at the beginning of a line")
+                    throw Failure(reason: "no line begins with the boundary of the Content-Type")
                 }
                 start += count
                 guard takeDelimiter() else { return .needMore }
@@ -82,7 +82,7 @@ package struct MultipartParser: Sendable {
                 guard let isLast = try takeRestOfBoundaryLine() else { return .needMore }
                 position = isLast ? .epilogue : .beginOfPart
             case .afterBoundary:
-                // Before the part is over: of what is no boundary after all nobody may take it for complete.
+                // Before the part ends: if this turns out not to be a boundary, the part must not count as complete.
                 guard let isLast = try takeRestOfBoundaryLine() else { return .needMore }
                 position = isLast ? .epilogue : .beginOfPart
                 return .endOfPart
@@ -98,7 +98,7 @@ package struct MultipartParser: Sendable {
                 position = .beginOfContent
                 return .part(fields)
             case .beginOfContent:
-                // §5.1.1: of a part without content the CRLF before the boundary may be the one that ends its head.
+                // §5.1.1: in a part without content, the CRLF before the boundary can be the one that ends its head.
                 let boundary = delimiter.dropFirst(2)
                 let count = min(boundary.count, buffer.count - start)
                 guard buffer[start..<start + count].elementsEqual(boundary.prefix(count)) else {
@@ -122,9 +122,10 @@ package struct MultipartParser: Sendable {
 
     // MARK: Boundaries
 
-    /// How many bytes from `start` on certainly belong to no delimiter.
+    /// The number of bytes from `start` that cannot belong to a delimiter.
     ///
-    /// From one CR to the next with `memchr`. A CR stands only at the beginning of a delimiter, so no byte is looked at twice.
+    /// Searches from one CR to the next with `memchr`. Only the first byte of a delimiter is a CR, so no byte is
+    /// examined twice.
     private func bytesBeforeDelimiter() -> Int {
         buffer.withUnsafeBytes { bytes in
             guard let base = bytes.baseAddress else { return 0 }
@@ -144,7 +145,7 @@ package struct MultipartParser: Sendable {
         }
     }
 
-    /// Takes the delimiter if all of it stands at `start`.
+    /// Takes the delimiter if it is complete at `start`.
     private mutating func takeDelimiter() -> Bool {
         guard buffer.count - start >= delimiter.count,
             buffer[start..<start + delimiter.count].elementsEqual(delimiter)
@@ -153,7 +154,7 @@ package struct MultipartParser: Sendable {
         return true
     }
 
-    /// What follows a boundary: two hyphens after the last one, else white space and CRLF.
+    /// Takes the rest of a boundary's line: two hyphens after the last boundary, otherwise white space and CRLF.
     ///
     /// - Returns: Whether it is the last boundary; `nil` if more bytes are needed.
     private mutating func takeRestOfBoundaryLine() throws(Failure) -> Bool? {
@@ -177,12 +178,12 @@ package struct MultipartParser: Sendable {
 
     private static let maximumPadding = 256
     private static let badBoundaryLine = Failure(
-        reason: "a boundary is followed by something else than CRLF, or stands within the content of a part"
+        reason: "a boundary is not followed by CRLF, or the content of a part contains it"
     )
 
     // MARK: Heads
 
-    /// The fields of a part, with the empty line that ends them.
+    /// Takes the fields of a part and the empty line that ends them.
     ///
     /// - Returns: `nil` if more bytes are needed.
     private mutating func takeHead() throws(Failure) -> HTTPFields? {
@@ -251,16 +252,16 @@ package struct MultipartParser: Sendable {
     private static let lf: UInt8 = 10
 }
 
-/// What separates the parts of a multipart content (RFC 2046 §5.1.1).
+/// The text that separates the parts of multipart content (RFC 2046 §5.1.1).
 package struct MultipartBoundary: Sendable, Equatable {
     let text: String
 
-    /// The boundary that a media type tells.
+    /// The boundary of a media type.
     ///
-    /// - Returns: `nil` unless it tells exactly one of 1 to 70 characters of `bchars`, the last one no space.
+    /// - Returns: `nil` unless it has exactly one boundary of 1 to 70 `bchars` that does not end with a space.
     package init?(of type: MediaType) {
-        let told = type.parameters.filter { $0.name == "boundary" }
-        guard told.count == 1, let text = told.first?.value, (1...70).contains(text.utf8.count),
+        let reported = type.parameters.filter { $0.name == "boundary" }
+        guard reported.count == 1, let text = reported.first?.value, (1...70).contains(text.utf8.count),
             text.utf8.allSatisfy(Self.isAllowed), text.utf8.last != UInt8(ascii: " ")
         else { return nil }
         self.text = text
@@ -276,14 +277,14 @@ package struct MultipartBoundary: Sendable, Equatable {
     }
 }
 
-/// How much of everything but content a multipart content may have.
+/// Limits of everything except content.
 package struct MultipartLimits: Sendable, Equatable {
     /// Bytes before the first boundary.
     package var maximumPreamble: Int
     package var maximumParts: Int
-    /// Bytes of the head of one part.
+    /// Bytes of one part's head.
     package var maximumHead: Int
-    /// Fields in the head of one part.
+    /// Fields in one part's head.
     package var maximumFields: Int
 
     package init(

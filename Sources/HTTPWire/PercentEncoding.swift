@@ -2,7 +2,7 @@ internal import Bytes
 
 /// Percent-encoding (RFC 3986 §2.1).
 package enum PercentEncoding {
-    /// `text` in UTF-8, with every byte that `isAllowed` refuses written as `%XX` in upper case.
+    /// Encodes `text` in UTF-8; every byte that `isAllowed` rejects becomes `%XX` in upper case.
     package static func encode(
         _ text: some StringProtocol,
         allowing isAllowed: (UInt8) -> Bool = isUnreserved
@@ -22,12 +22,12 @@ package enum PercentEncoding {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// The bytes that `encoded` stands for, decoded once; `nil` if a `%` is not followed by two hexadecimal digits.
+    /// Decodes `encoded` once; `nil` if a `%` is not followed by two hexadecimal digits.
     ///
     /// - Parameters:
-    ///   - encoded: Text in ASCII.
-    ///   - plusIsSpace: `+` stands for a space, as in `application/x-www-form-urlencoded` only.
-    /// - Returns: The bytes, of which nothing is known.
+    ///   - encoded: ASCII text.
+    ///   - plusIsSpace: Whether `+` means a space, as only in `application/x-www-form-urlencoded`.
+    /// - Returns: Arbitrary bytes, not necessarily UTF-8.
     package static func decode(_ encoded: some Sequence<UInt8>, plusIsSpace: Bool = false) -> [UInt8]? {
         var output: [UInt8] = []
         output.reserveCapacity(encoded.underestimatedCount)
@@ -70,12 +70,12 @@ package enum PercentEncoding {
         }
     }
 
-    /// RFC 3986 §3.3, `pchar`: what may stand in a path segment as it is.
+    /// RFC 3986 §3.3, `pchar`: allowed unencoded in a path segment.
     package static func isPathCharacter(_ byte: UInt8) -> Bool {
         isUnreserved(byte) || isSubDelimiter(byte) || byte == UInt8(ascii: ":") || byte == UInt8(ascii: "@")
     }
 
-    /// RFC 8187 §3.2.1, `attr-char`: what may stand in an extended parameter value as it is.
+    /// RFC 8187 §3.2.1, `attr-char`: allowed unencoded in an extended parameter value.
     package static func isAttributeCharacter(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "*"), UInt8(ascii: "'"), UInt8(ascii: "%"): false

@@ -1,4 +1,4 @@
-/// The names and values of a query or of a form (`application/x-www-form-urlencoded`), decoded once, in their order.
+/// The names and values of a query or a form (`application/x-www-form-urlencoded`), decoded once, in order.
 package struct QueryItems: Sendable, Equatable {
     package struct Item: Sendable, Equatable {
         package let name: String
@@ -12,12 +12,12 @@ package struct QueryItems: Sendable, Equatable {
 
     package let items: [Item]
 
-    /// Splits at `&` and the first `=`, reads `+` as space and `%XX` as a byte of UTF-8.
+    /// Splits at `&` and at the first `=` of an item; `+` means a space and `%XX` a byte of UTF-8.
     ///
-    /// An item without `=` has an empty value; nothing between two `&` is no item.
+    /// An item without `=` has an empty value. Empty items are ignored.
     ///
-    /// - Parameter text: Without the `?`; `nil` is an empty query.
-    /// - Throws: `Failure` for a `%` without two hexadecimal digits, for what is not UTF-8, and for NUL.
+    /// - Parameter text: The query without `?`; `nil` means an empty query.
+    /// - Throws: `Failure` for a `%` without two hexadecimal digits, for text that is not UTF-8, and for NUL.
     package init(_ text: String?) throws(Failure) {
         var items: [Item] = []
         for piece in (text ?? "").utf8.split(separator: UInt8(ascii: "&")) {
@@ -41,7 +41,7 @@ package struct QueryItems: Sendable, Equatable {
     /// The value of the first item of that name.
     package func first(_ name: String) -> String? { items.first { $0.name == name }?.value }
 
-    /// The values of all items of that name, in their order.
+    /// The values of all items of that name, in order.
     package func all(_ name: String) -> [String] { items.filter { $0.name == name }.map(\.value) }
 
     private static func decode(_ encoded: Substring.UTF8View) throws(Failure) -> String {

@@ -1,17 +1,17 @@
-/// Parses request heads of HTTP/1.0 and HTTP/1.1 (RFC 9112) out of bytes that arrive bit by bit.
+/// Parses the heads of HTTP/1.0 and HTTP/1.1 requests (RFC 9112) while they arrive.
 ///
-/// The parser keeps offsets only, so the same bytes must come again with more behind them; what was looked at once is
-/// not looked at again. Whatever the grammar does not allow, or allows to be read in two ways, is refused. The outcome
-/// does not depend on how the bytes were cut. After a head the parser is ready for the next one; after a failure it
-/// must not be used again.
+/// The parser keeps only offsets, so each call must pass the same bytes again with more after them; bytes that were
+/// examined once are not examined again. Input that the grammar does not allow, or that can be parsed in two ways, is
+/// refused. The result does not depend on how the bytes are split. After a head the parser is ready for the next one;
+/// after a failure it must not be used again.
 package struct RequestHeadParser: Sendable {
     private let limits: HeadLimits
     private var progress = Progress()
 
     private struct Progress: Sendable {
-        /// Index of the first byte of the line that is being looked for.
+        /// Index of the first byte of the current line.
         var lineStart = 0
-        /// Index of the first byte that was not looked at.
+        /// Index of the first byte that was not examined yet.
         var scanned = 0
         /// Empty lines before the request line.
         var emptyLines = 0
@@ -26,11 +26,11 @@ package struct RequestHeadParser: Sendable {
         self.limits = limits
     }
 
-    /// Looks for a complete head at the beginning of `buffer`.
+    /// Searches for a complete head at the beginning of `buffer`.
     ///
     /// - Parameter buffer: All bytes that were received and not consumed.
     /// - Returns: The head, or `nil` if more bytes are needed.
-    /// - Throws: `HeadFailure` with the status to answer, as soon as it is certain.
+    /// - Throws: `HeadFailure` with the status of the response, as early as possible.
     package mutating func parse(_ buffer: Span<UInt8>) throws(HeadFailure) -> ParsedHead? {
         while let end = try findLineEnd(buffer) {
             let range = progress.lineStart..<end
@@ -46,12 +46,12 @@ package struct RequestHeadParser: Sendable {
         return nil
     }
 
-    /// Whether bytes of a head have come, so that a connection that ends now ends in the middle of a request.
+    /// Whether part of a head has arrived, so that a connection that ends now ends in the middle of a request.
     package var hasBegun: Bool { progress.line != nil || progress.scanned > progress.lineStart }
 
     // MARK: Lines
 
-    /// The index of the CR that ends the current line; `scanned` is then behind its LF.
+    /// The index of the CR that ends the current line; `scanned` is then after its LF.
     private mutating func findLineEnd(_ buffer: Span<UInt8>) throws(HeadFailure) -> Int? {
         let limit = lineLimit
         let bound = min(buffer.count, limit)
@@ -62,8 +62,8 @@ package struct RequestHeadParser: Sendable {
                 index += 1
                 continue
             }
-            // RFC 9112 §2.2: a bare LF may be taken for a line end, a bare CR must not; both are refused because others
-            // on the way may see other lines. RFC 9110 §5.5: control characters.
+            // RFC 9112 §2.2: a recipient may treat a bare LF as a line end but must not treat a bare CR as one. Both
+            // are refused because intermediaries may see different lines. RFC 9110 §5.5: control characters.
             guard byte == 13 else {
                 throw HeadFailure(400, byte == 10 ? "LF without CR" : "control character in the head")
             }
@@ -77,9 +77,9 @@ package struct RequestHeadParser: Sendable {
         return nil
     }
 
-    /// Index before which the current line must have ended, CRLF included.
+    /// Index before which the current line must end, including CRLF.
     private var lineLimit: Int {
-        // Before the request line there are only empty lines: the head begins where this line does.
+        // Before the request line there are only empty lines, so the head begins with this line.
         if progress.line == nil {
             return progress.lineStart + min(limits.maximumRequestLine + 2, limits.maximumBytes)
         }

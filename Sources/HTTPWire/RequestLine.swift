@@ -3,13 +3,13 @@ struct RequestLine: Sendable {
     let method: HTTPMethod
     let target: RequestTarget
     let version: HTTPVersion
-    /// Bytes with CRLF.
+    /// Length in bytes, including CRLF.
     let length: Int
 
-    /// Bytes; the longest of the IANA HTTP Method Registry, UPDATEREDIRECTREF, has 17.
+    /// In bytes; the longest method in the IANA HTTP Method Registry, UPDATEREDIRECTREF, has 17.
     private static let maximumMethodLength = 32
 
-    /// Parses the line that is `range` of `buffer`, without its CRLF, not empty.
+    /// Parses the line in `range` of `buffer`: without its CRLF, not empty.
     init(_ buffer: Span<UInt8>, _ range: Range<Int>) throws(HeadFailure) {
         guard let methodEnd = Self.space(buffer, range) else {
             throw HeadFailure(400, "request line without a target")
@@ -40,14 +40,14 @@ struct RequestLine: Sendable {
 
     /// RFC 9110 §9.1: a method is a token.
     ///
-    /// RFC 9112 §3: one that is longer than any that the server knows is answered 501, not 400.
+    /// RFC 9112 §3: a method longer than any that the server knows is refused with 501, not 400.
     private static func check(_ buffer: Span<UInt8>, method range: Range<Int>) throws(HeadFailure) {
         guard !range.isEmpty else { throw HeadFailure(400, "request line that begins with a space") }
         for index in range where !HTTPCharacters.isToken(buffer[index]) {
             throw HeadFailure(400, "character in the method that is not allowed there")
         }
         guard range.count <= maximumMethodLength else {
-            throw HeadFailure(501, "method longer than \(maximumMethodLength) bytes, which no registered one is")
+            throw HeadFailure(501, "method longer than \(maximumMethodLength) bytes")
         }
     }
 
@@ -57,7 +57,7 @@ struct RequestLine: Sendable {
 
     /// RFC 9112 §2.3: `HTTP/` DIGIT `.` DIGIT, case-sensitive.
     ///
-    /// RFC 9110 §2.5: a higher minor version of a major version that is known is treated as the highest known one.
+    /// RFC 9110 §2.5: a higher minor version of a known major version is treated as the highest known one.
     private static func version(_ buffer: Span<UInt8>, _ range: Range<Int>) throws(HeadFailure) -> HTTPVersion {
         let start = range.lowerBound
         guard range.count == 8, buffer[start] == UInt8(ascii: "H"), buffer[start + 1] == UInt8(ascii: "T"),

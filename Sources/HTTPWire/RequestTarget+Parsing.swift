@@ -1,5 +1,5 @@
 extension RequestTarget {
-    /// Parses a target as it stands in a request line.
+    /// Parses a request target.
     ///
     /// - Parameters:
     ///   - text: For example `/a?b`.
@@ -12,12 +12,12 @@ extension RequestTarget {
 
     /// Parses origin-form, absolute-form and asterisk-form (RFC 9112 §3.2).
     ///
-    /// Dot segments are segments like others; `*` has none.
+    /// Dot segments are ordinary segments; `*` has no segments.
     init(_ buffer: Span<UInt8>, _ range: Range<Int>, method: HTTPMethod) throws(HeadFailure) {
         guard method != HTTPMethod(rawValue: "CONNECT") else {
-            // RFC 9110 §9.3.6: for proxies. This is an origin server, and a tunnel through it would pass by whoever guards
-            // the network behind it.
-            throw HeadFailure(501, "CONNECT to a server that is no proxy; send the request to its origin server")
+            // RFC 9110 §9.3.6: CONNECT is for proxies. A tunnel through this origin server would bypass the protection
+            // of the network behind it.
+            throw HeadFailure(501, "CONNECT is not supported: this server is not a proxy")
         }
         guard let first = range.first else { throw HeadFailure(400, "empty request target") }
         var queryMark: Int?

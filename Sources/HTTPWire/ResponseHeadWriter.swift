@@ -1,4 +1,4 @@
-/// Writes the heads of answers, final and interim ones, as HTTP/1.1 (RFC 9112 §4).
+/// Writes the heads of final and interim responses as HTTP/1.1 (RFC 9112 §4).
 package enum ResponseHeadWriter {
     /// Status line, fields and the empty line.
     package static func bytes(_ head: ResponseHead) -> [UInt8] {
@@ -9,7 +9,7 @@ package enum ResponseHeadWriter {
 
     /// Appends status line, fields and the empty line to `output`.
     ///
-    /// Names and values cannot break out of their lines: `HTTPFields` holds only checked ones.
+    /// Names and values cannot contain line ends: `HTTPFields` only holds validated ones.
     package static func write(_ head: ResponseHead, into output: inout [UInt8]) {
         let phrase = head.status.phrase.utf8
         output.reserveCapacity(

@@ -9,7 +9,7 @@ extension Span<UInt8> {
         extracting(range).withUnsafeBufferPointer { [UInt8]($0) }
     }
 
-    /// Whether the bytes in `range` are `lowercase` without regard to ASCII case.
+    /// Whether the bytes in `range` equal `lowercase`, ignoring ASCII case.
     func equals(_ range: Range<Int>, ignoringCase lowercase: StaticString) -> Bool {
         guard range.count == lowercase.utf8CodeUnitCount else { return false }
         return lowercase.withUTF8Buffer { wanted in
@@ -31,7 +31,8 @@ extension Span<UInt8> {
         return lower..<upper
     }
 
-    /// Calls `body` with the range of each element of the comma-separated list in `range`, trimmed, empty ones too.
+    /// Calls `body` with the range of each element of the comma-separated list in `range`: trimmed, including empty
+    /// ones.
     func forEachListElement<Failure: Error>(
         in range: Range<Int>,
         _ body: (Range<Int>) throws(Failure) -> Void

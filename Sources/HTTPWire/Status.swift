@@ -1,4 +1,4 @@
-/// A status code (RFC 9110 §15) with its phrase.
+/// A status code (RFC 9110 §15) and its reason phrase.
 package struct Status: Hashable, Sendable, ExpressibleByIntegerLiteral {
     package let code: Int
 
@@ -8,7 +8,7 @@ package struct Status: Hashable, Sendable, ExpressibleByIntegerLiteral {
 
     package var isInformational: Bool { code < 200 }
 
-    /// Whether an answer with this code never has content (RFC 9110 §6.4.1).
+    /// Whether a response with this code never has content (RFC 9110 §6.4.1).
     package var forbidsContent: Bool { code < 200 || code == 204 || code == 304 }
 
     package var phrase: String {

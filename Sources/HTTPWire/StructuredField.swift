@@ -1,19 +1,19 @@
 internal import Bytes
 
-/// Values of structured fields (RFC 9651): Items and Dictionaries of the types that are used here.
+/// Values of structured fields (RFC 9651): the Items and Dictionaries that Sluice uses.
 ///
-/// Parameters are checked and left out.
+/// Parameters are validated and ignored.
 package enum StructuredField: Sendable, Equatable {
     /// At most 15 digits (§3.3.1).
     case integer(Int64)
     case boolean(Bool)
     case bytes([UInt8])
-    /// A token, string, decimal, date or inner list: well-formed, and of no use here.
+    /// A token, string, decimal, date or inner list: well-formed, but not used here.
     case other
 
     /// An Item (§4.2.3).
     ///
-    /// - Returns: `nil` if the text is none; such a field is to be ignored (§4.2).
+    /// - Returns: `nil` if the text is not an Item; such a field must be ignored (§4.2).
     package static func item(_ text: String) -> StructuredField? {
         var parser = StructuredFieldParser(text)
         parser.skipSpaces()
@@ -22,9 +22,9 @@ package enum StructuredField: Sendable, Equatable {
         return parser.isAtEnd ? value : nil
     }
 
-    /// A Dictionary (§4.2.2); of a key that stands twice the last value counts.
+    /// A Dictionary (§4.2.2); the last value of a repeated key counts.
     ///
-    /// - Returns: `nil` if the text is none.
+    /// - Returns: `nil` if the text is not a Dictionary.
     package static func dictionary(_ text: String) -> [String: StructuredField]? {
         var parser = StructuredFieldParser(text)
         parser.skipSpaces()
@@ -42,7 +42,7 @@ package enum StructuredField: Sendable, Equatable {
             if parser.isAtEnd { return members }
             guard parser.take(",") else { return nil }
             parser.skipOptionalSpace()
-            // A comma at the end (§4.2.2).
+            // A trailing comma (§4.2.2).
             if parser.isAtEnd { return nil }
         }
         return members

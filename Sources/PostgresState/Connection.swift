@@ -1,27 +1,27 @@
 internal import CPostgres
 internal import UploadCore
 
-/// One connection to the database.
+/// A connection to the database.
 ///
-/// Invariant: used by one thread at a time, which took it out of its `ConnectionPool` or has just made it.
+/// Invariant: used by one thread at a time, which took it from its `ConnectionPool` or has just created it.
 final class Connection: @unchecked Sendable {
     private let handle: OpaquePointer
     let target: Target
-    /// Names of prepared statements by their text; there are as many texts as there are kinds of calls.
+    /// Names of prepared statements by their text; there is one text per kind of call.
     private var prepared: [String: String] = [:]
-    /// What is prepared is of no use any more, or the server is not the one that is wanted.
+    /// Whether prepared statements are invalid, or the server is no longer the right one.
     private var isStale = false
 
-    /// Connects; blocks for as long as the settings allow.
+    /// Connects; blocks at most for the configured timeout.
     ///
-    /// - Throws: When the server can not be reached or does not let us in.
+    /// - Throws: An error if the server cannot be reached or refuses the connection.
     init(to target: Target) throws(DatabaseFailure) {
         let settings = target.settings
         let seconds = max(2, Int64(settings.connectTimeout / .seconds(1)))
-        // Of a word that stands twice the last one counts, so the URL may change those before it and not the one after it.
+        // If a parameter occurs twice, the last one wins: the URL can override those before it, not those after it.
         let words = [
             ("connect_timeout", "\(seconds)"),
-            // A server that vanished without a word is given up after half a minute.
+            // A server that vanished silently is given up after half a minute.
             ("keepalives_idle", "10"), ("keepalives_interval", "5"), ("keepalives_count", "4"),
             ("tcp_user_timeout", "30000"),
             ("fallback_application_name", "sluice"),
@@ -36,7 +36,7 @@ final class Connection: @unchecked Sendable {
         }
         self.handle = handle
         self.target = target
-        // Notices would go to standard error.
+        // By default, notices are printed to standard error.
         PQsetNoticeProcessor(handle, { _, _ in }, nil)
         guard PQstatus(handle) == CONNECTION_OK else {
             let message = target.cleaned(String(cString: PQerrorMessage(handle)))
@@ -47,9 +47,9 @@ final class Connection: @unchecked Sendable {
 
     deinit { PQfinish(handle) }
 
-    /// What holds for every transaction of the connection, whatever the server, the database or the role has as default.
+    /// Settings for every transaction of the connection, whatever the defaults of the server, the database or the role.
     private static func session(_ settings: PostgresSettings) -> String {
-        // With standbys there are levels above `on`, which are left as they are.
+        // With standbys there are levels above `on`, which are kept.
         let durability = settings.isSynchronous ? "CASE setting WHEN 'off' THEN 'on' ELSE setting END" : "'off'"
         return """
             SET statement_timeout = \(settings.statementTimeout.milliseconds);
@@ -63,12 +63,12 @@ final class Connection: @unchecked Sendable {
             """
     }
 
-    /// The socket, to wait for notifications.
+    /// The socket, used to wait for notifications.
     var socket: Int32 { PQsocket(handle) }
 
-    /// What was told on the channels that this connection listens on; reads what has come, and waits for nothing.
+    /// Notifications received on the channels of this connection; reads what has arrived, without waiting.
     ///
-    /// - Throws: When the connection is lost.
+    /// - Throws: An error if the connection is lost.
     func notifications() throws(DatabaseFailure) -> [(channel: String, payload: String)] {
         guard PQconsumeInput(handle) == 1, PQstatus(handle) == CONNECTION_OK else {
             let message = target.cleaned(String(cString: PQerrorMessage(handle)))
@@ -82,7 +82,7 @@ final class Connection: @unchecked Sendable {
         return found
     }
 
-    /// Whether another call may use it.
+    /// Whether the connection can be used for another call.
     var isUsable: Bool {
         !isStale && PQstatus(handle) == CONNECTION_OK && PQtransactionStatus(handle) == PQTRANS_IDLE
     }
@@ -91,15 +91,15 @@ final class Connection: @unchecked Sendable {
 
     func begin() throws(DatabaseFailure) { try execute("BEGIN") }
 
-    /// Begins a transaction, and keeps others from taking `lease` until it ends; one way to the server.
+    /// Begins a transaction and, in the same round trip, prevents others from taking `lease` until it ends.
     ///
-    /// - Returns: Whether the lease is held; always without one.
+    /// - Returns: Whether the lease is held; always `true` without one.
     func begin(holding lease: HeldLease?) throws(DatabaseFailure) -> Bool {
         guard let lease else {
             try begin()
             return true
         }
-        // An id has letters and digits only.
+        // An id consists of letters and digits only.
         let result = PQexec(
             handle,
             """
@@ -112,21 +112,21 @@ final class Connection: @unchecked Sendable {
         return PQntuples(result) == 1
     }
 
-    /// - Throws: Also when the transaction may have been committed: when the connection is lost.
+    /// - Throws: An error, also if the transaction may have been committed because the connection was lost.
     func commit() throws(DatabaseFailure) {
         guard try execute("COMMIT") == "COMMIT" else {
             throw DatabaseFailure(state: nil, message: "the transaction had failed before", isConnectionLost: false)
         }
     }
 
-    /// Undoes the transaction; a connection that can not even do that is not usable any more.
+    /// Rolls the transaction back; a connection that fails to do so is no longer usable.
     func rollback() { _ = try? execute("ROLLBACK") }
 
     // MARK: Statements
 
-    /// Runs statements that have no values and give nothing.
+    /// Runs statements that have no parameters and return no rows.
     ///
-    /// - Returns: The command of the last one, with its count.
+    /// - Returns: The command tag of the last statement, with its row count.
     @discardableResult
     func execute(_ statements: String) throws(DatabaseFailure) -> String {
         let result = PQexec(handle, statements)
@@ -135,9 +135,9 @@ final class Connection: @unchecked Sendable {
         return PQcmdStatus(result).map { String(cString: $0) } ?? ""
     }
 
-    /// Runs a statement that is prepared once for each connection.
+    /// Runs a statement that is prepared once per connection.
     ///
-    /// - Returns: How many rows it changed.
+    /// - Returns: The number of rows changed.
     @discardableResult
     func run(_ statement: String, _ values: [(any Parameter)?] = []) throws(DatabaseFailure) -> Int {
         let result = try result(of: statement, values)
@@ -150,12 +150,12 @@ final class Connection: @unchecked Sendable {
     }
 
     /// - Parameters:
-    ///   - statement: With `$1`, `$2` … for the values.
-    ///   - values: Values.
-    ///   - isPlannedAnew: The statement is planned for these values each time, not once for all: where it depends on them
-    ///     which index leaves little to look at.
-    /// - Returns: What it gives.
-    /// - Throws: What the server says.
+    ///   - statement: SQL with `$1`, `$2` … for the values.
+    ///   - values: The parameter values.
+    ///   - isPlannedAnew: Whether to plan the statement for these values each time instead of once; used where the best
+    ///     index depends on the values.
+    /// - Returns: The rows.
+    /// - Throws: The error of the server.
     func rows(
         _ statement: String,
         _ values: [(any Parameter)?] = [],
@@ -179,7 +179,7 @@ final class Connection: @unchecked Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// To be cleared by the caller.
+    /// Runs a statement; the caller must clear the result.
     private func result(
         of statement: String,
         _ values: [(any Parameter)?],
@@ -216,18 +216,18 @@ final class Connection: @unchecked Sendable {
         let status = PQresultStatus(result)
         if status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK { return }
         let state = PQresultErrorField(result, cpostgres_sqlstate).map { String(cString: $0) }
-        // The detail, which is left out, has values of rows.
+        // The detail field is left out, because it contains values of rows.
         let message =
             PQresultErrorField(result, cpostgres_message).map { String(cString: $0) }
             ?? String(cString: PQerrorMessage(handle))
-        // The server ends the connection (57P…), or it is broken. A statement that is not there, or gives other columns than when
-        // it was prepared, or a server that became read-only: the next call begins anew.
+        // The connection is lost if the server ends it (57P…) or it breaks. The next call also needs a new one if a
+        // prepared statement is missing or its columns have changed, or if the server became read-only.
         let isLost = PQstatus(handle) != CONNECTION_OK || state?.hasPrefix("57P") == true
         if isLost || ["26000", "0A000", "25006"].contains(state) { isStale = true }
         throw DatabaseFailure(state: state, message: target.cleaned(message), isConnectionLost: isLost)
     }
 
-    /// Runs `body` with C strings, `nil` where a text is.
+    /// Runs `body` with C strings; a missing text is a null pointer.
     private static func withStrings<Result>(
         _ texts: [String?],
         terminated: Bool = false,

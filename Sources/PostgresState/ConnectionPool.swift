@@ -1,14 +1,14 @@
 internal import Synchronization
 
-/// Connections that wait for their next use, and how the next one is made.
+/// Keeps idle connections and opens new ones.
 ///
-/// It does not count them: there are as many as threads that use it.
+/// It does not limit their number: there are at most as many as threads that use it.
 final class ConnectionPool: Sendable {
     private struct Contents {
-        /// The last one was used last.
+        /// The most recently used connection is last.
         var idle: [Connection] = []
         var isClosed = false
-        /// How often connecting failed in a row, and when it is tried again.
+        /// Number of consecutive failures to connect, and when to try again.
         var failures = 0
         var nextAttempt: ContinuousClock.Instant?
     }
@@ -20,14 +20,14 @@ final class ConnectionPool: Sendable {
 
     /// Runs `work` with a connection.
     ///
-    /// One that waited here may be broken, because the server was started anew: then `work` runs again with a new one, if it
-    /// failed before it changed anything (`DatabaseFailure.isRepeatable`).
+    /// An idle connection may be broken because the server was restarted: if `work` fails before it changes anything
+    /// (`DatabaseFailure.isRepeatable`), it runs again with a new connection.
     func run<Value>(_ work: (Connection) throws -> Value) throws -> Value {
         if let waiting = contents.withLock({ $0.idle.popLast() }) {
             do {
                 return try use(waiting, work)
             } catch let failure as DatabaseFailure where failure.isConnectionLost && failure.isRepeatable {
-                // What happened to one has likely happened to all.
+                // If one idle connection is broken, the others most likely are too.
                 dropIdle()
             }
         }
@@ -46,7 +46,7 @@ final class ConnectionPool: Sendable {
     }
 
     private func dropIdle() {
-        // They are closed after the lock was let go.
+        // They are closed after the lock is released.
         let dropped = contents.withLock { contents in
             defer { contents.idle = [] }
             return contents.idle
@@ -54,7 +54,7 @@ final class ConnectionPool: Sendable {
         _ = consume dropped
     }
 
-    /// Connects, but while that fails only now and then: calls in between fail at once instead of waiting in a line.
+    /// Connects; after a failure, calls fail at once until the next attempt is due, instead of queuing.
     private func connect() throws(DatabaseFailure) -> Connection {
         let (refusal, before) = contents.withLock { contents -> (String?, Int) in
             if contents.isClosed { return ("the state was closed", contents.failures) }
@@ -75,7 +75,7 @@ final class ConnectionPool: Sendable {
             return connection
         } catch {
             contents.withLock { contents in
-                // Those that fail together count as one.
+                // Concurrent failures count as one.
                 guard contents.failures == before else { return }
                 contents.failures += 1
                 contents.nextAttempt = .now + Self.delay(after: contents.failures)
@@ -84,12 +84,13 @@ final class ConnectionPool: Sendable {
         }
     }
 
-    /// 0.1 s, doubled with each failure, at most 5 s, less up to a half by chance, so that nodes do not come all at once.
+    /// 0.1 s, doubled with each failure up to 5 s, minus a random amount of up to half, so that nodes do not reconnect
+    /// together.
     private static func delay(after failures: Int) -> Duration {
         .milliseconds(min(5000, 100 << min(failures - 1, 6))) * Double.random(in: 0.5...1)
     }
 
-    /// Closes the idle ones now and the others after their use; later calls fail.
+    /// Closes idle connections now and the others after their use; later calls fail.
     func close() {
         contents.withLock { $0.isClosed = true }
         dropIdle()

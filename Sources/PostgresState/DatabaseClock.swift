@@ -2,29 +2,29 @@ package import Foundation
 internal import Synchronization
 internal import UploadCore
 
-/// The time of the database's server, which is one for all nodes.
+/// The clock of the database server, which is the same for all nodes.
 ///
-/// It is asked for now and then, and counted on from there by a clock of this machine that nobody sets, so it does not matter
-/// what time this machine believes it is.
+/// It is read periodically; in between, the time is extrapolated with this machine's monotonic clock. The local wall
+/// clock therefore does not matter.
 package final class DatabaseClock: WallClock {
     private struct Reading {
         let time: Date
         let at: ContinuousClock.Instant
-        /// How wrong it may be at most.
+        /// Maximum error.
         let uncertainty: Duration
     }
 
     private let reading = Mutex<Reading?>(nil)
 
-    /// That of this machine until the server was asked.
+    /// The local time until the server was first asked.
     package var now: Date {
         guard let reading = reading.withLock({ $0 }) else { return Date() }
         return reading.time.addingTimeInterval((ContinuousClock.now - reading.at) / .seconds(1))
     }
 
-    /// Asks the server, if that was not done for a while.
+    /// Reads the server's clock if the last reading is old.
     ///
-    /// - Throws: What the server says.
+    /// - Throws: The error of the server.
     func set(by connection: Connection) throws(DatabaseFailure) {
         let begin = ContinuousClock.now
         if let last = reading.withLock({ $0 }), begin - last.at < Self.interval { return }
@@ -34,12 +34,13 @@ package final class DatabaseClock: WallClock {
         let time = Date(timeIntervalSince1970: Double(milliseconds) / 1000)
         let new = Reading(time: time, at: begin + trip / 2, uncertainty: trip / 2)
         reading.withLock { reading in
-            // An answer that took long tells less than an older one; but not for ever, as the server's clock may be set.
+            // A slow response is less precise than an older reading; but old readings expire, because the server's
+            // clock may be set.
             if let old = reading, old.uncertainty * 4 < trip, begin - old.at < Self.interval * 6 { return }
             reading = new
         }
     }
 
-    /// Between two looks.
+    /// Interval between two readings.
     private static let interval = Duration.seconds(10)
 }

@@ -7,21 +7,21 @@ internal import UploadCore
 internal import Glibc
 #endif
 
-/// A lease that this node was given.
+/// A lease granted to this node.
 struct HeldLease: Sendable {
     let id: UploadID
     let node: Int64
     let epoch: Int64
 }
 
-/// This node among the others: what it has and wants, and the connection by which the others reach it.
+/// This node as a member of the cluster: the leases that it holds and requests, and its connection for notifications.
 ///
-/// The connection holds an advisory lock, which the server takes away at once when the process dies, and says every two seconds
-/// that the node lives. It has a thread of its own, which waits for notifications.
+/// The connection holds an advisory lock, which the server releases at once when the process dies, and sends a
+/// heartbeat every two seconds. Its own thread waits for notifications.
 final class Node: Sendable {
     private struct Contents {
         var held: [UploadID: Int64] = [:]
-        /// Of leases that are asked for at this moment.
+        /// Pending requests for leases.
         var claims: [UploadID: LeaseClaim] = [:]
         var isWanted: (@Sendable (UploadID) -> Void)?
         var ring: (@Sendable () -> Void)?
@@ -32,7 +32,7 @@ final class Node: Sendable {
     let id: Int64
     private let target: Target
     private let contents = Mutex(Contents())
-    /// What is written here wakes the thread.
+    /// A byte written here wakes the thread.
     private let wake: (read: OpenFile, write: OpenFile)?
 
     init(_ target: Target) {
@@ -55,8 +55,8 @@ final class Node: Sendable {
     }
 
     /// - Parameters:
-    ///   - upload: What was asked for.
-    ///   - epoch: `nil` if it was not given.
+    ///   - upload: The requested upload.
+    ///   - epoch: The epoch of the granted lease; `nil` if it was not granted.
     func endAsking(for upload: UploadID, _ epoch: Int64?) {
         contents.withLock { contents in
             contents.claims[upload] = nil
@@ -76,14 +76,14 @@ final class Node: Sendable {
         contents.withLock { $0.ring = ring }
     }
 
-    /// Has whoever uses an upload here stop, or whoever waits to write it give up.
-    func makeWay(_ upload: UploadID) {
+    /// Asks the local holder of an upload to stop, and local writers that wait for it to give up.
+    func preempt(_ upload: UploadID) {
         contents.withLock { $0.isWanted }?(upload)
     }
 
     // MARK: Life
 
-    /// Joins the others, and again whenever the connection is lost; blocks while it connects for the first time.
+    /// Joins the cluster, and joins again whenever the connection is lost; blocks during the first connection attempt.
     func start() {
         let connection = try? join()
         let thread = Thread { [self] in listen(connection) }
@@ -97,7 +97,7 @@ final class Node: Sendable {
         if let wake { _ = Glibc.write(wake.write.descriptor, [UInt8(0)], 1) }
     }
 
-    /// Whether the others can reach this node now.
+    /// Whether other nodes can reach this node now.
     var isJoined: Bool { contents.withLock { $0.isJoined } }
 
     private var isClosed: Bool { contents.withLock { $0.isClosed } }
@@ -118,7 +118,7 @@ final class Node: Sendable {
                 failures = 0
                 try serve(current)
             } catch {
-                // It is tried again until it goes well; readiness tells.
+                // The thread keeps trying; readiness reports the state.
                 contents.withLock { $0.isJoined = false }
                 failures += 1
                 wait(on: nil, for: .milliseconds(min(2000, 50 << min(failures, 6))) * Double.random(in: 0.5...1))
@@ -128,7 +128,7 @@ final class Node: Sendable {
 
     private func join() throws(DatabaseFailure) -> Connection {
         let connection = try Connection(to: target)
-        // Nothing here is worth a wait for the disk: what a crash takes back is noticed by its epoch, or said again.
+        // Nothing here needs to wait for the disk: what a crash rolls back is detected by its epoch or sent again.
         try connection.execute("SET synchronous_commit = off")
         _ = try connection.row("SELECT pg_advisory_lock_shared($1) IS NULL", [id])
         let row = try connection.row("SELECT md5(current_schema()) AS schema")
@@ -138,7 +138,7 @@ final class Node: Sendable {
         return connection
     }
 
-    /// - Returns: Whether the others knew this node.
+    /// - Returns: Whether the node was still registered.
     @discardableResult
     private func beat(_ connection: Connection) throws(DatabaseFailure) -> Bool {
         let known = try connection.run("UPDATE node SET heartbeat_at = clock_timestamp() WHERE id = $1", [id])
@@ -147,7 +147,7 @@ final class Node: Sendable {
         return false
     }
 
-    /// Until it is closed.
+    /// Serves the connection until it is closed.
     private func serve(_ connection: Connection) throws(DatabaseFailure) {
         var lastBeat = ContinuousClock.now
         var lastCleaning = ContinuousClock.now
@@ -156,7 +156,7 @@ final class Node: Sendable {
             let now = ContinuousClock.now
             if now - lastBeat >= Self.beatInterval {
                 let isKnown = try beat(connection)
-                // The process was stopped, or the network away: others may have taken what it has.
+                // The process was stopped or the network was down: other nodes may have taken its leases.
                 if !isKnown || now - lastBeat > Self.beatInterval * 2 { try settle(connection) }
                 lastBeat = now
                 if now - lastCleaning >= Self.cleaningInterval {
@@ -170,7 +170,7 @@ final class Node: Sendable {
         try connection.run("DELETE FROM node WHERE id = $1", [id])
     }
 
-    /// Waits until something comes, or somebody closes this.
+    /// Waits until the socket is readable or the node is closed.
     private func wait(on socket: Int32?, for duration: Duration) {
         var descriptors = [socket, wake?.read.descriptor].compactMap(\.self).map {
             pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
@@ -194,17 +194,17 @@ final class Node: Sendable {
         switch words[0] {
         case "want":
             if let held, held != epoch { return }
-            if held != nil || claim != nil { return makeWay(upload) }
+            if held != nil || claim != nil { return preempt(upload) }
         case "yours":
             if held == epoch { return }
             if let claim { return claim.signal(.granted(epoch: epoch)) }
         default: return
         }
-        // Nobody here knows of it: its release, or the end of a wait, got lost.
+        // Not known here: its release, or the end of a wait, got lost.
         try connection.release(upload, of: id, epoch)
     }
 
-    /// Compares what this node has with what the database says that it has.
+    /// Reconciles the leases of this node with those in the database.
     private func settle(_ connection: Connection) throws(DatabaseFailure) {
         let before = contents.withLock { $0.held }
         var recorded: [UploadID: Int64] = [:]
@@ -213,7 +213,7 @@ final class Node: Sendable {
             recorded[upload] = row.integer("epoch")
         }
         let (now, claims, ring) = contents.withLock { ($0.held, $0.claims, $0.ring) }
-        for (upload, epoch) in before where recorded[upload] != epoch && now[upload] == epoch { makeWay(upload) }
+        for (upload, epoch) in before where recorded[upload] != epoch && now[upload] == epoch { preempt(upload) }
         for (upload, epoch) in recorded where now[upload] != epoch && claims[upload] == nil {
             try connection.release(upload, of: id, epoch)
         }
@@ -221,7 +221,7 @@ final class Node: Sendable {
         ring?()
     }
 
-    /// Forgets nodes that died without a word, and their leases.
+    /// Removes nodes that died silently, and their leases.
     private func clean(_ connection: Connection) throws(DatabaseFailure) {
         try connection.run(
             """

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import StateRecords
 
-/// A value of a statement, as the text that PostgreSQL reads.
+/// A value of a statement, as text in PostgreSQL's format.
 protocol Parameter: Sendable {
     var postgresText: String { get }
 }
@@ -34,10 +34,10 @@ extension [UInt8]: Parameter {
     var postgresText: String { "\\x" + Hexadecimal.encode(self) }
 }
 
-/// A value of type `text[]`, or of another array by its elements' texts
+/// A value of type `text[]`, or of another array type as the texts of its elements
 /// (https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO).
 struct TextArray: Parameter {
-    /// As PostgreSQL reads them; `nil` is null.
+    /// The elements in PostgreSQL's format; `nil` is null.
     private let texts: [String?]
 
     init(_ values: [String]) { texts = values.map(\.postgresText) }
@@ -73,10 +73,10 @@ struct IntegerArray: Parameter {
     var postgresText: String { "{" + values.map(\.description).joined(separator: ",") + "}" }
 }
 
-/// Text with NUL, which is the one character that PostgreSQL can not store, and clients may put into what they name.
+/// Encodes text with NUL, which is the only character that PostgreSQL cannot store but clients may use in names.
 ///
-/// U+FFFF, which stands for no character in any text that means something, introduces it: U+FFFF `0` is NUL, and
-/// U+FFFF `1` is U+FFFF itself. Other texts are stored as they are. Equal texts are stored equally.
+/// U+FFFF, a noncharacter, is the escape: U+FFFF `0` is NUL, and U+FFFF `1` is U+FFFF itself. All other text is stored
+/// unchanged. Equal texts have equal encodings.
 enum StorableText {
     private static let escape: Unicode.Scalar = "\u{FFFF}"
 

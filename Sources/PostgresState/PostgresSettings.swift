@@ -1,20 +1,20 @@
 internal import CPostgres
 
-/// Where the database is, and how it is used.
+/// How to connect to the database, and how to use it.
 package struct PostgresSettings: Sendable {
-    /// `postgres://user:password@host:port/database?sslmode=…`, or words as libpq knows them; holds a secret.
+    /// `postgres://user:password@host:port/database?sslmode=…`, or libpq keywords; contains a secret.
     ///
     /// See https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING.
     package var url: String
-    /// The most connections that are open at the same time, and calls that run; at least 1.
+    /// Maximum number of open connections, and of concurrent calls; at least 1.
     package var connections: Int
-    /// Each transaction is on stable storage before its call returns.
+    /// Whether each transaction is on stable storage before its call returns.
     package var isSynchronous: Bool
-    /// For each host of the URL, unless the URL says otherwise; whole seconds, at least 2.
+    /// For each host of the URL, unless the URL sets it; whole seconds, at least 2.
     package var connectTimeout: Duration
-    /// How long a statement waits for rows that others hold; longer is `.unavailable`.
+    /// How long a statement waits for rows locked by others; beyond it `.unavailable`.
     package var lockTimeout: Duration
-    /// How long a statement may take; longer is `.unavailable`.
+    /// How long a statement may take; beyond it `.unavailable`.
     package var statementTimeout: Duration
 
     package init(
@@ -34,21 +34,21 @@ package struct PostgresSettings: Sendable {
     }
 }
 
-/// A database to connect to; what it says about itself holds no secret.
+/// A database to connect to; its description contains no secret.
 struct Target: Sendable {
     let settings: PostgresSettings
-    /// Names this node among the others; another one each time.
+    /// Identifies this node among the others; random at each start.
     let node = Int64.random(in: 1 ... .max)
-    /// Host, port and name.
+    /// Host, port and database name.
     let location: String
     private let password: String?
 
-    /// - Throws: When the URL can not be read.
+    /// - Throws: An error if the URL cannot be parsed.
     init(_ settings: PostgresSettings) throws(PostgresStateError) {
         self.settings = settings
         var message: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(settings.url, &message) else {
-            // libpq quotes the part that it can not read, which may be the password.
+            // libpq quotes the part that it cannot parse, which may be the password.
             PQfreemem(message)
             throw PostgresStateError(location: "of the settings", reason: "its URL is no PostgreSQL URL.")
         }
@@ -63,18 +63,18 @@ struct Target: Sendable {
         let host = values["host"] ?? values["hostaddr"] ?? "localhost"
         let port = values["port"].map { ":" + $0 } ?? ""
         let location = host + port + "/" + (values["dbname"] ?? "")
-        // A password with a slash or an at sign ends up here if it is not encoded.
+        // An unencoded slash or at sign in a password ends up here.
         guard !location.contains("@"), port.utf8.allSatisfy(":,0123456789".utf8.contains) else {
             throw PostgresStateError(
                 location: "of the settings",
-                reason: "what its URL has as host, port or name can not be; percent-encode /, @ and : in the password."
+                reason: "what its URL has as host, port or name cannot be; percent-encode /, @ and : in the password."
             )
         }
         self.password = password
         self.location = Self.cleaned(location, of: password)
     }
 
-    /// Text of libpq or of the server in one line, without the password wherever it may stand.
+    /// Text of libpq or of the server on a single line, with any occurrence of the password removed.
     func cleaned(_ text: String) -> String {
         let lines = text.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }
         return Self.cleaned(lines.joined(separator: "; "), of: password)
@@ -87,6 +87,6 @@ struct Target: Sendable {
 }
 
 extension Duration {
-    /// Whole milliseconds, for the server; at least 1, because 0 is no limit there.
+    /// Whole milliseconds, for the server; at least 1, because 0 means no limit.
     var milliseconds: Int64 { max(1, Int64(self / .milliseconds(1))) }
 }

@@ -27,19 +27,20 @@ extension PostgresState {
 }
 
 extension Connection {
-    /// Changes what accounts use; their rows are locked until the transaction ends, in the order of kind and name.
+    /// Changes the usage of accounts; locks their rows, ordered by kind and name, until the transaction ends.
     ///
     /// - Parameters:
     ///   - changes: By account.
-    ///   - creation: When the upload was created that causes them.
-    ///   - terms: What the accounts may use; `nil` for changes that only take away.
-    /// - Throws: `UploadError` `.quotaExceeded`, which undoes the transaction.
-    func charge(_ changes: Accounting.Changes, createdAt creation: Date, under terms: QuotaTerms?) throws {
+    ///   - creation: When the upload that causes the changes was created.
+    ///   - effectiveLimits: The limits of the accounts; `nil` if the changes only reduce usage.
+    /// - Throws: `UploadError` `.quotaExceeded`, which rolls the transaction back.
+    func charge(_ changes: Accounting.Changes, createdAt creation: Date, under effectiveLimits: EffectiveLimits?) throws
+    {
         let changed = changes.filter { $0.value != UsageChange() }.keys.sorted {
             ($0.kind.rawValue, $0.name) < ($1.kind.rawValue, $1.name)
         }
         if changed.isEmpty { return }
-        // First all rows are there, then all are locked. Were each locked when it is made, two could wait for each other.
+        // Insert all rows first, then lock all. If each were locked as it is inserted, two transactions could deadlock.
         try run(
             """
             INSERT INTO account (kind, name, period_start)
@@ -48,7 +49,7 @@ extension Connection {
             ORDER BY kind COLLATE "C", name COLLATE "C"
             ON CONFLICT (kind, name) DO NOTHING
             """,
-            Self.names(changed) + [Milliseconds(terms?.period.start ?? creation)]
+            Self.names(changed) + [Milliseconds(effectiveLimits?.period.start ?? creation)]
         )
         let known = try accounts(changed, PostgresState.columns, order: "ORDER BY kind, name FOR UPDATE")
         for account in changed {
@@ -56,8 +57,8 @@ extension Connection {
                 throw UnreadableRecord(table: "account", column: "name")
             }
             let usage =
-                if let terms {
-                    try terms.usage(of: account, before, adding: change, createdAt: creation)
+                if let effectiveLimits {
+                    try effectiveLimits.usage(of: account, before, adding: change, createdAt: creation)
                 } else {
                     try before.adding(change, createdAt: creation)
                 }
@@ -75,7 +76,7 @@ extension Connection {
         }
     }
 
-    /// Those of `accounts` that were ever used.
+    /// The accounts among `accounts` that were ever used.
     fileprivate func accounts(
         _ accounts: [Account],
         _ columns: String,

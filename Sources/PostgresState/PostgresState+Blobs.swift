@@ -19,11 +19,11 @@ extension PostgresState: BlobRecords {
         }
     }
 
-    /// All but the version, in the order of the columns.
+    /// All values but the version, in the order of the columns.
     fileprivate static func values(of record: BlobRecord) throws -> [(any Parameter)?] {
         [
             record.id.text, record.state.rawValue, record.bucket, record.key, record.contentType, record.partSize,
-            record.multipart, record.isBeginning, record.partCount, record.partBytes, try JSONText(record.sides),
+            record.multipart, record.isBeginning, record.partCount, record.partBytes, try JSONText(record.tails),
             record.crc32c.map(Int64.init), record.entityTag, Milliseconds(record.createdAt),
         ]
     }
@@ -78,9 +78,9 @@ extension PostgresState: BlobRecords {
 }
 
 extension Connection {
-    /// `BlobRecords.update` in a transaction.
+    /// Implements `BlobRecords.update` within a transaction.
     ///
-    /// Who changes a blob holds its row, so its parts need no lock of their own.
+    /// The transaction holds the row of the blob, so the parts need no lock of their own.
     func update(_ record: BlobRecord, adding parts: [BlobPart], droppingFrom first: Int?) throws -> Int64 {
         let changed = try run(
             """
@@ -99,10 +99,10 @@ extension Connection {
         return record.version + 1
     }
 
-    /// Adds parts, in place of such with the same numbers.
+    /// Adds parts; replaces those with the same numbers.
     private func put(_ parts: [BlobPart], into blob: UploadID) throws {
         if parts.isEmpty { return }
-        // A statement can not touch a row twice; of those with one number the last one counts.
+        // A statement cannot change a row twice; among parts with the same number, the last one wins.
         let latest = Dictionary(parts.map { ($0.number, $0) }, uniquingKeysWith: { $1 }).values
         try run(
             """

@@ -8,10 +8,10 @@ extension PostgresState {
         last_error
         """
 
-    /// Of an event that is named by its sequence.
+    /// The condition for an event that is selected by its sequence number.
     ///
-    /// Written so that no index of pending events is for it. Usually they are few, and the planner would read all of them, and go
-    /// on with that when there are many, because an app is down.
+    /// Written so that the planner cannot use an index of pending events. Usually there are few, so the planner would
+    /// read them all, and would keep doing so when an app is down and there are many.
     private static let isPending = "delivery || '' = 'pending'"
     private static let claimEnd = "coalesce(next_attempt_at, 0)"
 
@@ -64,13 +64,13 @@ extension PostgresState {
 
     package func lastEvent() async throws(UploadError) -> Int64 {
         try await read { connection in
-            // Also when the newest were forgotten: a sequence is never used again.
+            // Also correct if the newest events were removed: sequence numbers are never reused.
             try connection.row("SELECT last FROM event_counter")?.value("last", of: "event_counter") ?? 0
         }
     }
 
     package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
-        // Most looks find nothing, and need no transaction that the log is told of.
+        // Most calls find nothing; this avoids a transaction that writes to the log.
         guard try await nextDelivery().map({ $0 <= 0 }) ?? false else { return [] }
         return try await write { connection in
             try connection.rows(
@@ -176,7 +176,7 @@ extension PostgresState {
             let wanted = try connection.rows("SELECT DISTINCT upload_id FROM event WHERE \(filter)", values)
             let uploads: [String] = try wanted.map { try $0.value("upload_id", of: "event") }
             try connection.lockEvents(of: uploads)
-            // Of those uploads only: another one may have got a dead delivery meanwhile.
+            // Only for those uploads: another one may have got a dead delivery meanwhile.
             let count = try connection.run(
                 """
                 UPDATE event SET delivery = 'pending', attempts = 0, next_attempt_at = NULL, settled_at = NULL,
@@ -192,17 +192,17 @@ extension PostgresState {
 }
 
 extension Connection {
-    /// Unix milliseconds by the clock of the server, which is one for all nodes, when the transaction began.
+    /// The start of the transaction in Unix milliseconds, by the server's clock, which is the same for all nodes.
     static let now = "(extract(epoch FROM now()) * 1000)::bigint"
 
-    /// Adds events; the last thing that a transaction does.
+    /// Adds events; must be the last step of a transaction.
     ///
-    /// Whoever adds events holds the counter until the transaction is committed, so events become visible in the order of
-    /// their sequence, and no sequence is left out: who reads on from the last one that they saw misses nothing.
+    /// The counter stays locked until the commit, so events become visible in the order of their sequence numbers,
+    /// without gaps: a reader that continues after the last event it saw misses none.
     func insert(_ events: [EventRecord]) throws {
         if events.isEmpty { return }
         try lockEvents(of: events.map(\.upload.id.text))
-        // Of what is told alike in one transaction, the server tells the others once.
+        // The server sends identical notifications of one transaction only once.
         let counter = try row(
             """
             UPDATE event_counter SET last = last + $1
@@ -229,10 +229,10 @@ extension Connection {
         }
     }
 
-    /// Lets no other transaction add, replace or settle events of these uploads until this one ends.
+    /// Prevents other transactions from adding, replacing or settling events of these uploads until this one ends.
     ///
-    /// Which event of an upload is due depends on its other events; two transactions that do not see each other's would leave
-    /// none due. It is no lock of the upload's row, because deliveries outlive that.
+    /// Which event of an upload is due depends on its other events; two transactions that do not see each other's
+    /// changes would leave none due. The upload's row is not locked instead, because deliveries outlive it.
     fileprivate func lockEvents(of uploads: [String]) throws {
         for key in Set(uploads.map(Self.lockKey)).sorted() {
             _ = try row("SELECT pg_advisory_xact_lock($1) IS NULL", [key])
@@ -241,14 +241,14 @@ extension Connection {
 
     /// FNV-1a, 64 bits.
     ///
-    /// Uploads that share one only wait for each other.
+    /// Uploads with the same key merely wait for each other.
     private static func lockKey(_ upload: String) -> Int64 {
         Int64(bitPattern: upload.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 })
     }
 
-    /// Makes the first pending event of an upload due, if it was not before, and lets the others wait for it.
+    /// Makes the first pending event of an upload due, unless it already is; later events wait for it.
     ///
-    /// It is due at `date`, or now: the clock of a node may be ahead.
+    /// It is due at `date`, but not later than now: the clock of a node may be ahead.
     fileprivate func schedule(_ upload: String, at date: Date? = nil) throws {
         try run(
             """

@@ -1,13 +1,13 @@
 package import StateRecords
 package import UploadCore
 
-/// How far a copy of another database into this one has come.
+/// The progress of a copy of another database into this one.
 package struct ImportProgress: Sendable, Equatable, Codable {
-    /// What is there of one table.
+    /// The rows of one table that were copied.
     package struct Table: Sendable, Equatable, Codable {
-        /// How many rows.
+        /// Number of rows.
         package fileprivate(set) var count: Int
-        /// The key of the last one, in the order of the source.
+        /// The key of the last row, in the order of the source.
         package fileprivate(set) var last: [StoredField]
     }
 
@@ -16,36 +16,36 @@ package struct ImportProgress: Sendable, Equatable, Codable {
     package func table(_ table: StoredTable) -> Table? { tables[table.name] }
 }
 
-/// Whether a database can take a copy of another one.
+/// Whether a database can receive a copy of another one.
 package enum ImportStart: Sendable {
-    /// It is empty, or has a part of the copy.
+    /// It is empty, or contains part of this copy.
     case open(ImportProgress)
-    /// It has all of it.
+    /// It contains the whole copy.
     case finished
-    /// It has a part of a copy of another source.
+    /// It contains part of a copy from another source.
     case otherSource
-    /// It has something else, in this table.
+    /// It contains other data, in this table.
     case inUse(table: String)
 }
 
-/// Filling an empty database with the rows of another one.
+/// Fills an empty database with the rows of another one.
 ///
-/// Progress is recorded in the transaction that adds the rows it tells of, so it is true whenever the process dies. Until the
-/// copy is finished no gateway opens the database: it would take bytes for orphans whose rows are still to come.
+/// Progress is recorded in the same transaction as the rows, so it is correct whenever the process dies. No gateway
+/// opens the database until the copy is finished: it would treat bytes whose rows are still missing as orphans.
 extension PostgresState {
-    /// Opens a database that may be in the middle of a copy; to be closed.
+    /// Opens a database that may contain an unfinished copy; must be closed.
     ///
-    /// - Throws: When the database can not be reached or changed, or was made by a newer version.
+    /// - Throws: An error if the database cannot be reached or changed, or was created by a newer version.
     package static func openForImport(_ settings: PostgresSettings) async throws(PostgresStateError) -> PostgresState {
         try await open(settings, asNode: false, amidImport: true)
     }
 
-    /// Begins a copy, or goes on with one.
+    /// Starts or resumes a copy.
     ///
     /// - Parameters:
-    ///   - source: Names the source among others.
-    ///   - isNew: Forget what an unfinished copy of this source has brought, and begin with nothing.
-    /// - Returns: Whether it can be, and how far it has come.
+    ///   - source: Identifies the source.
+    ///   - isNew: Whether to discard an unfinished copy of this source and start again.
+    /// - Returns: Whether the copy is possible, and its progress.
     /// - Throws: `.unavailable`, `.storageFull`, `.storageFailure`.
     package func beginImport(from source: String, anew isNew: Bool) async throws(UploadError) -> ImportStart {
         try await write { connection in
@@ -85,11 +85,11 @@ extension PostgresState {
     /// Adds the next rows of a table.
     ///
     /// - Parameters:
-    ///   - rows: The values of each in the order of the columns; at least one row.
-    ///   - table: Where to.
-    ///   - progress: Before.
-    /// - Returns: The progress with them.
-    /// - Throws: `.busy`, with nothing changed, when somebody else has gone on with the copy; `.unavailable`,
+    ///   - rows: The values of each row in the order of the columns; at least one row.
+    ///   - table: The target table.
+    ///   - progress: The progress before these rows.
+    /// - Returns: The progress after these rows.
+    /// - Throws: `.busy`, with nothing changed, if another process has continued the copy; `.unavailable`,
     ///   `.storageFull`, `.storageFailure`.
     package func importRows(
         _ rows: [[StoredField]],
@@ -120,13 +120,13 @@ extension PostgresState {
         return after
     }
 
-    /// A page of all rows of a table, in the order of their keys.
+    /// A page of all rows of a table, ordered by key.
     ///
     /// - Parameters:
-    ///   - table: Which.
-    ///   - key: Of the last row of the page before; `nil` for the first page.
-    ///   - limit: Most rows; at least 1.
-    /// - Returns: The values of each row in the order of the columns; none at the end.
+    ///   - table: The table.
+    ///   - key: The key of the last row of the previous page; `nil` for the first page.
+    ///   - limit: Maximum number of rows; at least 1.
+    /// - Returns: The values of each row in the order of the columns; empty at the end.
     /// - Throws: `.unavailable`, `.storageFailure`.
     package func rows(
         of table: StoredTable,
@@ -145,16 +145,16 @@ extension PostgresState {
         }
     }
 
-    /// Ends a copy that is whole: from now on gateways open the database.
+    /// Finishes a complete copy: from now on gateways can open the database.
     ///
-    /// - Parameter lastEvent: The sequence of the newest event that the source has ever had.
+    /// - Parameter lastEvent: The sequence number of the newest event that the source ever had.
     /// - Throws: `.unavailable`, `.storageFull`, `.storageFailure`.
     package func finishImport(lastEvent: Int64) async throws(UploadError) {
         try await write { connection in
             try connection.run("UPDATE event_counter SET last = greatest(last, $1)", [lastEvent])
             try connection.run("UPDATE state_import SET finished_at = now()")
         }
-        // Else the first calls are planned as if the tables were empty; autovacuum does it later, if this fails.
+        // Otherwise the first queries are planned as for empty tables; if this fails, autovacuum does it later.
         _ = try? await write { connection in
             try connection.execute("SET LOCAL statement_timeout = 0; ANALYZE \(Self.allTables)")
         }
@@ -164,7 +164,7 @@ extension PostgresState {
 }
 
 extension Connection {
-    /// Whether a copy into the database has begun and is not finished.
+    /// Whether the database contains an unfinished copy.
     func isAmidImport() throws(DatabaseFailure) -> Bool {
         guard try hasTable("state_import") else { return false }
         let row = try row("SELECT EXISTS (SELECT FROM state_import WHERE finished_at IS NULL) AS is_open")
@@ -172,7 +172,7 @@ extension Connection {
     }
 }
 
-/// A copy into the database is not finished.
+/// The database contains an unfinished copy.
 struct UnfinishedImport: Error {}
 
 extension StoredTable.Kind {

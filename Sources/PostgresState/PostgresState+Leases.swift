@@ -11,7 +11,7 @@ extension PostgresState: LeaseAuthority {
         do throws(UploadError) {
             let (epoch, isWanted) = try await granted(id, claim, until: deadline)
             node.endAsking(for: id, epoch)
-            if isWanted { node.makeWay(id) }
+            if isWanted { node.preempt(id) }
         } catch {
             await withdraw(id)
             node.endAsking(for: id, nil)
@@ -26,9 +26,9 @@ extension PostgresState: LeaseAuthority {
     ) async throws(UploadError) -> (epoch: Int64, isWanted: Bool) {
         var seen: Int64?
         while true {
-            let answer = try await read { [node = node.id, seen] in try $0.askForLease(of: id, for: node, seen) }
-            if answer.node == node.id { return (answer.epoch, answer.isWanted) }
-            seen = answer.epoch
+            let response = try await read { [node = node.id, seen] in try $0.askForLease(of: id, for: node, seen) }
+            if response.node == node.id { return (response.epoch, response.isWanted) }
+            seen = response.epoch
             switch await claim.wait(for: min(Self.look, max(.zero, deadline - .now))) {
             case .granted(let epoch): return (epoch, false)
             case .withdrawn(let error): throw error
@@ -42,10 +42,10 @@ extension PostgresState: LeaseAuthority {
     package func acquireIfFree(_ id: UploadID) async throws(UploadError) -> Bool {
         node.beginAsking(for: id, LeaseClaim())
         do throws(UploadError) {
-            let answer = try await read { [node = node.id] in try $0.takeFreeLease(of: id, for: node) }
-            node.endAsking(for: id, answer?.epoch)
-            if answer?.isWanted == true { node.makeWay(id) }
-            return answer != nil
+            let response = try await read { [node = node.id] in try $0.takeFreeLease(of: id, for: node) }
+            node.endAsking(for: id, response?.epoch)
+            if response?.isWanted == true { node.preempt(id) }
+            return response != nil
         } catch {
             node.endAsking(for: id, nil)
             throw error
@@ -54,14 +54,14 @@ extension PostgresState: LeaseAuthority {
 
     package func release(_ id: UploadID) async {
         guard let lease = node.lease(of: id) else { return }
-        // If it fails, the row stays until somebody wants it, or this node has a new connection: see `Node`.
+        // If this fails, the row stays until another node wants the lease or this node reconnects: see `Node`.
         try? await read { try $0.release(id, of: lease.node, lease.epoch) }
         node.forget(id)
     }
 
     package func attach(isWanted: @escaping @Sendable (UploadID) -> Void) { node.onWanted(isWanted) }
 
-    /// Ends a wait; if the lease has just come, the next one gets it.
+    /// Ends a wait; if the lease has just been granted, passes it on.
     private func withdraw(_ id: UploadID) async {
         try? await read { [node = node.id] connection in
             if try connection.leaveLine(for: id, node) { return }
@@ -69,7 +69,7 @@ extension PostgresState: LeaseAuthority {
         }
     }
 
-    /// How often one who waits looks whether the node that has the lease is alive.
+    /// Interval at which a waiter checks whether the holder's node is alive.
     private static let look = Duration.milliseconds(250)
 
     private static let busy = UploadError(.busy, "The upload is in use; try again in a few seconds.")
@@ -77,7 +77,7 @@ extension PostgresState: LeaseAuthority {
 }
 
 extension PostgresState {
-    /// Whether a node lives that uses uploads.
+    /// Whether a node that uses uploads is alive.
     ///
     /// - Throws: `.unavailable`, `.storageFailure`.
     package func hasNodes() async throws(UploadError) -> Bool {
@@ -96,9 +96,9 @@ extension PostgresState {
 }
 
 extension Connection {
-    /// What a node was answered that asks for a lease.
-    struct LeaseAnswer: Sendable {
-        /// Who has it.
+    /// The response to a node's request for a lease.
+    struct LeaseResponse: Sendable {
+        /// The node that holds it.
         let node: Int64
         let epoch: Int64
         /// Whether others wait for it.
@@ -111,27 +111,27 @@ extension Connection {
         }
     }
 
-    /// Whether the node that has the lease is dead: it has no connection, or did not say for long that it lives.
+    /// Whether the node that holds the lease is dead: it has no connection, or its heartbeat is overdue.
     private static let isDead = """
         (pg_try_advisory_xact_lock(lease.node) OR NOT EXISTS (
             SELECT FROM node WHERE node.id = lease.node AND heartbeat_at > clock_timestamp() - interval '8 seconds'
         ))
         """
 
-    /// Of statements about leases: nobody waits until they are on disk.
+    /// For statements about leases, which do not wait for the disk.
     ///
-    /// What a crash of the server takes back was held by somebody whose next write notices that.
+    /// If a crash of the server rolls a lease back, its holder notices at the next write.
     private static let withoutDelay = "set_config('synchronous_commit', 'off', true) IS NULL"
 
-    /// Takes a lease, or joins the line and tells who has it, and who waits to write, that somebody newer is there.
+    /// Takes a lease, or queues for it and notifies the holder and waiting writers of the newcomer.
     ///
     /// - Parameters:
     ///   - id: The upload.
-    ///   - node: Who asks.
-    ///   - seen: The epoch of whom has been told that; `nil` for nobody.
-    /// - Returns: Who has the lease now.
-    /// - Throws: What the server says.
-    func askForLease(of id: UploadID, for node: Int64, _ seen: Int64?) throws -> LeaseAnswer {
+    ///   - node: The requesting node.
+    ///   - seen: The epoch of the holder that was already notified; `nil` for none.
+    /// - Returns: The current holder.
+    /// - Throws: The error of the server.
+    func askForLease(of id: UploadID, for node: Int64, _ seen: Int64?) throws -> LeaseResponse {
         let row = try row(
             """
             INSERT INTO upload_lease AS lease (upload_id, node, epoch, waiters)
@@ -157,11 +157,11 @@ extension Connection {
             [id.text, node, seen]
         )
         guard let row else { throw UnreadableRecord(table: "upload_lease", column: "node") }
-        return try LeaseAnswer(row)
+        return try LeaseResponse(row)
     }
 
-    /// - Returns: `nil` if a living node has the lease.
-    func takeFreeLease(of id: UploadID, for node: Int64) throws -> LeaseAnswer? {
+    /// - Returns: `nil` if a living node holds the lease.
+    func takeFreeLease(of id: UploadID, for node: Int64) throws -> LeaseResponse? {
         try row(
             """
             INSERT INTO upload_lease AS lease (upload_id, node, epoch, waiters)
@@ -171,14 +171,15 @@ extension Connection {
             RETURNING node, epoch, waiters <> '{}' AS is_wanted, \(Self.withoutDelay)
             """,
             [id.text, node]
-        ).map { try LeaseAnswer($0) }
+        ).map { try LeaseResponse($0) }
     }
 
-    /// Ends a lease if it is still that of `node` and, unless that is `nil`, of this epoch; the first one in the line gets it.
+    /// Releases a lease if `node` still holds it and, unless `nil`, with this epoch; the first node in the queue gets
+    /// it.
     func release(_ id: UploadID, of node: Int64, _ epoch: Int64?) throws(DatabaseFailure) {
         let isOwn = "upload_id = $1 AND node = $2 AND ($3::bigint IS NULL OR epoch = $3)"
         let values: [(any Parameter)?] = [id.text, node, epoch]
-        // Somebody may come, or give up, between the two.
+        // Another node may join or leave the queue between the two statements.
         for _ in 1...3 {
             let ended = try run(
                 "DELETE FROM upload_lease WHERE \(isOwn) AND waiters = '{}' RETURNING \(Self.withoutDelay)",
@@ -197,7 +198,7 @@ extension Connection {
         }
     }
 
-    /// - Returns: Whether the node stood in the line.
+    /// - Returns: Whether the node was in the queue.
     func leaveLine(for id: UploadID, _ node: Int64) throws(DatabaseFailure) -> Bool {
         try run(
             """

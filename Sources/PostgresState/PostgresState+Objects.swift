@@ -8,7 +8,7 @@ extension PostgresState {
 
     package func putPart(_ part: PartRecord, of id: UploadID) async throws(UploadError) -> PartRecord? {
         try await write(holding: id) { connection in
-            // Shared, because parts come several at a time; who ends the upload, or begins its completion, waits for them.
+            // Shared, because parts arrive concurrently; ending the upload or starting its completion waits for them.
             let upload = try connection.row(
                 "SELECT \(Self.uploadColumns) FROM upload WHERE id = $1 FOR SHARE",
                 [id.text]
@@ -18,7 +18,7 @@ extension PostgresState {
                 id.text, part.number, part.size, part.md5, part.storedCRC64, part.checksum, part.location,
                 Milliseconds(part.storedAt),
             ]
-            // Of two with a new number the second one waits here for the first, and then sees it.
+            // If two transactions add the same new number, the second waits here for the first, then sees its row.
             let added = try connection.run(
                 """
                 INSERT INTO object_part (upload_id, \(Self.partColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -189,7 +189,7 @@ extension PostgresState {
         ofBucket bucket: String
     ) async throws(UploadError) -> Bool {
         try await write { connection in
-            // The lock of a change that leaves the name: uploads may be created beside it.
+            // The lock mode of an update that keeps the name: uploads may be created concurrently.
             let found = try connection.row(
                 "SELECT \(Self.bucketColumns) FROM bucket WHERE name = $1 FOR NO KEY UPDATE",
                 [bucket]
@@ -206,10 +206,11 @@ extension PostgresState {
 
     package func removeBucket(_ name: String) async throws(UploadError) -> Bool {
         try await write { connection in
-            // Waits for uploads that are being created in it; those that come later do not find it.
+            // Waits for uploads that are being created in the bucket; later ones no longer find it.
             try connection.run("SELECT FROM bucket WHERE name = $1 FOR UPDATE", [name])
-            // Both at a time, because an open upload may become an object meanwhile. In the order of an index, which else would be
-            // passed over for a whole table: in that of a full bucket an object is soon found, in that of an empty one never.
+            // Both at once, because an open upload may become an object meanwhile. Ordered by an index, which the
+            // planner would otherwise skip for a scan of the whole table: that finds an object soon in a full bucket,
+            // and never in an empty one.
             let use = try connection.row(
                 """
                 (SELECT 1 FROM media WHERE bucket = $1 ORDER BY \(Connection.key) LIMIT 1)
@@ -226,16 +227,16 @@ extension PostgresState {
 }
 
 extension Connection {
-    /// The key of an object, compared by its bytes.
+    /// The key of an object, compared byte by byte.
     fileprivate static let key = #"object_key COLLATE "C""#
 
     static let mediaColumns = """
         id, object_key, bucket, attributes, subject, size, content_type, filename, metadata, digests, created_at
         """
 
-    /// Keeps a bucket there until the transaction ends.
+    /// Keeps a bucket from being removed until the transaction ends.
     ///
-    /// - Throws: `UploadError.noBucket` if it is not.
+    /// - Throws: `UploadError.noBucket` if there is no such bucket.
     func keepBucket(_ name: String) throws {
         guard try row("SELECT name FROM bucket WHERE name = $1 FOR KEY SHARE", [name]) != nil else {
             throw UploadError.noBucket
@@ -249,17 +250,17 @@ extension Connection {
         ).map(Media.init(row:))
     }
 
-    /// Throws `UploadError.objectChanged` unless `expected` is the object whose place `media` take.
+    /// Throws `UploadError.objectChanged` unless `expected` is the object that `media` replaces.
     ///
-    /// Its upload is locked: so it stays until the transaction ends, or is known to have gone. That nothing gets a name that
-    /// is free is seen when `media` are inserted.
+    /// Its upload is locked, so it stays until the transaction ends, or is known to be gone. If the name is free, a
+    /// conflict is detected when `media` is inserted.
     func demand(_ expected: UploadID?, isReplacedBy media: Media?) throws {
         guard try media?.objectName.flatMap(object)?.id == expected else { throw UploadError.objectChanged }
     }
 
-    /// - Throws: `UploadError.objectChanged` if another object has got the name.
+    /// - Throws: `UploadError.objectChanged` if another object has taken the name.
     func insert(_ media: Media) throws {
-        // One that is being inserted with the name is waited for.
+        // Waits for another transaction that is inserting media with this name.
         let inserted = try run(
             """
             INSERT INTO media (\(Self.mediaColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)

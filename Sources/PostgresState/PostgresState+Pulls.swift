@@ -11,11 +11,11 @@ extension PostgresState {
     package func insert(
         _ upload: Upload,
         consuming grant: Grant?,
-        under terms: QuotaTerms,
+        under effectiveLimits: EffectiveLimits,
         recording event: EventRecord,
         pulling job: PullJob
     ) async throws(UploadError) {
-        try await insert(upload, consuming: grant, under: terms, recording: event) { connection in
+        try await insert(upload, consuming: grant, under: effectiveLimits, recording: event) { connection in
             try connection.run(
                 """
                 INSERT INTO pull (\(Self.columns))
@@ -38,7 +38,8 @@ extension PostgresState {
         }
     }
 
-    /// Of a job that is named by its upload; written so that it is not looked for among all that are open.
+    /// The condition for a job that is selected by its upload; written so that the planner does not search all open
+    /// jobs.
     private static let isOpen = "coalesce(next_attempt_at, 0) > 0"
 
     private static func job(_ row: Row) throws -> PullJob {

@@ -55,6 +55,6 @@ extension Connection {
         return StoreMark(id: id, epoch: epoch)
     }
 
-    /// Has the commit of this transaction, and of all before it, be on disk when it returns, whatever the settings.
+    /// Makes the commit wait until this transaction and all before it are on disk, whatever the settings.
     fileprivate func waitForDisk() throws { try execute("SET LOCAL synchronous_commit = on") }
 }

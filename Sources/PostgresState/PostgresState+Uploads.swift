@@ -12,23 +12,24 @@ extension PostgresState {
     package func insert(
         _ upload: Upload,
         consuming grant: Grant?,
-        under terms: QuotaTerms,
+        under effectiveLimits: EffectiveLimits,
         recording event: EventRecord
     ) async throws(UploadError) {
-        try await insert(upload, consuming: grant, under: terms, recording: event) { _ in }
+        try await insert(upload, consuming: grant, under: effectiveLimits, recording: event) { _ in }
     }
 
-    /// As above, and runs `also` in the same transaction, which records what belongs to the upload.
+    /// Like the method above; also runs `also` in the same transaction, to record what belongs to the upload.
     func insert(
         _ upload: Upload,
         consuming grant: Grant?,
-        under terms: QuotaTerms,
+        under effectiveLimits: EffectiveLimits,
         recording event: EventRecord,
         _ also: @escaping @Sendable (Connection) throws -> Void
     ) async throws(UploadError) {
         try await write { connection in
             if let grant {
-                // Of two at the same time the second one waits here until it is known what becomes of the first.
+                // If two transactions use a grant at the same time, the second one waits here for the outcome of the
+                // first.
                 let isFirst = try connection.run(
                     """
                     INSERT INTO used_grant (id, upload_id, expires_at) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING
@@ -74,7 +75,7 @@ extension PostgresState {
                 )
             }
             try also(connection)
-            try connection.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: terms)
+            try connection.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: effectiveLimits)
             try connection.insert([event])
         }
     }
@@ -96,15 +97,15 @@ extension PostgresState {
     package func uploads(_ query: UploadQuery) async throws(UploadError) -> [Upload] {
         try await read { connection in
             let (sql, values) = Self.statement(of: query)
-            // Few uploads of a key or a protocol among many others, or nearly all.
+            // The values may select a few uploads of a key or a protocol, or nearly all.
             return try connection.rows(sql, values, isPlannedAnew: true).map(Upload.init(row:))
         }
     }
 
-    /// Each index has the id behind its own column, so a page is read from where it begins; of several states, the page of
-    /// each, because together they are in no order.
+    /// Each index ends with the id, so a page is read from its start; with several states, one page is read for each,
+    /// because they have no common order.
     ///
-    /// States stand in the text: there are few, and the planner knows how frequent each of them is.
+    /// States are part of the text: there are few, and the planner knows how frequent each one is.
     static func statement(of query: UploadQuery) -> (sql: String, values: [(any Parameter)?]) {
         var conditions: [String] = []
         var values: [(any Parameter)?] = []
@@ -116,7 +117,7 @@ extension PostgresState {
         require("subject =", query.subject)
         require("issuer =", query.issuer)
         require("dialect =", query.dialect)
-        // Ids sort by the time of creation.
+        // Ids sort by creation time.
         require("id >=", query.createdAfter.map { UploadID.first(at: $0).text })
         require("id <", [query.before, query.createdBefore.map(UploadID.first(at:))].compactMap { $0?.text }.min())
         values.append(query.limit)
@@ -129,7 +130,7 @@ extension PostgresState {
         let states = query.states.count == Upload.State.allCases.count ? [] : query.states.map(\.rawValue).sorted()
         if states.isEmpty { return (page(conditions), values) }
         if query.subject != nil {
-            // One user's uploads are few; the open ones of all users may be many, and are not to be read beside them.
+            // One user has few uploads; all users together may have many open ones, which must not be read as well.
             let list = states.map { "'\($0)'" }.joined(separator: ", ")
             return (page(conditions + ["state || '' IN (\(list))"]), values)
         }
@@ -162,12 +163,13 @@ extension PostgresState {
         _ upload: Upload,
         as media: Media?,
         replacing replaced: UploadID?,
-        under terms: QuotaTerms,
+        under effectiveLimits: EffectiveLimits,
         recording events: [EventRecord]
     ) async throws(UploadError) -> Bool {
         try await write(holding: upload.id) { connection in
             let id = upload.id
-            // With its parts and what it replaces in one go, because all lock uploads in the order of their ids.
+            // Together with its parts and the replaced upload, because all transactions lock uploads in the order of
+            // their ids.
             let parts = upload.concatenation?.parts ?? []
             var known = try connection.lock([id] + parts + [replaced].compactMap { $0 })
             guard let before = known.removeValue(forKey: id), before.state == .open else { return false }
@@ -202,7 +204,7 @@ extension PostgresState {
             if let media { try connection.insert(media) }
             let size = upload.length ?? 0
             let changes = Accounting.completing(before, size: size, parts: Array(known.values), replacing: object)
-            try connection.charge(changes, createdAt: before.createdAt, under: terms)
+            try connection.charge(changes, createdAt: before.createdAt, under: effectiveLimits)
             try connection.insert(events)
             return true
         }
@@ -230,7 +232,7 @@ extension PostgresState {
         of id: UploadID,
         to length: Int64,
         updatedAt: Date,
-        under terms: QuotaTerms
+        under effectiveLimits: EffectiveLimits
     ) async throws(UploadError) -> Bool {
         try await write(holding: id) { connection in
             guard let before = try connection.lock(id), before.state == .open, before.length == nil else {
@@ -241,17 +243,19 @@ extension PostgresState {
                 [id.text, length, Milliseconds(updatedAt)]
             )
             let changes = Accounting.reserving(length, for: before)
-            try connection.charge(changes, createdAt: before.createdAt, under: terms)
+            try connection.charge(changes, createdAt: before.createdAt, under: effectiveLimits)
             return true
         }
     }
 
-    package func reserve(_ bytes: Int64, for id: UploadID, under terms: QuotaTerms) async throws(UploadError) -> Bool {
+    package func reserve(_ bytes: Int64, for id: UploadID, under effectiveLimits: EffectiveLimits)
+        async throws(UploadError) -> Bool
+    {
         try await write(holding: id) { connection in
             guard let before = try connection.lock(id), before.state == .open else { return false }
             try connection.run("UPDATE upload SET reserved_bytes = $2 WHERE id = $1", [id.text, bytes])
             let changes = Accounting.reserving(bytes, for: before)
-            try connection.charge(changes, createdAt: before.createdAt, under: terms)
+            try connection.charge(changes, createdAt: before.createdAt, under: effectiveLimits)
             return true
         }
     }
@@ -290,65 +294,10 @@ extension PostgresState {
             )
         }
     }
-
-    package func expiredUploads(at now: Date, limit: Int) async throws(UploadError) -> [UploadID] {
-        try await read { connection in
-            try connection.rows(
-                "SELECT id FROM upload WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2",
-                [Milliseconds(now), limit]
-            ).map { try $0.uploadID("upload") }
-        }
-    }
-
-    package func forgetEnded(before date: Date) async throws(UploadError) {
-        let date = Milliseconds(date)
-        // Short transactions, of one kind of rows each. What another node holds it is forgetting, too, or it is found the next time.
-        for (table, id, condition) in [
-            ("upload", "id", "state IN ('terminated', 'expired') AND ended_at < $1"),
-            // A grant whose own time is over admits nothing any more, used or not.
-            ("used_grant", "id", "expires_at < $1"),
-            ("event", "sequence", "occurred_at < $1 AND (delivery IS NULL OR delivery = 'delivered')"),
-        ] {
-            let statement = """
-                DELETE FROM \(table) WHERE \(id) = ANY (ARRAY(
-                    SELECT \(id) FROM \(table) WHERE \(condition) LIMIT $2 FOR UPDATE SKIP LOCKED
-                ))
-                """
-            var count = Self.forgottenAtOnce
-            while count == Self.forgottenAtOnce {
-                count = try await write { try $0.run(statement, [date, Self.forgottenAtOnce]) }
-            }
-        }
-    }
-
-    private static let forgottenAtOnce = 5000
-
-    package func needed(_ ids: [UploadID]) async throws(UploadError) -> Set<UploadID> {
-        try await read { connection in
-            let found = try connection.rows(
-                "SELECT id FROM upload WHERE id = ANY ($1::text[]) AND state IN ('open', 'completed')",
-                [TextArray(ids.map(\.text))]
-            )
-            return Set(try found.map { try $0.uploadID("upload") })
-        }
-    }
-
-    package func setDigests(of id: UploadID, to digests: DigestValues) async throws(UploadError) {
-        try await write { connection in
-            try connection.run("UPDATE media SET digests = $2 WHERE id = $1", [id.text, try JSONText(digests)])
-        }
-    }
-
-    package func media(_ id: UploadID) async throws(UploadError) -> Media? {
-        try await read { connection in
-            try connection.row("SELECT \(Connection.mediaColumns) FROM media WHERE id = $1", [id.text])
-                .map(Media.init(row:))
-        }
-    }
 }
 
 extension Connection {
-    /// Those of `ids` that are there; nobody else changes them until the transaction ends.
+    /// The uploads among `ids` that exist, locked against changes until the transaction ends.
     fileprivate func lock(_ ids: [UploadID]) throws -> [UploadID: Upload] {
         let found = try rows(
             "SELECT \(PostgresState.uploadColumns) FROM upload WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE",
@@ -359,7 +308,7 @@ extension Connection {
 
     fileprivate func lock(_ id: UploadID) throws -> Upload? { try lock([id])[id] }
 
-    /// Ends an upload, but for what its accounts get back, and the event.
+    /// Ends an upload, except for the usage of its accounts and the event.
     fileprivate func end(_ id: UploadID, as state: Upload.State, at now: Date) throws {
         try run(
             """

@@ -4,26 +4,27 @@ package import UploadCore
 
 /// State in PostgreSQL 12 or newer, for any number of nodes.
 ///
-/// A call is one transaction, committed when it returns. Calls run on threads of their own, as many as there are connections,
-/// and are not cancelled with the task that makes them: what was begun is recorded.
+/// Each call is one transaction, committed when it returns. Calls run on their own threads, one per connection, and are
+/// not cancelled with the calling task: once started, they are recorded.
 ///
-/// All transactions lock in the same order, so that none waits for another in a circle: the lease of an upload, a used grant,
-/// a bucket, uploads by their id, the name of an object, accounts by kind and name, the events of an upload, the counter of
-/// events. See docs/decisions/0015-postgres-state.md and docs/decisions/0017-leases.md.
+/// To avoid deadlocks, all transactions lock in the same order: the lease of an upload, a used grant, a bucket, uploads
+/// by id, the name of an object, accounts by kind and name, the events of an upload, the counter of events.
+/// See docs/decisions/0015-postgres-state.md and docs/decisions/0017-leases.md.
 package final class PostgresState: StateStore {
     let node: Node
     private let pool: ConnectionPool
     private let threads: BlockingPool
-    /// For whoever decides by the time what becomes of uploads: the clocks of nodes may differ.
+    /// For decisions that depend on the time: the clocks of nodes may differ.
     package let clock = DatabaseClock()
 
-    /// Connects, brings the schema up to date, and joins the other nodes.
+    /// Connects, migrates the schema, and joins the other nodes.
     ///
     /// - Parameters:
-    ///   - settings: Where the database is.
-    ///   - isNode: Whether it uses uploads; else it takes no leases and hears of no events.
-    /// - Returns: To be closed.
-    /// - Throws: When the database can not be reached or changed, was made by a newer version, or a copy into it is not finished.
+    ///   - settings: The connection settings.
+    ///   - isNode: Whether it uses uploads; otherwise it takes no leases and receives no events.
+    /// - Returns: The state, which must be closed.
+    /// - Throws: An error if the database cannot be reached or changed, was created by a newer version, or contains an
+    ///   unfinished copy.
     package static func open(
         _ settings: PostgresSettings,
         asNode isNode: Bool = true
@@ -86,7 +87,7 @@ package final class PostgresState: StateStore {
         pool.close()
     }
 
-    /// Has `ring` called, on any thread, when another node has recorded events, or may have.
+    /// Registers `ring`, called on any thread when another node has, or may have, recorded events.
     package func onEventsElsewhere(_ ring: @escaping @Sendable () -> Void) { node.onEvents(ring) }
 
     package func check() async throws(UploadError) {
@@ -102,11 +103,11 @@ package final class PostgresState: StateStore {
             }
         }
         guard node.isJoined else {
-            throw UploadError(.unavailable, "The other servers can not reach this one; try again later.")
+            throw UploadError(.unavailable, "The other servers cannot reach this one; try again later.")
         }
     }
 
-    package func takeTurn(at duty: Duty, every interval: TimeInterval) async throws(UploadError) -> Bool {
+    package func claimJob(at job: PeriodicJob, every interval: TimeInterval) async throws(UploadError) -> Bool {
         try await write { connection in
             try connection.run(
                 """
@@ -114,15 +115,15 @@ package final class PostgresState: StateStore {
                 ON CONFLICT (name) DO UPDATE SET done_at = excluded.done_at
                 WHERE duty.done_at <= excluded.done_at - $2::bigint
                 """,
-                [duty.rawValue, Self.milliseconds(interval)]
+                [job.rawValue, Self.milliseconds(interval)]
             ) == 1
         }
     }
 
     // MARK: Running
 
-    /// Runs `work`, one statement that changes nothing, or nothing more when it runs twice: that it does when a connection turns
-    /// out to be broken.
+    /// Runs `work`, which must be a single statement that is safe to repeat: it runs twice if a connection turns out to
+    /// be broken.
     func read<Value: Sendable>(
         _ work: @escaping @Sendable (Connection) throws -> Value
     ) async throws(UploadError) -> Value {
@@ -136,16 +137,16 @@ package final class PostgresState: StateStore {
         }
     }
 
-    /// Runs `work` in one transaction, which is durable when this returns and undone when it throws.
+    /// Runs `work` in one transaction, which is durable when this returns and rolled back when it throws.
     ///
-    /// When the connection breaks after the transaction began, nothing is repeated: it may have been committed.
+    /// If the connection breaks during the transaction, nothing is repeated, because it may have been committed.
     ///
     /// - Parameters:
-    ///   - id: An upload whose lease this node must still have if it had it when this was called: until the end of the
-    ///     transaction no other node gets it. What is called without a lease is not checked.
+    ///   - id: An upload. If this node holds its lease when this is called, it must keep it: no other node gets the
+    ///     lease until the transaction ends. Without a lease, nothing is checked.
     ///   - work: The transaction.
     /// - Returns: What `work` returns.
-    /// - Throws: `.interrupted`, with nothing changed, when another node has taken the lease; what `work` throws.
+    /// - Throws: `.interrupted`, with nothing changed, if another node has taken the lease; the errors of `work`.
     @discardableResult
     func write<Value: Sendable>(
         holding id: UploadID? = nil,
@@ -158,7 +159,7 @@ package final class PostgresState: StateStore {
                 do {
                     return try Self.transaction(on: connection, holding: lease, work)
                 } catch let failure as DatabaseFailure where failure.isConflict && attempt < 3 {
-                    // The server undid it, so nothing of it is there.
+                    // The server rolled it back, so it left no trace.
                     attempt += 1
                 }
             }
@@ -203,7 +204,7 @@ package final class PostgresState: StateStore {
                     do throws(DatabaseFailure) {
                         try clock.set(by: connection)
                     } catch {
-                        // Nothing was begun.
+                        // Nothing was started.
                         var failure = error
                         failure.isRepeatable = true
                         throw failure

@@ -1,9 +1,9 @@
 internal import Bytes
 internal import StateRecords
 
-/// A row that a statement gave, its values as PostgreSQL writes them.
+/// A row of a result, its values in PostgreSQL's text format.
 struct Row: StoredRow {
-    /// Where each column stands.
+    /// The index of each column.
     let columns: [String: Int]
     let values: [String?]
 
@@ -19,7 +19,7 @@ struct Row: StoredRow {
         }
     }
 
-    /// As `bytea_output = hex` writes them.
+    /// Decodes the format of `bytea_output = hex`.
     func bytes(_ column: String) -> [UInt8]? {
         guard let text = written(column), text.hasPrefix("\\x") else { return nil }
         return Hexadecimal.decode(text.dropFirst(2))

@@ -1,17 +1,17 @@
-/// The tables, and how those of older versions become them.
+/// The tables, and the migrations from older versions.
 ///
-/// They stand in the first schema of the connection's `search_path`.
+/// They are in the first schema of the connection's `search_path`.
 enum Schema {
     struct Migration {
         let number: Int64
         let statements: String
     }
 
-    /// Brings the schema up to date; of several nodes that start at the same time one does it, and the others wait for it.
+    /// Migrates the schema; if several nodes start at the same time, one does it and the others wait.
     ///
     /// - Throws: `DatabaseFailure`; `NewerSchema`.
     static func migrate(_ connection: Connection, _ migrations: [Migration] = migrations) throws {
-        // Nodes that start later need no lock, and no right to make tables.
+        // If the schema is current, a node needs neither a lock nor the right to create tables.
         if try applied(connection) == migrations.last?.number { return }
         try connection.begin()
         do {
@@ -37,16 +37,16 @@ enum Schema {
         }
     }
 
-    /// The last migration that was applied; 0 for none.
+    /// The last migration applied; 0 for none.
     private static func applied(_ connection: Connection) throws(DatabaseFailure) -> Int64 {
         guard try connection.hasTable("sluice_migration") else { return 0 }
         return try connection.row("SELECT max(number) AS last FROM sluice_migration")?.integer("last") ?? 0
     }
 
-    /// Migrations are never changed once they are released; a change of the schema is a further one.
+    /// Released migrations are never changed; each change of the schema is a new migration.
     ///
-    /// Times are Unix milliseconds. JSON is text, because `jsonb` holds no NUL character. Ids and whatever else is compared sort
-    /// by their bytes; ids of uploads sort by creation time, so the primary key is the order of lists.
+    /// Times are Unix milliseconds. JSON is stored as text, because `jsonb` cannot hold NUL. Ids and other compared
+    /// texts sort by their bytes; ids of uploads sort by creation time, so lists follow the primary key.
     static let migrations = [
         Migration(
             number: 1,
@@ -334,13 +334,13 @@ enum Schema {
     ]
 }
 
-/// The tables were made by a newer version.
+/// The tables were created by a newer version.
 struct NewerSchema: Error {}
 
 extension Connection {
     /// Whether the schema has this table.
     func hasTable(_ name: String) throws(DatabaseFailure) -> Bool {
-        // Not `to_regclass`: it may look into a cache of before a lock, while another node made the table.
+        // Not `to_regclass`: it may use a cache from before a lock, while another node has created the table.
         let row = try row(
             """
             SELECT EXISTS (

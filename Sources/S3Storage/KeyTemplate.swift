@@ -2,10 +2,10 @@ internal import Bytes
 internal import Foundation
 internal import UploadCore
 
-/// How objects are named: text with `{subject}`, `{yyyy}`, `{mm}`, `{dd}`, `{id}`, `{name}` and `{ext}` in it.
+/// The keys of objects: text with `{subject}`, `{yyyy}`, `{mm}`, `{dd}`, `{id}`, `{name}` and `{ext}`.
 ///
-/// `{ext}` is the extension of the file name with its dot, if it has a usual one. What comes from outside is made fit for a
-/// segment of a key: letters, digits, `.`, `_` and `-`, all else becomes `-`.
+/// `{ext}` is the extension of the file name with its dot, if it has a common form. Values from outside are restricted
+/// to letters, digits, `.`, `_` and `-`; other characters become `-`.
 package struct KeyTemplate: Sendable, Equatable {
     private enum Piece: Sendable, Equatable {
         case text(String)
@@ -26,7 +26,7 @@ package struct KeyTemplate: Sendable, Equatable {
         self.pieces = pieces
     }
 
-    /// - Throws: What is wrong with it.
+    /// - Throws: The problem of the template.
     package init(_ text: String) throws(Invalid) {
         var pieces: [Piece] = []
         var rest = text[...]
@@ -35,7 +35,7 @@ package struct KeyTemplate: Sendable, Equatable {
             guard let close = rest[open...].firstIndex(of: "}") else { throw Invalid(reason: "has a { without its }") }
             let name = String(rest[rest.index(after: open)..<close])
             guard let field = Field(rawValue: name) else {
-                throw Invalid(reason: "has {\(name)}; there are {subject}, {yyyy}, {mm}, {dd}, {id}, {name} and {ext}")
+                throw Invalid(reason: "has {\(name)}; use only {subject}, {yyyy}, {mm}, {dd}, {id}, {name} and {ext}")
             }
             pieces.append(.field(field))
             rest = rest[rest.index(after: close)...]
@@ -47,9 +47,9 @@ package struct KeyTemplate: Sendable, Equatable {
         let isClean = !text.hasPrefix("/") && !text.utf8.contains { $0 < 0x20 || $0 == 0x7F }
         let segments = text.split(separator: "/", omittingEmptySubsequences: false)
         guard isClean, !segments.contains(where: { $0.isEmpty || $0 == "." || $0 == ".." }) else {
-            throw Invalid(reason: "must not begin with / and have no empty, . or .. segments")
+            throw Invalid(reason: "must not begin with / or have empty, . or .. segments")
         }
-        guard text.utf8.count <= 400 else { throw Invalid(reason: "is too long") }
+        guard text.utf8.count <= 400 else { throw Invalid(reason: "is longer than 400 bytes") }
         self.text = text
         self.pieces = pieces
     }
@@ -75,7 +75,7 @@ package struct KeyTemplate: Sendable, Equatable {
         }.joined()
     }
 
-    /// At most 100 bytes, and neither empty nor dots only.
+    /// At most 100 bytes, not empty, and not only dots.
     private static func segment(_ text: String) -> String {
         let allowed = text.utf8.prefix(100).map { isPlain($0) || $0 == UInt8(ascii: ".") ? $0 : UInt8(ascii: "-") }
         let segment = String(decoding: allowed, as: UTF8.self)

@@ -1,48 +1,50 @@
-/// Which store it is, and how it is used.
+/// The store and how it is used.
 package struct S3Settings: Sendable, Equatable {
     /// `http(s)://host[:port]`, without a path.
     package var endpoint: String
     package var region: String
     package var bucket: String
-    /// Further ones, which a grant may name.
+    /// Additional buckets that a grant can name.
     package var otherBuckets: [String] = []
-    /// `https://host/bucket/key`; otherwise `https://bucket.host/key`.
+    /// Whether URLs are `https://host/bucket/key` instead of `https://bucket.host/key`.
     package var isPathStyle = false
-    /// Makes the bucket when it is not there.
+    /// Whether a missing bucket is created.
     package var createsBucket = false
     package var keys = KeyTemplate.default
-    /// Before the names of objects with bytes that make no part yet.
-    package var sidePrefix = ".sluice/"
+    /// Key prefix of tail objects, with bytes after the last complete part.
+    package var tailPrefix = ".sluice/"
     /// `x-amz-storage-class` of objects.
     package var storageClass: String?
     package var encryption: Encryption?
-    /// Bytes of a part, unless so many would be too many parts; the last one may have fewer.
+    /// Size of a part in bytes, unless this would make too many parts; the last part can be smaller.
     package var partSize: Int64 = 8 << 20
-    /// The fewest bytes that the store takes as a part that is not the last one.
+    /// Minimum size that the store accepts for a part that is not the last.
     package var minimumPartSize: Int64 = 5 << 20
     package var maximumParts = 10_000
-    /// The store wants all parts but the last one to have the same size.
+    /// Whether the store requires the same size for all parts except the last.
     package var needsEqualParts = false
-    /// Compares entity tags with the MD5 of what was sent; not for a store that encrypts with keys of its own by default.
+    /// Whether entity tags are compared with the MD5 of the sent bytes; not for a store that encrypts with its own keys
+    /// by default.
     package var checksTags = true
-    /// Sends `Content-MD5` with all bytes, so that the store refuses what was changed on the way; parts leave when they are
-    /// whole.
+    /// Whether `Content-MD5` is sent with all bytes, so that the store refuses changed ones; parts are then sent only
+    /// when they are complete.
     package var sendsContentMD5 = false
-    /// Of one upload, on their way at the same time.
+    /// Maximum number of concurrent part uploads of one append.
     package var parallelParts = 4
-    /// How long a request is tried again after it has failed first.
+    /// How long a request is retried after its first failure.
     package var retryTime = Duration.seconds(30)
-    /// Without a byte to or from the store.
+    /// Maximum time without a byte to or from the store.
     package var stallTimeout = Duration.seconds(30)
-    /// How long a client waits while the store makes one object of the parts.
+    /// How long a client waits while the store combines the parts into one object.
     package var completionWait = Duration.seconds(20)
-    /// Seconds for which a URL of the store is valid to which downloads are redirected; `nil` passes the bytes through.
+    /// Lifetime in seconds of the store's URLs that downloads are redirected to; `nil` streams the bytes through the
+    /// gateway.
     package var redirectLifetime: Int64?
 
     package enum Encryption: Sendable, Equatable {
         /// `AES256`
         case store
-        /// `aws:kms`, with the id of a key or that of the bucket.
+        /// `aws:kms`, with a key id or the bucket's default key.
         case kms(keyID: String?)
     }
 
@@ -52,19 +54,19 @@ package struct S3Settings: Sendable, Equatable {
         self.bucket = bucket
     }
 
-    /// Entity tags of parts and objects are MD5s of their bytes, and are compared.
+    /// Whether entity tags of parts and objects are MD5s of their bytes and are compared.
     var tagsAreDigests: Bool {
         if case .kms = encryption { return false }
         return checksTags
     }
 
-    /// The digest of a part is needed for one or the other.
+    /// Whether the digest of each part is needed.
     var needsDigests: Bool { tagsAreDigests || sendsContentMD5 }
 
-    /// Bytes of the part with this number.
+    /// Size in bytes of the part with this number.
     ///
-    /// Of an upload whose length was not known the size doubles again and again in the second half, so that the parts do not
-    /// run out.
+    /// For an upload of unknown length the size doubles repeatedly in the second half of the part numbers, so that they
+    /// do not run out.
     func size(ofPart number: Int, base: Int64) -> Int64 {
         let half = maximumParts / 2
         guard !needsEqualParts, number > half else { return base }
@@ -72,7 +74,7 @@ package struct S3Settings: Sendable, Equatable {
         return min(base << Int64(min(doublings, 10)), Self.largestPart)
     }
 
-    /// The size of parts for an upload of so many bytes.
+    /// The size of the parts of an upload of this length.
     ///
     /// - Returns: `nil` if no size is large enough.
     func partSize(for length: Int64?) -> Int64? {

@@ -24,7 +24,14 @@ extension S3Storage {
             }
             active.withLock { $0[id] = offset }
             defer { active.withLock { _ = $0.removeValue(forKey: id) } }
-            let reception = Reception(self, record, limit: limit, of: total, expecting: digest, confirming: confirming)
+            let reception = AppendSession(
+                self,
+                record,
+                limit: limit,
+                of: total,
+                expecting: digest,
+                confirming: confirming
+            )
             return await reception.run(source)
         } catch {
             return AppendReport(stored: 0, end: .failed(error))

@@ -4,9 +4,9 @@ internal import Signing
 internal import Synchronization
 package import UploadCore
 
-/// How a blob becomes one object.
+/// Combining the parts of a blob into one object.
 extension S3Storage {
-    /// A completion that runs in this process, and how it ended.
+    /// A completion that runs in this process, and its result.
     final class Completion: Sendable {
         let task: Task<Result<Void, UploadError>, Never>
 
@@ -21,24 +21,24 @@ extension S3Storage {
             }
         }
 
-        /// - Returns: `false` if it has not ended by then.
-        func ends(within limit: Duration) async -> Bool {
-            // Not a task group: that would wait for the completion as well.
+        /// - Returns: `false` if it has not ended within the limit.
+        func finishes(within limit: Duration) async -> Bool {
+            // Not a task group: it would wait for the completion, too.
             await withCheckedContinuation { continuation in
-                let answer = Answer(continuation)
+                let response = Waiter(continuation)
                 let timer = Task {
                     try? await Task.sleep(for: limit)
-                    if !Task.isCancelled { answer.give(false) }
+                    if !Task.isCancelled { response.give(false) }
                 }
                 Task { [task] in
                     _ = await task.value
                     timer.cancel()
-                    answer.give(true)
+                    response.give(true)
                 }
             }
         }
 
-        private final class Answer: Sendable {
+        private final class Waiter: Sendable {
             private let continuation: Mutex<CheckedContinuation<Bool, Never>?>
 
             init(_ continuation: CheckedContinuation<Bool, Never>) { self.continuation = Mutex(continuation) }
@@ -56,14 +56,14 @@ extension S3Storage {
             if let running = completions[id] { return (running, false) }
             let completion = Completion { [self] () async throws(UploadError) in
                 defer { self.completions.withLock { _ = $0.removeValue(forKey: id) } }
-                try await keyTurns.take(record) { () async throws(UploadError) in try await complete(record) }
+                try await keyLocks.withLock(record) { () async throws(UploadError) in try await complete(record) }
             }
             completions[id] = completion
             return (completion, true)
         }
-        // Who finds one running need not wait as long again.
-        guard await completion.ends(within: isNew ? settings.completionWait : .milliseconds(100)) else {
-            throw UploadError(.finishing, "All bytes are stored; the store is still putting them together.")
+        // A request that finds a running completion need not wait as long again.
+        guard await completion.finishes(within: isNew ? settings.completionWait : .milliseconds(100)) else {
+            throw UploadError(.finishing, "All bytes are stored; the store is still combining them.")
         }
         try await completion.task.value.get()
     }
@@ -75,25 +75,25 @@ extension S3Storage {
         var parts = try await records.parts(of: record.id)
         if record.state == .open {
             var added: [BlobPart] = []
-            let obsolete = record.sides
-            if !record.sides.isEmpty {
-                let last = try await part(record.partCount + 1, of: record.sides, in: record)
+            let obsolete = record.tails
+            if !record.tails.isEmpty {
+                let last = try await part(record.partCount + 1, of: record.tails, in: record)
                 record.partCount += 1
                 record.partBytes += last.size
-                record.sides = []
+                record.tails = []
                 added = [last]
                 parts.append(last)
             }
-            // Before the store is asked: whoever comes after a crash goes on from here.
+            // Recorded before the request, so that a restart after a crash resumes the completion.
             record.state = .completing
             record.version = try await records.update(record, adding: added, droppingFrom: nil)
-            forget(obsolete, of: record)
+            removeInBackground(obsolete, of: record)
         }
         if record.partSize == 0 {
             do throws(UploadError) {
-                (record, parts) = try await joiningSmall(record, parts)
+                (record, parts) = try await combiningSmallParts(record, parts)
             } catch {
-                // Somebody else who completes the blob may have been there first.
+                // Another node that completes the blob may have been faster.
                 (record, parts) = (try await self.record(of: record.id), try await records.parts(of: record.id))
                 if record.state == .complete { return }
                 guard record.state == .completing,
@@ -110,142 +110,147 @@ extension S3Storage {
         try await recordCompletion(record)
     }
 
-    /// A blob of one part or less, and no multipart upload.
+    /// Completes a blob of at most one part, without a multipart upload.
     private func completeAsObject(_ found: BlobRecord) async throws(UploadError) {
         var record = found
         let headers = objectHeaders(record)
-        let obsolete = record.sides
+        let obsolete = record.tails
         if obsolete.count == 1 {
             let (key, bucket) = (record.key, record.bucket)
-            record.entityTag = try await asking { () async throws(S3Failure) in
+            record.entityTag = try await convertingFailures { () async throws(S3Failure) in
                 try await client.copy(obsolete[0].key, to: key, in: bucket, headers: headers)
             }
         } else {
-            // Of the size of a part at most.
+            // At most the size of a part.
             record.entityTag = try await withMemory(for: obsolete) { () async throws(UploadError) in
                 let bytes = try await bytes(of: obsolete, in: found)
-                return try await asking { () async throws(S3Failure) in
+                return try await convertingFailures { () async throws(S3Failure) in
                     try await client.put(found.key, in: found.bucket, bytes: bytes, headers: headers)
                 }
             }
         }
         record.partBytes = record.length
-        record.sides = []
+        record.tails = []
         record.isBeginning = false
         record.state = .complete
         try await recordCompletion(record)
-        forget(obsolete, of: record)
+        removeInBackground(obsolete, of: record)
     }
 
-    /// Two may complete the same blob, here and on another node, and both are right.
+    /// Two nodes can complete the same blob at the same time; both results are correct.
     private func recordCompletion(_ record: BlobRecord) async throws(UploadError) {
         do throws(UploadError) {
             _ = try await records.update(record, adding: [], droppingFrom: nil)
         } catch {
             guard let current = try await records.blob(record.id) else {
-                // Removed by another node meanwhile, which may have seen no object yet.
-                try await asking { () async throws(S3Failure) in
+                // Another node has removed the blob meanwhile, perhaps before the object existed.
+                try await convertingFailures { () async throws(S3Failure) in
                     guard let head = try await client.head(record.key, in: record.bucket), record.owns(head) else {
                         return
                     }
                     try await client.delete(record.key, in: record.bucket, matching: head.entityTag)
                 }
-                throw UploadError(.notFound, "The blob was removed while it was put together.")
+                throw UploadError(.notFound, "The blob was removed while it was being completed.")
             }
             if current.state == .complete { return }
             throw error
         }
-        // Small parts may have come to other nodes.
+        // Other nodes may have received small parts.
         if pristine.withLock({ $0.remove(record.id) }) != nil, record.partSize > 0 { return }
-        // What a crash has left of an earlier append; nobody waits for this, and the sweep would find it too.
-        tidy { [self] in
-            let prefix = sidePrefix(of: record.id)
-            _ = try? await removeSides(withPrefix: prefix, in: record.bucket, from: .distantFuture)
+        // Tail objects of an earlier append that crashed. Nothing waits for their removal, and the sweep would find
+        // them, too.
+        inBackground { [self] in
+            let prefix = tailPrefix(of: record.id)
+            _ = try? await removeTails(withPrefix: prefix, in: record.bucket, from: .distantFuture)
         }
     }
 
-    /// Bytes of side objects as one part.
+    /// Uploads the bytes of tail objects as one part.
     ///
     /// - Parameters:
-    ///   - number: Of the part.
-    ///   - sides: In their order; of the size of a part together.
-    ///   - record: Whose they are.
-    /// - Returns: As the store confirmed it.
+    ///   - number: Part number.
+    ///   - tails: In order; together at most as large as a part.
+    ///   - record: The blob.
+    /// - Returns: The part as the store confirmed it.
     /// - Throws: `.unavailable`, `.storageFailure`.
     func part(
         _ number: Int,
-        of sides: [SideObject],
+        of tails: [TailObject],
         in record: BlobRecord
     ) async throws(UploadError) -> BlobPart {
-        if sides.count == 1, sides[0].length > 0 {
-            let side = sides[0]
+        if tails.count == 1, tails[0].length > 0 {
+            let tail = tails[0]
             do throws(S3Failure) {
                 let tag = try await client.copyPart(
                     number,
                     of: record,
-                    from: side.key,
+                    from: tail.key,
                     in: record.bucket,
-                    0..<side.length
+                    0..<tail.length
                 )
-                if !settings.tagsAreDigests || EntityTagText.matches(tag, side.md5) {
-                    return BlobPart(number: number, size: side.length, entityTag: tag)
+                if !settings.tagsAreDigests || EntityTagText.matches(tag, tail.md5) {
+                    return BlobPart(number: number, size: tail.length, entityTag: tag)
                 }
             } catch  where error.kind == .missing && error.code != "NoSuchUpload" {
-                throw LostSide(side, "\(error)").uploadError
+                throw LostTail(tail, "\(error)").uploadError
             } catch  where error.kind != .refused {
                 throw error.uploadError
             } catch {
-                // Not every store can copy into a part; then it is sent.
+                // Not every store can copy into a part; in that case the bytes are sent.
             }
         }
-        // Nobody waits for this one alone.
-        return try await withMemory(for: sides, within: .seconds(600)) { () async throws(UploadError) in
-            let buffer = try await buffer(of: sides, in: record)
-            let tag = try await Sending(part: number, buffer, record, self).entityTag()
+        // No client waits for this request alone, hence the long limit.
+        return try await withMemory(for: tails, within: .seconds(600)) { () async throws(UploadError) in
+            let buffer = try await buffer(of: tails, in: record)
+            let tag = try await PartUpload(part: number, buffer, record, self).entityTag()
             return BlobPart(number: number, size: buffer.length, entityTag: tag)
         }
     }
 
-    /// Has the store make one object of the parts, or finds that it has.
+    /// Lets the store combine the parts into one object, or finds the object if that is already done.
     ///
     /// - Returns: The object's entity tag.
     private func completeMultipart(_ record: BlobRecord, _ parts: [BlobPart]) async throws(UploadError) -> String {
         do throws(S3Failure) {
             try await client.complete(record, parts)
         } catch {
-            // It may have been done: by a request whose answer was lost, or by somebody else.
+            // It may exist already: the response was lost, or another node completed the blob.
             if let head = try await object(of: record, parts) { return head.entityTag }
             switch error.code {
             case "InvalidPart", "InvalidPartOrder", "EntityTooSmall": try await repair(record, parts, error)
             case "NoSuchUpload", "NoSuchKey":
-                throw UploadError(.storageFailure, "The store has lost the parts of this upload.", cause: error)
+                throw UploadError(
+                    .storageFailure,
+                    "The store has lost the parts of this upload; start a new one.",
+                    cause: error
+                )
             default: break
             }
             throw error.uploadError
         }
-        // The answer's tag may be empty; and what counts is what is there now.
+        // The tag in the response may be empty, and the object that exists now is what counts.
         guard let head = try await object(of: record, parts) else {
-            throw UploadError(.storageFailure, "The store made another object of the parts than it was told to.")
+            throw UploadError(.storageFailure, "The store combined the parts into a different object than requested.")
         }
         return head.entityTag
     }
 
-    /// The object at the blob's key, if it is the blob.
+    /// The object at the blob's key, if it belongs to the blob.
     private func object(of record: BlobRecord, _ parts: [BlobPart]) async throws(UploadError) -> S3ObjectHead? {
-        let head = try await asking { () async throws(S3Failure) in
+        let head = try await convertingFailures { () async throws(S3Failure) in
             try await client.head(record.key, in: record.bucket)
         }
         guard let head, head.size == record.length else { return nil }
-        // A store that keeps no metadata of multipart uploads tells by the tag.
+        // A store that does not keep metadata of multipart uploads is recognised by the tag.
         if head.upload == record.id.text { return head }
         return head.entityTag.contains(EntityTagText.ofMultipart(parts) ?? " ") ? head : nil
     }
 
-    /// Finds out which parts the store has lost, and lets the upload go on before the first of them.
+    /// Finds out which parts the store has lost, and lets the upload continue before the first of them.
     ///
-    /// - Throws: What its client is to be told.
+    /// - Throws: The error for the client.
     private func repair(_ found: BlobRecord, _ parts: [BlobPart], _ failure: S3Failure) async throws(UploadError) {
-        let there = try await asking { () async throws(S3Failure) in try await client.parts(of: found) }
+        let there = try await convertingFailures { () async throws(S3Failure) in try await client.parts(of: found) }
         let byNumber = Dictionary(there.map { ($0.number, $0) }) { $1 }
         let good = parts.prefix { part in
             guard let stored = byNumber[part.number], stored.size == part.size else { return false }
@@ -257,7 +262,7 @@ extension S3Storage {
             _ = try await records.update(record, adding: [], droppingFrom: 1)
             throw UploadError(
                 .invalidParts(.unnamed),
-                "The store leaves no part out: all that were uploaded must be named.",
+                "The store does not allow to leave out parts: name all uploaded parts.",
                 cause: failure
             )
         }
@@ -270,7 +275,7 @@ extension S3Storage {
         _ = try await records.update(record, adding: [], droppingFrom: good.count + 1)
         throw UploadError(
             .unavailable,
-            "The store has lost bytes of this upload; ask for the offset and go on from there.",
+            "The store has lost bytes of this upload; read the offset and resume from there.",
             cause: failure
         )
     }

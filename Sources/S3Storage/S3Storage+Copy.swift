@@ -18,19 +18,19 @@ extension S3Storage {
         }
         guard !range.isEmpty else { return }
         if target.crc32c != nil {
-            // It would have to be computed from the bytes.
+            // Computing it would need the bytes.
             target.crc32c = nil
             target.version = try await records.update(target, adding: [], droppingFrom: nil)
         }
         var position = range.lowerBound
-        // Up to the end of a part that has begun, the bytes pass through; and so does what is too small for a part.
-        if target.sideBytes > 0 {
+        // Bytes that complete a begun part, or that are too few for a part, are sent through the gateway.
+        if target.tailBytes > 0 {
             let size = settings.size(ofPart: target.partCount + 1, base: target.partSize)
-            let end = min(range.upperBound, position + size - target.sideBytes)
+            let end = min(range.upperBound, position + size - target.tailBytes)
             target = try await pass(position..<end, of: origin, to: target)
             position = end
         }
-        while range.upperBound - position >= settings.minimumPartSize, target.sides.isEmpty {
+        while range.upperBound - position >= settings.minimumPartSize, target.tails.isEmpty {
             let end = position + copySize(range.upperBound - position, target)
             if end == position { break }
             target = try await copyPart(position..<end, of: origin, to: target)
@@ -39,14 +39,14 @@ extension S3Storage {
         if position < range.upperBound { _ = try await pass(position..<range.upperBound, of: origin, to: target) }
     }
 
-    /// Bytes that the store is to copy at once: 0 if what is left is passed through.
+    /// Number of bytes that the store copies next; 0 if the rest is sent through the gateway.
     private func copySize(_ left: Int64, _ target: BlobRecord) -> Int64 {
         let size = settings.size(ofPart: target.partCount + 1, base: target.partSize)
         if settings.needsEqualParts { return left >= size ? size : 0 }
         return min(left, max(size, Self.copySize))
     }
 
-    /// Large enough for few requests, small enough for one that is answered soon.
+    /// Large enough for few requests, small enough for a timely response to each.
     private static let copySize: Int64 = 256 << 20
 
     private func copyPart(
@@ -57,7 +57,7 @@ extension S3Storage {
         var target = try await withMultipart(found)
         let number = target.partCount + 1
         let record = target
-        let tag = try await asking { () async throws(S3Failure) in
+        let tag = try await convertingFailures { () async throws(S3Failure) in
             try await client.copyPart(number, of: record, from: origin.key, in: origin.bucket, range)
         }
         let size = range.upperBound - range.lowerBound
@@ -79,57 +79,57 @@ extension S3Storage {
     ) async throws(UploadError) -> BlobRecord {
         let size = range.upperBound - range.lowerBound
         let source = try await S3Blob(origin, self).bytes(range)
-        let reception = Reception(self, target, limit: size, of: nil)
+        let reception = AppendSession(self, target, limit: size, of: nil)
         let report = await reception.run(source)
         switch report.end {
         case .endOfSource where report.stored == size, .limitReached: return reception.record
         case .failed(let error): throw error
         case .endOfSource, .sourceFailed:
-            throw UploadError(.unavailable, "The store broke off; try again later.")
+            throw UploadError(.unavailable, "The response of the store ended early; try again later.")
         }
     }
 
-    /// The record, with a multipart upload.
+    /// The record, with a multipart upload; creates one if necessary.
     func withMultipart(_ found: BlobRecord) async throws(UploadError) -> BlobRecord {
         guard found.multipart == nil else { return found }
         var record = found
-        // First, so that one is found and ended of which nobody learns the id; and so that whoever was here before, and has
-        // slept, does not take the new one for such.
+        // Recorded first, so that a multipart upload whose id is lost is found and aborted. And a process that was
+        // suspended here does not mistake the new one for a lost one.
         let wasBeginning = record.isBeginning
         record.isBeginning = true
         record.version = try await records.update(record, adding: [], droppingFrom: nil)
         let (key, bucket, headers) = (record.key, record.bucket, objectHeaders(record))
         var isCertain = true
-        let id = try await asking { () async throws(S3Failure) in
+        let id = try await convertingFailures { () async throws(S3Failure) in
             try await client.createMultipart(key, in: bucket, headers: headers, isCertain: &isCertain)
         }
         record.multipart = id
         if wasBeginning || !isCertain { try await abortStrays(of: record) }
-        // The request of a process that was killed may be under way yet: then it is looked at again in the end.
+        // The request of a process that was killed may still be running: then check again at the end.
         record.isBeginning = wasBeginning
         record.version = try await records.update(record, adding: [], droppingFrom: nil)
         return record
     }
 
-    /// Ends multipart uploads of a blob of which nobody learned the id.
+    /// Aborts multipart uploads of a blob whose ids are not recorded.
     ///
-    /// Not under a key that the app chose: another upload may have it, too.
+    /// Not under a key that the app chose: another upload can have the same key.
     ///
-    /// - Throws: `.interrupted`, with nothing ended, if somebody else has the blob now.
+    /// - Throws: `.interrupted`, with nothing aborted, if another node has changed the record.
     func abortStrays(of record: BlobRecord) async throws(UploadError) {
         guard record.hasKeyOfItsOwn else { return }
-        let strays = try await asking { () async throws(S3Failure) in
+        let strays = try await convertingFailures { () async throws(S3Failure) in
             try await client.multiparts(of: record.key, in: record.bucket).filter { $0 != record.multipart }
         }
         guard !strays.isEmpty else { return }
-        // After they were listed: who begins another one changes the record first.
+        // Checked after listing: a node that begins another one changes the record first.
         try await checkUnchanged(record)
-        try await asking { () async throws(S3Failure) in
+        try await convertingFailures { () async throws(S3Failure) in
             for stray in strays { try await client.abort(stray, of: record.key, in: record.bucket) }
         }
     }
 
-    /// - Throws: `.interrupted` if somebody has changed or forgotten the record since it was read.
+    /// - Throws: `.interrupted` if the record was changed or removed since it was read.
     func checkUnchanged(_ record: BlobRecord) async throws(UploadError) {
         guard try await records.blob(record.id)?.version == record.version else {
             throw BlobRecord.wasChanged

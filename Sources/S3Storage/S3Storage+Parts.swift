@@ -2,16 +2,17 @@ package import Bytes
 internal import Signing
 package import UploadCore
 
-/// Uploads whose bytes come in parts, each of which becomes a part of the store's multipart upload, if it is large enough (see
-/// `SmallPart`).
+/// Uploads in parts. Each part becomes a part of the store's multipart upload if it is large enough (see `SmallPart`).
 extension S3Storage: PartStorage {
+    package var partStorage: (any PartStorage)? { self }
+
     package func createForParts(_ blob: NewBlob) async throws(UploadError) {
         try await create(blob, partSize: 0)
         do throws(UploadError) {
-            // Now: parts may come to several nodes at the same time.
+            // Now, because parts can arrive at several nodes at the same time.
             _ = try await withMultipart(try await record(of: blob.id))
         } catch {
-            // What the store may have of it is found by its key.
+            // A multipart upload that the store may have created is found by its key.
             try? await remove(blob.id)
             throw error
         }
@@ -29,38 +30,38 @@ extension S3Storage: PartStorage {
             throw Self.joined
         }
         guard part.number <= settings.maximumParts else {
-            throw UploadError(.invalidRequest, "The store takes parts with numbers up to \(settings.maximumParts).")
+            throw UploadError(.invalidRequest, "The store accepts part numbers up to \(settings.maximumParts).")
         }
-        // It is kept until the store has confirmed it.
+        // The part is kept until the store has confirmed it.
         let most = min(S3Settings.largestPart, Int64(memory.capacity) + spool.capacity)
         guard part.size <= most else {
             throw UploadError(
                 .tooLarge(limit: most),
-                "The server takes parts of up to \(most) bytes; send smaller ones."
+                "The server accepts parts of up to \(most) bytes; send smaller ones."
             )
         }
         let buffer = PartBuffer()
-        defer { memory.giveBack(buffer.discard()) }
-        buffer.settle(length: part.size)
+        defer { memory.release(buffer.discard()) }
+        buffer.setLength(part.size)
         let isSmall = isSmall(part)
-        var sending: Sending?
+        var sending: PartUpload?
         do throws(UploadError) {
             let last = try await receive(part, from: source, into: buffer) { rest, taken, beginning in
-                // With a digest in its head the request can not begin before the end.
+                // If the head of the request needs a digest, it cannot be sent before the part is complete.
                 guard sending == nil, !isSmall, !settings.sendsContentMD5,
-                    Self.comesSoon(rest, after: taken, since: beginning)
+                    Self.arrivesSoon(rest, after: taken, since: beginning)
                 else { return }
-                sending = Sending(part: part.number, buffer, record, self)
+                sending = PartUpload(part: part.number, buffer, record, self)
             }
-            // The store must not have all bytes of a part, in place of the one before, that is not to be stored.
+            // The store must not get all bytes of a part that is refused, because it would replace the previous one.
             let md5 = try await verify()
-            // Nor one that comes too late: some stores make no object while there is a part that is not named.
+            // Nor a late part: some stores make no object while there is a part that is not named.
             guard try await self.record(of: id).state == .open else { throw Self.joined }
-            guard try await keep(last, in: buffer, relieving: { false }) else { throw Reception.tooSlow }
+            guard try await keep(last, in: buffer, relieving: { false }) else { throw AppendSession.tooSlow }
             buffer.close()
-            buffer.tell(md5: md5)
+            buffer.setMD5(md5)
             if isSmall { return try await putSmallPart(buffer, of: record) }
-            return try await (sending ?? Sending(part: part.number, buffer, record, self)).entityTag()
+            return try await (sending ?? PartUpload(part: part.number, buffer, record, self)).entityTag()
         } catch {
             buffer.stopReaders()
             sending?.cancel()
@@ -69,15 +70,15 @@ extension S3Storage: PartStorage {
         }
     }
 
-    /// Has all bytes of a part kept but for the last piece.
+    /// Receives all bytes of a part and buffers them, except the last piece.
     ///
     /// - Parameters:
-    ///   - part: What comes.
-    ///   - source: Pulled for all its bytes.
-    ///   - buffer: Of the part.
-    ///   - look: Told how many bytes are still to come, how many have come and since when.
+    ///   - part: The new part.
+    ///   - source: Pulled to its end.
+    ///   - buffer: The buffer of the part.
+    ///   - look: Called with the number of bytes still to come, the number received, and the start time.
     /// - Returns: The last piece.
-    /// - Throws: What became of the source; `.lengthConflict`; `.unavailable` if there was no room in time.
+    /// - Throws: The failure of the source; `.lengthConflict`; `.unavailable` if there was no room in time.
     private func receive(
         _ part: NewPart,
         from source: any ByteSource,
@@ -102,7 +103,7 @@ extension S3Storage: PartStorage {
                     "The part has \(taken) bytes and not \(part.size); send it again."
                 )
             }
-            guard try await keep(piece, in: buffer, relieving: { false }) else { throw Reception.tooSlow }
+            guard try await keep(piece, in: buffer, relieving: { false }) else { throw AppendSession.tooSlow }
             look(part.size - taken, taken, beginning)
         }
     }
@@ -111,11 +112,11 @@ extension S3Storage: PartStorage {
 
     private static let receivedAtOnce: Int64 = 128 << 10
 
-    /// The store keeps one part of each number; only those that are side objects are there beside others.
+    /// The store keeps one part per number; only tail objects can exist in addition.
     package func removePart(_ number: Int, at location: String, of id: UploadID) async {
         guard let part = SmallPart(location: location), let record = try? await records.blob(id) else { return }
-        // Nobody waits for it, and what remains is removed with the upload.
-        tidy { [self] in try? await client.delete(sidePrefix(of: id) + part.name, in: record.bucket) }
+        // Nothing waits for it, and remains are removed with the upload.
+        inBackground { [self] in try? await client.delete(tailPrefix(of: id) + part.name, in: record.bucket) }
     }
 
     package func join(_ parts: [PartRecord], of id: UploadID) async throws(UploadError) {
@@ -127,7 +128,7 @@ extension S3Storage: PartStorage {
         record.partCount = parts.count
         record.partBytes = parts.reduce(0) { $0 + $1.size }
         record.crc32c = nil
-        // `synchronize` has the store join them, here or after a restart.
+        // `synchronize` makes the store combine them, now or after a restart.
         _ = try await records.update(record, adding: stored, droppingFrom: 1)
     }
 

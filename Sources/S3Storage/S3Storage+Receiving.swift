@@ -1,15 +1,15 @@
 internal import UploadCore
 
-/// How bytes are kept that the store has not confirmed.
+/// Buffering of bytes that the store has not confirmed.
 extension S3Storage {
-    /// Keeps a piece in memory, or else in a spool file.
+    /// Buffers a piece in memory, or in a spool file if there is none.
     ///
     /// - Parameters:
-    ///   - piece: Comes behind what the buffer has.
-    ///   - buffer: Of a part.
-    ///   - relieve: Waits for memory of the same upload to become free; `false` if there is none.
-    /// - Returns: `false` when there is no room for the piece in time.
-    /// - Throws: What `relieve` throws.
+    ///   - piece: Appended to the buffer.
+    ///   - buffer: The buffer of a part.
+    ///   - relieve: Waits until the same upload releases memory; returns `false` if it holds none.
+    /// - Returns: `false` if there is no room for the piece in time.
+    /// - Throws: The error of `relieve`.
     func keep(
         _ piece: [UInt8],
         in buffer: PartBuffer,
@@ -43,19 +43,19 @@ extension S3Storage {
         }
     }
 
-    /// Whether bytes that are still to come will be there so soon that the store can wait for them.
+    /// Whether the rest of a part will arrive so soon that the store can wait for it.
     ///
     /// - Parameters:
-    ///   - rest: How many.
-    ///   - taken: Bytes that have come.
-    ///   - beginning: Since when.
-    /// - Returns: Not if they come too slowly.
-    static func comesSoon(_ rest: Int64, after taken: Int64, since beginning: ContinuousClock.Instant) -> Bool {
+    ///   - rest: Number of bytes still to come.
+    ///   - taken: Number of bytes received.
+    ///   - beginning: When the first byte arrived.
+    /// - Returns: `false` if they arrive too slowly.
+    static func arrivesSoon(_ rest: Int64, after taken: Int64, since beginning: ContinuousClock.Instant) -> Bool {
         let seconds = (ContinuousClock.now - beginning) / .seconds(1)
         let rate = Double(taken) / max(seconds, 0.001)
         return Double(rest) / rate < Self.longestWait
     }
 
-    /// Seconds.
+    /// In seconds.
     private static let longestWait = 5.0
 }

@@ -2,19 +2,19 @@ internal import Bytes
 internal import Digests
 internal import UploadCore
 
-/// Parts of clients whose vendor takes smaller parts than the store does.
+/// Parts from clients whose vendor allows smaller parts than the store.
 ///
-/// Such a part is a side object until the upload is completed, as nobody knows before which parts are its neighbours. Then
+/// Such a part is a tail object until the upload is completed, because its neighbours are not known before. Then
 /// neighbours are read and sent together, as one part of the store with the number of the first of them.
 struct SmallPart: Sendable, Equatable {
-    /// Of the side object, behind the prefix of its blob.
+    /// Name of the tail object, after the prefix of its blob.
     let name: String
     /// 16 bytes.
     let md5: [UInt8]
 
-    /// Before the names of all of them.
+    /// Prefix of all such names.
     static let namePrefix = "part-"
-    /// No entity tag begins so: those of a store are in quotes, or hexadecimal.
+    /// No entity tag begins like this: tags of a store are quoted or hexadecimal.
     private static let mark = "side:"
 
     init(name: String, md5: [UInt8]) {
@@ -22,7 +22,7 @@ struct SmallPart: Sendable, Equatable {
         self.md5 = md5
     }
 
-    /// The part at a location; `nil` if it is a part of the store.
+    /// The small part at a location; `nil` if the location belongs to a part of the store.
     init?(location: String) {
         guard location.hasPrefix(Self.mark) else { return nil }
         let fields = location.dropFirst(Self.mark.count).split(separator: ":", omittingEmptySubsequences: false)
@@ -30,17 +30,17 @@ struct SmallPart: Sendable, Equatable {
         self.init(name: String(fields[0]), md5: md5)
     }
 
-    /// What is recorded in place of an entity tag.
+    /// Recorded instead of an entity tag.
     var location: String { "\(Self.mark)\(name):\(Hexadecimal.encode(md5))" }
 
-    /// Parts of a client, each group of which becomes one part of the store.
+    /// Groups the parts of a client; each group becomes one part of the store.
     ///
     /// - Parameters:
-    ///   - parts: In the order of their numbers.
-    ///   - minimum: Bytes that the store wants of each part but the last one.
-    ///   - size: Bytes with which a group of small parts is large enough.
-    /// - Returns: All parts; those that the store has are alone.
-    /// - Throws: `.invalidParts(.tooSmall)` if there is a small one between parts with which it can not be joined.
+    ///   - parts: Ordered by number.
+    ///   - minimum: Minimum size that the store requires of each part except the last.
+    ///   - size: Size at which a group of small parts is complete.
+    /// - Returns: All parts; parts that the store already has are alone in their group.
+    /// - Throws: `.invalidParts(.tooSmall)` if a small part is between parts with which it cannot be combined.
     static func groups(
         of parts: [BlobPart],
         minimum: Int64,
@@ -49,7 +49,7 @@ struct SmallPart: Sendable, Equatable {
         var groups: [ArraySlice<BlobPart>] = []
         var start = parts.startIndex
         var bytes: Int64 = 0
-        /// Ends the group that is being filled, before `end`.
+        /// Closes the current group before `end`.
         func close(before end: Int) throws(UploadError) {
             defer { (start, bytes) = (end, 0) }
             guard start < end else { return }
@@ -57,7 +57,7 @@ struct SmallPart: Sendable, Equatable {
                 groups.append(parts[start..<end])
                 return
             }
-            // Too little for a part of its own, and another one follows.
+            // Too small for a part of its own, and another one follows.
             guard let last = groups.last, SmallPart(location: last[last.startIndex].entityTag) != nil,
                 SmallPart(location: parts[start].entityTag) != nil
             else {
@@ -81,28 +81,28 @@ struct SmallPart: Sendable, Equatable {
 }
 
 extension S3Storage {
-    /// Whether the store would not take this part if another one followed, or can not be given it because those before it may
-    /// be such.
+    /// Whether the store would refuse this part if another one followed, or cannot receive it yet because parts before
+    /// it may be too small.
     func isSmall(_ part: NewPart) -> Bool {
         part.minimumSize < settings.minimumPartSize && part.size < settings.minimumPartSize
     }
 
-    /// Keeps a part until its neighbours are known.
+    /// Stores a part until its neighbours are known.
     ///
     /// - Parameters:
-    ///   - content: Whole, with its digest.
-    ///   - record: Whose it is.
+    ///   - content: Complete, with its digest.
+    ///   - record: The blob.
     /// - Returns: Its location.
-    /// - Throws: What the store's answer became.
+    /// - Throws: Failures of the store.
     func putSmallPart(_ content: PartBuffer, of record: BlobRecord) async throws(UploadError) -> String {
-        let side = try await putSide(content, of: record, named: SmallPart.namePrefix).get()
-        return SmallPart(name: String(side.key.dropFirst(sidePrefix(of: record.id).count)), md5: side.md5).location
+        let tail = try await putTail(content, of: record, named: SmallPart.namePrefix).get()
+        return SmallPart(name: String(tail.key.dropFirst(tailPrefix(of: record.id).count)), md5: tail.md5).location
     }
 
     /// See `SmallPart.groups`.
     func groups(of parts: [BlobPart]) throws(UploadError) -> [ArraySlice<BlobPart>] {
         let minimum = settings.minimumPartSize
-        // Each is in memory while it is sent.
+        // Each group is in memory while it is sent.
         return try SmallPart.groups(
             of: parts,
             minimum: minimum,
@@ -110,17 +110,17 @@ extension S3Storage {
         )
     }
 
-    /// Makes parts of the store of those that are none.
+    /// Makes parts of the store from small parts.
     ///
-    /// If the process dies it is done again from the beginning, and so it is by two who complete the same blob: the same bytes
-    /// get the same numbers. The side objects are there until the blob is complete.
+    /// After a crash it starts again from the beginning, and two nodes can do it for the same blob: the same bytes get
+    /// the same numbers. The tail objects remain until the blob is complete.
     ///
     /// - Parameters:
-    ///   - record: One whose completion was begun.
-    ///   - parts: As they are recorded.
-    /// - Returns: Both, as they are recorded now.
-    /// - Throws: `.interrupted` if somebody else changed the record meanwhile; what the store's answers became.
-    func joiningSmall(
+    ///   - record: A blob whose completion has begun.
+    ///   - parts: The recorded parts.
+    /// - Returns: Record and parts as they are recorded now.
+    /// - Throws: `.interrupted` if another node changed the record meanwhile; failures of the store.
+    func combiningSmallParts(
         _ record: BlobRecord,
         _ parts: [BlobPart]
     ) async throws(UploadError) -> (BlobRecord, [BlobPart]) {
@@ -150,16 +150,16 @@ extension S3Storage {
         return (record, joined)
     }
 
-    /// Lets parts come again if one of those that are recorded is lost.
+    /// Reopens the upload if a recorded part is lost, so that the client can send it again.
     ///
     /// - Parameters:
-    ///   - found: One whose completion was begun.
-    ///   - parts: As they are recorded.
-    ///   - error: Why they were not joined.
-    /// - Throws: `.invalidParts(.unknown)`, which names the part; `.interrupted`.
+    ///   - found: A blob whose completion has begun.
+    ///   - parts: The recorded parts.
+    ///   - error: Why they were not combined.
+    /// - Throws: `.invalidParts(.unknown)` with the number of the part; `.interrupted`.
     func reopen(_ found: BlobRecord, _ parts: [BlobPart], after error: UploadError) async throws(UploadError) {
-        guard let lost = error.cause as? LostSide, found.state == .completing else { return }
-        let prefix = sidePrefix(of: found.id)
+        guard let lost = error.cause as? LostTail, found.state == .completing else { return }
+        let prefix = tailPrefix(of: found.id)
         guard let part = parts.first(where: { SmallPart(location: $0.entityTag).map { prefix + $0.name } == lost.key })
         else { return }
         var record = found
@@ -167,7 +167,7 @@ extension S3Storage {
         _ = try await records.update(record, adding: [], droppingFrom: 1)
         throw UploadError(
             .invalidParts(.unknown(number: part.number)),
-            "The store of the server has lost part \(part.number); send it again.",
+            "The server's store has lost part \(part.number); send it again.",
             cause: lost
         )
     }
@@ -176,15 +176,15 @@ extension S3Storage {
         _ group: ArraySlice<BlobPart>,
         of record: BlobRecord
     ) async -> Result<BlobPart, UploadError> {
-        var sides: [SideObject] = []
+        var tails: [TailObject] = []
         for part in group {
             guard let small = SmallPart(location: part.entityTag) else { return .success(part) }
-            sides.append(
-                SideObject(key: sidePrefix(of: record.id) + small.name, length: part.size, md5: small.md5)
+            tails.append(
+                TailObject(key: tailPrefix(of: record.id) + small.name, length: part.size, md5: small.md5)
             )
         }
         do throws(UploadError) {
-            return .success(try await self.part(group[group.startIndex].number, of: sides, in: record))
+            return .success(try await self.part(group[group.startIndex].number, of: tails, in: record))
         } catch {
             return .failure(error)
         }

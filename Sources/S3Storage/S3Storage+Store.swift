@@ -3,11 +3,11 @@ internal import Foundation
 internal import HTTPClient
 package import UploadCore
 
-/// What tells a store from others, and what it has without records.
+/// The mark of the store, and objects without records.
 extension S3Storage {
-    /// Not among the side objects, which a rule of the store may remove with time.
+    /// Not among the tail objects, which a lifecycle rule of the store may remove after some time.
     var markKey: String {
-        (settings.sidePrefix.hasSuffix("/") ? String(settings.sidePrefix.dropLast()) : settings.sidePrefix) + ".store"
+        (settings.tailPrefix.hasSuffix("/") ? String(settings.tailPrefix.dropLast()) : settings.tailPrefix) + ".store"
     }
 
     package func storedMark() async throws(UploadError) -> StoreMark? {
@@ -23,7 +23,7 @@ extension S3Storage {
         do throws(SourceFailure) {
             text = try await download.collect(limit: 4096)
         } catch {
-            throw UploadError(.unavailable, "The store broke off; try again.", cause: error)
+            throw UploadError(.unavailable, "The response of the store ended early; try again.", cause: error)
         }
         do {
             return try JSONDecoder().decode(StoreMark.self, from: Data(text))
@@ -34,34 +34,34 @@ extension S3Storage {
 
     package func storeMark(_ mark: StoreMark) async throws(UploadError) {
         let text = Array("{\"id\":\"\(mark.id)\",\"epoch\":\(mark.epoch)}\n".utf8)
-        _ = try await asking { () async throws(S3Failure) in
+        _ = try await convertingFailures { () async throws(S3Failure) in
             try await client.put(markKey, in: settings.bucket, bytes: text)
         }
     }
 
-    /// Only what lies beside objects is certainly ours: others may have objects in the bucket.
+    /// Only tail objects are certainly ours: other software may have objects in the bucket.
     package func hasBlobs() async throws(UploadError) -> Bool {
         for bucket in [settings.bucket] + settings.otherBuckets {
-            let page = try await asking { () async throws(S3Failure) in
-                try await client.list(settings.sidePrefix, in: bucket, after: nil)
+            let page = try await convertingFailures { () async throws(S3Failure) in
+                try await client.list(settings.tailPrefix, in: bucket, after: nil)
             }
             if page.objects.contains(where: { owner(of: $0.key) != nil }) { return true }
         }
         return false
     }
 
-    /// Objects say which upload they are of; in a store that keeps no metadata, by a key that is made of its id.
+    /// Finds objects by the upload id in their metadata or, in a store that keeps none, by the id in their key.
     ///
-    /// Of what is not complete nothing can be found without the record.
+    /// Incomplete blobs cannot be found without a record.
     package func findBlobs(_ body: (FoundBlob) async throws(UploadError) -> Void) async throws(UploadError) {
         for bucket in [settings.bucket] + settings.otherBuckets {
             var token: String?
             repeat {
                 let next = token
-                let page = try await asking { () async throws(S3Failure) in
+                let page = try await convertingFailures { () async throws(S3Failure) in
                     try await client.list("", in: bucket, after: next)
                 }
-                for object in page.objects where !object.key.hasPrefix(settings.sidePrefix) {
+                for object in page.objects where !object.key.hasPrefix(settings.tailPrefix) {
                     if let blob = try await find(object.key, in: bucket) { try await body(blob) }
                 }
                 token = page.next
@@ -74,7 +74,7 @@ extension S3Storage {
         if let inKey, let record = try await records.blob(inKey), record.key == key, record.bucket == bucket {
             return FoundBlob(inKey, record.state == .complete ? .whole : .open, size: record.length)
         }
-        let head = try await asking { () async throws(S3Failure) in try await client.head(key, in: bucket) }
+        let head = try await convertingFailures { () async throws(S3Failure) in try await client.head(key, in: bucket) }
         guard let head, let id = head.upload.map({ UploadID($0) }) ?? inKey else { return nil }
         return FoundBlob(
             id,
@@ -85,7 +85,7 @@ extension S3Storage {
         )
     }
 
-    /// The first id in a key that stands apart from other letters and digits.
+    /// The first id in a key that is delimited by characters other than letters and digits.
     static func id(in key: String) -> UploadID? {
         key.split { !$0.isLetter && !$0.isNumber || !$0.isASCII }.lazy.compactMap { UploadID($0) }.first
     }

@@ -9,22 +9,22 @@ package import UploadCore
 
 /// Blobs as objects of an S3-compatible store.
 ///
-/// What a blob has is in its record (`BlobRecords`), which is changed only after the store has confirmed the bytes, so that
-/// nobody has to ask the store for it:
+/// The record of a blob (`BlobRecords`) says what the store has of it. It changes only after the store has confirmed
+/// the bytes, so the store need not be asked:
 ///
-/// - parts of a multipart upload, one after another from the first byte on, and behind them
-/// - side objects, with bytes that make no part yet. They never change: a new one is written and recorded before an old one
-///   is removed, and who writes one late, because another node took over, writes one that nobody knows.
+/// - parts of a multipart upload, consecutive from the first byte, and after them
+/// - tail objects, with the bytes after the last complete part. They never change: a new one is written and recorded
+///   before an old one is removed. A tail object that is written late, after another node took over, is never recorded.
 ///
-/// When it is whole, the store makes one object of the parts (`synchronize`); a blob that fits into one part is one object
-/// from the start.
+/// When all bytes are there, the store combines the parts into one object (`synchronize`). A blob that fits into one
+/// part is sent as one object.
 ///
-/// | died after | what is found | what happens |
+/// | crash after | found later | recovery |
 /// |---|---|---|
-/// | part sent, not recorded | a part that nobody knows | the same number is sent again with the same bytes |
-/// | multipart upload begun, not recorded | a record that says so | `synchronize` and `remove` find and end it |
-/// | side object sent, not recorded | an object that nobody knows | `removeLeftovers` removes it |
-/// | completion begun | a record that says so | whoever comes next completes it, or finds that it is |
+/// | part sent, not recorded | an unrecorded part | the same number is sent again with the same bytes |
+/// | multipart upload begun, not recorded | a record that says so | `synchronize` and `remove` find and abort it |
+/// | tail object sent, not recorded | an unrecorded object | `removeLeftovers` removes it |
+/// | completion begun | a record that says so | the next access completes it, or finds it complete |
 package final class S3Storage: MarkedStorage {
     let client: S3Client
     let records: any BlobRecords
@@ -34,25 +34,27 @@ package final class S3Storage: MarkedStorage {
     let clock: any WallClock
     var settings: S3Settings { client.settings }
 
-    /// Of blobs that get bytes now: how many they have with those that are not confirmed.
+    /// Blobs that receive bytes now, with their length including unconfirmed bytes.
     let active = Mutex<[UploadID: Int64]>([:])
-    /// What is tidied up after an answer was given.
-    let tidying = Mutex<(last: UInt64, tasks: [UInt64: Task<Void, Never>])>((0, [:]))
-    /// Blobs that were made by this process and never had a side object.
+    /// Background clean-up that continues after a response.
+    let backgroundTasks = Mutex<(last: UInt64, tasks: [UInt64: Task<Void, Never>])>((0, [:]))
+    /// Blobs that this process created and that never had a tail object.
     let pristine = Mutex<Set<UploadID>>([])
-    /// Keys that apps chose, while an object is written to them or removed.
-    let keyTurns = KeyTurns()
+    /// Serialises access to keys that apps chose, while an object is written or removed.
+    let keyLocks = KeyLocks()
     /// Completions that run in this process.
     let completions = Mutex<[UploadID: Completion]>([:])
+    /// Removed blobs whose object the store may still be making for a process that has ended; since when this is known.
+    let uncertainRemovals = Mutex<[UploadID: ContinuousClock.Instant]>([:])
 
     /// - Parameters:
-    ///   - settings: Which store, and how it is used.
-    ///   - records: Where the records of blobs are kept.
+    ///   - settings: The store and how it is used.
+    ///   - records: Stores the records of blobs.
     ///   - http: Sends the requests; not closed by the storage.
-    ///   - credentials: What they are signed with.
-    ///   - memory: Bytes that may wait in memory for the store, of all uploads together.
-    ///   - spool: Where they wait for which there is no memory.
-    ///   - clock: The time in signatures.
+    ///   - credentials: Signs the requests.
+    ///   - memory: Maximum bytes in memory that wait for the store, for all uploads together.
+    ///   - spool: Takes bytes for which there is no memory.
+    ///   - clock: The time for signatures.
     package init(
         settings: S3Settings,
         records: any BlobRecords,
@@ -78,15 +80,17 @@ package final class S3Storage: MarkedStorage {
         )
     }
 
-    /// Confirmed parts are recorded while an append goes on.
+    /// Confirmed parts are recorded during an append.
     package var isDurableAtEndOnly: Bool { false }
 
-    /// Looks for the buckets, and makes them if the settings want that; to be called once, before anything else.
+    /// Checks the buckets, and creates them if the settings say so.
     ///
-    /// - Throws: `.unavailable`, `.storageFailure`; the cause tells what the store said.
+    /// Call it once, before anything else.
+    ///
+    /// - Throws: `.unavailable`, `.storageFailure`; the cause has the store's message.
     package func prepare() async throws(UploadError) {
         for bucket in [settings.bucket] + settings.otherBuckets {
-            try await asking { () async throws(S3Failure) in
+            try await convertingFailures { () async throws(S3Failure) in
                 do throws(S3Failure) {
                     try await client.checkBucket(bucket)
                 } catch  where error.kind == .missing && settings.createsBucket {
@@ -99,16 +103,16 @@ package final class S3Storage: MarkedStorage {
     package func create(_ blob: NewBlob) async throws(UploadError) {
         guard let partSize = settings.partSize(for: blob.length) else {
             let limit = Int64(settings.maximumParts) * S3Settings.largestPart
-            throw UploadError(.tooLarge(limit: limit), "The store takes no objects of so many bytes.")
+            throw UploadError(.tooLarge(limit: limit), "The store does not accept objects of this size.")
         }
         try await create(blob, partSize: partSize)
     }
 
-    /// As above, with parts of so many bytes; 0 where clients make them.
+    /// The same, with parts of this size; 0 if clients decide about parts.
     func create(_ blob: NewBlob, partSize: Int64) async throws(UploadError) {
         let bucket = blob.bucket ?? settings.bucket
         guard bucket == settings.bucket || settings.otherBuckets.contains(bucket) else {
-            throw UploadError(.invalidRequest, "This server keeps nothing in the bucket of this credential.")
+            throw UploadError(.invalidRequest, "This server does not use the bucket of this credential.")
         }
         let record = BlobRecord(
             id: blob.id,
@@ -120,23 +124,24 @@ package final class S3Storage: MarkedStorage {
         )
         try await records.insert(record)
         pristine.withLock { pristine in
-            // Of those that are never completed nobody says so; of what is forgotten it is only asked once too often.
-            if pristine.count >= Self.mostPristine { pristine = [] }
+            // Blobs that are never completed are not removed from the set. Clearing it only costs an unnecessary
+            // request later.
+            if pristine.count >= Self.maximumPristine { pristine = [] }
             pristine.insert(blob.id)
         }
     }
 
-    private static let mostPristine = 10_000
+    private static let maximumPristine = 10_000
 
-    /// The key that the app wants, if it can be one; else one by the template.
+    /// The key that the app wants, if it is valid; otherwise a key from the template.
     private func key(for blob: NewBlob) throws(UploadError) -> String {
         guard let key = blob.key else { return settings.keys.key(for: blob) }
         let segments = key.split(separator: "/", omittingEmptySubsequences: false)
         let isClean = !segments.contains { $0.isEmpty || $0 == "." || $0 == ".." }
-        guard isClean, key.utf8.count <= 1024, !key.hasPrefix(settings.sidePrefix), key != markKey,
+        guard isClean, key.utf8.count <= 1024, !key.hasPrefix(settings.tailPrefix), key != markKey,
             !key.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F })
         else {
-            throw UploadError(.rejected, "The key that the app gave this upload can not be the key of an object.")
+            throw UploadError(.rejected, "The app gave this upload a key that is not a valid object key.")
         }
         return key
     }
@@ -154,7 +159,7 @@ package final class S3Storage: MarkedStorage {
     }
 
     package func check() async throws(UploadError) {
-        try await asking { () async throws(S3Failure) in try await client.checkBucket(settings.bucket) }
+        try await convertingFailures { () async throws(S3Failure) in try await client.checkBucket(settings.bucket) }
     }
 
     package func list(after: UploadID?, limit: Int) async throws(UploadError) -> [UploadID] {
@@ -163,23 +168,23 @@ package final class S3Storage: MarkedStorage {
 
     // MARK: Tidying up
 
-    /// Runs `work` beside everything else; what fails in it is found by the sweep.
-    func tidy(_ work: @escaping @Sendable () async -> Void) {
-        tidying.withLock { tidying in
-            tidying.last += 1
-            let number = tidying.last
-            tidying.tasks[number] = Task {
+    /// Runs `work` in the background; the sweep finds what it fails to remove.
+    func inBackground(_ work: @escaping @Sendable () async -> Void) {
+        backgroundTasks.withLock { backgroundTasks in
+            backgroundTasks.last += 1
+            let number = backgroundTasks.last
+            backgroundTasks.tasks[number] = Task {
                 await work()
-                self.tidying.withLock { _ = $0.tasks.removeValue(forKey: number) }
+                self.backgroundTasks.withLock { _ = $0.tasks.removeValue(forKey: number) }
             }
         }
     }
 
-    /// Waits for what is being tidied up, at the end of the process.
+    /// Waits for background clean-up, at the end of the process.
     ///
-    /// - Parameter limit: How long at most.
+    /// - Parameter limit: Maximum waiting time.
     package func finish(within limit: Duration) async {
-        let running = tidying.withLock { Array($0.tasks.values) }
+        let running = backgroundTasks.withLock { Array($0.tasks.values) }
         let timer = Task {
             try? await Task.sleep(for: limit)
             if !Task.isCancelled { for task in running { task.cancel() } }
@@ -202,7 +207,7 @@ package final class S3Storage: MarkedStorage {
                 for digest in running { digest.update(piece) }
             }
         } catch {
-            throw UploadError(.unavailable, "The store broke off; try again.", cause: error)
+            throw UploadError(.unavailable, "The response of the store ended early; try again.", cause: error)
         }
         return Dictionary(uniqueKeysWithValues: running.map { ($0.algorithm, $0.finish()) })
     }
@@ -214,7 +219,7 @@ package final class S3Storage: MarkedStorage {
         do throws(SourceFailure) {
             return try await source.collect(limit: length)
         } catch {
-            throw UploadError(.unavailable, "The store broke off; try again.", cause: error)
+            throw UploadError(.unavailable, "The response of the store ended early; try again.", cause: error)
         }
     }
 
@@ -244,11 +249,12 @@ package final class S3Storage: MarkedStorage {
         return record
     }
 
-    func asking<Success>(_ body: () async throws(S3Failure) -> Success) async throws(UploadError) -> Success {
+    func convertingFailures<Success>(_ body: () async throws(S3Failure) -> Success) async throws(UploadError) -> Success
+    {
         do throws(S3Failure) { return try await body() } catch { throw error.uploadError }
     }
 
-    /// Fields of the object that a blob becomes.
+    /// Headers of the object that a blob becomes.
     func objectHeaders(_ record: BlobRecord) -> [SigningField] {
         var headers = [SigningField(S3Client.ownerHeader, record.id.text)]
         if let type = record.contentType, type.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) {
@@ -288,20 +294,20 @@ struct S3Blob: RemoteBlob {
             SigningField("response-content-type", contentType),
         ]
         let presigned = request
-        return try await storage.asking { () async throws(S3Failure) in
+        return try await storage.convertingFailures { () async throws(S3Failure) in
             try await storage.client.presigned(presigned, lifetime: lifetime)
         }
     }
 }
 
-/// What a storage uses, for whoever watches it.
+/// The current use of memory, spool and requests, for metrics.
 package struct S3Usage: Sendable {
     /// Bytes in memory that the store has not confirmed.
     package var memory: Int
     package var memoryLimit: Int
-    /// Files that were made since the start for bytes that had no room in memory.
+    /// Number of spool files created since the start.
     package var spoolFiles: Int
-    /// Requests to the store, each attempt by itself, by outcome: `ok`, `away`, `missing`, `denied`, `full`, `refused`,
-    /// `content_failed`, `cancelled`.
+    /// Requests to the store, each attempt separately, by outcome: `ok`, `away`, `missing`, `denied`, `full`,
+    /// `refused`, `content_failed`, `cancelled`.
     package var attempts: [String: UInt64]
 }

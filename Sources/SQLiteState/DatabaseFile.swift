@@ -5,9 +5,9 @@ internal import GRDB
 internal import Glibc
 #endif
 
-/// Opening the database file and its schema.
+/// Opens the database file and migrates its schema.
 enum DatabaseFile {
-    /// Makes the file if it is missing, readable for this user only; SQLite gives its companions the same mode.
+    /// Creates a missing file, readable for this user only; SQLite gives its companion files the same mode.
     static func secure(_ path: String) throws(SQLiteStateError) {
         let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw SQLiteStateError(path: path, reason: String(cString: strerror(errno))) }
@@ -18,14 +18,14 @@ enum DatabaseFile {
     }
 
     static func open(_ path: String, isSynchronous: Bool, busyTimeout: Duration) throws -> DatabasePool {
-        // Two processes that find a new file at the same time both try to make the schema; the second one then finds it made. That
-        // may happen at each migration anew.
+        // If two processes open a new file at the same time, both try to create the schema, and the second finds that
+        // it exists. This can happen at each migration.
         let attempts = migrator.migrations.count + 2
         var attempt = 1
         while true {
             do {
                 let pool = try DatabasePool(path: path, configuration: configuration(busyTimeout))
-                // Not in `prepareDatabase`: opening in WAL mode sets it to NORMAL.
+                // Not in `prepareDatabase`, because opening in WAL mode sets it to NORMAL.
                 let level = isSynchronous ? "FULL" : "NORMAL"
                 try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = \(level)") }
                 if try pool.read(migrator.hasBeenSuperseded) {
@@ -48,9 +48,9 @@ enum DatabaseFile {
         return configuration
     }
 
-    /// Migrations are never changed once they are released; a change of the schema is a further one.
+    /// Released migrations are never changed; each change of the schema is a new migration.
     ///
-    /// Times are Unix milliseconds. Ids of uploads sort by creation time, so the primary key is the order of lists.
+    /// Times are Unix milliseconds. Ids of uploads sort by creation time, so lists follow the primary key.
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("0001 uploads, media, used grants, API keys") { database in

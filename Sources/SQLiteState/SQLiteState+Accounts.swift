@@ -34,20 +34,21 @@ extension Database {
         ).map(AccountRecord.init(row:))
     }
 
-    /// Changes what accounts use.
+    /// Changes the usage of accounts.
     ///
     /// - Parameters:
     ///   - changes: By account.
-    ///   - creation: When the upload was created that causes them.
-    ///   - terms: What the accounts may use; `nil` for changes that only take away.
-    /// - Throws: `UploadError` `.quotaExceeded`, which undoes the transaction.
-    func charge(_ changes: Accounting.Changes, createdAt creation: Date, under terms: QuotaTerms?) throws {
+    ///   - creation: When the upload that causes the changes was created.
+    ///   - effectiveLimits: The limits of the accounts; `nil` if the changes only reduce usage.
+    /// - Throws: `UploadError` `.quotaExceeded`, which rolls the transaction back.
+    func charge(_ changes: Accounting.Changes, createdAt creation: Date, under effectiveLimits: EffectiveLimits?) throws
+    {
         for (account, change) in changes where change != UsageChange() {
             let known = try self.account(account)?.usage
-            let before = known ?? Usage(periodStart: terms?.period.start ?? creation)
+            let before = known ?? Usage(periodStart: effectiveLimits?.period.start ?? creation)
             let usage =
-                if let terms {
-                    try terms.usage(of: account, before, adding: change, createdAt: creation)
+                if let effectiveLimits {
+                    try effectiveLimits.usage(of: account, before, adding: change, createdAt: creation)
                 } else {
                     try before.adding(change, createdAt: creation)
                 }

@@ -14,7 +14,7 @@ extension SQLiteState: BlobRecords {
                 [
                     record.id.text, record.state.rawValue, record.bucket, record.key, record.contentType,
                     record.partSize, record.multipart, record.isBeginning, record.partCount, record.partBytes,
-                    try JSONText(record.sides), record.crc32c, record.entityTag, Milliseconds(record.createdAt),
+                    try JSONText(record.tails), record.crc32c, record.entityTag, Milliseconds(record.createdAt),
                 ]
             )
         }
@@ -49,7 +49,7 @@ extension SQLiteState: BlobRecords {
                 [
                     record.state.rawValue, record.bucket, record.key, record.contentType, record.partSize,
                     record.multipart, record.isBeginning, record.partCount, record.partBytes,
-                    try JSONText(record.sides),
+                    try JSONText(record.tails),
                     record.crc32c, record.entityTag, Milliseconds(record.createdAt), record.id.text, record.version,
                 ]
             )

@@ -13,7 +13,7 @@ extension SQLiteState {
                 "SELECT max(sequence) AS last FROM event WHERE upload_id = ?",
                 [upload]
             )?.optional("last", of: "event")
-            // One that is on its way is told as it was.
+            // An event that is being delivered is not replaced.
             guard let last, deliveryClaims.withLock({ $0.end(of: last, at: clock.now) }) == nil else {
                 return try database.insert(event)
             }
@@ -35,7 +35,7 @@ extension SQLiteState {
         }
     }
 
-    /// Events of one upload by their index, others in the order of the table.
+    /// Reads events of one upload by their index, and others in table order.
     static func statement(of query: EventQuery) -> (sql: String, arguments: StatementArguments) {
         var filter = ""
         var arguments: StatementArguments = [query.after]
@@ -62,13 +62,13 @@ extension SQLiteState {
 
     package func lastEvent() async throws(UploadError) -> Int64 {
         try await read { database in
-            // Also when the newest were forgotten: a sequence is never used again.
+            // Also correct if the newest events were removed: sequence numbers are never reused.
             try Int64.fetchOne(database, sql: "SELECT seq FROM sqlite_sequence WHERE name = 'event'") ?? 0
         }
     }
 
     package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
-        // Nothing is written; but what is settled at the same time is settled before or after.
+        // Writes nothing, but a write transaction orders this against concurrent settlements.
         try await write { [self] database in
             let now = clock.now
             let due = try database.rows(
@@ -143,7 +143,7 @@ extension SQLiteState {
             if case .retry = outcome { return }
             try database.schedule(event.upload.id.text, at: now)
         }
-        // Not before it is recorded, or what can not be recorded would be told again at once.
+        // Only after the commit: otherwise an outcome that could not be recorded would be delivered again at once.
         deliveryClaims.withLock { claims in
             let isHeld = claims.holds(sequence, until: event.delivery?.nextAttemptAt)
             if isHeld || outcome == .delivered { claims.drop(sequence) }
@@ -224,7 +224,7 @@ extension Database {
         if let date = event.delivery?.nextAttemptAt { try schedule(upload, at: date) }
     }
 
-    /// Makes the first pending event of an upload due, at `date` if it was not before, and lets the others wait for it.
+    /// Makes the first pending event of an upload due at `date`, unless it is already due; later events wait for it.
     fileprivate func schedule(_ upload: String, at date: Date) throws {
         try run(
             """

@@ -181,7 +181,7 @@ extension SQLiteState {
 }
 
 extension Database {
-    /// What finds an object or an open upload in a bucket.
+    /// Queries that find an object or an open upload in a bucket.
     static func uses(ofBucket name: String) -> [(sql: String, arguments: StatementArguments)] {
         [
             ("SELECT 1 FROM media INDEXED BY media_by_name WHERE bucket = ? LIMIT 1", [name]),
@@ -205,12 +205,12 @@ extension Database {
         ).map(Media.init(row:))
     }
 
-    /// The upload of the object whose place `media` take.
+    /// The upload of the object that `media` replaces.
     ///
     /// - Parameters:
-    ///   - expected: The id that it must have.
-    ///   - media: What gets the name.
-    /// - Returns: `nil` if nothing has the name, or `media` are no object.
+    ///   - expected: The id that the replaced object must have.
+    ///   - media: The new media with the name.
+    /// - Returns: `nil` if the name is free, or `media` is not an object.
     /// - Throws: `UploadError.objectChanged` if another object has the name.
     func replaced(_ expected: UploadID?, by media: Media?) throws -> Upload? {
         guard try media?.objectName.flatMap(object)?.id == expected else { throw UploadError.objectChanged }

@@ -8,11 +8,11 @@ extension SQLiteState {
     package func insert(
         _ upload: Upload,
         consuming grant: Grant?,
-        under terms: QuotaTerms,
+        under effectiveLimits: EffectiveLimits,
         recording event: EventRecord,
         pulling job: PullJob
     ) async throws(UploadError) {
-        try await insert(upload, consuming: grant, under: terms, recording: event) { database in
+        try await insert(upload, consuming: grant, under: effectiveLimits, recording: event) { database in
             try database.run(
                 """
                 INSERT INTO pull (upload_id, url, sealed, content_types, validator, total, attempts, failures, furthest,

@@ -3,15 +3,15 @@ internal import GRDB
 package import StateRecords
 package import UploadCore
 
-/// Reading everything, for whoever copies it.
+/// Reads all rows, to copy the state.
 extension SQLiteState {
-    /// A page of all rows of a table, in the order of their keys.
+    /// A page of all rows of a table, ordered by key.
     ///
     /// - Parameters:
-    ///   - table: Which.
-    ///   - key: Of the last row of the page before; `nil` for the first page.
-    ///   - limit: Most rows; at least 1.
-    /// - Returns: The values of each row in the order of the columns; none at the end.
+    ///   - table: The table.
+    ///   - key: The key of the last row of the previous page; `nil` for the first page.
+    ///   - limit: Maximum number of rows; at least 1.
+    /// - Returns: The values of each row in the order of the columns; empty at the end.
     /// - Throws: `.storageFailure`.
     package func rows(
         of table: StoredTable,

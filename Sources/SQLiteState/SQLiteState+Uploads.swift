@@ -7,17 +7,17 @@ extension SQLiteState {
     package func insert(
         _ upload: Upload,
         consuming grant: Grant?,
-        under terms: QuotaTerms,
+        under effectiveLimits: EffectiveLimits,
         recording event: EventRecord
     ) async throws(UploadError) {
-        try await insert(upload, consuming: grant, under: terms, recording: event) { _ in }
+        try await insert(upload, consuming: grant, under: effectiveLimits, recording: event) { _ in }
     }
 
-    /// As above, and runs `also` in the same transaction, which records what belongs to the upload.
+    /// Like the method above; also runs `also` in the same transaction, to record what belongs to the upload.
     func insert(
         _ upload: Upload,
         consuming grant: Grant?,
-        under terms: QuotaTerms,
+        under effectiveLimits: EffectiveLimits,
         recording event: EventRecord,
         _ also: @escaping @Sendable (Database) throws -> Void
     ) async throws(UploadError) {
@@ -38,7 +38,7 @@ extension SQLiteState {
                 throw UploadError(.rejected, "The name that the app gave this upload belongs to another one.")
             }
             if let bucket = upload.bucket, try database.bucket(bucket) == nil { throw UploadError.noBucket }
-            try database.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: terms)
+            try database.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: effectiveLimits)
             try database.insert(event)
             let parts = upload.concatenation?.parts
             try database.run(
@@ -89,10 +89,10 @@ extension SQLiteState {
         }
     }
 
-    /// Reads along the index that leaves the least to look at; without statistics SQLite can not know.
+    /// Chooses the most selective index, because SQLite has no statistics to do so.
     ///
-    /// One user's uploads are few, those that are completed are nearly all. Each index has the id behind its own column, so a
-    /// page is read from where it begins; of several states, the page of each.
+    /// One user has few uploads, while nearly all uploads are completed. Each index ends with the id, so a page is read
+    /// from its start; with several states, one page is read for each.
     static func statement(
         of query: UploadQuery
     ) -> (sql: String, arguments: [(any DatabaseValueConvertible & Sendable)?]) {
@@ -106,7 +106,7 @@ extension SQLiteState {
         require("subject = ?", query.subject)
         require("issuer = ?", query.issuer)
         require("dialect = ?", query.dialect)
-        // Ids sort by the time of creation.
+        // Ids sort by creation time.
         require("id >= ?", query.createdAfter.map { UploadID.first(at: $0).text })
         require("id < ?", [query.before, query.createdBefore.map(UploadID.first(at:))].compactMap { $0?.text }.min())
 
@@ -168,7 +168,7 @@ extension SQLiteState {
         _ upload: Upload,
         as media: Media?,
         replacing replaced: UploadID?,
-        under terms: QuotaTerms,
+        under effectiveLimits: EffectiveLimits,
         recording events: [EventRecord]
     ) async throws(UploadError) -> Bool {
         try await write { database in
@@ -198,7 +198,7 @@ extension SQLiteState {
             if let replaced { try database.end(replaced.id, as: .terminated, at: upload.updatedAt) }
             let size = upload.length ?? 0
             let changes = Accounting.completing(before, size: size, parts: parts, replacing: replaced)
-            try database.charge(changes, createdAt: before.createdAt, under: terms)
+            try database.charge(changes, createdAt: before.createdAt, under: effectiveLimits)
             for event in events { try database.insert(event) }
             guard let media else { return true }
             try database.run(
@@ -239,14 +239,14 @@ extension SQLiteState {
         of id: UploadID,
         to length: Int64,
         updatedAt: Date,
-        under terms: QuotaTerms
+        under effectiveLimits: EffectiveLimits
     ) async throws(UploadError) -> Bool {
         try await write { database in
             guard let before = try database.upload(id), before.state == .open, before.length == nil else {
                 return false
             }
             let changes = Accounting.reserving(length, for: before)
-            try database.charge(changes, createdAt: before.createdAt, under: terms)
+            try database.charge(changes, createdAt: before.createdAt, under: effectiveLimits)
             try database.run(
                 "UPDATE upload SET length = ?, reserved_bytes = ?, updated_at = ? WHERE id = ?",
                 [length, length, Milliseconds(updatedAt), id.text]
@@ -255,11 +255,13 @@ extension SQLiteState {
         }
     }
 
-    package func reserve(_ bytes: Int64, for id: UploadID, under terms: QuotaTerms) async throws(UploadError) -> Bool {
+    package func reserve(_ bytes: Int64, for id: UploadID, under effectiveLimits: EffectiveLimits)
+        async throws(UploadError) -> Bool
+    {
         try await write { database in
             guard let before = try database.upload(id), before.state == .open else { return false }
             let changes = Accounting.reserving(bytes, for: before)
-            try database.charge(changes, createdAt: before.createdAt, under: terms)
+            try database.charge(changes, createdAt: before.createdAt, under: effectiveLimits)
             try database.run("UPDATE upload SET reserved_bytes = ? WHERE id = ?", [bytes, id.text])
             return true
         }
@@ -300,54 +302,10 @@ extension SQLiteState {
         }
     }
 
-    package func expiredUploads(at now: Date, limit: Int) async throws(UploadError) -> [UploadID] {
-        try await read { database in
-            try database.rows(
-                """
-                SELECT id FROM upload INDEXED BY upload_by_expiry
-                WHERE expires_at IS NOT NULL AND expires_at <= ?
-                ORDER BY expires_at LIMIT ?
-                """,
-                [Milliseconds(now), limit]
-            ).map { try $0.uploadID("upload") }
-        }
-    }
-
-    package func forgetEnded(before date: Date) async throws(UploadError) {
-        try await write { database in
-            let date = Milliseconds(date)
-            try database.run(
-                """
-                DELETE FROM upload INDEXED BY upload_ended
-                WHERE state IN ('terminated', 'expired') AND ended_at < ?
-                """,
-                [date]
-            )
-            // A grant whose own time is over admits nothing any more, used or not.
-            try database.run("DELETE FROM used_grant WHERE expires_at < ?", [date])
-            try database.run(
-                "DELETE FROM event WHERE occurred_at < ? AND (delivery IS NULL OR delivery = 'delivered')",
-                [date]
-            )
-        }
-    }
-
-    package func needed(_ ids: [UploadID]) async throws(UploadError) -> Set<UploadID> {
-        var needed: Set<UploadID> = []
-        try await inChunks(ids) { database, marks, arguments in
-            try Row.fetchAll(
-                database,
-                sql: "SELECT id FROM upload WHERE id IN (\(marks)) AND state IN ('open', 'completed')",
-                arguments: arguments
-            ).map { try $0.uploadID("upload") }
-        } each: { id in
-            needed.insert(id)
-        }
-        return needed
-    }
-
-    /// Reads what any number of ids name; statements are not cached, because the number of their marks varies.
-    private func inChunks<Value: Sendable>(
+    /// Runs a query with any number of ids.
+    ///
+    /// Statements are not cached, because each number of ids in a chunk needs another text.
+    func inChunks<Value: Sendable>(
         _ ids: [UploadID],
         _ fetch: @escaping @Sendable (Database, _ marks: String, StatementArguments) throws -> [Value],
         each: (Value) -> Void
@@ -362,20 +320,8 @@ extension SQLiteState {
         }
     }
 
-    /// SQLite takes 32,766 arguments at most, and a short read lets writers' checkpoints through.
+    /// SQLite allows at most 32,766 arguments, and short reads let the checkpoints of writers proceed.
     private static let chunkSize = 500
-
-    package func setDigests(of id: UploadID, to digests: DigestValues) async throws(UploadError) {
-        try await write { database in
-            try database.run("UPDATE media SET digests = ? WHERE id = ?", [try JSONText(digests), id.text])
-        }
-    }
-
-    package func media(_ id: UploadID) async throws(UploadError) -> Media? {
-        try await read { database in
-            try database.row("SELECT * FROM media WHERE id = ?", [id.text]).map(Media.init(row:))
-        }
-    }
 }
 
 extension Database {
@@ -383,7 +329,7 @@ extension Database {
         try row("SELECT * FROM upload WHERE id = ?", [id.text]).map(Upload.init(row:))
     }
 
-    /// Ends an upload, but for what its accounts get back, and the event.
+    /// Ends an upload, except for the usage of its accounts and the event.
     fileprivate func end(_ id: UploadID, as state: Upload.State, at now: Date) throws {
         let now = Milliseconds(now)
         try run(

@@ -4,32 +4,35 @@ internal import Synchronization
 package import Transport
 package import UploadCore
 
-/// State in one SQLite file, in WAL mode: what a call recorded survives the end of the process, and a power cut unless
-/// that is not asked for.
+/// State in one SQLite file in WAL mode.
 ///
-/// Other processes may use the same file at the same time (`sluice keys`), but only one works on deliveries and pulls. All calls run on the blocking pool, and are not
-/// cancelled with the task that makes them: what was begun is recorded.
+/// What a call recorded survives the end of the process and, unless synchronous writes are turned off, a power cut.
+///
+/// Other processes may use the same file at the same time (`sluice keys`), but only one may process deliveries and
+/// pulls. Calls run on the blocking pool and are not cancelled with the calling task: once started, they are recorded.
 package final class SQLiteState: StateStore {
     private let database: DatabasePool
     private let pool: BlockingPool
-    /// Tells what is due.
+    /// Decides what is due.
     let clock: any WallClock
-    /// Of deliveries by their sequence; taken and dropped in write transactions, so that none is given away after it was settled.
+    /// Claims of deliveries by sequence number; changed only in write transactions, so that no settled delivery is
+    /// claimed again.
     let deliveryClaims = Mutex(ProcessClaims<Int64>())
-    /// As above.
+    /// Claims of pulls by upload, under the same rule.
     let pullClaims = Mutex(ProcessClaims<UploadID>())
-    private let turns = Mutex<[Duty: Date]>([:])
+    private let turns = Mutex<[PeriodicJob: Date]>([:])
 
-    /// Opens the file, makes it if it is missing, and brings its schema up to date.
+    /// Opens the file, creates it if it is missing, and migrates its schema.
     ///
     /// - Parameters:
-    ///   - path: The database file; `-wal` and `-shm` files stand beside it while it is open.
-    ///   - isSynchronous: Each transaction is forced to disk before its call returns. Without it a power cut takes back the
-    ///     last ones, in their order, and harms nothing else (https://www.sqlite.org/pragma.html#pragma_synchronous).
-    ///   - pool: Where calls run; more than a handful of threads bring nothing, because writes are one at a time.
-    ///   - busyTimeout: How long a call waits while another process writes; longer is `.unavailable`.
-    ///   - clock: Tells what is due.
-    /// - Throws: When the file can not be opened, is no database, or was made by a newer version.
+    ///   - path: The database file; `-wal` and `-shm` files exist beside it while it is open.
+    ///   - isSynchronous: Whether each transaction is on disk before its call returns. Without it, a power cut loses
+    ///     the latest transactions, in order, and does no other harm
+    ///     (https://www.sqlite.org/pragma.html#pragma_synchronous).
+    ///   - pool: Runs the calls; more than a few threads do not help, because writes are serialised.
+    ///   - busyTimeout: How long a call waits while another process writes; beyond it `.unavailable`.
+    ///   - clock: Decides what is due.
+    /// - Throws: An error if the file cannot be opened, is not a database, or was created by a newer version.
     package init(
         path: String,
         isSynchronous: Bool = true,
@@ -49,9 +52,11 @@ package final class SQLiteState: StateStore {
         self.clock = clock
     }
 
-    /// Moves everything into the main file, which is a complete copy of the state then, and closes it; later calls fail.
+    /// Moves everything into the main file, which is then a complete copy of the state, and closes it; later calls
+    /// fail.
     package func close() {
-        // What closing does by itself only if no other process has the file open. What fails is still in the file beside it.
+        // Closing does this on its own only if no other process has the file open. If it fails, the data remains in the
+        // file beside it.
         _ = try? database.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         try? database.close()
     }
@@ -60,12 +65,12 @@ package final class SQLiteState: StateStore {
         _ = try await read { database in try Int.fetchOne(database, sql: "SELECT count(*) FROM api_key") }
     }
 
-    /// Turns are forgotten with the process: the next one does everything anew.
-    package func takeTurn(at duty: Duty, every interval: TimeInterval) async throws(UploadError) -> Bool {
+    /// Claims end with the process: the next one runs every job again.
+    package func claimJob(at job: PeriodicJob, every interval: TimeInterval) async throws(UploadError) -> Bool {
         let now = clock.now
         return turns.withLock { turns in
-            if let last = turns[duty], now.timeIntervalSince(last) < interval { return false }
-            turns[duty] = now
+            if let last = turns[job], now.timeIntervalSince(last) < interval { return false }
+            turns[job] = now
             return true
         }
     }
@@ -80,7 +85,7 @@ package final class SQLiteState: StateStore {
         }
     }
 
-    /// Runs `work` in one transaction, which is durable when this returns and undone when it throws.
+    /// Runs `work` in one transaction, which is durable when this returns and rolled back when it throws.
     func write<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
@@ -89,7 +94,7 @@ package final class SQLiteState: StateStore {
         }
     }
 
-    /// As `write`, and what was recorded is forced to disk with all before it, whatever the settings.
+    /// Like `write`, but everything recorded up to now is forced to disk, whatever the settings.
     func writeDurably<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
@@ -115,7 +120,7 @@ package final class SQLiteState: StateStore {
 }
 
 extension Database {
-    /// Runs a statement that is compiled once for each connection.
+    /// Runs a statement that is compiled once per connection.
     func run(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws {
         try cachedStatement(sql: sql).execute(arguments: arguments)
     }

@@ -1,16 +1,16 @@
 internal import GRDB
 internal import UploadCore
 
-/// Why the database can not be opened; for the operator, so it names the file.
+/// Why the database cannot be opened; names the file, because it is for the operator.
 package struct SQLiteStateError: Error, Equatable, CustomStringConvertible {
     package let path: String
     package let reason: String
 
-    package var description: String { "The database \(path) can not be opened: \(reason)" }
+    package var description: String { "The database \(path) cannot be opened: \(reason)" }
 }
 
 extension UploadError {
-    /// What a failure of the database means; the details go into the log only.
+    /// Maps a failure of the database to an error; the details appear only in the log.
     init(database error: any Error) {
         if let error = error as? UploadError {
             self = error

@@ -1,13 +1,13 @@
 internal import Bytes
 
-/// `application/x-www-form-urlencoded`, as the URL standard describes it and RFC 3986 §2.1 escapes.
+/// `application/x-www-form-urlencoded` as in the URL standard, with the escapes of RFC 3986 §2.1.
 enum FormEncoding {
-    /// Appends `text` with all but the unreserved characters of RFC 3986 §2.3 escaped, in upper-case hexadecimal.
+    /// Appends `text`; escapes everything except the unreserved characters of RFC 3986 §2.3, in upper-case hexadecimal.
     static func append(_ text: String, to bytes: inout [UInt8]) {
         append(text.utf8, to: &bytes)
     }
 
-    /// Appends `text` with all but the unreserved characters of RFC 3986 §2.3 escaped, in upper-case hexadecimal.
+    /// Appends `text`; escapes everything except the unreserved characters of RFC 3986 §2.3, in upper-case hexadecimal.
     static func append(_ text: some Sequence<UInt8>, to bytes: inout [UInt8]) {
         for byte in text {
             switch byte {
@@ -23,7 +23,7 @@ enum FormEncoding {
         }
     }
 
-    /// The text that `bytes` stand for: `+` is a space, `%XX` a byte; `nil` for a broken escape or what is not UTF-8.
+    /// Decodes `bytes`: `+` is a space, `%XX` a byte; `nil` for an invalid escape or text that is not UTF-8.
     static func decode(_ bytes: ArraySlice<UInt8>) -> String? {
         var decoded: [UInt8] = []
         decoded.reserveCapacity(bytes.count)

@@ -1,15 +1,15 @@
 internal import Bytes
 internal import Digests
 
-/// Makes and checks the short codes that turn a name into a capability: who has the link may use it.
+/// Creates and verifies the short codes in capability URLs: anyone with the link can use it.
 ///
-/// A code is HMAC-SHA256 of the text, cut to its first 128 bits (RFC 2104 §5), in base64url without padding: 22 characters.
+/// A code is HMAC-SHA256 of the text, truncated to 128 bits (RFC 2104 §5), in base64url without padding: 22 characters.
 package struct LinkSigner: Sendable {
     private let key: HMACKey
-    /// Of the other master secrets.
+    /// Keys of the other master secrets.
     private let others: [HMACKey]
 
-    /// A signer with a key of its own for each kind of link, so that one kind can not stand in for another.
+    /// A signer with a separate key for each kind of link, so that one kind cannot replace another.
     package init(master: MasterSecret, purpose: String) {
         key = HMACKey(.sha256, master.key(for: purpose))
         others = master.each.dropFirst().map { HMACKey(.sha256, $0.key(for: purpose)) }
@@ -17,7 +17,7 @@ package struct LinkSigner: Sendable {
 
     /// The code of `text`, 22 characters.
     ///
-    /// The text holds no line feed, which marks the texts that expire.
+    /// The text must not contain a line feed, which separates the expiry.
     package func sign(_ text: String) -> String { Self.code(of: text, key) }
 
     private static func code(of text: String, _ key: HMACKey) -> String {
@@ -30,12 +30,12 @@ package struct LinkSigner: Sendable {
             || others.contains { constantTimeEquals(Self.code(of: text, $0).utf8, signature.utf8) }
     }
 
-    /// The code of `text` until a moment in Unix seconds: of the text, a line feed and the decimal number.
+    /// The code of `text` with an expiry in Unix seconds: it covers the text, a line feed and the decimal number.
     package func sign(_ text: String, expiresAt expiry: Int64) -> String {
         sign("\(text)\n\(expiry)")
     }
 
-    /// Whether `signature` is the code of `text` with this expiry, and the expiry is still to come.
+    /// Whether `signature` is the code of `text` with this expiry, and the expiry is in the future.
     package func verify(_ text: String, expiresAt expiry: Int64, signature: some StringProtocol, at now: Int64) -> Bool
     {
         verify("\(text)\n\(expiry)", signature: signature) && now < expiry

@@ -1,24 +1,25 @@
 internal import Bytes
 internal import Digests
 
-/// The secret of an installation, from which the keys for every purpose are derived.
+/// The secret of an installation; keys for all purposes are derived from it.
 ///
-/// While it is rotated there are several: the first makes everything new, and what was made with any of them is known. So what
-/// was handed out goes on until it ends, and nodes know what is made with a secret before one of them makes something with it.
+/// During a rotation there are several secrets: the first one is used for everything new, all of them are accepted.
+/// Thus issued credentials stay valid until they expire, and all nodes accept a new secret before the first one uses
+/// it.
 ///
-/// They never appear in a description, a reflection or a log.
+/// Secrets never appear in a description, a reflection or a log.
 package struct MasterSecret: Sendable, Equatable {
-    /// Bytes that a secret must have at least.
+    /// Minimum length of a secret in bytes.
     package static let minimumByteCount = 32
-    /// Secrets that there may be: each is tried with what none of them made.
+    /// Maximum number of secrets: verification tries each of them.
     package static let maximumCount = 8
 
-    /// Never empty, none twice.
+    /// Not empty, without duplicates.
     private let secrets: [[UInt8]]
 
-    /// The secret `bytes`, beside which `others` are accepted: those of before, or the one that is to come.
+    /// The secret `bytes`; the `others`, earlier or future ones, are only accepted.
     ///
-    /// `nil` if one has fewer than 32 bytes, one is there twice, or there are more than `maximumCount`.
+    /// `nil` if a secret has fewer than 32 bytes, is repeated, or there are more than `maximumCount`.
     package init?(bytes: [UInt8], accepting others: [[UInt8]] = []) {
         let secrets = [bytes] + others
         guard secrets.count <= Self.maximumCount, Set(secrets).count == secrets.count,
@@ -27,9 +28,9 @@ package struct MasterSecret: Sendable, Equatable {
         self.secrets = secrets
     }
 
-    /// The secrets of a text: each as base64, separated by commas or white space, the one that makes everything new first.
+    /// Parses secrets in base64, separated by commas or white space; the first is used for everything new.
     ///
-    /// `nil` as of `init(bytes:accepting:)`, and if one is not base64.
+    /// `nil` in the cases of `init(bytes:accepting:)`, and if a secret is not base64.
     package init?(text: String) {
         var secrets: [[UInt8]] = []
         for part in text.split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
@@ -40,28 +41,28 @@ package struct MasterSecret: Sendable, Equatable {
         self.init(bytes: first, accepting: Array(secrets.dropFirst()))
     }
 
-    /// All of them as `init(text:)` takes them, separated by commas.
+    /// All secrets in the form of `init(text:)`, separated by commas.
     package var text: String { secrets.map { Base64.encode($0) }.joined(separator: ",") }
 
-    /// Each for itself, the one that makes everything new first.
+    /// The secrets one by one, the one for everything new first.
     package var each: [MasterSecret] { secrets.compactMap { MasterSecret(bytes: $0) } }
 
-    /// Whether everything that is known with `other` is known with this one.
+    /// Whether everything made with a secret of `other` is accepted with this one.
     package func accepts(_ other: MasterSecret) -> Bool { other.secrets.allSatisfy(secrets.contains) }
 
-    /// The key for `purpose` with which new things are made: HKDF-SHA256 (RFC 5869) with the purpose as info.
+    /// The current key for `purpose`: HKDF-SHA256 (RFC 5869) with the purpose as info.
     ///
-    /// Keys for different purposes tell nothing about each other. The same secret and purpose always give the same key.
+    /// Keys for different purposes are independent. The same secret and purpose always give the same key.
     ///
     /// - Parameters:
-    ///   - purpose: A text that no other use has; changing it makes everything invalid that was signed before.
+    ///   - purpose: A unique text; changing it invalidates everything signed before.
     ///   - count: Bytes, 1 to 8160.
     /// - Returns: `count` bytes.
     package func key(for purpose: String, count: Int = 32) -> [UInt8] {
         KeyDerivation.hkdf(secret: secrets[0], info: "sluice/\(purpose)", count: count)
     }
 
-    /// A name for the first, which tells nothing of it: 8 hexadecimal digits.
+    /// An id of the first secret that reveals nothing about it: 8 hexadecimal digits.
     package var id: String { Hexadecimal.encode(key(for: "secret id v1", count: 4)) }
 }
 

@@ -1,18 +1,18 @@
 internal import Bytes
 internal import Digests
 
-/// Bytes that only the holder of a key can read or make, with the name of that key, in a form for headers and URLs.
+/// Bytes that only the holder of a key can read or create, with the id of that key, encoded for headers and URLs.
 ///
 /// AES-256-GCM (NIST SP 800-38D). Layout before base64url: 4 bytes key id, 24 random bytes, cipher text, 16 bytes tag.
-/// The first 12 random bytes make, by HMAC-SHA256, the key of this one token, the others are its nonce: with 192 random
-/// bits, a key may seal as many tokens as it likes, where 96 would end at 2^32 (SP 800-38D §8.3).
+/// HMAC-SHA256 of the first 12 random bytes gives the key of this token, the others are its nonce. With 192 random bits
+/// a key can seal any number of tokens; with 96 the limit would be 2^32 (SP 800-38D §8.3).
 package struct SealedToken: Sendable, Equatable {
     static let seedByteCount = 12
     static let headByteCount = SealingKey.idByteCount + seedByteCount + AuthenticatedEncryption.nonceByteCount
 
     let bytes: [UInt8]
 
-    /// The token that `text` stands for, genuine or not; `nil` if it can not be one.
+    /// Parses `text`, authentic or not; `nil` if it cannot be a token.
     package init?(_ text: some StringProtocol) {
         guard let bytes = Base64.decodeURLSafe(text) else { return nil }
         guard bytes.count >= Self.headByteCount + AuthenticatedEncryption.tagByteCount else { return nil }
@@ -27,14 +27,14 @@ package struct SealedToken: Sendable, Equatable {
     var keyID: ArraySlice<UInt8> { bytes.prefix(SealingKey.idByteCount) }
 }
 
-/// A key for tokens of one purpose.
+/// A key for tokens with one purpose.
 struct SealingKey: Sendable {
     static let idByteCount = 4
 
     let id: [UInt8]
     private let key: HMACKey
 
-    /// The key for `purpose` under `master`; its id follows from both.
+    /// The key for `purpose` under `master`; its id is derived from both.
     init(master: MasterSecret, purpose: String) {
         let derived = master.key(for: purpose, count: 32 + Self.idByteCount)
         id = Array(derived.suffix(Self.idByteCount))
@@ -63,7 +63,7 @@ struct SealingKey: Sendable {
     }
 }
 
-/// The keys of one purpose, one for each master secret: the first seals, and each of them opens what it sealed.
+/// The keys of one purpose, one per master secret: the first seals, all can open.
 package struct SealingKeyRing: Sendable {
     private let first: SealingKey
     private let others: [SealingKey]
@@ -75,7 +75,7 @@ package struct SealingKeyRing: Sendable {
 
     package func seal(_ plain: [UInt8]) -> SealedToken { first.seal(plain) }
 
-    /// What was sealed; `nil` if no key of the ring sealed it, or it was changed since.
+    /// The sealed bytes; `nil` if no key of the ring sealed them or the token was changed.
     package func open(_ token: SealedToken) -> [UInt8]? {
         if first.id.elementsEqual(token.keyID), let plain = first.open(token) { return plain }
         for key in others where key.id.elementsEqual(token.keyID) {

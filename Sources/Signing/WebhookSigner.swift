@@ -1,24 +1,25 @@
 internal import Bytes
 internal import Digests
 
-/// Signs webhooks as Standard Webhooks asks (standardwebhooks.com, specification 1.0.0, "Signature scheme").
+/// Signs webhooks according to Standard Webhooks (standardwebhooks.com, specification 1.0.0, "Signature scheme").
 ///
-/// The signature is HMAC-SHA256 of the message's id, the time in Unix seconds and the content, joined by full stops.
+/// The signature is HMAC-SHA256 of message id, Unix seconds and content, joined by full stops.
 package struct WebhookSigner: Sendable {
     private let keys: [HMACKey]
-    /// The secret as receivers' libraries want it: `whsec_` and base64.
+    /// The secret in the format of receivers' libraries: `whsec_` and base64.
     package let secret: String
 
     /// - Parameters:
     ///   - key: 24 to 64 bytes.
-    ///   - others: That receivers may know instead, while the key is rotated: there is a signature by each, and one that is
-    ///     right is enough.
+    ///   - others: Keys that receivers may still or already use during a rotation. The message has a signature with
+    /// each key, and one
+    ///     valid signature is enough.
     package init(key: [UInt8], others: [[UInt8]] = []) {
         keys = ([key] + others).map { HMACKey(.sha256, $0) }
         secret = "whsec_" + Base64.encode(key)
     }
 
-    /// The key that a secret stands for; `nil` unless it has 24 to 64 bytes.
+    /// The key in a secret; `nil` unless it has 24 to 64 bytes.
     package static func key(in secret: String) -> [UInt8]? {
         guard secret.hasPrefix("whsec_") else { return nil }
         let text = String(secret.dropFirst(6))
@@ -28,12 +29,12 @@ package struct WebhookSigner: Sendable {
         return key
     }
 
-    /// The fields of one attempt to deliver a message.
+    /// The header fields of one attempt to deliver a message.
     ///
     /// - Parameters:
     ///   - id: The same for every attempt.
     ///   - timestamp: Unix seconds of this attempt.
-    ///   - content: The exact bytes that are sent.
+    ///   - content: The exact bytes of the message.
     /// - Returns: Names and values.
     package func fields(
         id: String,

@@ -1,7 +1,7 @@
 package import Foundation
 package import UploadCore
 
-/// What every `BlobRecords` has to do.
+/// The contract of `BlobRecords`.
 package enum BlobRecordsContract {
     package static let all: [Contract<any BlobRecords>] = records + parts + lists
 
@@ -24,7 +24,7 @@ package enum BlobRecordsContract {
         numbers.map { BlobPart(number: $0, size: 5 << 20, entityTag: "\"\(tag)-\($0)\"") }
     }
 
-    /// With a value in each field that is not the one of a new record, and at the ends of their ranges.
+    /// A record whose fields all differ from those of a new one, with extreme values.
     private static func filled(_ record: BlobRecord, _ state: BlobRecord.State) -> BlobRecord {
         var filled = record
         filled.state = state
@@ -36,9 +36,9 @@ package enum BlobRecordsContract {
         filled.isBeginning = true
         filled.partCount = 10_000
         filled.partBytes = .max
-        filled.sides = [
-            SideObject(key: "sides/1", length: 1, md5: Array(0..<16)),
-            SideObject(key: "sides/ü\"\\", length: .max, md5: [UInt8](repeating: 255, count: 16)),
+        filled.tails = [
+            TailObject(key: "sides/1", length: 1, md5: Array(0..<16)),
+            TailObject(key: "sides/ü\"\\", length: .max, md5: [UInt8](repeating: 255, count: 16)),
         ]
         filled.crc32c = UInt32.max
         filled.entityTag = "\"d41d8cd9-2\""
@@ -167,7 +167,7 @@ package enum BlobRecordsContract {
             kept.version = 2
             try demand(await records.blob(kept.id), is: kept)
             try demand(await records.parts(of: kept.id), is: parts(1...3))
-            // A new one with the same id has nothing of the old one.
+            // A new record with the same id inherits nothing.
             try await records.insert(gone)
             try demand(await records.blob(gone.id), is: gone)
             try demand(await records.parts(of: gone.id), is: [])
@@ -191,15 +191,15 @@ package enum BlobRecordsContract {
             let changed = BlobPart(number: 9, size: 0, entityTag: "")
             try await update([changed], from: nil)
             try demand(await records.parts(of: record.id), is: parts(1...3) + [changed] + parts([10]))
-            // Dropped first, then added.
+            // Removals happen before additions.
             try await update(parts([3, 4], tag: "b"), from: 3)
             try demand(await records.parts(of: record.id), is: parts(1...2) + parts(3...4, tag: "b"))
-            // Those below stay, if they are not replaced.
+            // Lower parts stay unless they are replaced.
             try await update(parts([1], tag: "c"), from: 4)
             try demand(await records.parts(of: record.id), is: parts([1], tag: "c") + parts([2]) + parts([3], tag: "b"))
             try await update([], from: 100)
             try demand(await records.parts(of: record.id).count, is: 3)
-            // Of two with one number the last one counts.
+            // Among parts with the same number, the last one wins.
             let twice = [
                 BlobPart(number: 1, size: 1, entityTag: "x"), BlobPart(number: 1, size: .max, entityTag: "{\"y\\,"),
             ]
@@ -239,7 +239,7 @@ package enum BlobRecordsContract {
                 listed += page
             }
             try demand(listed, is: ids)
-            // Also after one that is not there any more.
+            // A page can start after a removed id.
             try await records.forgetBlob(ids[2])
             try demand(await records.blobs(after: ids[2], limit: 2), is: [ids[3], ids[4]])
             try demand(await records.blobs(after: nil, limit: 3), is: [ids[0], ids[1], ids[3]])

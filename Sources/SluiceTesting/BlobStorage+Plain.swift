@@ -2,12 +2,12 @@ package import Bytes
 package import UploadCore
 
 extension BlobStorage {
-    /// A blob of which nothing but its id is known.
+    /// Creates a blob with nothing but its id.
     package func create(_ id: UploadID) async throws(UploadError) {
         try await create(NewBlob(id, createdAt: id.createdAt))
     }
 
-    /// As `append(to:at:from:limit:of:expecting:confirming:)`, to a blob of unknown length.
+    /// Like `append(to:at:from:limit:of:expecting:confirming:)`, for a blob of unknown length.
     package func append(
         to id: UploadID,
         at offset: Int64,

@@ -7,11 +7,11 @@ package import UploadCore
 internal import Glibc
 #endif
 
-/// What every `BlobStorage` has to do.
+/// The contract of `BlobStorage`.
 package enum BlobStorageContract {
     package static let all: [Contract<any BlobStorage>] = basics + appends + copies + digests
 
-    /// All bytes of a blob, which takes no more then.
+    /// All bytes of a blob, which is synchronised first and accepts no more bytes.
     package static func contents(of id: UploadID, in storage: any BlobStorage) async throws -> [UInt8] {
         try await storage.synchronize(id)
         return try await contents(of: try await storage.open(id))
@@ -29,7 +29,7 @@ package enum BlobStorageContract {
         }
     }
 
-    /// Different at each position, for `seed` and length.
+    /// Bytes that differ at each position and depend on `seed` and length.
     package static func pattern(_ count: Int, seed: UInt8 = 1) -> [UInt8] {
         var value = UInt32(seed) &* 2_654_435_761
         return (0..<count).map { _ in
@@ -40,7 +40,7 @@ package enum BlobStorageContract {
 
     private static func newID() -> UploadID { UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000)) }
 
-    /// `end`, or `limit`, or the failure of the source, or the code of the error.
+    /// `end`, `limit`, the failure of the source, or the code of the error.
     private static func text(_ end: AppendReport.End) -> String {
         switch end {
         case .endOfSource: "end"
@@ -64,7 +64,7 @@ package enum BlobStorageContract {
                 try demand(await storage.durableLength(of: id), is: 0)
                 try demand(await storage.currentLength(of: id), is: 0)
                 try demand(await contents(of: id, in: storage), is: [])
-                // Reading it has ended it.
+                // Reading the contents has finished the blob.
                 try await storage.empty(id)
             }
         },
@@ -320,7 +320,7 @@ package enum BlobStorageContract {
             }
         },
         Contract("bytes with another digest, or cut off, are not kept, and the blob goes on from before") { storage in
-            for (count, isLengthKnown, isTold) in [
+            for (count, isLengthKnown, isReported) in [
                 (5, true, false), (5, false, false), (600_000, true, false), (600_000, false, false), (5, false, true),
                 (600_000, false, true), (600_000, true, true),
             ] {
@@ -330,7 +330,7 @@ package enum BlobStorageContract {
                 let bytes = pattern(count)
                 let expected = ExpectedDigest(algorithm: .sha256, value: Digest.hash(bytes, .sha256))
                 let digest: DigestExpectation =
-                    isTold ? .told({ () throws(UploadError) in expected }) : .known(expected)
+                    isReported ? .explicit({ () throws(UploadError) in expected }) : .known(expected)
                 let wrong = ScriptedSource([.bytes(pattern(count, seed: 2))], isLengthKnown: isLengthKnown)
                 let mismatch = await storage.append(to: id, at: 2, from: wrong, limit: 1 << 30, expecting: digest)
                 try demand(text(mismatch.end), is: "checksumMismatch")
@@ -355,7 +355,7 @@ package enum BlobStorageContract {
             let expected = ExpectedDigest(algorithm: .md5, value: Digest.hash(bytes, .md5))
             for limit in [9, 10] as [Int64] {
                 let source = EndingSource(bytes)
-                let digest = DigestExpectation.told { () throws(UploadError) in
+                let digest = DigestExpectation.explicit { () throws(UploadError) in
                     if !source.hasEnded { throw UploadError(.invalidRequest, "Too early.") }
                     return expected
                 }
@@ -368,7 +368,8 @@ package enum BlobStorageContract {
         Contract("bytes whose digest was to be told at the end, and was not, are not kept") { storage in
             let id = newID()
             try await storage.create(id)
-            let silent = DigestExpectation.told { () throws(UploadError) in throw UploadError(.invalidRequest, "None.")
+            let silent = DigestExpectation.explicit { () throws(UploadError) in
+                throw UploadError(.invalidRequest, "None.")
             }
             let report = await storage.append(to: id, at: 0, from: ArraySource([1]), limit: 9, expecting: silent)
             try demand(text(report.end), is: "invalidRequest")
@@ -378,7 +379,7 @@ package enum BlobStorageContract {
     ]
 }
 
-/// Does not announce its length, and knows whether its end was seen.
+/// A source that does not announce its length, and records whether its end was read.
 private final class EndingSource: ByteSource {
     private let source: ArraySource
     private(set) var hasEnded = false

@@ -1,7 +1,7 @@
 internal import Synchronization
 package import UploadCore
 
-/// Which calls of a faulty adapter fail.
+/// Decides which calls of a faulty adapter fail.
 package final class FaultPlan<Operation: Hashable & Sendable>: Sendable {
     private struct Contents {
         var calls: [Operation: Int] = [:]
@@ -19,13 +19,13 @@ package final class FaultPlan<Operation: Hashable & Sendable>: Sendable {
         self.fuse = fuse
     }
 
-    /// Lets calls of `operation` fail, counted from 1 from now on.
+    /// Makes calls of `operation` fail, counted from 1 from now on.
     ///
     /// - Parameters:
-    ///   - operation: Which one.
+    ///   - operation: The operation.
     ///   - call: The first call that fails.
-    ///   - count: How many calls fail.
-    ///   - error: What they throw.
+    ///   - count: Number of calls that fail.
+    ///   - error: The error that they throw.
     package func fail(
         _ operation: Operation,
         onCall call: Int = 1,
@@ -38,30 +38,30 @@ package final class FaultPlan<Operation: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Lets others be faster than the next call of `operation`, where the adapter can be overtaken there.
+    /// Runs `work` before the next call of `operation`, to let other tasks overtake it.
     package func before(_ operation: Operation, _ work: @escaping @Sendable () async -> Void) {
         contents.withLock { $0.others[operation] = work }
     }
 
-    /// Lets others be faster than every call, as far as `pause` lets them.
+    /// Runs `pause` before every call, to let other tasks overtake it.
     package func pause(_ pause: @escaping @Sendable () async -> Void) { contents.withLock { $0.pause = pause } }
 
-    /// Does the next call of `operation`, and then throws `error`: the answer is lost, and not the work.
+    /// Makes the next call of `operation` do its work and then throw `error`, as if the response were lost.
     package func lose(_ operation: Operation, with error: UploadError) {
         contents.withLock { $0.lost[operation] = error }
     }
 
-    /// After the work is done.
-    func answer(_ operation: Operation) throws(UploadError) {
+    /// Called after the work is done.
+    func response(_ operation: Operation) throws(UploadError) {
         if let error = contents.withLock({ $0.lost.removeValue(forKey: operation) }) { throw error }
     }
 
-    /// No call fails any more.
+    /// Removes all faults.
     package func recover() {
         contents.withLock { $0.faults = [:] }
     }
 
-    /// How often `operation` was called since its fault was set, or from the beginning.
+    /// Number of calls of `operation` since its fault was set, or since the start.
     package func calls(of operation: Operation) -> Int { contents.withLock { $0.calls[operation] ?? 0 } }
 
     func step(_ operation: Operation) async throws(UploadError) {

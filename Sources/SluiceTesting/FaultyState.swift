@@ -1,7 +1,7 @@
 package import Foundation
 package import UploadCore
 
-/// A state store that fails where a test wants it to, and else does what `base` does.
+/// A state store that fails where a test wants it to, and otherwise forwards to `base`.
 package final class FaultyState: StateStore {
     package enum Operation: Hashable, Sendable {
         case insertPull, pull, claimPulls, renewPulls, nextPull, updatePull
@@ -9,7 +9,7 @@ package final class FaultyState: StateStore {
             expiredUploads, forgetEnded, needed, media, uploadByAlias, reserve, setMetadata, setDigests
         case accounts, setPolicy, record, events, lastEvent, claimDeliveries, nextDelivery, settle, release, deliveries,
             redeliver
-        case insertKey, key, keys, revokeKey, takeTurn, check
+        case insertKey, key, keys, revokeKey, claimJob, check
         case putPart, objectParts, objectPart, partBytes, setAttributes, partUploads, object, objects, insertBucket,
             bucket,
             buckets, setDocument, removeBucket
@@ -26,12 +26,12 @@ package final class FaultyState: StateStore {
     package func insert(
         _ upload: Upload,
         consuming grant: Grant?,
-        under terms: QuotaTerms,
+        under effectiveLimits: EffectiveLimits,
         recording event: EventRecord
     ) async throws(UploadError) {
         try await plan.step(.insertUpload)
-        try await base.insert(upload, consuming: grant, under: terms, recording: event)
-        try plan.answer(.insertUpload)
+        try await base.insert(upload, consuming: grant, under: effectiveLimits, recording: event)
+        try plan.response(.insertUpload)
     }
 
     package func upload(alias: String) async throws(UploadError) -> UploadID? {
@@ -63,11 +63,17 @@ package final class FaultyState: StateStore {
         _ upload: Upload,
         as media: Media?,
         replacing replaced: UploadID?,
-        under terms: QuotaTerms,
+        under effectiveLimits: EffectiveLimits,
         recording events: [EventRecord]
     ) async throws(UploadError) -> Bool {
         try await plan.step(.complete)
-        return try await base.complete(upload, as: media, replacing: replaced, under: terms, recording: events)
+        return try await base.complete(
+            upload,
+            as: media,
+            replacing: replaced,
+            under: effectiveLimits,
+            recording: events
+        )
     }
 
     package func end(
@@ -86,15 +92,17 @@ package final class FaultyState: StateStore {
         of id: UploadID,
         to length: Int64,
         updatedAt: Date,
-        under terms: QuotaTerms
+        under effectiveLimits: EffectiveLimits
     ) async throws(UploadError) -> Bool {
         try await plan.step(.setLength)
-        return try await base.setLength(of: id, to: length, updatedAt: updatedAt, under: terms)
+        return try await base.setLength(of: id, to: length, updatedAt: updatedAt, under: effectiveLimits)
     }
 
-    package func reserve(_ bytes: Int64, for id: UploadID, under terms: QuotaTerms) async throws(UploadError) -> Bool {
+    package func reserve(_ bytes: Int64, for id: UploadID, under effectiveLimits: EffectiveLimits)
+        async throws(UploadError) -> Bool
+    {
         try await plan.step(.reserve)
-        return try await base.reserve(bytes, for: id, under: terms)
+        return try await base.reserve(bytes, for: id, under: effectiveLimits)
     }
 
     package func setMetadata(
@@ -136,12 +144,12 @@ package final class FaultyState: StateStore {
     package func insert(
         _ upload: Upload,
         consuming grant: Grant?,
-        under terms: QuotaTerms,
+        under effectiveLimits: EffectiveLimits,
         recording event: EventRecord,
         pulling job: PullJob
     ) async throws(UploadError) {
         try await plan.step(.insertPull)
-        try await base.insert(upload, consuming: grant, under: terms, recording: event, pulling: job)
+        try await base.insert(upload, consuming: grant, under: effectiveLimits, recording: event, pulling: job)
     }
 
     package func pull(_ id: UploadID) async throws(UploadError) -> PullJob? {
@@ -264,9 +272,9 @@ package final class FaultyState: StateStore {
         return try await base.revoked(since: date)
     }
 
-    package func takeTurn(at duty: Duty, every interval: TimeInterval) async throws(UploadError) -> Bool {
-        try await plan.step(.takeTurn)
-        return try await base.takeTurn(at: duty, every: interval)
+    package func claimJob(at job: PeriodicJob, every interval: TimeInterval) async throws(UploadError) -> Bool {
+        try await plan.step(.claimJob)
+        return try await base.claimJob(at: job, every: interval)
     }
 
     package func check() async throws(UploadError) {

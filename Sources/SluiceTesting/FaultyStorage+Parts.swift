@@ -2,9 +2,11 @@ package import Bytes
 package import UploadCore
 
 extension FaultyStorage: PartStorage {
+    package var partStorage: (any PartStorage)? { base.partStorage == nil ? nil : self }
+
     private var parts: any PartStorage {
         get throws(UploadError) {
-            guard let parts = base as? any PartStorage else {
+            guard let parts = base.partStorage else {
                 throw UploadError(.storageFailure, "The storage below takes no parts.")
             }
             return parts

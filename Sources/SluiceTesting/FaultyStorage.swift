@@ -4,7 +4,7 @@ package import Foundation
 internal import Synchronization
 package import UploadCore
 
-/// A blob storage that fails where a test wants it to, and else does what `base` does.
+/// A blob storage that fails where a test wants it to, and otherwise forwards to `base`.
 package final class FaultyStorage: BlobStorage {
     package enum Operation: Hashable, Sendable {
         case create, durableLength, currentLength, append, copy, empty, digests, synchronize, head, open, remove, list
@@ -20,7 +20,7 @@ package final class FaultyStorage: BlobStorage {
         plan = FaultPlan(fuse: fuse)
     }
 
-    /// Lets the next append store `bytes` bytes and then fail.
+    /// Makes the next append store `bytes` bytes and then fail.
     package func failAppend(afterBytes bytes: Int64, with error: UploadError) {
         appendFault.withLock { $0 = (bytes, error) }
     }

@@ -1,24 +1,24 @@
 internal import Synchronization
 
-/// Stops everything that it is built into after a number of calls, as the death of the process does.
+/// Stops every adapter that shares it after a number of calls, like the death of the process.
 package final class Fuse: Sendable {
     private let callsLeft = Mutex<Int?>(nil)
 
     package init() {}
 
-    /// Lets `calls` more calls through, and then none.
+    /// Allows `calls` more calls, then none.
     package func burn(afterCalls calls: Int) {
         callsLeft.withLock { $0 = calls }
     }
 
-    /// Lets all calls through again: the process is started again.
+    /// Allows all calls again, like a restart of the process.
     package func replace() {
         callsLeft.withLock { $0 = nil }
     }
 
     package var isBurnt: Bool { callsLeft.withLock { $0 == 0 } }
 
-    /// Whether one more call may be made.
+    /// Whether one more call is allowed.
     func pass() -> Bool {
         callsLeft.withLock { left in
             guard let calls = left else { return true }

@@ -1,7 +1,7 @@
 internal import Synchronization
 package import UploadCore
 
-/// Records of blobs that are forgotten with the process.
+/// Records of blobs in memory.
 package final class InMemoryBlobRecords: BlobRecords {
     private struct Entry {
         var record: BlobRecord

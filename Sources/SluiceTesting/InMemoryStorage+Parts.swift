@@ -4,6 +4,8 @@ internal import Synchronization
 package import UploadCore
 
 extension InMemoryStorage: PartStorage {
+    package var partStorage: (any PartStorage)? { self }
+
     package func createForParts(_ blob: NewBlob) async throws(UploadError) {
         parts.withLock { $0[blob.id] = [:] }
     }

@@ -8,10 +8,10 @@ package import UploadCore
 internal import Glibc
 #endif
 
-/// A blob storage that forgets everything with the process.
+/// A blob storage in memory.
 package final class InMemoryStorage: BlobStorage {
     let blobs = Mutex<[UploadID: [UInt8]]>([:])
-    /// By location, of blobs that take parts.
+    /// Stored parts by location, for blobs in parts.
     let parts = Mutex<[UploadID: [String: [UInt8]]]>([:])
     let orphans = Mutex<[UploadID: Date]>([:])
     let mark = Mutex<StoreMark?>(nil)
@@ -71,7 +71,7 @@ package final class InMemoryStorage: BlobStorage {
             }
         }
         if let expectation = digest {
-            if case .told = expectation, case .limitReached = end {
+            if case .explicit = expectation, case .limitReached = end {
                 do throws(SourceFailure) {
                     if try await source.next(maximum: 1) != nil { return AppendReport(stored: 0, end: .limitReached) }
                 } catch {
@@ -131,7 +131,7 @@ package final class InMemoryStorage: BlobStorage {
 
     package func open(_ id: UploadID) async throws(UploadError) -> StoredBlob {
         let bytes = try blob(id)
-        // A file without a name: readers need a descriptor.
+        // An unlinked file, because readers need a descriptor.
         var path = Array((FileManager.default.temporaryDirectory.path + "/sluice-blob-XXXXXX").utf8CString)
         let file = OpenFile(owning: mkstemp(&path))
         unlink(path)

@@ -2,7 +2,7 @@ package import Foundation
 internal import Synchronization
 internal import UploadCore
 
-/// A clock that stands still until it is moved.
+/// A clock that changes only when a test sets it.
 package final class ManualClock: WallClock {
     private let time: Mutex<Date>
 

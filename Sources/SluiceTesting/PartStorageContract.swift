@@ -3,17 +3,17 @@ internal import Digests
 internal import Foundation
 package import UploadCore
 
-/// What every `PartStorage` has to do besides what `BlobStorageContract` demands.
+/// The contract of `PartStorage`, in addition to `BlobStorageContract`.
 package struct PartStorageContract: Sendable {
     private let partSize: Int
     private let minimumSize: Int64
 
-    /// What a storage has to do.
+    /// The requirements for a storage.
     ///
     /// - Parameters:
-    ///   - partSize: Bytes of parts that others follow.
-    ///   - minimumSize: Bytes that they must have.
-    /// - Returns: Its demands.
+    ///   - partSize: Size in bytes of every part but the last.
+    ///   - minimumSize: Minimum size of these parts.
+    /// - Returns: The requirements.
     package static func all(partSize: Int = 64 << 10, minimumSize: Int = 0) -> [Contract<any PartStorage>] {
         let contract = Self(partSize: partSize, minimumSize: Int64(minimumSize))
         return contract.whole + contract.repeated + contract.ended
@@ -67,7 +67,7 @@ package struct PartStorageContract: Sendable {
                             is: Array(chosen.map { parts[$0 - 1] }.joined())
                         )
                     } catch let error as UploadError where error.code == .invalidParts(.unnamed) {
-                        // Some stores leave none out; the upload goes on.
+                        // Some stores cannot leave out parts; the upload continues.
                         try demand(try await storage.isJoined(id), is: false)
                         let again = try await store(parts[0], 1, of: id, in: storage)
                         try demand(again.size, is: Int64(partSize))
@@ -233,12 +233,12 @@ package struct PartStorageContract: Sendable {
         return id
     }
 
-    /// Bytes that differ from one another.
+    /// Different bytes for each part.
     private func bytes(_ sizes: [Int]) -> [[UInt8]] {
         sizes.enumerated().map { blocks($1, seed: UInt8($0 + 1)) }
     }
 
-    /// Blocks that differ from one another, which a debug build makes quickly.
+    /// Different blocks, generated fast enough for a debug build.
     private func blocks(_ count: Int, seed: UInt8) -> [UInt8] {
         let base = BlobStorageContract.pattern(4096, seed: seed)
         return [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in

@@ -1,20 +1,20 @@
 internal import Glibc
 internal import Transport
 
-/// A TCP client for tests that says exactly what it is told, byte for byte.
+/// A TCP client for tests that sends exactly the given bytes.
 ///
-/// Each call ends within 5 minutes, so that a fault ends a run; tests that share a busy machine may wait long.
+/// Each call ends within 5 minutes, so that a fault ends the run, although tests on a busy machine may wait long.
 ///
-/// The calls block threads of a pool of their own: the few threads of Swift's default executor are for the tests.
+/// Calls block threads of their own pool: the few threads of Swift's default executor are for the tests.
 ///
-/// Invariant for `@unchecked`: `buffer` is used by one reader; another thread may send meanwhile.
+/// Invariant for `@unchecked`: only one reader uses `buffer`; another thread may send meanwhile.
 package final class RawClient: @unchecked Sendable {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
 
-    /// An answer as it was read: head, then content by its framing.
-    package struct Answer {
+    /// A response as received: the head, then the content according to its framing.
+    package struct Reply {
         package var status: Int
         /// Status line and fields, without the empty line.
         package var head: String
@@ -22,7 +22,7 @@ package final class RawClient: @unchecked Sendable {
 
         package var text: String { String(decoding: body, as: UTF8.self) }
 
-        /// The first value of a field; the name in any case.
+        /// The first value of a field; the name is case-insensitive.
         package func field(_ name: String) -> String? {
             for line in head.split(separator: "\r\n").dropFirst() {
                 guard let colon = line.firstIndex(of: ":") else { continue }
@@ -83,7 +83,7 @@ package final class RawClient: @unchecked Sendable {
         }
     }
 
-    /// Sends a TCP reset instead of a proper end.
+    /// Closes the connection with a TCP reset.
     package func reset() {
         var option = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
@@ -92,7 +92,7 @@ package final class RawClient: @unchecked Sendable {
 
     package func shutDownWriting() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// Reads everything until the server ends the connection.
+    /// Reads until the server closes the connection.
     package func readToEnd() async throws -> [UInt8] {
         try await Self.pool.run(throwing: { try self.readToEndNow() })
     }
@@ -103,7 +103,7 @@ package final class RawClient: @unchecked Sendable {
         return buffer
     }
 
-    /// Whether the server has ended the connection, with nothing more to read.
+    /// Whether the server has closed the connection and all data was read.
     package func isAtEnd() async throws -> Bool {
         try await Self.pool.run(throwing: { try self.isAtEndNow() })
     }
@@ -113,7 +113,7 @@ package final class RawClient: @unchecked Sendable {
         return try !fill()
     }
 
-    /// Reads up to and with the empty line that ends a head.
+    /// Reads up to and including the empty line that ends a head.
     package func readHead() async throws -> String {
         try await Self.pool.run(throwing: { try self.readHeadNow() })
     }
@@ -134,16 +134,16 @@ package final class RawClient: @unchecked Sendable {
         }
     }
 
-    /// Reads one final answer; interim ones are skipped.
+    /// Reads one final response; skips interim responses.
     ///
-    /// - Parameter isHead: It answers a HEAD request, so it has no content.
-    /// - Returns: The answer with its whole content.
-    /// - Throws: `Failure` if the connection ends before.
-    package func readAnswer(isHead: Bool = false) async throws -> Answer {
-        try await Self.pool.run(throwing: { try self.readAnswerNow(isHead: isHead) })
+    /// - Parameter isHead: Whether it responds to a HEAD request, and so has no content.
+    /// - Returns: The response with its whole content.
+    /// - Throws: `Failure` if the connection closes before.
+    package func readResponse(isHead: Bool = false) async throws -> Reply {
+        try await Self.pool.run(throwing: { try self.readResponseNow(isHead: isHead) })
     }
 
-    private func readAnswerNow(isHead: Bool) throws -> Answer {
+    private func readResponseNow(isHead: Bool) throws -> Reply {
         while true {
             let head = try readHeadNow()
             let parts = head.split(separator: " ", maxSplits: 2)
@@ -151,16 +151,16 @@ package final class RawClient: @unchecked Sendable {
                 throw Failure(description: "no status line: \(head)")
             }
             if status < 200 { continue }
-            var answer = Answer(status: status, head: head, body: [])
-            if isHead || status == 204 || status == 304 { return answer }
-            if let length = answer.field("Content-Length").flatMap({ Int($0) }) {
-                answer.body = try readNow(length)
-            } else if answer.field("Transfer-Encoding") == "chunked" {
-                answer.body = try readChunked()
+            var response = Reply(status: status, head: head, body: [])
+            if isHead || status == 204 || status == 304 { return response }
+            if let length = response.field("Content-Length").flatMap({ Int($0) }) {
+                response.body = try readNow(length)
+            } else if response.field("Transfer-Encoding") == "chunked" {
+                response.body = try readChunked()
             } else {
-                answer.body = try readToEndNow()
+                response.body = try readToEndNow()
             }
-            return answer
+            return response
         }
     }
 
@@ -199,7 +199,7 @@ package final class RawClient: @unchecked Sendable {
         return body
     }
 
-    /// - Returns: `false` at the end of the connection, a reset included.
+    /// - Returns: `false` when the connection is closed or reset.
     private func fill() throws -> Bool {
         var piece = [UInt8](repeating: 0, count: 65_536)
         let count = recv(descriptor, &piece, piece.count, 0)

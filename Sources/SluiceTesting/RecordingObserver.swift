@@ -1,7 +1,7 @@
 internal import Synchronization
 package import UploadCore
 
-/// Remembers what it is told.
+/// Records all events.
 package final class RecordingObserver: UploadObserver {
     private let recorded = Mutex<[UploadEvent]>([])
 

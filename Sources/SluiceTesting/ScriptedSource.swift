@@ -5,12 +5,12 @@ internal import Synchronization
 internal import Glibc
 #endif
 
-/// A source that does what a test tells it to.
+/// A source that follows a script.
 package final class ScriptedSource: ByteSource, Sendable {
     package enum Step: Sendable {
         case bytes([UInt8])
         case fail(SourceFailure)
-        /// No byte comes until somebody interrupts the source, or the test calls `proceed`.
+        /// Delivers nothing until the source is interrupted, or the test calls `proceed`.
         case stall
     }
 
@@ -19,14 +19,14 @@ package final class ScriptedSource: ByteSource, Sendable {
         var remaining: Int64?
         var interruption: SourceFailure?
         var isReleased = false
-        /// Who pulls and waits.
+        /// The waiting pull.
         var puller: CheckedContinuation<Void, Never>?
-        /// Tests that wait for the pull to stall.
+        /// Tests that wait until a pull stalls.
         var watchers: [CheckedContinuation<Void, Never>] = []
         var hasStalled = false
         var interruptions = 0
 
-        /// What the next pull gives; `nil` when it has to wait.
+        /// The result of the next pull; `nil` if it has to wait.
         mutating func next(maximum: Int) -> Result<[UInt8]?, SourceFailure>? {
             if let interruption { return .failure(interruption) }
             while let step = steps.first {
@@ -56,8 +56,8 @@ package final class ScriptedSource: ByteSource, Sendable {
     package let supportsTransfer: Bool
 
     /// - Parameters:
-    ///   - steps: After the last one the source ends well.
-    ///   - isLengthKnown: Whether `remaining` tells how many bytes the steps hold.
+    ///   - steps: The script; the source ends successfully after the last step.
+    ///   - isLengthKnown: Whether `remaining` returns the number of bytes in the steps.
     ///   - supportsTransfer: Whether the bytes can be moved with `transfer`.
     package init(_ steps: [Step], isLengthKnown: Bool = false, supportsTransfer: Bool = false) {
         let total = steps.reduce(Int64(0)) { sum, step in
@@ -109,7 +109,7 @@ package final class ScriptedSource: ByteSource, Sendable {
 
     // MARK: For the test
 
-    /// Returns when somebody pulls and no byte comes.
+    /// Waits until a pull stalls.
     package func waitUntilStalled() async {
         await withCheckedContinuation { watcher in
             let isStalled = contents.withLock { contents in
@@ -130,10 +130,10 @@ package final class ScriptedSource: ByteSource, Sendable {
         puller?.resume()
     }
 
-    /// How often somebody asked it to end.
+    /// Number of interruptions so far.
     package var interruptions: Int { contents.withLock { $0.interruptions } }
 
-    /// Bytes that nobody pulled.
+    /// Bytes not pulled yet.
     package var unread: Int {
         contents.withLock { contents in
             contents.steps.reduce(0) { sum, step in

@@ -1,4 +1,4 @@
-/// Random numbers that come again with the same seed (SplitMix64); a failing test prints the seed.
+/// A generator whose random numbers depend only on the seed (SplitMix64); a failing test prints the seed.
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

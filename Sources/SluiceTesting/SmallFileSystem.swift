@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// A file system in memory of a given size, to be filled to the brim; only for the superuser, and where mounting is allowed.
+/// A file system in memory of limited size, to test a full disk; requires the superuser and permission to mount.
 package final class SmallFileSystem: Sendable {
     package let path: String
     private let directory: TemporaryDirectory
 
-    /// Whether this process may mount one.
+    /// Whether this process may mount a file system.
     package static let isAvailable = (try? SmallFileSystem(bytes: 65536)) != nil
 
     package init(bytes: Int) throws {
@@ -15,7 +15,7 @@ package final class SmallFileSystem: Sendable {
     }
 
     deinit {
-        // Lazily, so that a descriptor left open by a failed test does not leave the mount behind.
+        // A lazy unmount works even if a failed test left a descriptor open.
         try? Self.run("umount", ["-l", path])
     }
 

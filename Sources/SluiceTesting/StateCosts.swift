@@ -1,23 +1,24 @@
 internal import Foundation
 package import UploadCore
 
-/// What calls of a state store cost beside many records, compared with few.
+/// Compares the cost of state store calls with many records to the cost with few.
 ///
-/// The rows that a call finds are the same in both, so its cost may grow only with the depth of indexes.
+/// A call finds the same rows in both cases, so its cost may grow only with the depth of indexes.
 package enum StateCosts {
-    /// SQL, for any database, that fills empty tables.
+    /// SQL that fills empty tables of any database.
     ///
-    /// The first hundred rows have a few of everything that calls look for; the others are as most are: completed, told, not over.
-    /// One in fifty of those is open or ended. Were it one in ten, a database would rather look at the newest hundred of all for
-    /// ten of them, which costs more rows, and no more with more uploads.
+    /// The first hundred rows contain a few of each kind that calls look for. The others are typical: completed,
+    /// delivered, not expired. One in fifty of those is open or ended. With one in ten, a database would prefer to scan
+    /// the newest hundred rows to find ten of them: that costs more rows, but the cost does not grow with the number of
+    /// uploads.
     ///
-    /// All that are completed are objects in one bucket, and nearly all that are open take parts.
+    /// All completed uploads are objects in one bucket, and nearly all open ones take parts.
     ///
     /// - Parameters:
-    ///   - rows: Uploads; at least 100.
-    ///   - content: Of events, as they are stored.
-    ///   - digest: 16 bytes, as the database writes them in a statement.
-    /// - Returns: Statements, to be run in their order.
+    ///   - rows: Number of uploads; at least 100.
+    ///   - content: Content of the events in stored form.
+    ///   - digest: 16 bytes as an SQL literal of the database.
+    /// - Returns: Statements to run in order.
     package static func filling(
         rows: Int,
         eventContent content: String,
@@ -26,7 +27,7 @@ package enum StateCosts {
         let numbers = """
             WITH RECURSIVE number (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM number WHERE i < \(rows))
             """
-        // As `id(_:)`.
+        // The same ids as `id(_:)`.
         let id = "('0000000000000000' || (1000000000 + i))"
         let now = Int64(Date().timeIntervalSince1970 * 1000)
         let later = now + 1_000_000_000
@@ -103,26 +104,26 @@ package enum StateCosts {
         ]
     }
 
-    /// The id of the upload in a row, counted from 1.
+    /// The id of the upload in a row; rows are counted from 1.
     static func id(_ row: Int) -> UploadID {
-        // Ten digits behind sixteen are an id: all of them are in its alphabet.
+        // Ten digits after sixteen form an id: all are in its alphabet.
         UploadID("0000000000000000\(1_000_000_000 + row)") ?? .generate(at: Date(timeIntervalSince1970: 0))
     }
 
     /// Runs each call once.
     ///
     /// - Parameters:
-    ///   - store: Filled with `filling`.
-    ///   - rows: As many.
-    ///   - measure: Runs a call and notes its cost under the name.
-    /// - Throws: `ContractViolation` when a call finds other rows than it should; what the store throws.
+    ///   - store: A store filled with `filling`.
+    ///   - rows: The same number as for `filling`.
+    ///   - measure: Runs a call and records its cost under the given name.
+    /// - Throws: `ContractViolation` if a call finds unexpected rows; the errors of the store.
     package static func run(
         on store: any StateStore & BlobRecords,
         rows: Int,
         measure: (_ name: String, _ call: () async throws -> Void) async throws -> Void
     ) async throws {
         let now = Date()
-        let terms = QuotaTerms(policies: [:], period: QuotaPeriod(around: now, length: 86400))
+        let effectiveLimits = EffectiveLimits(policies: [:], period: QuotaPeriod(around: now, length: 86400))
         func upload() -> Upload {
             Upload(
                 id: .generate(at: now),
@@ -138,7 +139,7 @@ package enum StateCosts {
         let new = upload()
         let grant = Grant(id: "new", subject: "user1", expiresAt: now.addingTimeInterval(600), isOneTime: true)
         try await measure("create") {
-            try await store.insert(new, consuming: grant, under: terms, recording: .sample(.created, of: new))
+            try await store.insert(new, consuming: grant, under: effectiveLimits, recording: .sample(.created, of: new))
         }
         let pulled = upload()
         try await measure("create a pull") {
@@ -160,7 +161,7 @@ package enum StateCosts {
             try demand(await store.accounts([Account(.subject, "user1"), Account(.key, "key_0")]).count, is: 2)
         }
         try await measure("append") {
-            try demand(await store.reserve(4, for: new.id, under: terms), is: true)
+            try demand(await store.reserve(4, for: new.id, under: effectiveLimits), is: true)
             try await store.setExpiry(of: new.id, to: now.addingTimeInterval(99999), updatedAt: now)
         }
         let changed = UploadMetadata(values: ["a": "b"])

@@ -1,29 +1,29 @@
 package import Foundation
 package import UploadCore
 
-extension StateStore {
-    /// As `insert(_:consuming:under:recording:)`, without limits.
+extension UploadRecords {
+    /// Like `insert(_:consuming:under:recording:)`, without limits.
     package func insert(_ upload: Upload, consuming grant: Grant?) async throws(UploadError) {
         try await insert(
             upload,
             consuming: grant,
-            under: QuotaTerms(policies: [:], period: QuotaPeriod(around: upload.createdAt, length: 86400)),
+            under: EffectiveLimits(policies: [:], period: QuotaPeriod(around: upload.createdAt, length: 86400)),
             recording: .sample(.created, of: upload)
         )
     }
 
-    /// The same with the job that fills it.
+    /// Like the method above, with the job that fills the upload.
     package func insert(_ upload: Upload, consuming grant: Grant?, pulling job: PullJob) async throws(UploadError) {
         try await insert(
             upload,
             consuming: grant,
-            under: QuotaTerms(policies: [:], period: QuotaPeriod(around: upload.createdAt, length: 86400)),
+            under: EffectiveLimits(policies: [:], period: QuotaPeriod(around: upload.createdAt, length: 86400)),
             recording: .sample(.created, of: upload),
             pulling: job
         )
     }
 
-    /// As `complete(_:as:replacing:under:recording:)`, without limits.
+    /// Like `complete(_:as:replacing:under:recording:)`, without limits.
     package func complete(
         _ upload: Upload,
         as media: Media?,
@@ -33,33 +33,35 @@ extension StateStore {
             upload,
             as: media,
             replacing: replaced,
-            under: QuotaTerms(policies: [:], period: QuotaPeriod(around: upload.createdAt, length: 86400)),
+            under: EffectiveLimits(policies: [:], period: QuotaPeriod(around: upload.createdAt, length: 86400)),
             recording: [.sample(.completed, of: upload)]
         )
     }
 
-    /// As `end(_:from:as:at:received:recording:)` of an upload that got nothing, whatever it is.
+    /// Like `end(_:from:as:at:received:recording:)`, for an upload in any state that received nothing.
     package func end(_ id: UploadID, as state: Upload.State, at now: Date) async throws(UploadError) -> Bool {
         let upload = Upload(id: id, dialect: "tus", subject: nil, principal: "key_1", length: nil, createdAt: now)
         let kind: EventRecord.Kind = state == .expired ? .expired : .terminated
         let before = try await self.upload(id)?.state ?? .open
         return try await end(id, from: before, as: state, at: now, received: 0, recording: .sample(kind, of: upload))
     }
+}
 
-    /// As `setLength(of:to:updatedAt:under:)`, without limits.
+extension SpaceReservations {
+    /// Like `setLength(of:to:updatedAt:under:)`, without limits.
     package func setLength(of id: UploadID, to length: Int64, updatedAt: Date) async throws(UploadError) -> Bool {
         let period = QuotaPeriod(around: updatedAt, length: 86400)
         return try await setLength(
             of: id,
             to: length,
             updatedAt: updatedAt,
-            under: QuotaTerms(policies: [:], period: period)
+            under: EffectiveLimits(policies: [:], period: period)
         )
     }
 }
 
 extension EventRecord {
-    /// An event that somebody is to be told at once.
+    /// An event whose delivery is due at once.
     package static func sample(_ kind: Kind, of upload: Upload) -> EventRecord {
         EventRecord(
             id: "msg_" + UploadID.generate(at: upload.createdAt).text,

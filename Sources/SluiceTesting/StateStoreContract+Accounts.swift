@@ -1,16 +1,16 @@
 internal import Foundation
 internal import UploadCore
 
-/// Accounts, policies, and what else a record of an upload says.
+/// Accounts, policies, and other fields of an upload's record.
 extension StateStoreContract {
     static let alice = Account(.subject, "alice")
     static let issuer = Account(.key, "key_1")
     static let period = QuotaPeriod(around: start, length: 86400)
 
-    static func terms(_ change: (inout Policy) -> Void = { _ in }) -> QuotaTerms {
+    static func effectiveLimits(_ change: (inout Policy) -> Void = { _ in }) -> EffectiveLimits {
         var policy = Policy()
         change(&policy)
-        return QuotaTerms(policies: [alice: policy], period: period)
+        return EffectiveLimits(policies: [alice: policy], period: period)
     }
 
     static func counted(_ seconds: TimeInterval = 0, length: Int64? = 10) -> Upload {
@@ -43,9 +43,9 @@ extension StateStoreContract {
     static func insert(
         _ upload: Upload,
         into store: any StateStore,
-        _ terms: QuotaTerms = terms()
+        _ effectiveLimits: EffectiveLimits = effectiveLimits()
     ) async throws(UploadError) {
-        try await store.insert(upload, consuming: nil, under: terms, recording: .sample(.created, of: upload))
+        try await store.insert(upload, consuming: nil, under: effectiveLimits, recording: .sample(.created, of: upload))
     }
 
     static let accounts: [Contract<any StateStore>] = [
@@ -59,7 +59,7 @@ extension StateStoreContract {
             }
             _ = try await store.complete(completed(whole), as: media(of: whole))
             try demand(await usage(store), is: usage(stored: 10, reserved: 30, open: 1, bytes: 40, uploads: 2))
-            // Of 30 bytes 4 came: they have been sent.
+            // 4 of 30 bytes were received: they still count, because they were sent.
             let ended = EventRecord.sample(.terminated, of: given)
             _ = try await store.end(
                 given.id,
@@ -77,14 +77,14 @@ extension StateStoreContract {
             store in
             let upload = counted(length: nil)
             try await insert(upload, into: store)
-            try demand(await store.reserve(100, for: upload.id, under: terms()), is: true)
+            try demand(await store.reserve(100, for: upload.id, under: effectiveLimits()), is: true)
             try demand(await usage(store), is: usage(reserved: 100, open: 1, bytes: 100, uploads: 1))
-            try demand(await store.reserve(8, for: upload.id, under: terms()), is: true)
+            try demand(await store.reserve(8, for: upload.id, under: effectiveLimits()), is: true)
             try demand(await store.upload(upload.id)?.reservedBytes, is: 8)
             try demand(await usage(store), is: usage(reserved: 8, open: 1, bytes: 8, uploads: 1))
             _ = try await store.complete(completed(upload), as: media(of: upload))
             try demand(await usage(store), is: usage(stored: 7, bytes: 7, uploads: 1))
-            try demand(await store.reserve(9, for: upload.id, under: terms()), is: false)
+            try demand(await store.reserve(9, for: upload.id, under: effectiveLimits()), is: false)
         },
         Contract("parts hold bytes until the final upload that is made of them is complete") { store in
             let parts = [partial(0), partial(1)].map { part in
@@ -102,14 +102,14 @@ extension StateStoreContract {
             try demand(await usage(store), is: usage(reserved: 20, open: 1, bytes: 20, uploads: 3))
             var done = completed(whole)
             done.length = 30
-            // Ten bytes more than the parts hold, because one stands twice.
+            // Ten bytes more than the parts hold, because one part occurs twice.
             try demand(
                 await errorCode { () async throws(UploadError) in
                     _ = try await store.complete(
                         done,
                         as: media(of: done),
                         replacing: nil,
-                        under: terms { $0.storedBytes = 29 },
+                        under: effectiveLimits { $0.storedBytes = 29 },
                         recording: []
                     )
                 }?.name,
@@ -117,7 +117,7 @@ extension StateStoreContract {
             )
             try demand(await store.upload(whole.id)?.state, is: .open)
             try demand(await usage(store), is: usage(reserved: 20, open: 1, bytes: 20, uploads: 3))
-            let enough = terms { $0.storedBytes = 30 }
+            let enough = effectiveLimits { $0.storedBytes = 30 }
             let isDone = try await store.complete(
                 done,
                 as: media(of: done),
@@ -139,7 +139,7 @@ extension StateStoreContract {
             for (measure, limit, change) in limits {
                 let next = counted(1)
                 let code = await errorCode { () async throws(UploadError) in
-                    try await insert(next, into: store, terms(change))
+                    try await insert(next, into: store, effectiveLimits(change))
                 }
                 let isBytes = measure == .storedBytes || measure == .periodBytes
                 let refusal = QuotaRefusal(
@@ -154,7 +154,7 @@ extension StateStoreContract {
                 try demand(await store.upload(next.id), is: nil)
                 try demand(await usage(store), is: usage(reserved: 10, open: 1, bytes: 10, uploads: 1))
             }
-            try await insert(counted(1), into: store, terms { $0.storedBytes = 20 })
+            try await insert(counted(1), into: store, effectiveLimits { $0.storedBytes = 20 })
         },
         Contract("uploads whose lengths together are more than a number can hold are refused") { store in
             try await insert(counted(length: .max), into: store)
@@ -165,8 +165,8 @@ extension StateStoreContract {
         },
         Contract("what the last period counted is over with it") { store in
             try await insert(counted(), into: store)
-            let next = QuotaTerms(
-                policies: [alice: terms { $0.periodUploads = 1 }.policies[alice] ?? Policy()],
+            let next = EffectiveLimits(
+                policies: [alice: effectiveLimits { $0.periodUploads = 1 }.policies[alice] ?? Policy()],
                 period: QuotaPeriod(around: start.addingTimeInterval(86400), length: 86400)
             )
             let upload = counted(86400)
@@ -183,7 +183,7 @@ extension StateStoreContract {
                             try await insert(
                                 counted(TimeInterval(index)),
                                 into: store,
-                                terms { $0.storedBytes = 75 }
+                                effectiveLimits { $0.storedBytes = 75 }
                             )
                         } == nil
                     }
@@ -238,7 +238,7 @@ extension StateStoreContract {
             }
             try demand(await set(from: upload.metadata), is: true)
             try demand(await store.upload(upload.id)?.metadata, is: metadata)
-            // Somebody else has changed them since they were read.
+            // They were changed since they were read.
             try demand(
                 await errorCode { () async throws(UploadError) in try await set(from: upload.metadata) },
                 is: .busy

@@ -35,7 +35,7 @@ extension StateStoreContract {
             try demand(await store.bucket("b")?.documents, is: [:])
             try demand(await store.setDocument("cors", to: "three", ofBucket: "c"), is: false)
             try demand(await store.bucket("c"), is: nil)
-            // Those that are set at the same time are all there.
+            // No concurrent change is lost.
             try await withThrowingTaskGroup(of: Bool.self) { group in
                 for number in 0..<8 {
                     group.addTask { try await store.setDocument("\(number)", to: "x", ofBucket: "b") }
@@ -75,7 +75,7 @@ extension StateStoreContract {
                     try await store.insert(
                         upload,
                         consuming: grant("g"),
-                        under: terms(),
+                        under: effectiveLimits(),
                         recording: .sample(.created, of: upload)
                     )
                 },

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import UploadCore
 
-/// Objects, buckets, and what becomes an object.
+/// Objects, buckets, and uploads that become objects.
 extension StateStoreContract {
     static let objects: [Contract<any StateStore>] = objectNames + objectLists + replacements + buckets
 
@@ -20,7 +20,7 @@ extension StateStoreContract {
         return upload
     }
 
-    /// With a value in each field that is hard to keep.
+    /// Attributes with a value in each field that is hard to store.
     static func attributes() -> ObjectAttributes {
         var attributes = ObjectAttributes(
             headers: ["content-disposition": "inline; filename=\"ü\\\0\"", "x-amz-meta-e": ""],
@@ -37,14 +37,14 @@ extension StateStoreContract {
         for name in names { try demand(await store.insert(BucketRecord(name: name, createdAt: start)), is: true) }
     }
 
-    /// Complete, with nothing that is still reserved.
+    /// The completed upload, with no reservation left.
     static func finished(_ upload: Upload, at time: Date = start.addingTimeInterval(5)) -> Upload {
         var finished = completed(upload, at: time)
         finished.reservedBytes = 0
         return finished
     }
 
-    /// Inserts and completes it.
+    /// Inserts and completes an upload.
     static func put(
         _ upload: Upload,
         replacing replaced: UploadID? = nil,
@@ -128,14 +128,14 @@ extension StateStoreContract {
 
     // MARK: Lists
 
-    /// In the order of their bytes, which is neither that of Swift nor that of any language.
+    /// Ordered by bytes, which differs from the order of Swift and of any language.
     static let sortedKeys = [
         "\u{1}", "%", "Z", "_", "a", "a-", "a/", "a/b", "aB", "aa", "a\u{301}", "z", "\u{E1}", "ä", "漢", "\u{D7FF}",
         "\u{D7FF}\u{10FFFF}", "\u{E000}", "\u{FFFE}", "\u{FFFF}", "\u{FFFF}0", "\u{FFFF}\u{FFFF}", "😀", "\u{10FFFF}",
         "\u{10FFFF}\u{10FFFF}", "\u{10FFFF}\u{10FFFF}a",
     ]
 
-    /// Of nothing, of one key and of several; among keys, before and behind them.
+    /// Prefixes of no key, of one key and of several; between, before and after the keys.
     private static let prefixes = [
         "", "%", "a", "a/", "a\u{301}", "b", "\u{E1}", "\u{D7FF}", "\u{FFFE}", "\u{FFFF}", "\u{10FFFF}",
         "\u{10FFFF}\u{10FFFF}",
@@ -200,7 +200,7 @@ extension StateStoreContract {
                 }
             }
             for upload in all.shuffled() { try await insert(upload, into: store) }
-            // None of these are among them.
+            // These are not in the result.
             var others = (0..<4).map { object("a", TimeInterval(1000 + $0)) }
             for index in 1..<4 { others[index].takesParts = true }
             others[1].bucket = "images"

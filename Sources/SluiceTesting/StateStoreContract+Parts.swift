@@ -1,7 +1,7 @@
 internal import Foundation
 internal import UploadCore
 
-/// Parts of uploads that come in parts.
+/// Parts of uploads.
 extension StateStoreContract {
     /// An open upload that takes parts.
     static func inParts(_ key: String = "k", _ seconds: TimeInterval = 0, length: Int64? = nil) -> Upload {
@@ -21,7 +21,7 @@ extension StateStoreContract {
         )
     }
 
-    /// `nil` if the part was added.
+    /// The refusal of a part; `nil` if the part was added.
     private static func refusal(
         of part: PartRecord,
         of id: UploadID,
@@ -120,7 +120,7 @@ extension StateStoreContract {
             try demand(await store.setAttributes(of: open.id, to: attributes), is: true)
             for number in [1, 2] { try demand(await refusal(of: part(number, 1), of: open.id, by: store), is: .gone) }
             try demand(await store.objectParts(of: open.id, after: 0, limit: 9), is: [part(1)])
-            // Given up, it goes on.
+            // When the completion is rolled back, the upload accepts parts again.
             attributes.completing = nil
             try demand(await store.setAttributes(of: open.id, to: attributes), is: true)
             try demand(await store.putPart(part(2), of: open.id), is: nil)

@@ -1,23 +1,23 @@
 internal import Foundation
 internal import UploadCore
 
-/// Objects that take the place of others.
+/// Objects that replace others.
 extension StateStoreContract {
     private static let name = ObjectName(bucket: "videos", key: "k")
 
-    /// As its media, complete, in place of `replaced`.
+    /// Completes an upload as its media, replacing `replaced`.
     static func complete(
         _ upload: Upload,
         replacing replaced: UploadID?,
         in store: any StateStore,
-        under terms: QuotaTerms = terms()
+        under effectiveLimits: EffectiveLimits = effectiveLimits()
     ) async throws(UploadError) -> Bool {
         let done = finished(upload)
         return try await store.complete(
             done,
             as: Media(of: done),
             replacing: replaced,
-            under: terms,
+            under: effectiveLimits,
             recording: [.sample(.completed, of: done)]
         )
     }
@@ -37,7 +37,7 @@ extension StateStoreContract {
                 done,
                 as: Media(of: done),
                 replacing: old.id,
-                under: terms(),
+                under: effectiveLimits(),
                 recording: events
             )
             try demand(isFirst, is: true)
@@ -51,9 +51,9 @@ extension StateStoreContract {
             try demand(ended?.reservedBytes, is: 0)
             try demand(await store.needed([old.id, new.id]), is: [new.id])
             try demand(await store.end(old.id, as: .terminated, at: start), is: false)
-            // Those that the caller names, and no other.
-            let told = try await store.events(EventQuery(after: before))
-            try demand(told.map(\.id), is: events.map(\.id))
+            // The events that the caller passes, and no other.
+            let explicit = try await store.events(EventQuery(after: before))
+            try demand(explicit.map(\.id), is: events.map(\.id))
             let bob = Account(.subject, "bob")
             try demand(await usage(store, bob), is: usage(bytes: 10, uploads: 1))
             try demand(await usage(store), is: usage(stored: 30, bytes: 30, uploads: 1))
@@ -87,7 +87,7 @@ extension StateStoreContract {
                 try demand(await store.upload(upload.id), is: upload)
                 try demand(await store.media(upload.id), is: nil)
             }
-            // Without media there is nothing that could replace something.
+            // Without media, nothing can be replaced.
             try demand(
                 await errorCode { () async throws(UploadError) in
                     try await store.complete(finished(taken), as: nil, replacing: old.id)
@@ -98,7 +98,7 @@ extension StateStoreContract {
             try demand(await store.upload(old.id)?.state, is: .completed)
             try demand(await usage(store), is: used)
             try demand(await store.lastEvent(), is: last)
-            // What was ended is not there to be replaced, and the name is free.
+            // An ended object cannot be replaced, and its name is free.
             _ = try await store.end(old.id, as: .terminated, at: start)
             try demand(
                 await errorCode { () async throws(UploadError) in
@@ -109,7 +109,7 @@ extension StateStoreContract {
             try demand(await complete(taken, replacing: nil, in: store), is: true)
             try demand(await complete(plain, replacing: nil, in: store), is: true)
             try demand(await store.object(name)?.id, is: taken.id)
-            // Who comes too late with an upload that is not open is told that.
+            // If the upload is no longer open, the result says so.
             try demand(await complete(taken, replacing: nil, in: store), is: false)
             try demand(await complete(old, replacing: taken.id, in: store), is: false)
         },
@@ -117,7 +117,7 @@ extension StateStoreContract {
             try await makeBuckets(in: store)
             let old = object("k", length: 5)
             try await put(old, into: store)
-            // Seven bytes each when they are complete.
+            // Each has seven bytes when complete.
             let (new, beside) = (object("k", 1, length: nil), object("b", 2, length: nil))
             for upload in [new, beside] { try await insert(upload, into: store) }
             for (upload, replaced, limit) in [(beside, nil, 11), (new, old.id, 6)] as [(Upload, UploadID?, Int64)] {
@@ -127,7 +127,7 @@ extension StateStoreContract {
                             upload,
                             replacing: replaced,
                             in: store,
-                            under: terms { $0.storedBytes = limit }
+                            under: effectiveLimits { $0.storedBytes = limit }
                         )
                     }?.name,
                     is: "quota_exceeded"
@@ -135,7 +135,7 @@ extension StateStoreContract {
             }
             try demand(await store.object(name)?.id, is: old.id)
             try demand(await usage(store), is: usage(stored: 5, open: 2, bytes: 5, uploads: 3))
-            let enough = terms { $0.storedBytes = 7 }
+            let enough = effectiveLimits { $0.storedBytes = 7 }
             try demand(await complete(new, replacing: old.id, in: store, under: enough), is: true)
             try demand(await usage(store), is: usage(stored: 7, open: 1, bytes: 12, uploads: 3))
         },

@@ -1,6 +1,6 @@
 package import UploadCore
 
-/// What every `StoreMarks` has to do.
+/// The contract of `StoreMarks`.
 package enum StoreMarksContract {
     package static let all: [Contract<any StoreMarks>] = [
         Contract("a new state has no mark, and none to advance") { marks in

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// An empty directory of its own for one test, removed with everything in it when the last reference goes.
+/// An empty directory for one test, removed with its content when the last reference is released.
 package final class TemporaryDirectory: Sendable {
     package let path: String
 

@@ -4,16 +4,16 @@ package import HTTPWire
 internal import Synchronization
 internal import Transport
 
-/// A real HTTP server on 127.0.0.1 that plays a service of a cloud.
+/// A real HTTP server on 127.0.0.1 that imitates a cloud service.
 ///
-/// The metadata of an instance, the agent of a container and the token services can not be run here; what they answer is taken
-/// from their documentation.
+/// Instance metadata, container agents and token services cannot run here; the responses are taken from their
+/// documentation.
 package final class TestServer: Sendable {
-    /// A request as it came.
+    /// A request as received.
     package struct Call: Sendable {
         package var method: String
         package var path: String
-        /// With its escapes; empty without one.
+        /// Still percent-encoded; empty if there is none.
         package var query: String
         package var fields: HTTPFields
         package var body: String
@@ -22,7 +22,7 @@ package final class TestServer: Sendable {
         package func field(_ name: String) -> String? { FieldName(name).flatMap { fields[$0] } }
     }
 
-    package struct Answer: Sendable {
+    package struct Reply: Sendable {
         package var status: Int
         package var body: String
         package var fields: [(String, String)]
@@ -42,9 +42,9 @@ package final class TestServer: Sendable {
     private let loops: EventLoopGroup
     private let running: Task<Void, Never>
 
-    /// - Parameter answer: Asked with each request and how many came before it.
-    /// - Throws: `SystemError` when there is no port.
-    package init(_ answer: @escaping @Sendable (Call, Int) async -> Answer) throws {
+    /// - Parameter response: Called with each request and the number of requests before it.
+    /// - Throws: `SystemError` if no port is available.
+    package init(_ response: @escaping @Sendable (Call, Int) async -> Reply) throws {
         let record = Record()
         self.record = record
         loops = try EventLoopGroup(count: 1)
@@ -54,7 +54,7 @@ package final class TestServer: Sendable {
             configuration: ServerConfiguration(),
             loops: loops,
             pool: BlockingPool(threads: 2, label: "test"),
-            handler: Handler(record: record, answer: answer),
+            handler: Handler(record: record, response: response),
             observer: Nobody()
         )
         self.server = server
@@ -74,7 +74,7 @@ package final class TestServer: Sendable {
 
     private struct Handler: RequestHandler {
         let record: Record
-        let answer: @Sendable (Call, Int) async -> Answer
+        let response: @Sendable (Call, Int) async -> Reply
 
         func respond(to request: Request) async -> Response {
             let body = (try? await request.body.collect(limit: 1 << 20)) ?? []
@@ -89,10 +89,10 @@ package final class TestServer: Sendable {
                 calls.append(call)
                 return calls.count - 1
             }
-            let answer = await answer(call, number)
+            let response = await response(call, number)
             var fields = HTTPFields()
-            for (name, value) in answer.fields { if let name = FieldName(name) { fields.append(name, value) } }
-            return Response(Status(answer.status), fields, .bytes(Array(answer.body.utf8)))
+            for (name, value) in response.fields { if let name = FieldName(name) { fields.append(name, value) } }
+            return Response(Status(response.status), fields, .bytes(Array(response.body.utf8)))
         }
     }
 

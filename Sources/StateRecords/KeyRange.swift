@@ -1,13 +1,13 @@
-/// The keys that a page of a list is looked for among, in the order of their bytes.
+/// The range of keys for a page of a list, in byte order.
 package struct KeyRange: Sendable {
-    /// The first one, if it is among them.
+    /// The first key of the range, if `includesLower`.
     package let lower: String
     package let includesLower: Bool
-    /// The first one beyond them; `nil` for none.
+    /// The first key after the range; `nil` if it has no end.
     package let upper: String?
 
     /// - Parameters:
-    ///   - prefix: What all of them begin with.
+    ///   - prefix: The common prefix of all keys.
     ///   - after: Only keys after this one; `nil` for all. It need not have the prefix.
     package init(prefix: String, after: String?) {
         if let after, !after.utf8.lexicographicallyPrecedes(prefix.utf8) {
@@ -20,9 +20,9 @@ package struct KeyRange: Sendable {
         upper = Self.successor(of: prefix)
     }
 
-    /// The first text after all that begin with `prefix`; `nil` if there is none.
+    /// The first text after all texts that begin with `prefix`; `nil` if there is none.
     ///
-    /// UTF-8 sorts as the scalars do that it stands for, so one more in the last place is the next one.
+    /// UTF-8 sorts like its scalars, so incrementing the last scalar gives the next text.
     private static func successor(of prefix: String) -> String? {
         var scalars = prefix.unicodeScalars
         while let last = scalars.popLast() {
@@ -36,6 +36,8 @@ package struct KeyRange: Sendable {
 }
 
 extension Unicode.Scalar {
-    /// `nil` for U+10FFFF; between U+D7FF and U+E000 there are none.
+    /// `nil` for U+10FFFF.
+    ///
+    /// There are no scalars between U+D7FF and U+E000.
     fileprivate var successor: Unicode.Scalar? { Unicode.Scalar(value == 0xD7FF ? 0xE000 : value + 1) }
 }

@@ -40,7 +40,7 @@ extension Upload {
 }
 
 extension Concatenation {
-    /// `nil` for an upload that has nothing to do with others.
+    /// `nil` for an upload without related uploads.
     fileprivate init?(row: some StoredRow) throws {
         guard let raw: String = try row.optional("concatenation_raw", of: "upload") else { return nil }
         guard let parts: JSONText = try row.optional("concatenation_parts", of: "upload") else {
@@ -84,7 +84,7 @@ extension APIKey {
         self.init(
             id: try row.value("id", of: table),
             name: try row.value("name", of: table),
-            // A scope that this version does not know allows nothing here.
+            // A scope that this version does not know grants nothing here.
             scopes: Set(scopes.compactMap(Scope.init(rawValue:))),
             createdAt: try row.date("created_at", of: table),
             expiresAt: try row.optionalDate("expires_at", of: table),

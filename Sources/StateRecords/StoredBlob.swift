@@ -23,7 +23,7 @@ extension BlobRecord {
         isBeginning = try row.value("is_beginning", of: table)
         partCount = try row.value("part_count", of: table)
         partBytes = try row.value("part_bytes", of: table)
-        sides = try row.json("sides", of: table)
+        tails = try row.json("sides", of: table)
         self.crc32c = crc32c
         entityTag = try row.optional("entity_tag", of: table)
     }

@@ -39,13 +39,15 @@ extension EventRecord.Delivery {
     }
 }
 
-/// An upload as it was at an event, and the request; members that a later version adds must be optional.
+/// The upload at the time of the event, and the request.
+///
+/// Members that a later version adds must be optional.
 package struct StoredEvent: Codable {
     private var alias: String?
     private var key: String?
     private var bucket: String?
     private var attributes: ObjectAttributes?
-    /// `nil` for no.
+    /// `nil` means `false`.
     private var takesParts: Bool?
     private var dialect: String
     private var principal: String

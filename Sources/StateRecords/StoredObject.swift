@@ -1,7 +1,7 @@
 package import UploadCore
 
 extension StoredRow {
-    /// What is told of the object that an upload becomes, or media are.
+    /// Attributes of the object that an upload becomes, or of media.
     func attributes(_ table: String) throws -> ObjectAttributes? {
         let text: JSONText? = try optional("attributes", of: table)
         return try text?.decoded(as: ObjectAttributes.self)
@@ -23,7 +23,7 @@ extension PartRecord {
         )
     }
 
-    /// The same bits as a number with sign, because databases have no other.
+    /// The same bits as a signed number, because databases have no unsigned ones.
     package var storedCRC64: Int64 { Int64(bitPattern: crc64) }
 }
 

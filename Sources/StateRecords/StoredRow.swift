@@ -3,9 +3,9 @@ internal import Digests
 package import Foundation
 package import UploadCore
 
-/// A row of the state, whatever database keeps it.
+/// A row of the state, independent of the database.
 ///
-/// What it reads is `nil` where the column is null or holds something else.
+/// A value is `nil` if the column is null or has another type.
 package protocol StoredRow {
     func isNull(_ column: String) -> Bool
     func text(_ column: String) -> String?
@@ -14,7 +14,7 @@ package protocol StoredRow {
     func bytes(_ column: String) -> [UInt8]?
 }
 
-/// What a column of a row can be read as.
+/// A type that a column can be read as.
 package protocol StoredValue {
     init?(_ column: String, of row: some StoredRow)
 }
@@ -68,7 +68,7 @@ extension JSONText: StoredValue {
     }
 }
 
-/// A record that this version can not read.
+/// A record that this version cannot read.
 package struct UnreadableRecord: Error, CustomStringConvertible {
     package let table: String
     package let column: String

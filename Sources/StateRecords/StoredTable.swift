@@ -1,8 +1,8 @@
 internal import Digests
 
-/// A table that every database of the state has, for whoever copies all of it.
+/// A table that every state database has, for code that copies the whole state.
 ///
-/// A database may have tables and columns besides, which are about its processes and not about uploads.
+/// A database may have further tables and columns, which concern its processes and not uploads.
 package struct StoredTable: Sendable {
     package enum Kind: Sendable {
         case text, integer, flag, bytes
@@ -15,7 +15,7 @@ package struct StoredTable: Sendable {
 
     package let name: String
     package let columns: [Column]
-    /// The first ones, which are the primary key.
+    /// Number of leading columns that form the primary key.
     package let keyCount: Int
 
     private init(_ name: String, key: [Column], _ columns: [Column]) {
@@ -26,9 +26,9 @@ package struct StoredTable: Sendable {
 
     package var keyColumns: ArraySlice<Column> { columns.prefix(keyCount) }
 
-    /// The values of `row` in the order of the columns.
+    /// The values of `row`, in the order of the columns.
     ///
-    /// - Throws: `UnreadableRecord` for a value of another kind.
+    /// - Throws: `UnreadableRecord` for a value of another type.
     package func fields(of row: some StoredRow) throws(UnreadableRecord) -> [StoredField] {
         var fields: [StoredField] = []
         fields.reserveCapacity(columns.count)
@@ -41,11 +41,11 @@ package struct StoredTable: Sendable {
         return fields
     }
 
-    /// What tells a row from the others.
+    /// The primary key of a row.
     package func key(of row: [StoredField]) -> [StoredField] { Array(row.prefix(keyCount)) }
 }
 
-/// A value of a row, whatever database it comes from.
+/// A value of a row, independent of the database.
 package enum StoredField: Sendable, Equatable, Codable {
     case null
     case text(String)
@@ -69,7 +69,7 @@ package enum StoredField: Sendable, Equatable, Codable {
         self = field
     }
 
-    /// The value such that no other row of values has the same text.
+    /// Appends an unambiguous form of the value: different rows never have the same text.
     fileprivate func write(to text: inout [UInt8]) {
         switch self {
         case .null: text += "n;".utf8
@@ -85,10 +85,10 @@ package enum StoredField: Sendable, Equatable, Codable {
     }
 }
 
-/// How many rows there are, and a checksum over them in which their order does not count: databases may sort differently.
+/// The number of rows and a checksum over them that ignores their order: databases may sort differently.
 package struct RowsDigest: Sendable, Equatable {
     package private(set) var count = 0
-    /// The SHA-256 of all rows added up, as four numbers that wrap around.
+    /// The sum of the SHA-256 of all rows, as four numbers with overflow.
     private var sums = [UInt64](repeating: 0, count: 4)
 
     package init() {}
@@ -105,7 +105,7 @@ package struct RowsDigest: Sendable, Equatable {
 }
 
 extension StoredTable {
-    /// All tables, those that others refer to before them.
+    /// All tables; a table comes after those that it refers to.
     package static let all = [
         StoredTable(
             "upload",

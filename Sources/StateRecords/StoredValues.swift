@@ -3,18 +3,18 @@ internal import Digests
 package import Foundation
 package import UploadCore
 
-/// A time as databases keep it: Unix milliseconds, the part of a millisecond cut off.
+/// A time as stored in databases: Unix milliseconds, rounded down.
 package struct Milliseconds: Sendable {
     package let value: Int64
 
     package init(_ date: Date) {
-        // Half a microsecond: a date made from milliseconds must give the same milliseconds back.
+        // Plus half a microsecond: a date made from milliseconds must convert back to the same milliseconds.
         let milliseconds = (date.timeIntervalSince1970 * 1000 + 0.0005).rounded(.down)
-        // 9999-12-31; dates beyond are as good as never, and must not trap.
+        // 9999-12-31; later dates count as never and must not trap.
         value = Int64(max(0, min(milliseconds, 253_402_300_799_999)))
     }
 
-    /// A value that was stored.
+    /// A stored value.
     package init(stored value: Int64) {
         self.init(Date(timeIntervalSince1970: Double(value) / 1000))
     }
@@ -22,7 +22,7 @@ package struct Milliseconds: Sendable {
     package var date: Date { Date(timeIntervalSince1970: Double(value) / 1000) }
 }
 
-/// A value as JSON text, its keys sorted.
+/// A value as JSON text with sorted keys.
 package struct JSONText: Sendable {
     package let text: String
 
@@ -32,7 +32,7 @@ package struct JSONText: Sendable {
         text = String(decoding: try encoder.encode(value), as: UTF8.self)
     }
 
-    /// Text that was stored.
+    /// Stored text.
     package init(stored text: String) { self.text = text }
 
     package func decoded<Value: Decodable>(as type: Value.Type) throws -> Value {
@@ -41,7 +41,7 @@ package struct JSONText: Sendable {
 }
 
 extension JSONText {
-    /// Digests, each in base64 under the name of its algorithm; `nil` if there are none.
+    /// Digests as base64 by the name of their algorithm; `nil` if there are none.
     package init?(_ digests: DigestValues) throws {
         if digests.isEmpty { return nil }
         try self.init(Dictionary(uniqueKeysWithValues: digests.map { ($0.rawValue, Base64.encode($1)) }))

@@ -1,16 +1,16 @@
 internal import CSystem
 internal import Foundation
 
-/// A fixed number of threads for work that blocks: disk, database, name look-ups.
+/// A fixed number of threads for blocking work: disk, database, name look-ups.
 ///
-/// Event loops must not block, and neither the default executor (one thread a core) nor a concurrent dispatch queue
-/// (which grows slowly) is made for blocking calls. Jobs start in the order in which they were handed over.
+/// Event loops must not block. Neither the default executor (one thread per core) nor a concurrent dispatch queue
+/// (which grows slowly) suits blocking calls. Jobs start in the order in which they were submitted.
 package final class BlockingPool: Sendable {
     private let queue: JobQueue
 
     /// - Parameters:
-    ///   - threads: How many calls may block at the same time; at least 1.
-    ///   - label: Name of the threads, as `ps -L` shows it; at most 15 characters.
+    ///   - threads: Maximum number of calls that block at the same time; at least 1.
+    ///   - label: Name of the threads, as in `ps -L`; at most 15 characters.
     package init(threads: Int, label: String) {
         let queue = JobQueue()
         self.queue = queue
@@ -28,17 +28,17 @@ package final class BlockingPool: Sendable {
         queue.close()
     }
 
-    /// Whether work waits because all threads are busy.
+    /// Whether jobs wait because all threads are busy.
     package var hasWaiting: Bool { queue.hasWaiting }
 
-    /// Runs `work` on one of the threads and returns what it returns.
+    /// Runs `work` on a thread of the pool and returns its result.
     package func run<Success: Sendable>(_ work: @escaping @Sendable () -> Success) async -> Success {
         await withUnsafeContinuation { continuation in
             queue.append { continuation.resume(returning: work()) }
         }
     }
 
-    /// Runs `work` on one of the threads, and returns or throws what it returns or throws.
+    /// Runs `work` on a thread of the pool; returns its result or throws its error.
     package func run<Success: Sendable, Failure: Error>(
         throwing work: @escaping @Sendable () throws(Failure) -> Success
     ) async throws(Failure) -> Success {
@@ -55,9 +55,9 @@ package final class BlockingPool: Sendable {
     }
 }
 
-/// First in, first out between any threads.
+/// A first-in, first-out queue that any thread can use.
 ///
-/// Invariant: `jobs`, `head` and `isClosed` are touched only while `condition` is held.
+/// Invariant: `jobs`, `head` and `isClosed` are accessed only while `condition` is held.
 private final class JobQueue: @unchecked Sendable {
     private let condition = NSCondition()
     private var jobs: [(@Sendable () -> Void)?] = []
@@ -77,7 +77,7 @@ private final class JobQueue: @unchecked Sendable {
         condition.unlock()
     }
 
-    /// The next job, waited for; `nil` when the queue is closed and empty.
+    /// Waits for the next job and returns it; `nil` when the queue is closed and empty.
     func next() -> (@Sendable () -> Void)? {
         condition.lock()
         defer { condition.unlock() }

@@ -1,10 +1,10 @@
 /// A range of addresses: `10.0.0.0/8`, `2001:db8::/32`, or one address (RFC 4632 §3.1, RFC 4291 §2.3).
 package struct CIDR: Sendable, Hashable, CustomStringConvertible {
     package let address: IPAddress
-    /// Leading bits that an address must share; at most 32 or 128.
+    /// Number of leading bits that addresses in the range share; at most 32 or 128.
     package let prefixLength: Int
 
-    /// The range in `text`; `nil` also if bits behind the prefix are set, as in `10.0.0.1/8`.
+    /// Parses `text`; `nil` also if bits after the prefix are set, as in `10.0.0.1/8`.
     package init?(_ text: some StringProtocol) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, let address = IPAddress(first) else { return nil }
@@ -23,12 +23,14 @@ package struct CIDR: Sendable, Hashable, CustomStringConvertible {
         guard ends == address.bytes else { return nil }
     }
 
-    /// Whether `other` lies in the range; an IPv4 address lies in no range of IPv6 addresses.
+    /// Whether the range contains `other`.
+    ///
+    /// A range of IPv6 addresses contains no IPv4 address.
     package func contains(_ other: IPAddress) -> Bool {
         other.bytes.count == address.bytes.count && Self.masked(other.bytes, to: prefixLength) == address.bytes
     }
 
-    /// Whether the address in `text` lies in the range; not if it is none.
+    /// Whether the range contains the address in `text`; `false` if it is not an address.
     package func contains(_ text: some StringProtocol) -> Bool {
         IPAddress(text).map { contains($0) } ?? false
     }

@@ -5,20 +5,20 @@ package import Synchronization
 
 /// One connected socket on one event loop, plain or with TLS.
 ///
-/// The calls that move bytes never block; `waitReadable` and `waitWritable` suspend until it is worth trying again.
+/// Calls that move bytes never block; `waitReadable` and `waitWritable` suspend until the next attempt can succeed.
 ///
-/// Invariant for `@unchecked`: everything is touched only on `loop`, but for constants, `isCut`, which is atomic, and
-/// `token`, which is set in `init` only.
+/// Invariant for `@unchecked`: everything is accessed only on `loop`, except constants, `isInterrupted`, which is atomic, and
+/// `token`, which only `init` sets.
 package final class Channel: @unchecked Sendable {
     /// Why a wait ended without readiness.
     package enum WaitFailure: Error, Equatable, Sendable {
         case timedOut
-        /// Ended by `cutReading`.
-        case cut(SourceFailure)
+        /// Ended by `interruptReading`.
+        case interrupted(SourceFailure)
         case closed
     }
 
-    /// Who is told when reading or writing is worth trying.
+    /// Resumed when reading or writing is worth trying.
     private enum Waiter {
         case task(UnsafeContinuation<Result<Void, WaitFailure>, Never>)
         case callback((Result<Void, WaitFailure>) -> Void)
@@ -34,28 +34,27 @@ package final class Channel: @unchecked Sendable {
     package let descriptor: Int32
     package let loop: EventLoop
     package let tls: TLSSession?
-    /// Set as soon as reading is to stop; for work on other threads, which can not be woken.
-    package let isCut = Atomic<Bool>(false)
+    /// Set when reading must stop; for work on other threads, which cannot be woken.
+    package let isInterrupted = Atomic<Bool>(false)
 
-    /// What names this channel to `loop`.
+    /// Identifies this channel to `loop`.
     private var token: UInt64?
     private var readWaiter: Waiter?
     private var writeWaiter: Waiter?
     private var readDeadline = Nanoseconds.max
     private var writeDeadline = Nanoseconds.max
-    /// There may be something to read: cleared when a read found nothing, set by the kernel's event.
+    /// There may be something to read: cleared by a read that would block, set by the kernel's event.
     private var mayRead = true
     private var mayWrite = true
-    /// The peer has ended its side, which the kernel tells only once.
+    /// The peer has closed its sending side; the kernel reports this only once.
     private var isHungUp = false
-    private var cutFailure: SourceFailure?
     private var isClosed = false
-    /// A thread of a pool uses the socket: `close` leaves its last step to `lend`.
+    /// A thread of a pool uses the socket, so `close` leaves its last step to `lend`.
     private var isLent = false
 
-    /// Takes over `descriptor`, a connected non-blocking socket.
+    /// Takes ownership of `descriptor`, a connected non-blocking socket.
     ///
-    /// On `loop`.
+    /// Must be called on `loop`.
     package init(descriptor: Int32, loop: EventLoop, tls: TLSSession?) throws(SystemError) {
         self.descriptor = descriptor
         self.loop = loop
@@ -71,14 +70,15 @@ package final class Channel: @unchecked Sendable {
 
     /// Closes the socket.
     ///
-    /// Waiting calls end with `.closed`.
+    /// Waits end with `.closed`.
     package func close() {
         assert(loop.isCurrent, "a channel is used on its loop")
         guard !isClosed else { return }
         isClosed = true
         if let token { loop.unwatch(self, token: token) }
         if isLent {
-            // Ends what the thread does; the number of the descriptor must not be given to another connection meanwhile.
+            // Ends the thread's work. The descriptor stays open until then: its number must not be reused for another
+            // connection.
             shutdown(descriptor, Int32(SHUT_RDWR))
         } else {
             release()
@@ -92,14 +92,14 @@ package final class Channel: @unchecked Sendable {
         Glibc.close(descriptor)
     }
 
-    /// Has a thread of `pool` use the socket, and its TLS session if it has one, while nothing else does.
+    /// Lets a thread of `pool` use the socket, and its TLS session if it has one, exclusively.
     ///
-    /// On the loop.
+    /// Must be called on the loop.
     package func lend<Success: Sendable>(
         to pool: BlockingPool,
         _ work: @escaping @Sendable (Channel) -> Success
     ) async -> Success {
-        assert(loop.isCurrent && !isLent, "a channel is lent by its loop, to one at a time")
+        assert(loop.isCurrent && !isLent, "a channel is lent on its loop, to one borrower at a time")
         isLent = true
         let result = await pool.run { work(self) }
         isLent = false
@@ -107,7 +107,7 @@ package final class Channel: @unchecked Sendable {
         return result
     }
 
-    /// Tells the peer that nothing more will be sent; reading goes on.
+    /// Tells the peer that nothing more will be sent; reading continues.
     package func shutDownWriting() {
         tls?.shutDown()
         shutdown(descriptor, Int32(SHUT_WR))
@@ -115,10 +115,10 @@ package final class Channel: @unchecked Sendable {
 
     // MARK: Moving bytes
 
-    /// Reads what is there, at most `buffer.count` (at least 1) bytes.
+    /// Reads available bytes, at most `buffer.count` (at least 1).
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
         let result = tls.map { $0.read(into: buffer) } ?? receive(into: buffer)
-        // A short read emptied the socket: the next readiness is told by an event.
+        // A short read emptied the socket: an event will report the next readiness.
         switch result {
         case .moved(let count): mayRead = isHungUp || count == buffer.count || tls?.hasPending == true
         case .wouldBlockReading: mayRead = isHungUp
@@ -128,16 +128,16 @@ package final class Channel: @unchecked Sendable {
         return result
     }
 
-    /// Reads some bytes and throws them away.
+    /// Reads some bytes and discards them.
     ///
-    /// The buffer is on the stack; inlined into an asynchronous caller it would be in the memory of the task, for as long as
-    /// the connection lives.
+    /// The buffer is on the stack. If this were inlined into an asynchronous caller, the buffer would be part of the
+    /// task's memory for as long as the connection lives.
     @inline(never)
     package func discard() -> IOResult {
         withUnsafeTemporaryAllocation(byteCount: 16_384, alignment: 16) { read(into: $0) }
     }
 
-    /// Writes what there is room for; `more` says that further bytes follow at once.
+    /// Writes as many bytes as fit; `more` means that further bytes follow at once.
     package func write(_ buffer: UnsafeRawBufferPointer, more: Bool = false) -> IOResult {
         let result = tls.map { $0.write(buffer) } ?? transmit(buffer, more: more)
         switch result {
@@ -170,28 +170,29 @@ package final class Channel: @unchecked Sendable {
         }
     }
 
-    /// Says that a call on another thread is about to read the socket; what it finds empty is told by `waitReadable`.
-    package func willReadElsewhere() { mayRead = isHungUp }
+    /// Notes that another thread is about to read the socket; `waitReadable` reports data that arrive after it is
+    /// empty.
+    package func willReadOnOtherThread() { mayRead = isHungUp }
 
-    /// Says that a call on another thread stopped reading before the socket was empty.
-    package func mayHaveMore() { mayRead = true }
+    /// Notes that another thread stopped reading before the socket was empty.
+    package func noteUnreadData() { mayRead = true }
 
-    package func willWriteElsewhere() { mayWrite = false }
+    package func willWriteOnOtherThread() { mayWrite = false }
 
-    /// Whether the kernel has told of something to read (or an end) that no read has taken yet.
-    package var hasNewsToRead: Bool { mayRead }
+    /// Whether the kernel has reported data (or an end) that no read has taken yet.
+    package var mayBeReadable: Bool { mayRead }
 
     // MARK: Waiting
 
     /// Suspends until a read is worth trying.
     ///
-    /// - Parameter deadline: Latest moment; kept with a tolerance of a tenth of a second.
-    /// - Throws: `.timedOut`, `.cut` after `cutReading`, `.closed`.
+    /// - Parameter deadline: Kept with a tolerance of a tenth of a second.
+    /// - Throws: `.timedOut`, `.interrupted` after `interruptReading`, `.closed`.
     package func waitReadable(until deadline: Nanoseconds) async throws(WaitFailure) {
         assert(loop.isCurrent, "a channel is used on its loop")
         if let ready = readReadiness() { return try ready.get() }
         let result: Result<Void, WaitFailure> = await withUnsafeContinuation { continuation in
-            // Again: between the look above and this one the task may have been queued behind an event.
+            // Again: the task may have been queued behind an event since the check above.
             if let ready = readReadiness() { return continuation.resume(returning: ready) }
             readDeadline = deadline
             readWaiter = .task(continuation)
@@ -199,12 +200,12 @@ package final class Channel: @unchecked Sendable {
         try result.get()
     }
 
-    /// The same as `waitReadable` without a task that waits, for connections that may be idle for long.
+    /// Like `waitReadable`, but without a waiting task; for connections that can be idle for a long time.
     ///
     /// - Parameters:
-    ///   - deadline: As for `waitReadable`.
-    ///   - callback: Called once, on the loop, with what `waitReadable` would have returned or thrown.
-    /// - Returns: Whether the call will come; `false` if there is nothing to wait for.
+    ///   - deadline: As in `waitReadable`.
+    ///   - callback: Called once, on the loop, with the result of `waitReadable`.
+    /// - Returns: Whether the callback will be called; `false` if there is nothing to wait for.
     package func park(until deadline: Nanoseconds, _ callback: @escaping (Result<Void, WaitFailure>) -> Void) -> Bool {
         assert(loop.isCurrent, "a channel is used on its loop")
         guard readReadiness() == nil else { return false }
@@ -213,7 +214,7 @@ package final class Channel: @unchecked Sendable {
         return true
     }
 
-    /// Undoes `park`: its call will not come.
+    /// Undoes `park`: its callback will not be called.
     package func unpark() {
         guard case .callback? = readWaiter else { return }
         readWaiter = nil
@@ -222,7 +223,7 @@ package final class Channel: @unchecked Sendable {
 
     /// Suspends until a write is worth trying.
     ///
-    /// - Parameter deadline: As for `waitReadable`.
+    /// - Parameter deadline: As in `waitReadable`.
     /// - Throws: `.timedOut`, `.closed`.
     package func waitWritable(until deadline: Nanoseconds) async throws(WaitFailure) {
         assert(loop.isCurrent, "a channel is used on its loop")
@@ -235,9 +236,9 @@ package final class Channel: @unchecked Sendable {
         try result.get()
     }
 
-    /// What a wait for reading would end with at once; `nil` if it has to wait.
+    /// The immediate result of a wait for reading; `nil` if it has to wait.
     private func readReadiness() -> Result<Void, WaitFailure>? {
-        if let cutFailure { return .failure(.cut(cutFailure)) }
+        if let interruption { return .failure(.interrupted(interruption)) }
         if isClosed { return .failure(.closed) }
         return mayRead ? .success(()) : nil
     }
@@ -247,56 +248,58 @@ package final class Channel: @unchecked Sendable {
         return mayWrite ? .success(()) : nil
     }
 
-    /// Ends the present wait for reading and all later ones.
+    /// Ends the current wait for reading and all later ones.
     ///
-    /// On the loop.
-    package func cutReading(as failure: SourceFailure) {
-        cutFailure = failure
-        isCut.store(true, ordering: .relaxed)
-        resumeReader(.failure(.cut(failure)))
+    /// Must be called on the loop.
+    package func interruptReading(as failure: SourceFailure) {
+        interruption = failure
+        isInterrupted.store(true, ordering: .relaxed)
+        resumeReader(.failure(.interrupted(failure)))
     }
 
-    /// Makes reads wait for bytes, at most so many milliseconds, and spares the loop the events meanwhile; 0 ends that.
+    /// Makes reads block for at most this many milliseconds, without events for the loop meanwhile; 0 makes them
+    /// non-blocking again.
     ///
-    /// For the thread to which this is lent, which must end it. Then the channel is told what it is ready for.
-    package func setPatience(_ milliseconds: Int32) {
+    /// For the thread that borrowed the channel; it must call this with 0 at the end. The channel then gets pending
+    /// events.
+    package func setReceiveTimeout(_ milliseconds: Int32) {
         guard let token else { return }
         if milliseconds > 0 { loop.mute(descriptor, token: token, true) }
-        // Where that fails, reads do not wait.
+        // If this fails, reads do not block.
         _ = csys_block(descriptor, milliseconds)
         if milliseconds == 0 { loop.mute(descriptor, token: token, false) }
     }
 
-    /// What `cutReading` said.
-    package var cut: SourceFailure? { cutFailure }
+    /// The failure passed to `interruptReading`.
+    package private(set) var interruption: SourceFailure?
 
-    /// Bytes that have come and were not read; under TLS not more than about so many.
+    /// Bytes that arrived and were not read; under TLS an approximate upper bound.
     package var readableCount: Int { isClosed ? 0 : lentReadableCount }
 
-    /// The same, for the thread to which this is lent.
+    /// The same, for the thread that borrowed the channel.
     package var lentReadableCount: Int {
         Int(max(0, csys_bytes_readable(descriptor))) + (tls?.bufferedCount ?? 0)
     }
 
-    /// Asks the kernel to wake nobody before so many bytes have come, or the end (SO_RCVLOWAT, socket(7)).
-    package func setReceiveMark(_ bytes: Int32) {
-        guard bytes != receiveMark, csys_receive_low_water(descriptor, bytes) == 0 else { return }
-        receiveMark = bytes
+    /// Asks the kernel not to report readability before this many bytes or the end arrived (SO_RCVLOWAT, socket(7)).
+    package func setReceiveLowWaterMark(_ bytes: Int32) {
+        guard bytes != receiveLowWaterMark, csys_receive_low_water(descriptor, bytes) == 0 else { return }
+        receiveLowWaterMark = bytes
     }
 
-    /// See `setReceiveMark`; 1 at first.
-    package private(set) var receiveMark: Int32 = 1
+    /// See `setReceiveLowWaterMark`; initially 1.
+    package private(set) var receiveLowWaterMark: Int32 = 1
 
-    /// Undoes `cutReading`, for what is read after the one that was cut.
-    package func allowReading() {
-        cutFailure = nil
-        isCut.store(false, ordering: .relaxed)
+    /// Undoes `interruptReading`, for reads after the one that was interrupted.
+    package func clearInterruption() {
+        interruption = nil
+        isInterrupted.store(false, ordering: .relaxed)
     }
 
     func hungUp() { isHungUp = true }
 
     func becameReadable() {
-        // Also with a waiter: until a read has found nothing, every wait must end at once.
+        // Also if there is a waiter: until a read would block, every wait must end at once.
         mayRead = true
         resumeReader(.success(()))
     }

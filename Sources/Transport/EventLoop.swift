@@ -2,11 +2,12 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// One thread's share of the connections: a serial dispatch queue that drains one epoll set, and the executor of the
-/// actors and tasks of its connections, so that serving a request hops nowhere.
+/// One thread's share of the connections: a serial dispatch queue that drains one epoll set.
 ///
-/// Invariant for `@unchecked`: `ready`, `readyHead`, `slots`, `freeSlots` and `watched` are touched only on the thread
-/// that runs `queue`'s block (`isCurrent`); everything else is constant, atomic or under its `Mutex`.
+/// It is also the executor of the actors and tasks of its connections, so serving a request needs no thread switch.
+///
+/// Invariant for `@unchecked`: `ready`, `readyHead`, `slots`, `freeSlots` and `watched` are accessed only on the thread
+/// that runs `queue`'s block (`isCurrent`); everything else is constant, atomic or protected by its `Mutex`.
 package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
     private enum Work {
         case job(UnownedJob)
@@ -15,7 +16,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     private struct Inbox {
         var work: [Work] = []
-        /// The loop waits in the kernel, or is about to: whoever adds work must wake it.
+        /// The loop waits in the kernel, or is about to: adding work must wake it.
         var isAsleep = false
         var isClosed = false
         /// Called when the loop has ended.
@@ -24,17 +25,17 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     private struct Slot {
         var channel: Channel?
-        /// Grows each time the slot is given away, so that a late event of an earlier owner is known as such.
+        /// Incremented each time the slot is reused, so that a late event of a previous owner is recognised.
         var generation: UInt32 = 0
     }
 
-    /// How exactly deadlines are kept.
+    /// Granularity of deadlines, in milliseconds.
     private static let tick: Int32 = 100
 
     private let queue: DispatchQueue
     private let readiness: any ReadinessSet & Sendable
     private let inbox = Mutex(Inbox())
-    /// The thread that runs the loop now, as `pthread_self` names it; 0 for none.
+    /// The thread that runs the loop now, from `pthread_self`; 0 for none.
     private let owner = Atomic<UInt>(0)
 
     private var ready: [UnownedJob] = []
@@ -45,7 +46,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     private var lastTick: Nanoseconds = 0
 
     /// - Parameter label: Name of the queue, for debuggers.
-    /// - Throws: When the system has no descriptor to give.
+    /// - Throws: If the system has no descriptors left.
     package convenience init(label: String) throws(SystemError) {
         self.init(label: label, readiness: try EpollSet())
     }
@@ -53,15 +54,16 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     init(label: String, readiness: any ReadinessSet & Sendable) {
         self.readiness = readiness
         queue = DispatchQueue(label: label, qos: .userInitiated)
-        // Own thread: a serial queue's target overcommits, so a loop that waits takes no thread from the shared pool.
+        // A thread of its own: a serial queue's target overcommits, so a waiting loop takes no thread from the shared
+        // pool.
         queue.async { [self] in run() }
     }
 
-    /// Ends the loop once it has nothing left to do.
+    /// Ends the loop as soon as it has nothing left to do.
     ///
-    /// Nothing may be handed to it afterwards.
+    /// No work may be submitted afterwards.
     ///
-    /// - Parameter whenEnded: Called, on the loop's thread, after everything else that the loop does.
+    /// - Parameter whenEnded: Called on the loop's thread after all its other work.
     package func close(whenEnded: @escaping @Sendable () -> Void = {}) {
         inbox.withLock { inbox in
             inbox.isClosed = true
@@ -89,7 +91,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     package func isIsolatingCurrentContext() -> Bool? { isCurrent }
 
-    /// Runs `work` on the loop, soon; from any thread.
+    /// Runs `work` on the loop soon; can be called from any thread.
     package func execute(_ work: @escaping @Sendable () -> Void) {
         hand(.closure(work))
     }
@@ -143,7 +145,9 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         }
     }
 
-    /// Runs the jobs that are ready now; those that they make ready run after the sockets had their turn.
+    /// Runs the jobs that are ready now.
+    ///
+    /// Jobs that become ready meanwhile run after the next poll of the sockets.
     private func runReady() {
         let end = ready.count
         while readyHead < end {
@@ -183,11 +187,11 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     // MARK: Channels
 
-    /// Starts telling `channel` about its descriptor.
+    /// Starts to report events of the channel's descriptor to it.
     ///
-    /// On the loop.
+    /// Must be called on the loop.
     ///
-    /// - Returns: What names the channel from now on, which `unwatch` and `mute` want to know.
+    /// - Returns: A token that identifies the channel for `unwatch` and `mute`.
     func watch(_ channel: Channel) throws(SystemError) -> UInt64 {
         let index: Int
         if let free = freeSlots.popLast() {
@@ -209,15 +213,15 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         return token
     }
 
-    /// Undoes `watch`, before the descriptor is closed.
+    /// Undoes `watch`; must be called before the descriptor is closed.
     ///
-    /// On the loop.
+    /// Must be called on the loop.
     func unwatch(_ channel: Channel, token: UInt64) {
         readiness.remove(channel.descriptor)
         forget(slot: Int(token & 0xFFFF_FFFF))
     }
 
-    /// Stops telling the channel about its descriptor for a while; from any thread.
+    /// Suspends or resumes the events of a channel's descriptor; can be called from any thread.
     func mute(_ descriptor: Int32, token: UInt64, _ isMute: Bool) {
         readiness.mute(descriptor, token: token, isMute)
     }
@@ -229,13 +233,15 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     }
 }
 
-/// The loops of a process, one a core, among which connections are dealt out in turn.
+/// The event loops of a process, one per core.
+///
+/// Connections are assigned to them in turn.
 package final class EventLoopGroup: Sendable {
     package let loops: [EventLoop]
     private let turn = Atomic<Int>(0)
 
-    /// - Parameter count: How many loops; at least 1.
-    /// - Throws: When the system has no descriptor to give.
+    /// - Parameter count: Number of loops; at least 1.
+    /// - Throws: If the system has no descriptors left.
     package init(count: Int) throws(SystemError) {
         var loops: [EventLoop] = []
         for index in 0..<max(1, count) { loops.append(try EventLoop(label: "sluice.loop.\(index)")) }
@@ -246,9 +252,9 @@ package final class EventLoopGroup: Sendable {
         loops[turn.wrappingAdd(1, ordering: .relaxed).oldValue % loops.count]
     }
 
-    /// Ends the loops, and returns when they have ended: then nothing runs any more that was handed to them.
+    /// Ends the loops; returns when they have ended and nothing that was submitted to them runs any more.
     ///
-    /// Not on one of them.
+    /// Must not be called on one of them.
     package func close() async {
         for loop in loops {
             await withUnsafeContinuation { continuation in

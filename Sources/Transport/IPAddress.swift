@@ -9,9 +9,9 @@ package struct IPAddress: Sendable, Hashable {
     /// 4 or 16 bytes in network order.
     package let bytes: [UInt8]
 
-    /// The address in `text`: dotted decimal, or IPv6 (RFC 4291 §2.2) without brackets; `nil` for anything else.
+    /// Parses `text`: dotted decimal, or IPv6 (RFC 4291 §2.2) without brackets; `nil` for anything else.
     ///
-    /// An IPv4-mapped address (`::ffff:192.0.2.1`) is that IPv4 address. A zone (`fe80::1%eth0`) is left out.
+    /// An IPv4-mapped address (`::ffff:192.0.2.1`) becomes that IPv4 address. A zone (`fe80::1%eth0`) is dropped.
     package init?(_ text: some StringProtocol) {
         let address = String(text.prefix { $0 != "%" })
         guard !address.utf8.contains(0) else { return nil }
@@ -27,9 +27,9 @@ package struct IPAddress: Sendable, Hashable {
         }
     }
 
-    /// The address with these bytes, as it is: an IPv4-mapped one stays IPv6.
+    /// The address with exactly these bytes: an IPv4-mapped address stays IPv6.
     ///
-    /// - Parameter bytes: 4 or 16 in network order; `nil` for any other number.
+    /// - Parameter bytes: 4 or 16 bytes in network order; the result is `nil` for any other number.
     package init?(bytes: [UInt8]) {
         guard bytes.count == 4 || bytes.count == 16 else { return nil }
         self.bytes = bytes

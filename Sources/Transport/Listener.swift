@@ -3,9 +3,9 @@ internal import Glibc
 
 /// A listening TCP socket on one event loop.
 ///
-/// Invariant for `@unchecked`: `channel` is set once, before anything else can see the listener, and used on its loop.
+/// Invariant for `@unchecked`: `channel` is set once, before the listener is shared, and used on its loop.
 package final class Listener: @unchecked Sendable {
-    /// A connection that was taken: a non-blocking descriptor, which the receiver must close, and who it is.
+    /// An accepted connection: a non-blocking descriptor, which the receiver must close, and the peer's address.
     package struct Accepted: Sendable {
         package let descriptor: Int32
         package let peer: SocketAddress
@@ -18,9 +18,11 @@ package final class Listener: @unchecked Sendable {
     private var channel: Channel?
     private var isClosed = false
 
-    /// Calls of the system that tests have fail.
+    /// System calls that tests can make fail.
     package struct Calls: Sendable {
-        /// accept(2) of the listening descriptor, which makes a non-blocking one, and who it is; -1 with `errno`.
+        /// accept(2) on the listening descriptor.
+        ///
+        /// Returns a non-blocking descriptor and the peer; -1 with `errno` on failure.
         package var accept: @Sendable (Int32) -> (descriptor: Int32, peer: SocketAddress?)
 
         package init(accept: @escaping @Sendable (Int32) -> (descriptor: Int32, peer: SocketAddress?)) {
@@ -38,10 +40,10 @@ package final class Listener: @unchecked Sendable {
     /// Binds and listens.
     ///
     /// - Parameters:
-    ///   - address: Port 0 lets the system choose; `self.address` tells which it chose.
-    ///   - loop: Where connections are accepted.
-    ///   - backlog: Connections that may wait in the kernel.
-    ///   - system: How connections are accepted.
+    ///   - address: With port 0 the system chooses a port; `self.address` has the chosen one.
+    ///   - loop: Accepts the connections.
+    ///   - backlog: Maximum number of connections that wait in the kernel.
+    ///   - system: Accepts connections; replaced in tests.
     /// - Throws: The failure of `socket`, `bind` or `listen`.
     package init(
         _ address: SocketAddress,
@@ -79,12 +81,12 @@ package final class Listener: @unchecked Sendable {
 
     /// Waits for the next connection.
     ///
-    /// No failure of accept(2) ends it: those of a connection that has gone leave the next one, and what is missing now may
-    /// be there in a moment.
+    /// Failures of accept(2) do not end it: after a failure of one connection it accepts the next, and a resource that
+    /// is missing now can be available again later.
     ///
-    /// On the loop.
+    /// Must be called on the loop.
     ///
-    /// - Parameter onFailure: Is told of every failure but that there is no connection.
+    /// - Parameter onFailure: Called for every failure except that there is no connection.
     /// - Returns: `nil` once the listener is closed.
     package func accept(onFailure: (SystemError) -> Void = { _ in }) async -> Accepted? {
         if isClosed { return nil }
@@ -92,7 +94,7 @@ package final class Listener: @unchecked Sendable {
             do throws(SystemError) {
                 channel = try Channel(descriptor: descriptor, loop: loop, tls: nil)
             } catch {
-                // The channel has closed the descriptor.
+                // The channel has already closed the descriptor.
                 isClosed = true
                 onFailure(error)
             }
@@ -113,11 +115,11 @@ package final class Listener: @unchecked Sendable {
             if code != EAGAIN, code != EWOULDBLOCK {
                 onFailure(SystemError("accept", errno: code))
                 failures += 1
-                // Others are served on this loop, too.
+                // Other connections of this loop need a turn, too.
                 if Self.isOfPeer(code), !failures.isMultiple(of: 16) { continue }
                 deadline = MonotonicClock.deadline(after: Self.pause)
             }
-            channel.willReadElsewhere()
+            channel.willReadOnOtherThread()
             do throws(Channel.WaitFailure) {
                 try await channel.waitReadable(until: deadline)
             } catch {
@@ -127,10 +129,10 @@ package final class Listener: @unchecked Sendable {
         return nil
     }
 
-    /// How long is waited for what is missing, such as descriptors: those who want to connect stay in the kernel's queue.
+    /// Pause after a failure such as missing descriptors; meanwhile new connections wait in the kernel's queue.
     private static let pause = Duration.milliseconds(200)
 
-    /// Whether a failure is that of the connection that would have been next (accept(2)).
+    /// Whether the failure concerns only the connection that would have been accepted (accept(2)).
     private static func isOfPeer(_ code: Int32) -> Bool {
         switch code {
         case ECONNABORTED, ECONNRESET, EPROTO, EPERM, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH,
@@ -142,7 +144,7 @@ package final class Listener: @unchecked Sendable {
 
     /// Stops listening; a waiting `accept` returns `nil`.
     ///
-    /// On the loop.
+    /// Must be called on the loop.
     package func close() {
         guard !isClosed else { return }
         isClosed = true

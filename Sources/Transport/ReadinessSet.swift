@@ -1,18 +1,18 @@
 internal import CSystem
 internal import Glibc
 
-/// Tells which descriptors have become readable or writable: the seam between an event loop and the kernel.
+/// Reports which descriptors became readable or writable: the seam between an event loop and the kernel.
 ///
-/// Edge-triggered: a change is told once. Used by the loop's thread only, but for `wake` and `mute`.
+/// Edge-triggered: each change is reported once. Used only by the loop's thread, except `wake` and `mute`.
 protocol ReadinessSet: AnyObject {
     func add(_ descriptor: Int32, token: UInt64) throws(SystemError)
     func remove(_ descriptor: Int32)
-    /// Tells nothing of a descriptor for a while; when that is over, what it is ready for is told at once. From any
-    /// thread; does nothing for a descriptor that was removed.
+    /// Suspends the events of a descriptor. When they are resumed, its current readiness is reported at once. Can be
+    /// called from any thread; does nothing for a descriptor that was removed.
     func mute(_ descriptor: Int32, token: UInt64, _ isMute: Bool)
-    /// Waits until something is ready, `wake` was called, or `milliseconds` are over (negative: no limit).
+    /// Waits until a descriptor is ready, `wake` was called, or `milliseconds` have passed (negative: no limit).
     func wait(milliseconds: Int32, _ body: (_ token: UInt64, _ readiness: Readiness) -> Void)
-    /// Ends a `wait`, the present or the next one, from any thread.
+    /// Ends the current `wait`, or the next one; can be called from any thread.
     func wake()
 }
 
@@ -20,14 +20,14 @@ struct Readiness: OptionSet {
     let rawValue: UInt8
     static let readable = Readiness(rawValue: 1)
     static let writable = Readiness(rawValue: 2)
-    /// The peer sends nothing more, or the connection broke: reading never blocks from now on.
+    /// The peer will send nothing more, or the connection broke: from now on, reads never block.
     static let hungUp = Readiness(rawValue: 4)
 }
 
-/// `ReadinessSet` by epoll, woken through an eventfd.
+/// A `ReadinessSet` that uses epoll and an eventfd to wake it.
 ///
-/// Invariant for `@unchecked`: the descriptors are constant, and `tokens` and `events` are used only by `wait`, which
-/// only the loop's thread calls.
+/// Invariant for `@unchecked`: the descriptors are constant, and only `wait`, which only the loop's thread calls, uses
+/// `tokens` and `events`.
 final class EpollSet: ReadinessSet, @unchecked Sendable {
     private static let capacity = 256
     private static let wakeToken = UInt64.max

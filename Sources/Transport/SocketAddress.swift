@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A numeric address and port to listen on.
+/// A numeric address and a port.
 package struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
     /// Numeric IPv4 or IPv6 address, without brackets.
     package let host: String
@@ -13,7 +13,7 @@ package struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
 
     package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// Calls `body` with the address in the kernel's form.
+    /// Calls `body` with the address as a `sockaddr`.
     ///
     /// - Throws: `EAFNOSUPPORT` if `host` is not a numeric address.
     func withSockaddr<Result>(
@@ -34,7 +34,7 @@ package struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
         throw SystemError("inet_pton", errno: EAFNOSUPPORT)
     }
 
-    /// The address in the kernel's form, as `accept` and `getsockname` fill it in.
+    /// The address from a `sockaddr` that `accept` or `getsockname` has filled in.
     init?(_ storage: sockaddr_storage) {
         var storage = storage
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
@@ -55,7 +55,7 @@ package struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
         guard let port else { return nil }
         self.port = port
         let host = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-        // An IPv4 peer of an IPv6 socket is named as what it is.
+        // An IPv4 peer of an IPv6 socket is shown as IPv4.
         self.host = host.hasPrefix("::ffff:") && host.contains(".") ? String(host.dropFirst(7)) : host
     }
 
@@ -64,7 +64,7 @@ package struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
         _ body: (UnsafePointer<sockaddr>, socklen_t) throws(SystemError) -> Result
     ) throws(SystemError) -> Result {
         let size = socklen_t(MemoryLayout<Address>.size)
-        // Every sockaddr_* begins with the members of sockaddr: the kernel reads `size` bytes of it.
+        // Every sockaddr_* begins with the members of sockaddr; the kernel reads `size` bytes of it.
         let result: Swift.Result<Result, SystemError> = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { rebound in
                 do throws(SystemError) {
@@ -79,9 +79,9 @@ package struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension SocketAddress {
-    /// The first address of a host name, or the numeric address itself.
+    /// Resolves a host name to its first address; also accepts a numeric address.
     ///
-    /// Blocks while the name is looked up.
+    /// Blocks during the look-up.
     package init(resolving host: String, port: UInt16) throws(SystemError) {
         let numeric = SocketAddress(host: host, port: port)
         if (try? numeric.withSockaddr { _, _ throws(SystemError) in }) != nil {

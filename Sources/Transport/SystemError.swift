@@ -2,7 +2,7 @@ internal import Glibc
 
 /// A system call that failed.
 package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The call's name, such as `bind`.
+    /// The name of the call, such as `bind`.
     package let call: String
     package let errno: Int32
 
@@ -16,7 +16,7 @@ package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible 
     /// The text of `errno`, such as `Too many open files`.
     package var reason: String { String(cString: strerror(errno)) }
 
-    /// Calls again while a signal interrupts, and throws on any other failure (a negative result).
+    /// Repeats the call while a signal interrupts it; throws for any other negative result.
     @discardableResult
     package static func check<Result: SignedInteger>(
         _ call: String,
@@ -31,14 +31,14 @@ package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible 
     }
 }
 
-/// What a call on a non-blocking descriptor did.
+/// The result of a call on a non-blocking descriptor.
 package enum IOResult: Equatable, Sendable {
     /// Moved this many bytes, at least 1.
     case moved(Int)
-    /// Nothing to read now, or no room to write: wait for readiness.
+    /// Nothing to read, or no room to write: wait for readiness.
     case wouldBlockReading
     case wouldBlockWriting
-    /// The peer sends nothing more.
+    /// The peer will send nothing more.
     case ended
     case failed(errno: Int32)
 }
@@ -47,32 +47,32 @@ package enum IOResult: Equatable, Sendable {
 package typealias Nanoseconds = UInt64
 
 package enum MonotonicClock {
-    /// Nanoseconds since some fixed moment.
+    /// Nanoseconds since an arbitrary fixed time.
     package static var now: Nanoseconds {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
-    /// `duration` in nanoseconds; of one that is not positive, and so never ends, `.max`.
+    /// `duration` in nanoseconds; `.max` if it is not positive, which means no limit.
     package static func span(_ duration: Duration) -> Nanoseconds {
         guard duration > .zero else { return .max }
         let (seconds, attoseconds) = duration.components
         return adding(UInt64(attoseconds / 1_000_000_000), to: span(seconds: UInt64(seconds)))
     }
 
-    /// `seconds` in nanoseconds; `.max` for more than 584 years, which never end.
+    /// `seconds` in nanoseconds; `.max` for more than 584 years.
     package static func span(seconds: UInt64) -> Nanoseconds {
         let (span, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         return overflow ? .max : span
     }
 
-    /// The moment after `duration` from now; a non-positive duration never ends.
+    /// The time `duration` from now; `.max` if `duration` is not positive, which means no limit.
     package static func deadline(after duration: Duration) -> Nanoseconds {
         deadline(after: span(duration), since: now)
     }
 
-    /// The moment after `span` from `start`.
+    /// The time `span` after `start`.
     package static func deadline(after span: Nanoseconds, since start: Nanoseconds = now) -> Nanoseconds {
         adding(span, to: start)
     }

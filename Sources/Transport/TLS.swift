@@ -3,9 +3,9 @@ internal import Glibc
 internal import Synchronization
 
 package enum OpenSSL {
-    /// Leaves the library as it is when the process exits; before any other use of it.
+    /// Prevents the library's clean-up at exit; must be called before any other use of the library.
     ///
-    /// By default its global state is torn down by `exit`, while other threads may still free what refers to it.
+    /// By default, `exit` destroys its global state while other threads can still free objects that refer to it.
     package static func keepUntilTheEnd() {
         OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
     }
@@ -28,19 +28,19 @@ package struct TLSFailure: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// A server's side of TLS 1.2 and 1.3: certificate, key and rules for its sessions.
+/// The server side of TLS 1.2 and 1.3: certificate, key and session settings.
 ///
-/// ALPN `http/1.1`.
+/// Offers ALPN `http/1.1`.
 ///
-/// Invariant for `@unchecked`: `context` is set up in `init` and only read afterwards, which OpenSSL allows from any
-/// thread.
+/// Invariant for `@unchecked`: `context` is configured in `init` and only read afterwards, which OpenSSL allows from
+/// any thread.
 package final class TLSContext: @unchecked Sendable {
     fileprivate let context: OpaquePointer
 
     /// - Parameters:
     ///   - certificatePath: PEM file: the certificate, then its chain.
     ///   - keyPath: PEM file of the private key, without passphrase.
-    /// - Throws: `TLSFailure`, which says what is wrong with the files.
+    /// - Throws: `TLSFailure`, which describes the problem with the files.
     package init(certificatePath: String, keyPath: String) throws(TLSFailure) {
         guard let context = SSL_CTX_new(TLS_server_method()) else { throw TLSFailure("TLS is not available") }
         self.context = context
@@ -51,15 +51,15 @@ package final class TLSContext: @unchecked Sendable {
             context,
             cossl_op_no_renegotiation | cossl_op_no_compression | cossl_op_cipher_server_preference
         )
-        // One call of the system for several records: without it there are two for each.
+        // One system call reads several records; otherwise each record needs two calls.
         cossl_read_ahead(context)
         SSL_CTX_set_default_read_buffer_len(context, TLSSession.readBufferSize)
         _ = cossl_set_mode(context, cossl_mode_partial_write | cossl_mode_moving_buffer | cossl_mode_release_buffers)
         guard SSL_CTX_use_certificate_chain_file(context, certificatePath) == 1 else {
-            throw TLSFailure("the certificate file \(certificatePath) can not be used")
+            throw TLSFailure("the certificate file \(certificatePath) cannot be used")
         }
         guard SSL_CTX_use_PrivateKey_file(context, keyPath, SSL_FILETYPE_PEM) == 1 else {
-            throw TLSFailure("the key file \(keyPath) can not be used")
+            throw TLSFailure("the key file \(keyPath) cannot be used")
         }
         guard SSL_CTX_check_private_key(context) == 1 else {
             throw TLSFailure("the key in \(keyPath) does not belong to the certificate in \(certificatePath)")
@@ -71,7 +71,9 @@ package final class TLSContext: @unchecked Sendable {
         SSL_CTX_free(context)
     }
 
-    /// Of TLS 1.2: forward secrecy and authenticated encryption only (RFC 9325 §4.2); TLS 1.3 has nothing else.
+    /// For TLS 1.2: only forward secrecy and authenticated encryption (RFC 9325 §4.2).
+    ///
+    /// TLS 1.3 has nothing else.
     private static let ciphers = [
         "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
         "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
@@ -79,7 +81,7 @@ package final class TLSContext: @unchecked Sendable {
     ]
 }
 
-/// RFC 7301: takes `http/1.1` if it is offered, and goes on without a protocol if not.
+/// RFC 7301: selects `http/1.1` if it is offered, otherwise continues without a protocol.
 private func selectProtocol(
     _ session: OpaquePointer?,
     _ out: UnsafeMutablePointer<UnsafePointer<UInt8>?>?,
@@ -96,7 +98,7 @@ private func selectProtocol(
         guard position + 1 + length <= Int(offeredLength) else { break }
         let name = UnsafeBufferPointer(start: offered + position + 1, count: length)
         if name.elementsEqual(wanted) {
-            // The answer may point into the offer, which outlives this call.
+            // The result may point into the client's list, which outlives this call.
             out.pointee = offered + position + 1
             outLength.pointee = UInt8(length)
             return SSL_TLSEXT_ERR_OK
@@ -108,14 +110,14 @@ private func selectProtocol(
 
 /// TLS on one connected socket.
 ///
-/// Invariant for `@unchecked`: used only on the loop of the channel that owns it, or by whom that lent it to.
+/// Invariant for `@unchecked`: used only on the loop of its channel, or by the thread that borrowed the channel.
 package final class TLSSession: @unchecked Sendable {
     private let session: OpaquePointer
     private var isBroken = false
     private var isShutDown = false
-    /// Why the protocol failed, in a few words of the library; `nil` if it has not.
+    /// Why the protocol failed, in a few words from the library; `nil` if it has not failed.
     package private(set) var failureReason: String?
-    /// What ended the last read after it had got some bytes.
+    /// The condition that ended the last read after it had returned some bytes.
     private var pending: IOResult?
 
     package init(_ context: TLSContext, descriptor: Int32) throws(TLSFailure) {
@@ -129,25 +131,27 @@ package final class TLSSession: @unchecked Sendable {
         SSL_free(session)
     }
 
-    /// Whether the next read returns at once, whatever the socket says.
+    /// Whether the next read returns at once, regardless of the socket.
     var hasPending: Bool { pending != nil || SSL_has_pending(session) == 1 }
 
-    /// The most bytes that were received and not read: records that were decrypted, or not yet, or have not come in full.
+    /// Upper bound of the bytes that were received and not read: decrypted, not decrypted, or incomplete records.
     package var bufferedCount: Int {
         SSL_has_pending(session) == 1 ? Int(SSL_pending(session)) + Self.readBufferSize : 0
     }
 
-    /// Bytes that are received at once; taken from the heap while there are any.
+    /// Bytes per receive call; the buffer is on the heap only while it holds bytes.
     fileprivate static let readBufferSize = 65_536
 
-    /// Goes on with the handshake; `.moved` when it is done.
+    /// Continues the handshake; `.moved` when it is done.
     package func handshake() -> IOResult {
         ERR_clear_error()
         let result = SSL_do_handshake(session)
         return result == 1 ? .moved(1) : outcome(result)
     }
 
-    /// Reads records until the buffer is full or nothing more is there: one record is at most 16 KiB.
+    /// Reads records until the buffer is full or no more are available.
+    ///
+    /// A record has at most 16 KiB.
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
         if let pending {
             self.pending = nil
@@ -160,7 +164,7 @@ package final class TLSSession: @unchecked Sendable {
             guard result > 0 else {
                 let end = outcome(result)
                 guard count > 0 else { return end }
-                // What was read comes first; that nothing more is there now will be seen again.
+                // The bytes are returned first. "Would block" need not be kept: the next read finds it again.
                 if end != .wouldBlockReading { pending = end }
                 return .moved(count)
             }
@@ -176,7 +180,7 @@ package final class TLSSession: @unchecked Sendable {
         return result > 0 ? .moved(Int(result)) : outcome(result)
     }
 
-    /// Sends close_notify, once, without waiting for the peer's.
+    /// Sends close_notify once, without waiting for the peer's.
     func shutDown() {
         guard !isShutDown, !isBroken, SSL_is_init_finished(session) == 1 else { return }
         isShutDown = true
@@ -193,10 +197,10 @@ package final class TLSSession: @unchecked Sendable {
             isBroken = true
             return .failed(errno: errno == 0 ? ECONNRESET : errno)
         default:
-            // A protocol error: garbage, a truncated stream, an alert. The session can not go on.
+            // A protocol error: invalid data, a truncated stream, an alert. The session is unusable from now on.
             isBroken = true
             let code = ERR_peek_error()
-            // An end is one of the connection, whatever was to come.
+            // Reported as a failed connection, whatever the peer was about to send.
             if ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING { return .failed(errno: EPROTO) }
             failureReason = ERR_reason_error_string(code).map { String(cString: $0) } ?? "unknown"
             return .failed(errno: EPROTO)

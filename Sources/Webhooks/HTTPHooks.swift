@@ -1,7 +1,7 @@
 internal import Foundation
 package import UploadCore
 
-/// Asks the app by HTTP before something happens to an upload.
+/// Calls the app by HTTP before something happens to an upload.
 package struct HTTPHooks: UploadHooks {
     private let caller: HookCaller
     private let clock: any WallClock
@@ -10,7 +10,7 @@ package struct HTTPHooks: UploadHooks {
     /// - Parameters:
     ///   - caller: Sends hooks.
     ///   - clock: For their timestamps.
-    ///   - onFailure: Told why a hook could not be asked.
+    ///   - onFailure: Called with the reason if a hook call fails.
     package init(
         _ caller: HookCaller,
         clock: any WallClock,
@@ -31,12 +31,12 @@ package struct HTTPHooks: UploadHooks {
             refuse(reply)
             throw UploadError(.rejected, "The app does not accept this upload.")
         }
-        answer(reply)
+        use(reply)
         return reply.creationChanges
     }
 
     package func willFinish(_ upload: Upload) async throws(UploadError) {
-        if let reply = try await ask(.preFinish, upload) { answer(reply) }
+        if let reply = try await ask(.preFinish, upload) { use(reply) }
     }
 
     package func willTerminate(_ upload: Upload) async throws(UploadError) {
@@ -45,18 +45,18 @@ package struct HTTPHooks: UploadHooks {
             refuse(reply)
             throw UploadError(.rejected, "The app does not let this upload be terminated.")
         }
-        answer(reply)
+        use(reply)
     }
 
-    private func answer(_ reply: HookReply) {
-        if let answer = reply.hookAnswer { RequestContext.current?.add(answer) }
+    private func use(_ reply: HookReply) {
+        if let response = reply.hookResponse { RequestContext.current?.add(response) }
     }
 
     private func refuse(_ reply: HookReply) {
-        RequestContext.current?.refuse(with: reply.hookAnswer ?? HookAnswer())
+        RequestContext.current?.refuse(with: reply.hookResponse ?? HookResponse())
     }
 
-    /// - Returns: `nil` if the hook is not enabled, or can not be asked and need not be.
+    /// - Returns: `nil` if the hook is not enabled, or if its call failed and the settings allow to continue.
     private func ask(_ name: HookName, _ upload: Upload) async throws(UploadError) -> HookReply? {
         let settings = caller.settings
         guard settings.events.contains(name) else { return nil }
@@ -88,7 +88,7 @@ package struct HTTPHooks: UploadHooks {
                 }
                 onFailure(name, upload.id, error.description)
                 if settings.isFailOpen { return nil }
-                throw UploadError(.unavailable, "The app that decides about uploads can not be asked; try again.")
+                throw UploadError(.unavailable, "The app that approves uploads cannot be reached; try again later.")
             }
         }
     }

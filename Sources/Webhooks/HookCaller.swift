@@ -6,18 +6,18 @@ internal import UploadCore
 
 /// How hooks are called.
 package struct HookSettings: Sendable {
-    /// Where they are sent, `http` or `https`.
+    /// The receiver's URL, `http` or `https`.
     package var url: String
     package var events: Set<HookName>
-    /// For one call, until its answer has come.
+    /// For one call, until its response has arrived.
     package var timeout: Duration
-    /// Whether the server goes on when a blocking hook can not be asked.
+    /// Whether the server continues if the call of a blocking hook fails.
     package var isFailOpen: Bool
-    /// Times that an event is told before it is given up.
+    /// Number of attempts to deliver an event.
     package var maximumAttempts: Int
-    /// At the same time.
+    /// Maximum number of concurrent calls.
     package var concurrency: Int
-    /// Fields of the client's request that are passed on with a blocking hook.
+    /// Fields of the client's request that blocking hooks include.
     package var forwardedFields: [String]
 
     package init(
@@ -39,7 +39,7 @@ package struct HookSettings: Sendable {
     }
 }
 
-/// Sends one hook and reads its answer.
+/// Sends one hook and reads its response.
 package struct HookCaller: Sendable {
     package let settings: HookSettings
     private let client: HTTPClient
@@ -52,12 +52,12 @@ package struct HookCaller: Sendable {
     }
 
     /// - Parameters:
-    ///   - payload: What is told.
-    ///   - id: The same for every attempt.
+    ///   - payload: The content of the hook.
+    ///   - id: Identifies the hook; the same for every attempt.
     ///   - now: The time of this attempt.
-    ///   - timeout: Until the answer has come.
-    ///   - fields: Further fields.
-    /// - Returns: What the receiver answered with a status of 2xx.
+    ///   - timeout: Until the response has arrived.
+    ///   - fields: Additional header fields.
+    /// - Returns: The receiver's response, if its status is 2xx.
     /// - Throws: `HookFailure`.
     func call(
         _ payload: HookPayload,
@@ -66,11 +66,11 @@ package struct HookCaller: Sendable {
         timeout: Duration,
         fields: [(name: String, value: String)] = []
     ) async throws(HookFailure) -> HookReply {
-        // To the client no time at all would be no limit.
-        guard timeout > .zero else { throw HookFailure("the receiver did not answer in time", isTransient: true) }
+        // For the client, zero would mean no limit.
+        guard timeout > .zero else { throw HookFailure("the receiver did not respond in time", isTransient: true) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(payload) else { throw HookFailure("the hook can not be written as JSON") }
+        guard let data = try? encoder.encode(payload) else { throw HookFailure("the hook cannot be encoded as JSON") }
         let content = [UInt8](data)
         var headers = fields.filter { !Self.reserved.contains($0.name.lowercased()) }
         headers.append(("Content-Type", "application/json"))
@@ -92,7 +92,7 @@ package struct HookCaller: Sendable {
         }
         guard (200...299).contains(response.status) else {
             throw HookFailure(
-                "the receiver answered \(response.status)",
+                "the receiver responded with status \(response.status)",
                 isTransient: response.status >= 500 || response.status == 429,
                 retryAfter: response.headers["Retry-After"].flatMap { Double($0) }
             )
@@ -101,7 +101,7 @@ package struct HookCaller: Sendable {
     }
 
     private static let maximumReplyBytes = 64 << 10
-    /// What this server says itself.
+    /// Fields that the server sets itself.
     private static let reserved: Set<String> = [
         "content-type", "content-length", "transfer-encoding", "host", "connection", "expect", "webhook-id",
         "webhook-timestamp", "webhook-signature",

@@ -2,41 +2,45 @@ package import Foundation
 internal import Synchronization
 package import UploadCore
 
-/// Tells the app what happened: every recorded event at least once, those of one upload in their order.
+/// Delivers events to the app: every recorded event at least once, the events of one upload in order.
 ///
-/// An event is claimed before it is told, so that of several processes with one state one tells it. The claim is longer than an
-/// attempt may take; when it ends without an outcome, its process has died, and any other tells the event.
+/// A dispatcher claims an event before it delivers it, so that only one of several processes with the same state does.
+/// The claim lasts longer than an attempt can take. If it expires without an outcome, the process has died and another
+/// one delivers the event.
 package final class HookDispatcher: Sendable {
-    /// What became of one attempt, for metrics and logs.
+    /// The outcome of one attempt, for metrics and logs.
     package struct Attempt: Sendable {
         package var event: EventRecord
         package var outcome: DeliveryOutcome
     }
 
     private let caller: HookCaller
-    private let state: any StateStore
+    private let state: any DeliveryRecords
     private let service: UploadService
+    private let events: EventBell
     private let clock: any WallClock
     private let onAttempt: @Sendable (Attempt) -> Void
     private let onFailure: @Sendable (UploadError) -> Void
-    /// Seconds for which an event is claimed.
+    /// Duration of a claim in seconds.
     private let claim: TimeInterval
-    /// How many events are on their way.
+    /// Number of events being delivered.
     private let inFlight = Mutex(0)
     private let bell = EventBell()
 
     /// - Parameters:
     ///   - caller: Sends hooks.
-    ///   - state: Has the events.
-    ///   - service: Rings when there are new ones, and stops uploads if the app says so.
+    ///   - state: Stores the events.
+    ///   - service: Stops uploads if the app requests it.
+    ///   - events: Rings for new events.
     ///   - clock: For timestamps of hooks.
-    ///   - margin: Seconds of a claim beyond the time that a call may take: to stop an upload, and to record the outcome.
-    ///   - onAttempt: Told of every attempt.
-    ///   - onFailure: Told when the state store fails.
+    ///   - margin: Seconds that a claim lasts longer than a call, to stop an upload and to record the outcome.
+    ///   - onAttempt: Called after every attempt.
+    ///   - onFailure: Called when the state store fails.
     package init(
         _ caller: HookCaller,
-        state: any StateStore,
+        state: any DeliveryRecords,
         service: UploadService,
+        events: EventBell,
         clock: any WallClock,
         margin: TimeInterval = 60,
         onAttempt: @escaping @Sendable (Attempt) -> Void,
@@ -45,13 +49,16 @@ package final class HookDispatcher: Sendable {
         self.caller = caller
         self.state = state
         self.service = service
+        self.events = events
         self.clock = clock
         self.onAttempt = onAttempt
         self.onFailure = onFailure
         claim = caller.settings.timeout / .seconds(1) + margin
     }
 
-    /// Delivers until the task is cancelled; what is on its way then is given back, and told again.
+    /// Delivers until the task is cancelled.
+    ///
+    /// Claims of unfinished deliveries are then released, and these events are delivered again.
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.passOn() }
@@ -60,7 +67,7 @@ package final class HookDispatcher: Sendable {
                 var pause = Self.longestPause
                 do throws(UploadError) {
                     let room = caller.settings.concurrency - inFlight.withLock { $0 }
-                    // Without room the end of one that is on its way rings.
+                    // If all slots are in use, the end of a delivery rings the bell.
                     if room > 0 {
                         let claimEnd = ContinuousClock.now + .seconds(claim)
                         let due = try await state.claimDeliveries(limit: room, for: claim)
@@ -81,20 +88,20 @@ package final class HookDispatcher: Sendable {
         }
     }
 
-    /// Looks for due deliveries now, after they were changed.
+    /// Looks for due deliveries now; call it after deliveries were changed.
     package func wake() { bell.ring() }
 
-    /// Rings here for every event of the service.
+    /// Rings the bell for every event of the service.
     private func passOn() async {
         while !Task.isCancelled {
-            let count = service.bell.count
+            let count = events.count
             bell.ring()
-            await service.bell.wait(after: count, timeout: Self.longestPause)
+            await events.wait(after: count, timeout: Self.longestPause)
         }
     }
 
     private func deliver(_ event: EventRecord, until claimEnd: ContinuousClock.Instant) async {
-        // A process that was frozen has lost it.
+        // A process that was suspended has lost the claim.
         if .now < claimEnd {
             let outcome = await attempt(event)
             await record(outcome, of: event, until: claimEnd)
@@ -103,7 +110,9 @@ package final class HookDispatcher: Sendable {
         bell.ring()
     }
 
-    /// Records an outcome, as often as it takes while the event is ours: what is not recorded is told again.
+    /// Records an outcome, with retries while the claim lasts.
+    ///
+    /// An event whose outcome is not recorded is delivered again.
     private func record(
         _ outcome: DeliveryOutcome?,
         of event: EventRecord,
@@ -129,7 +138,7 @@ package final class HookDispatcher: Sendable {
 
     /// - Returns: `nil` if the process is stopping.
     private func attempt(_ event: EventRecord) async -> DeliveryOutcome? {
-        // No hook tells it any more, since the settings were changed.
+        // The settings were changed since: this event no longer has a hook.
         guard let name = HookName(event.kind), caller.settings.events.contains(name) else { return .delivered }
         let attempts = (event.delivery?.attempts ?? 0) + 1
         do throws(HookFailure) {
@@ -145,26 +154,26 @@ package final class HookDispatcher: Sendable {
         }
     }
 
-    /// - Throws: `HookFailure` if the upload goes on, so that the event is told, and the upload stopped, later.
+    /// - Throws: `HookFailure` if stopping failed, so that the event is delivered, and the upload stopped, later.
     private func stop(_ id: UploadID, _ reply: HookReply) async throws(HookFailure) {
         do throws(UploadError) {
-            try await service.stop(id, answer: reply.hookAnswer ?? HookAnswer())
+            try await service.stop(id, response: reply.hookResponse ?? HookResponse())
         } catch {
-            // It has ended by itself.
+            // It has already ended.
             if error.code == .gone || error.code == .notFound { return }
             throw HookFailure("the upload could not be stopped: \(error.message)", isTransient: true)
         }
     }
 
-    /// Seconds from one attempt to the next: 1, 2, 4 … up to an hour, each a fifth shorter or longer by chance, so that many
-    /// that failed together do not come back together.
+    /// Seconds before the next attempt: 1, 2, 4 … up to an hour, each changed at random by up to a fifth, so that
+    /// deliveries that failed together are not repeated together.
     static func pause(after attempts: Int) -> Double {
         min(Double(1 << min(attempts - 1, 12)), longestRetry) * Double.random(in: 0.8...1.2)
     }
 
     private static let longestRetry: Double = 3600
     private static let longestPause = Duration.seconds(60)
-    /// What is due was taken by somebody else just now.
+    /// Due events were just claimed by another process.
     private static let shortestPause = Duration.milliseconds(10)
     private static let pauseAfterFailure = Duration.seconds(1)
 }

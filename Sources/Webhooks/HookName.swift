@@ -1,6 +1,6 @@
 package import UploadCore
 
-/// The hooks, by the names of tusd 2 (https://tus.github.io/tusd/advanced-topics/hooks/).
+/// The hooks, named as in tusd 2 (https://tus.github.io/tusd/advanced-topics/hooks/).
 package enum HookName: String, Sendable, CaseIterable {
     case preCreate = "pre-create"
     case postCreate = "post-create"
@@ -10,13 +10,13 @@ package enum HookName: String, Sendable, CaseIterable {
     case preTerminate = "pre-terminate"
     case postTerminate = "post-terminate"
 
-    /// What tells an event; `nil` for one that no hook tells.
+    /// The hook for an event; `nil` if there is none.
     package init?(_ kind: EventRecord.Kind) {
         switch kind {
         case .created: self = .postCreate
         case .progress: self = .postReceive
         case .completed: self = .postFinish
-        // tusd has no expiry; to the app both say that the bytes are gone.
+        // tusd has no expiry; for the app both mean that the bytes are gone.
         case .terminated, .expired: self = .postTerminate
         case .updated: return nil
         }

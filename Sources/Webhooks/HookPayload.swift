@@ -1,6 +1,6 @@
 internal import UploadCore
 
-/// What a hook is sent: the JSON of tusd 2 (package `hooks`, type `HookRequest`), member for member.
+/// The content of a hook: the JSON of tusd 2 (package `hooks`, type `HookRequest`), member by member, and `Subject`.
 struct HookPayload: Encodable, Equatable {
     struct Event: Encodable, Equatable {
         var upload: FileInfo
@@ -14,11 +14,13 @@ struct HookPayload: Encodable, Equatable {
 
     struct FileInfo: Encodable, Equatable {
         var id: String
-        /// 0 while it is not known.
+        /// 0 while it is unknown.
         var size: Int64
         var sizeIsDeferred: Bool
         var offset: Int64
         var metadata: [String: String]
+        /// The app user of the upload; not in tusd's payload.
+        var subject: String?
         var isPartial: Bool
         var isFinal: Bool
         var partialUploads: [String]?
@@ -30,6 +32,7 @@ struct HookPayload: Encodable, Equatable {
             case sizeIsDeferred = "SizeIsDeferred"
             case offset = "Offset"
             case metadata = "MetaData"
+            case subject = "Subject"
             case isPartial = "IsPartial"
             case isFinal = "IsFinal"
             case partialUploads = "PartialUploads"
@@ -43,9 +46,10 @@ struct HookPayload: Encodable, Equatable {
             try container.encode(sizeIsDeferred, forKey: .sizeIsDeferred)
             try container.encode(offset, forKey: .offset)
             try container.encode(metadata, forKey: .metadata)
+            try container.encode(subject, forKey: .subject)
             try container.encode(isPartial, forKey: .isPartial)
             try container.encode(isFinal, forKey: .isFinal)
-            // Null where there is nothing, as tusd has it.
+            // Null if there are none, as in tusd.
             try container.encode(partialUploads, forKey: .partialUploads)
             try container.encode(storage, forKey: .storage)
         }
@@ -88,6 +92,7 @@ extension HookPayload.FileInfo {
             sizeIsDeferred: upload.length == nil,
             offset: upload.offset,
             metadata: upload.metadata.values,
+            subject: upload.subject,
             isPartial: upload.concatenation?.role == .partial,
             isFinal: parts != nil,
             partialUploads: parts?.map(\.text),
@@ -117,7 +122,7 @@ extension HookPayload.Request {
         header[Self.canonical(name)] = values
     }
 
-    /// A field name as Go's `CanonicalHeaderKey` writes it, which tusd's receivers look for: `Tus-Resumable`.
+    /// A field name in the form of Go's `CanonicalHeaderKey`, which tusd's receivers expect: `Tus-Resumable`.
     private static func canonical(_ name: String) -> String {
         name.split(separator: "-", omittingEmptySubsequences: false)
             .map { $0.prefix(1).uppercased() + $0.dropFirst().lowercased() }.joined(separator: "-")

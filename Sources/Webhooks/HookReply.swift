@@ -1,9 +1,9 @@
 internal import Foundation
 internal import UploadCore
 
-/// What a hook answers: the JSON of tusd 2 (package `hooks`, type `HookResponse`); every member may be missing.
+/// The response to a hook: the JSON of tusd 2 (package `hooks`, type `HookResponse`); every member is optional.
 struct HookReply: Decodable, Equatable {
-    struct Answer: Decodable, Equatable {
+    struct Reply: Decodable, Equatable {
         var status: Int?
         var body: String?
         var header: [String: String]?
@@ -27,14 +27,14 @@ struct HookReply: Decodable, Equatable {
         }
     }
 
-    var answer: Answer?
+    var response: Reply?
     var rejectsUpload: Bool?
     var rejectsTermination: Bool?
     var changes: Changes?
     var stopsUpload: Bool?
 
     enum CodingKeys: String, CodingKey {
-        case answer = "HTTPResponse"
+        case response = "HTTPResponse"
         case rejectsUpload = "RejectUpload"
         case rejectsTermination = "RejectTermination"
         case changes = "ChangeFileInfo"
@@ -43,9 +43,9 @@ struct HookReply: Decodable, Equatable {
 
     init() {}
 
-    /// Reads the content of an answer; one without content changes nothing.
+    /// Parses the content of a response; empty content changes nothing.
     ///
-    /// - Throws: `HookFailure` for what is not such JSON, or asks for what can not be.
+    /// - Throws: `HookFailure` if it is not such JSON or has invalid values.
     init(content: [UInt8]) throws(HookFailure) {
         if content.allSatisfy({ [0x20, 0x09, 0x0A, 0x0D].contains($0) }) {
             self.init()
@@ -54,32 +54,32 @@ struct HookReply: Decodable, Equatable {
         do {
             self = try JSONDecoder().decode(HookReply.self, from: Data(content))
         } catch {
-            throw HookFailure("the answer of the hook is not the JSON of a hook answer")
+            throw HookFailure("the response of the hook is not the JSON of a hook response")
         }
-        // What tusd's receivers written in Go send for a member that they did not set.
-        if answer?.status == 0 { answer?.status = nil }
-        if answer?.body == "" { answer?.body = nil }
+        // tusd's receivers written in Go send 0 for a status that was not set.
+        if response?.status == 0 { response?.status = nil }
+        if response?.body == "" { response?.body = nil }
         if changes?.id == "" { changes?.id = nil }
-        if let status = answer?.status, !(200...599).contains(status) {
-            throw HookFailure("the answer of the hook has a StatusCode of \(status), which is none for a final answer")
+        if let status = response?.status, !(200...599).contains(status) {
+            throw HookFailure("the StatusCode in the response of the hook is \(status); use 200 to 599")
         }
         if let id = changes?.id, !Self.isUsable(id) {
-            throw HookFailure("the answer of the hook has an ID with characters that can not stand in a URL's path")
+            throw HookFailure("the ID in the response of the hook has characters that a URL path cannot contain")
         }
     }
 
-    /// RFC 3986 §3.3, neither begun nor ended by a slash; 255 bytes at most.
+    /// RFC 3986 §3.3, without a leading or trailing slash; at most 255 bytes.
     private static func isUsable(_ id: String) -> Bool {
         let allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%!$'()*+,;=/:@&"
         return id.utf8.count <= 255 && id.allSatisfy(allowed.contains) && !id.hasPrefix("/") && !id.hasSuffix("/")
     }
 
-    /// What the client is to be answered; `nil` if the hook says nothing of that.
-    var hookAnswer: HookAnswer? {
-        guard let answer, answer.status != nil || answer.body != nil || answer.header?.isEmpty == false else {
+    /// The response for the client; `nil` if the hook does not define one.
+    var hookResponse: HookResponse? {
+        guard let response, response.status != nil || response.body != nil || response.header?.isEmpty == false else {
             return nil
         }
-        return HookAnswer(status: answer.status, body: answer.body, fields: answer.header ?? [:])
+        return HookResponse(status: response.status, body: response.body, fields: response.header ?? [:])
     }
 
     var creationChanges: CreationChanges {
@@ -92,12 +92,12 @@ struct HookReply: Decodable, Equatable {
     }
 }
 
-/// Why a hook could not be asked; for the log.
+/// Why the call of a hook failed; for the log.
 struct HookFailure: Error, CustomStringConvertible {
     let description: String
-    /// Whether asking again may help.
+    /// Whether another attempt may succeed.
     var isTransient = false
-    /// When the receiver wants to be asked again, in seconds from now.
+    /// Seconds until the receiver wants the next attempt.
     var retryAfter: Double?
 
     init(_ description: String, isTransient: Bool = false, retryAfter: Double? = nil) {

@@ -1,22 +1,22 @@
-/// An element of a small XML document: names without prefix, text, and the elements in it.
+/// An element of a small XML document: its name without prefix, its text and its child elements.
 package struct XMLNode: Sendable {
     package let name: String
     package let text: String
     package let children: [XMLNode]
 
-    /// The text of the first element with this name; `nil` if there is none.
+    /// The text of the first child element with this name; `nil` if there is none.
     package subscript(_ name: String) -> String? { children.first { $0.name == name }?.text }
 
     package func all(_ name: String) -> [XMLNode] { children.filter { $0.name == name } }
 
-    /// The root of a document; `nil` for what is no XML, or more than `XMLReader.Limits` allow.
+    /// The root element of a document; `nil` if it is not XML or exceeds `XMLReader.Limits`.
     package static func parse(_ bytes: [UInt8]) -> XMLNode? {
         var reader = XMLReader(bytes)
         return try? reader.read()
     }
 }
 
-/// Text for an element of a document that is sent.
+/// Escapes text for an element or attribute of an XML document.
 package func xmlEscaped(_ text: String) -> String {
     var escaped = ""
     for character in text.unicodeScalars {

@@ -1,16 +1,18 @@
-/// Takes a small XML document apart, in time that grows with its bytes and nothing else.
+/// Parses a small XML document in time proportional to its length.
 ///
-/// It reads what stores and their clients write: elements, text, CDATA, comments, processing instructions and the five entities
-/// that need no declaration (XML 1.0 §4.6). It has no document types: no entity can be declared, so no text grows beyond its
-/// bytes. Attributes are read and passed over. Prefixes are cut off names, whatever they stand for.
+/// It reads what stores and their clients write: elements, text, CDATA, comments, processing instructions and the five
+/// predefined entities (XML 1.0 §4.6). It refuses document types: no entity can be declared, so no text can expand
+/// beyond its length. Attributes are parsed and ignored. Prefixes are removed from names without resolving them.
 package struct XMLReader: ~Copyable {
-    /// What a document may have at most; its bytes are for whoever receives it to limit.
+    /// Limits of a document.
+    ///
+    /// The receiver of the document limits its size in bytes.
     package struct Limits: Sendable {
-        /// Elements within each other.
+        /// Levels of nested elements.
         package var depth = 16
-        /// Attributes of one element, those with the declarations of namespaces among them.
+        /// Attributes of one element, including namespace declarations.
         package var attributes = 32
-        /// Elements.
+        /// Elements of the whole document.
         package var elements = 200_000
         /// Bytes of text in one element.
         package var text = 1 << 20
@@ -18,42 +20,44 @@ package struct XMLReader: ~Copyable {
         package init() {}
     }
 
-    /// Why a document is none that is read here.
+    /// Why a document is not accepted.
     package enum Failure: Error, Equatable {
         case notUTF8
         case malformed
-        /// More than the limits allow, or a document type.
+        /// The document exceeds the limits or has a document type.
         case refused
     }
 
     private let bytes: [UInt8]
     private let limits: Limits
-    /// Where the next byte is; it never goes back.
+    /// Index of the next byte; it never decreases.
     package private(set) var position = 0
     private var elements = 0
     private var open: [Element] = []
     private var root: XMLNode?
 
     private struct Element {
-        /// As it stands there, with its prefix.
+        /// As written, with its prefix.
         let name: ArraySlice<UInt8>
         var text: [UInt8] = []
         var children: [XMLNode] = []
     }
 
     /// - Parameters:
-    ///   - bytes: The document, in UTF-8 with or without its mark. White space before the declaration, which stores send while
-    ///     they work, is passed over.
-    ///   - limits: What it may have.
+    ///   - bytes: The document, in UTF-8 with or without a byte order mark. Leading white space, which stores send
+    /// while they
+    ///     work, is skipped.
+    ///   - limits: See `Limits`.
     package init(_ bytes: [UInt8], limits: Limits = Limits()) {
         self.bytes = bytes
         self.limits = limits
     }
 
-    /// Reads all of it; once.
+    /// Reads the whole document.
     ///
-    /// - Returns: The root.
-    /// - Throws: What is wrong.
+    /// Call it once.
+    ///
+    /// - Returns: The root element.
     package mutating func read() throws(Failure) -> XMLNode {
         guard String(validating: bytes, as: UTF8.self) != nil else { throw .notUTF8 }
         if takes([0xEF, 0xBB, 0xBF]) {}
@@ -79,13 +83,13 @@ package struct XMLReader: ~Copyable {
             position += 1
             try endElement()
         case Self.question:
-            // An instruction, or the declaration: in another coding than UTF-8 the bytes would not have been such.
+            // A processing instruction or the XML declaration. Its encoding can be ignored: the bytes are valid UTF-8.
             position += 1
             _ = try upTo("?>")
         case Self.exclamation:
             position += 1
             if takes("--") {
-                // `--` may only end it (§2.5).
+                // Inside a comment, `--` is only allowed as its end (§2.5).
                 _ = try upTo("--")
                 guard takes(">") else { throw .malformed }
             } else if takes("[CDATA[") {
@@ -122,7 +126,6 @@ package struct XMLReader: ~Copyable {
         }
     }
 
-    /// - Returns: The name.
     private mutating func attribute() throws(Failure) -> ArraySlice<UInt8> {
         let name = try name()
         skipSpace()
@@ -168,7 +171,7 @@ package struct XMLReader: ~Copyable {
 
     private mutating func readText() throws(Failure) {
         guard !open.isEmpty else {
-            // Beside the root there is white space only.
+            // Outside the root element only white space is allowed.
             guard skipSpace() else { throw .malformed }
             return
         }
@@ -188,7 +191,7 @@ package struct XMLReader: ~Copyable {
 
     private mutating func append(_ text: ArraySlice<UInt8>) throws(Failure) {
         guard let last = open.indices.last, open[last].text.count + text.count <= limits.text else { throw .refused }
-        // An end of a line is one LINE FEED, however it is written (§2.11).
+        // Each line end becomes one LINE FEED (§2.11).
         guard text.contains(0x0D) else {
             open[last].text.append(contentsOf: text)
             return
@@ -202,11 +205,11 @@ package struct XMLReader: ~Copyable {
         }
     }
 
-    /// `&lt;`, `&#10;` and the like (§4.1).
+    /// A reference such as `&lt;` or `&#10;` (§4.1).
     private mutating func reference() throws(Failure) -> [UInt8] {
         position += 1
         let start = position
-        // The longest is that of the greatest character, with zeros in front.
+        // The longest is the highest character number with leading zeros.
         while position < bytes.count, bytes[position] != UInt8(ascii: ";"), position - start < 16 { position += 1 }
         guard position < bytes.count, bytes[position] == UInt8(ascii: ";") else { throw .malformed }
         let name = bytes[start..<position]
@@ -234,7 +237,9 @@ package struct XMLReader: ~Copyable {
 
     // MARK: Pieces
 
-    /// A name: its bytes are not looked at beyond what ends it (§2.3), and its first one.
+    /// A name.
+    ///
+    /// Only its first byte and the bytes that end it are checked (§2.3).
     private mutating func name() throws(Failure) -> ArraySlice<UInt8> {
         let start = position
         while position < bytes.count, Self.isInName(bytes[position]) { position += 1 }
@@ -246,7 +251,7 @@ package struct XMLReader: ~Copyable {
         return name
     }
 
-    /// What stands before an end, behind which the next byte is then.
+    /// The range before `end`; moves behind `end`.
     private mutating func upTo(_ end: StaticString) throws(Failure) -> Range<Int> {
         let start = position
         while position < bytes.count {
@@ -258,7 +263,7 @@ package struct XMLReader: ~Copyable {
         throw .malformed
     }
 
-    /// - Returns: Whether there was any.
+    /// - Returns: Whether there was any white space.
     @discardableResult
     private mutating func skipSpace() -> Bool {
         let start = position
@@ -276,7 +281,7 @@ package struct XMLReader: ~Copyable {
         return true
     }
 
-    /// Control characters are in no document (§2.2).
+    /// Control characters are not allowed (§2.2).
     private func checkCharacter() throws(Failure) {
         guard bytes[position] >= 0x20 || Self.isSpace(bytes[position]) else { throw .malformed }
     }

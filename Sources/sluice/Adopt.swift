@@ -1,11 +1,14 @@
 import ArgumentParser
 import Foundation
 import Gateway
+import GatewayKit
+import Migration
+import SettingsKit
 
 struct Adopt: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:
-            "Makes the state and the storage a pair again, after one of them was lost or restored; while no gateway runs.",
+            "Reconciles state and storage after one of them was lost or restored. Stop all gateways first.",
         usage: "sluice adopt [--dry-run] [--accept] [<settings> ...]",
         discussion: """
             Of bytes without a record it makes completed media, with their id, size and time of creation; names, metadata and subjects \
@@ -13,12 +16,12 @@ struct Adopt: AsyncParsableCommand {
             """
     )
 
-    @Flag(help: "Say what would be done, and change nothing.")
+    @Flag(help: "Print what would be done without changing anything.")
     var dryRun = false
 
     @Flag(
         help:
-            "Make no records: bytes without one are set aside by the next sweep, and removed after uploads.quarantine."
+            "Create no records: the next sweep quarantines bytes without a record and removes them after uploads.quarantine."
     )
     var accept = false
 
@@ -29,7 +32,7 @@ struct Adopt: AsyncParsableCommand {
         do throws(StartFailure) {
             let adopting = StoreAdopting(settings) { line in
                 print(line)
-                // A pipe would keep it back.
+                // Standard output is buffered if it is a pipe.
                 fflush(nil)
             }
             try await adopting.run(rebuilding: !accept, trial: dryRun)

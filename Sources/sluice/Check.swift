@@ -1,9 +1,10 @@
 import ArgumentParser
 import Gateway
+import SettingsKit
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Validates the settings and prints the effective ones, secrets masked."
+        abstract: "Validates the settings and prints the effective ones, with secrets masked."
     )
 
     @Flag(help: "List all settings with their flags, environment variables and defaults.")
@@ -13,7 +14,7 @@ struct Check: ParsableCommand {
 
     func run() throws {
         if helpSettings {
-            print(SettingsReference.markdown())
+            print(GatewaySettings.catalog.markdown())
             return
         }
         print(try options.load().describe())

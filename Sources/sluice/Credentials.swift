@@ -1,16 +1,21 @@
+import Administration
 import ArgumentParser
 import Foundation
 import Gateway
+import GatewayKit
+import SettingsKit
+import Stores
+import TencentVOD
 
 struct Credentials: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Prints key pairs for the operator, secrets included.",
+        abstract: "Prints key pairs and their secrets, for the operator.",
         subcommands: [Tencent.self, Webhooks.self, Callbacks.self]
     )
 
     struct Webhooks: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Prints the secret that receivers of hooks check signatures with (Standard Webhooks)."
+            abstract: "Prints the secret with which receivers of hooks verify signatures (Standard Webhooks)."
         )
 
         @OptionGroup var options: SettingsOptions
@@ -19,14 +24,14 @@ struct Credentials: ParsableCommand {
             do {
                 print(try WebhookTools.secret(try options.load().values))
             } catch let failure as StartFailure {
-                throw ValidationError("\(failure)")
+                throw CommandFailure("\(failure)")
             }
         }
     }
 
     struct Callbacks: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Prints the secret that receivers of callbacks of OSS check signatures with (Standard Webhooks)."
+            abstract: "Prints the secret with which receivers of OSS callbacks verify signatures (Standard Webhooks)."
         )
 
         @OptionGroup var options: SettingsOptions
@@ -35,14 +40,14 @@ struct Credentials: ParsableCommand {
             do {
                 print(try WebhookTools.callbackSecret(try options.load().values))
             } catch let failure as StartFailure {
-                throw ValidationError("\(failure)")
+                throw CommandFailure("\(failure)")
             }
         }
     }
 
     struct Tencent: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Prints the pair that signs for Tencent VOD in the configured mode, as JSON."
+            abstract: "Prints the key pair that signs for Tencent VOD in the configured mode, as JSON."
         )
 
         @OptionGroup var options: SettingsOptions
@@ -56,7 +61,7 @@ struct Credentials: ParsableCommand {
         func run() throws {
             let loaded = try options.load()
             do {
-                let tools = try TencentTools(loaded.values)
+                let tools = try TencentTools(loaded.values, loaded.values.master())
                 let pair = Pair(
                     mode: tools.mode,
                     secretId: tools.secretID,
@@ -66,7 +71,7 @@ struct Credentials: ParsableCommand {
                 encoder.outputFormatting = [.sortedKeys]
                 print(String(decoding: try encoder.encode(pair), as: UTF8.self))
             } catch let failure as StartFailure {
-                throw ValidationError("\(failure)")
+                throw CommandFailure("\(failure)")
             }
         }
     }

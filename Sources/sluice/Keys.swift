@@ -1,34 +1,38 @@
+import Administration
 import ArgumentParser
 import Gateway
+import GatewayKit
+internal import ObjectGateway
+import SettingsKit
 import UploadCore
 
 struct Keys: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Makes, lists and revokes API keys; also while the gateway runs.",
+        abstract: "Creates, lists and revokes API keys. The gateway can be running.",
         subcommands: [Create.self, List.self, Pair.self, Revoke.self]
     )
 
     struct Create: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Makes a key and prints its secret, once.")
+        static let configuration = CommandConfiguration(abstract: "Creates a key and prints its secret once.")
 
-        @Option(help: "What the key is for.")
+        @Option(help: "Name of the key, for people.")
         var name: String
 
         @Option(help: "A scope, repeatable: \(Scope.allCases.map(\.rawValue).joined(separator: ", ")).")
         var scope: [String]
 
-        @Option(help: "Life of the key, e.g. 12h or 30d; without it the key has no end.")
+        @Option(help: "Lifetime of the key, e.g. 12h or 30d. Default: unlimited.")
         var expiresIn: String?
 
         @Option(
-            help: "An app user that the key is for, repeatable; one ending with * is all that begin so. Default: all."
+            help: "App user that the key is limited to, repeatable; a trailing * matches any ending. Default: all."
         )
         var subject: [String] = []
 
-        @Option(help: "A bucket of the object endpoint that the key is for, repeatable. Default: all.")
+        @Option(help: "Bucket that the key is limited to, repeatable. Default: all.")
         var bucket: [String] = []
 
-        @Option(help: "What the keys of objects in these buckets must begin with, repeatable. Default: anything.")
+        @Option(help: "Prefix that object keys must have, repeatable. Default: any.")
         var prefix: [String] = []
 
         @OptionGroup var options: SettingsOptions
@@ -57,7 +61,7 @@ struct Keys: AsyncParsableCommand {
             if let problem = limits.problem(with: scopes) { throw ValidationError(problem) }
             try await options.withRegister { register in
                 let made = try await register.create(name: name, scopes: scopes, lifetime: lifetime, limits: limits)
-                print("id: \(made.key.id)\nAPI key: \(made.secret)\nIt is shown only this once.")
+                print("id: \(made.key.id)\nAPI key: \(made.secret)\nIt is not shown again.")
             }
         }
     }
@@ -74,7 +78,7 @@ struct Keys: AsyncParsableCommand {
 
     struct Pair: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Prints a key as clients of S3 use it: an access key and its secret.",
+            abstract: "Prints a key as an S3 access key and its secret.",
             discussion: """
                 With the scope `admin` it may do everything at the object endpoint; with `mint` it may ask for credentials that
                 expire (AssumeRole, GetFederationToken, GetSessionToken). It ends with the key.
@@ -90,7 +94,7 @@ struct Keys: AsyncParsableCommand {
             let id = id
             try await options.withRegister { register in
                 guard let pair = try await register.pair(id) else {
-                    throw ValidationError("\(id): there is no such key")
+                    throw CommandFailure("\(id): there is no such key; see `sluice keys list`")
                 }
                 print("AWS_ACCESS_KEY_ID=\(pair.accessKeyID)\nAWS_SECRET_ACCESS_KEY=\(pair.secretAccessKey)")
             }
@@ -99,7 +103,7 @@ struct Keys: AsyncParsableCommand {
 
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Ends a key and what it minted; a running gateway follows within a second."
+            abstract: "Revokes a key and everything minted with it. A running gateway applies this within a second."
         )
 
         @Argument(help: "The id that `sluice keys list` shows.")
@@ -111,7 +115,7 @@ struct Keys: AsyncParsableCommand {
             let id = id
             try await options.withRegister { register in
                 guard try await register.revoke(id) else {
-                    throw ValidationError("\(id): there is no such key, or it is revoked already")
+                    throw CommandFailure("\(id): there is no such key, or it is already revoked")
                 }
                 print("revoked \(id)")
             }
@@ -127,9 +131,9 @@ extension SettingsOptions {
             defer { register.close() }
             try await body(register)
         } catch let failure as StartFailure {
-            throw ValidationError("\(failure)")
+            throw CommandFailure("\(failure)")
         } catch let error as UploadError {
-            throw ValidationError(error.message)
+            throw CommandFailure(error.message)
         }
     }
 }

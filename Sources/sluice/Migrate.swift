@@ -1,10 +1,13 @@
 import ArgumentParser
 import Foundation
 import Gateway
+import GatewayKit
+import Migration
+import SettingsKit
 
 struct Migrate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Moves a data directory's state into PostgreSQL, or its bytes into a store, while no gateway runs.",
+        abstract: "Moves state to PostgreSQL, or bytes to a store. Stop all gateways first.",
         usage: """
             sluice migrate --from sqlite --to postgres [--restart] [<settings> ...]
             sluice migrate --media disk --to s3 [--remove] [<settings> ...]
@@ -18,19 +21,19 @@ struct Migrate: AsyncParsableCommand {
     enum MediaSource: String, ExpressibleByArgument, CaseIterable { case disk }
     enum Target: String, ExpressibleByArgument, CaseIterable { case postgres, s3 }
 
-    @Option(help: "Where the state is: sqlite, which is in the data directory.")
+    @Option(help: "Current state database: sqlite, in the data directory.")
     var from: StateSource?
 
-    @Option(help: "Where the bytes are: disk, which is the data directory.")
+    @Option(help: "Current storage: disk, in the data directory.")
     var media: MediaSource?
 
-    @Option(help: "Where to: postgres for the state, s3 for the bytes.")
+    @Option(help: "Destination: postgres for the state, s3 for the bytes.")
     var to: Target
 
-    @Flag(help: "Forget what an unfinished migration of the state has copied, and begin anew.")
+    @Flag(help: "Discard the result of an unfinished state migration and start again.")
     var restart = false
 
-    @Flag(help: "Remove bytes from the disk once the store was found to have them.")
+    @Flag(help: "Remove bytes from the disk after checking that the store has them.")
     var remove = false
 
     @OptionGroup var options: SettingsOptions
@@ -38,9 +41,9 @@ struct Migrate: AsyncParsableCommand {
     func validate() throws {
         switch (from, media, to) {
         case (.sqlite, nil, .postgres):
-            if remove { throw ValidationError("--remove is for --media") }
+            if remove { throw ValidationError("--remove needs --media") }
         case (nil, .disk, .s3):
-            if restart { throw ValidationError("--restart is for --from") }
+            if restart { throw ValidationError("--restart needs --from") }
         default: throw ValidationError("use --from sqlite --to postgres, or --media disk --to s3")
         }
     }
@@ -61,7 +64,7 @@ struct Migrate: AsyncParsableCommand {
 
     private static func say(_ line: String) {
         print(line)
-        // A pipe would keep it back.
+        // Standard output is buffered if it is a pipe.
         fflush(nil)
     }
 }

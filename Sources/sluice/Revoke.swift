@@ -1,34 +1,37 @@
+internal import Administration
 import ArgumentParser
 import Foundation
 import Gateway
+import RESTKit
+import SettingsKit
 import UploadCore
 
 struct Revoke: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Ends what was minted for a user, or before a moment; a running gateway follows within a second.",
+        abstract: "Revokes what was minted for a user or before a time; a running gateway applies it within a second.",
         discussion: """
             Upload tokens, credentials, presigned URLs and download links end; API keys do not (`sluice keys revoke`). Upload URLs
-            end where `uploads.endWithKey` is set.
+            end where `uploads.revokeWithKey` is set.
             """
     )
 
-    @Option(help: "The app user; without it everybody.")
+    @Option(help: "App user. Default: all.")
     var subject: String?
 
-    @Option(help: "Only what was minted before this time, such as 2025-06-25T16:00:00Z; without it, until now.")
+    @Option(help: "Only what was minted before this time, e.g. 2025-06-25T16:00:00Z. Default: now.")
     var issuedBefore: String?
 
     @OptionGroup var options: SettingsOptions
 
     func run() async throws {
         guard subject != nil || issuedBefore != nil else {
-            throw ValidationError("name --subject, or --issued-before, or both")
+            throw ValidationError("use --subject, --issued-before or both")
         }
         if let subject, !SubjectText.isValid(subject) { throw ValidationError("--subject \(SubjectText.rule)") }
         let date = try issuedBefore.map { text in
             guard let date = Timestamp.parse(text), date <= Date() else {
                 throw ValidationError(
-                    "--issued-before \(text): must be a time such as 2025-06-25T16:00:00Z (RFC 3339) that is over"
+                    "--issued-before \(text): must be a past time such as 2025-06-25T16:00:00Z (RFC 3339)"
                 )
             }
             return date

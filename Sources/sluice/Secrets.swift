@@ -1,5 +1,8 @@
+import Administration
 import ArgumentParser
 import Gateway
+import GatewayKit
+import SettingsKit
 
 struct Secrets: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -11,7 +14,7 @@ struct Secrets: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the secrets that are accepted, by names that tell nothing of them."
+            abstract: "Lists the ids of the accepted secrets."
         )
 
         @OptionGroup var options: SettingsOptions
@@ -23,7 +26,7 @@ struct Secrets: ParsableCommand {
 
     struct Rotate: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Puts a new secret before those of the data directory, which go on being accepted.",
+            abstract: "Adds a new secret to the data directory. Existing secrets stay valid.",
             discussion: "A running gateway uses it after a restart."
         )
 
@@ -32,15 +35,15 @@ struct Secrets: ParsableCommand {
         func run() throws {
             try options.withSecrets { register throws(StartFailure) in
                 print(try register.rotate())
-                print("Restart the gateway for it to be used.")
+                print("Restart the gateway to use it.")
             }
         }
     }
 
     struct Drop: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Removes a secret of the data directory that makes nothing new any more.",
-            discussion: "What was made with it is refused from the next start of the gateway on."
+            abstract: "Removes an old secret from the data directory.",
+            discussion: "After the next start, the gateway refuses everything made with it."
         )
 
         @Argument(help: "The id that `sluice secret list` shows.")
@@ -52,7 +55,7 @@ struct Secrets: ParsableCommand {
             let id = id
             try options.withSecrets { register throws(StartFailure) in
                 print(try register.drop(id))
-                print("Restart the gateway for what it made to be refused.")
+                print("Restart the gateway to refuse what was made with it.")
             }
         }
     }
@@ -64,7 +67,7 @@ extension SettingsOptions {
         do throws(StartFailure) {
             try body(register)
         } catch {
-            throw ValidationError("\(error)")
+            throw CommandFailure("\(error)")
         }
     }
 }

@@ -1,5 +1,8 @@
+internal import Administration
 import ArgumentParser
 import Gateway
+internal import ObjectGateway
+import SettingsKit
 
 struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Starts the gateway.")
@@ -12,30 +15,30 @@ struct Serve: AsyncParsableCommand {
         do {
             gateway = try await GatewayServer(loaded.values)
         } catch {
-            throw ValidationError("\(error)")
+            throw CommandFailure("\(error)")
         }
         try await gateway.run(greeting: Greeting.text(gateway, loaded))
     }
 }
 
-/// What the gateway says on standard output when it is ready.
+/// What the gateway prints on standard output when it is ready.
 enum Greeting {
     static func text(_ gateway: GatewayServer, _ loaded: LoadedSettings) -> String {
         var lines: [String] = []
         var key: String?
         switch gateway.firstKey {
         case .created(let secret):
-            lines += ["API key: \(secret)", "It has all scopes and is shown only this once."]
+            lines += ["API key: \(secret)", "It has all scopes and is not shown again."]
             key = secret
         case .preset: key = loaded.adminKeyShellExpression
         case .revokedPreset:
             lines.append(
-                "The configured admin key was revoked: use another one, or a key made by `sluice keys create`."
+                "The configured admin key was revoked: use another key, or create one with `sluice keys create`."
             )
         case .existing: key = "$SLUICE_API_KEY"
         }
         lines.append("listening on \(gateway.localURL)")
-        if let url = gateway.objectURL { lines.append("clients of S3 are served at \(url)") }
+        if let url = gateway.objectURL { lines.append("the object endpoint for S3 clients is at \(url)") }
         if let key {
             lines += [
                 "Try:",

@@ -1,8 +1,9 @@
 import ArgumentParser
 import Foundation
 import Gateway
+import SettingsKit
 
-/// The options that all commands share: where settings come from, and any setting as a flag of its own.
+/// The options of all commands: the settings file, and a flag for each setting.
 struct SettingsOptions: ParsableArguments {
     @Option(help: "YAML file with settings.")
     var config: String?
@@ -18,16 +19,18 @@ struct SettingsOptions: ParsableArguments {
 
     /// Reads flags, environment and file.
     ///
-    /// - Throws: `ValidationError` with every problem at once.
+    /// - Throws: `ValidationError` for unknown flags; `CommandFailure` with all other problems together.
     func load() throws -> LoadedSettings {
+        let arguments: [String: String]
+        do { arguments = try GatewaySettings.catalog.parse(flags) } catch { throw ValidationError("\(error)") }
         do {
-            return try SettingsLoader.load(
-                arguments: SettingsArguments.parse(flags),
+            return try GatewaySettings.catalog.load(
+                arguments: arguments,
                 environment: ProcessInfo.processInfo.environment,
                 file: config
             )
         } catch {
-            throw ValidationError("\(error)")
+            throw CommandFailure("\(error)")
         }
     }
 }

@@ -1,27 +1,31 @@
 import ArgumentParser
 import Foundation
 import Gateway
+import GatewayKit
+import SettingsKit
+import Stores
+import TencentVOD
 
 struct Sign: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Signs without a running gateway.",
+        abstract: "Creates signatures without a running gateway.",
         subcommands: [Tencent.self]
     )
 
     struct Tencent: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Prints a Tencent VOD client upload signature, made as POST /v1/tencent/signatures makes it."
+            abstract: "Prints a Tencent VOD client upload signature, like POST /v1/tencent/signatures."
         )
 
-        @Option(help: "Life of the signature in seconds.")
+        @Option(help: "Lifetime of the signature in seconds.")
         var expiresIn: Int64?
-        @Option(help: "The app user it is for.")
+        @Option(help: "App user that the signature is for.")
         var subject: String?
-        @Option(help: "Unix seconds at which it begins.")
+        @Option(help: "Start time in Unix seconds.")
         var currentTimeStamp: Int64?
-        @Option(help: "Unix seconds at which it ends, instead of --expires-in.")
+        @Option(help: "Expiry in Unix seconds, instead of --expires-in.")
         var expireTime: Int64?
-        @Option(help: "Unsigned 32-bit number.")
+        @Option(help: "Random number, unsigned, 32 bits.")
         var random: Int64?
         @Option(help: "Category.")
         var classId: Int64?
@@ -31,9 +35,9 @@ struct Sign: ParsableCommand {
         var taskPriority: Int64?
         @Option(help: "Finish, Change or None, with --procedure.")
         var taskNotifyMode: String?
-        @Option(help: "Comes back in the upload-complete event.")
+        @Option(help: "Text that the upload-complete event repeats.")
         var sourceContext: String?
-        @Option(help: "Comes back in procedure events.")
+        @Option(help: "Text that procedure events repeat.")
         var sessionContext: String?
         @Flag(help: "Valid for one upload only.")
         var oneTimeValid = false
@@ -41,7 +45,7 @@ struct Sign: ParsableCommand {
         var vodSubAppId: Int64?
         @Option(help: "Storage region, e.g. ap-chongqing.")
         var storageRegion: String?
-        @Option(help: "Check this signature instead of making one, and print its parameters.")
+        @Option(help: "Verify this signature instead of creating one, and print its parameters.")
         var verify: String?
 
         @OptionGroup var options: SettingsOptions
@@ -49,14 +53,14 @@ struct Sign: ParsableCommand {
         func run() throws {
             let loaded = try options.load()
             do {
-                let tools = try TencentTools(loaded.values)
+                let tools = try TencentTools(loaded.values, loaded.values.master())
                 if let verify {
                     print(try tools.verify(verify))
                 } else {
                     print(try tools.sign(json: try request()))
                 }
             } catch let failure as StartFailure {
-                throw ValidationError("\(failure)")
+                throw CommandFailure("\(failure)")
             }
         }
 
@@ -66,7 +70,7 @@ struct Sign: ParsableCommand {
             var oneTimeValid: Bool?
         }
 
-        /// The request that the REST API would get.
+        /// The equivalent request of the REST API.
         private func request() throws -> [UInt8] {
             let body = Body(
                 expiresIn: expiresIn,

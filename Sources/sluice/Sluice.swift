@@ -1,5 +1,6 @@
 import ArgumentParser
 import Gateway
+import Telemetry
 
 @main
 struct Sluice: AsyncParsableCommand {

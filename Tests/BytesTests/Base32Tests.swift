@@ -4,9 +4,9 @@ import Testing
 
 @Suite("Base32")
 struct Base32Tests {
-    /// RFC 4648 §10, without the padding.
+    /// The vectors of RFC 4648 §10, without padding.
     @Test(
-        "the vectors of RFC 4648 come out, both ways",
+        "the vectors of RFC 4648 encode and decode",
         arguments: [
             ("", ""), ("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foob", "MZXW6YQ"), ("fooba", "MZXW6YTB"),
             ("foobar", "MZXW6YTBOI"),
@@ -17,7 +17,10 @@ struct Base32Tests {
         #expect(Base32.decode(encoded) == Array(text.utf8))
     }
 
-    @Test("what no bytes give is refused", arguments: ["M", "MZXW6Y", "MZ======", "mzxw6", "MZXW1", "MZ", "MZXW6YQÄ"])
+    @Test(
+        "text that no encoder produces is refused",
+        arguments: ["M", "MZXW6Y", "MZ======", "mzxw6", "MZXW1", "MZ", "MZXW6YQÄ"]
+    )
     func malformed(_ text: String) {
         #expect(Base32.decode(text) == nil)
     }

@@ -5,7 +5,7 @@ import Testing
 @Suite("base64 and hexadecimal")
 struct EncodingTests {
     @Test(
-        "the vectors of RFC 4648 §10",
+        "the vectors of RFC 4648 §10 encode and decode",
         arguments: [
             ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
             ("foobar", "Zm9vYmFy"),
@@ -17,7 +17,7 @@ struct EncodingTests {
         #expect(Base64.decodeURLSafe(Base64.encodeURLSafe(plain.utf8)) == Array(plain.utf8))
     }
 
-    @Test("every length and every byte is encoded as Foundation does it")
+    @Test("every length and every byte is encoded as in Foundation")
     func everyByte() {
         for length in 0...260 {
             let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ length) }
@@ -27,19 +27,19 @@ struct EncodingTests {
     }
 
     @Test(
-        "what is not canonical base64 is refused",
+        "text that is not canonical base64 is refused",
         arguments: ["Zg", "Zg=", "xZg==", "Zm9v\n", "Zm-v", "Zh==", "===="]
     )
     func refused(text: String) {
         #expect(Base64.decode(text) == nil)
     }
 
-    @Test("what is not canonical URL-safe base64 is refused", arguments: ["Zg==", "Zm+v", "Zm/v", "Z", "Zh"])
+    @Test("text that is not canonical URL-safe base64 is refused", arguments: ["Zg==", "Zm+v", "Zm/v", "Z", "Zh"])
     func refusedURLSafe(text: String) {
         #expect(Base64.decodeURLSafe(text) == nil)
     }
 
-    @Test("hexadecimal goes both ways, and odd or foreign digits are refused")
+    @Test("hexadecimal encodes and decodes, and an odd length or other characters are refused")
     func hexadecimal() {
         #expect(Hexadecimal.encode([0, 15, 16, 255] as [UInt8]) == "000f10ff")
         #expect(Hexadecimal.decode("000F10ff") == [0, 15, 16, 255])
@@ -47,7 +47,7 @@ struct EncodingTests {
         #expect(Hexadecimal.decode("0g") == nil)
     }
 
-    @Test("a source in memory gives its bytes in pieces and then ends")
+    @Test("a source in memory returns its bytes in pieces and then ends")
     func arraySource() async throws {
         let source = ArraySource([1, 2, 3, 4, 5])
         #expect(source.remaining == 5)

@@ -10,7 +10,7 @@ struct JSONLimitsTests {
     }
 
     @Test(
-        "what is within the limits passes",
+        "a document within the limits passes",
         arguments: [
             "", "1", "\"a,b,c,d,e\"", "{}", "[]", "[ ]", "{\"a\":1,\"b\":2,\"c\":3}", "[1,2,3]", "[[[]]]",
             "{\"a\":[1,2,3],\"b\":{\"c\":1}}", "{\"a\\\"{[,,,,\":\"[[[[[{{{{,,,,\"}", " { \"a\" : [ 1 , 2 , 3 ] } ",
@@ -21,21 +21,21 @@ struct JSONLimitsTests {
     }
 
     @Test(
-        "what is beyond one is told with the limit",
+        "a document beyond a limit is refused with that limit",
         arguments: [
             ("{\"a\":1,\"b\":2,\"c\":3,\"d\":4}", "at most 3 members"),
             ("{\"a\":{\"b\":{}},\"c\":{\"d\":1}}", "at most 3 members"),
-            ("[1,2,3,4]", "at most 3 elements of arrays"),
-            ("[[1],[2],3]", "at most 3 elements of arrays"),
-            ("[[[[]]]]", "at most 3 objects and arrays within each other"),
-            ("[[[{", "at most 3 objects and arrays within each other"),
+            ("[1,2,3,4]", "at most 3 array elements"),
+            ("[[1],[2],3]", "at most 3 array elements"),
+            ("[[[[]]]]", "at most 3 nested objects and arrays"),
+            ("[[[{", "at most 3 nested objects and arrays"),
         ]
     )
-    func beyond(json: String, told: String) {
-        #expect(Self.limits().excess(in: Array(json.utf8)) == told)
+    func beyond(json: String, explicit: String) {
+        #expect(Self.limits().excess(in: Array(json.utf8)) == explicit)
     }
 
-    @Test("names that are there twice are each told once, however many there are")
+    @Test("each repeated name is listed once")
     func manyRepeated() {
         let names = (0..<20_000).map { "\"\($0)\":0" }
         let json = "{" + (names + names + names).joined(separator: ",") + "}"

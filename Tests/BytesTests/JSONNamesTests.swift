@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Names in JSON")
 struct JSONNamesTests {
-    @Test("names that are twice in objects within are told, each object for itself")
+    @Test("repeated names in nested objects are found, each object separately")
     func deep() {
         let json = Array(#"{"a":[{"b":1,"c":{"b":2}},{"b":3,"\u0062":4}],"c":{"a":5,"a":6,"a":7},"b":["b","b"]}"#.utf8)
         #expect(JSONNames.repeated(in: json, isDeep: true) == ["b", "a"])

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CloudCredentials
 
-@Suite("The order in which credentials are looked for")
+@Suite("The order of the places for credentials")
 struct CredentialsChainTests {
     private func chain(_ variables: [String: String], home: String) -> CredentialsChain {
         CredentialsChain(
@@ -27,14 +27,14 @@ struct CredentialsChainTests {
         }
     }
 
-    @Test("environment, web identity, file, container, instance")
+    @Test("the order is environment, web identity, file, container, instance")
     func order() async throws {
         let directory = try TemporaryDirectory()
         let end = Date(timeIntervalSince1970: 1_900_000_000)
         let server = try TestServer { call, _ in
             switch (call.method, call.path) {
             case ("POST", "/"):
-                return TestServer.Answer(
+                return TestServer.Reply(
                     200,
                     """
                     <R><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>STS</AccessKeyId>
@@ -42,10 +42,10 @@ struct CredentialsChainTests {
                     <Expiration>\(end.formatted(.iso8601))</Expiration></Credentials></AssumeRoleWithWebIdentityResult></R>
                     """
                 )
-            case ("PUT", _): return TestServer.Answer(200, "T")
-            case ("GET", "/container"): return World.answer("CONTAINER", until: end)
-            case ("GET", let path) where path.hasSuffix("/"): return TestServer.Answer(200, "role")
-            default: return World.answer("INSTANCE", until: end)
+            case ("PUT", _): return TestServer.Reply(200, "T")
+            case ("GET", "/container"): return World.response("CONTAINER", until: end)
+            case ("GET", let path) where path.hasSuffix("/"): return TestServer.Reply(200, "role")
+            default: return World.response("INSTANCE", until: end)
             }
         }
         try "token".write(toFile: directory.path("token"), atomically: true, encoding: .utf8)
@@ -69,12 +69,12 @@ struct CredentialsChainTests {
         await server.shutDown()
     }
 
-    @Test("without any, it tells where it looked")
+    @Test("without any credentials, the error lists the places that were tried")
     func nowhere() async {
         let message = await outcome(chain(["AWS_EC2_METADATA_DISABLED": "true"], home: "/nowhere"))
         #expect(
             message == """
-                none were found; looked at the environment (AWS_ACCESS_KEY_ID is not set), the web identity \
+                none were found in the environment (AWS_ACCESS_KEY_ID is not set), the web identity \
                 (AWS_WEB_IDENTITY_TOKEN_FILE is not set), the file /nowhere/.aws/credentials (there is none), the container \
                 (AWS_CONTAINER_CREDENTIALS_RELATIVE_URI and _FULL_URI are not set), the metadata of the instance \
                 (AWS_EC2_METADATA_DISABLED is set)
@@ -82,7 +82,7 @@ struct CredentialsChainTests {
         )
     }
 
-    @Test("a place that is wrong ends the search: others may be somebody else's")
+    @Test("a misconfigured place ends the search: later places could have someone else's credentials")
     func wrongPlace() async throws {
         let directory = try TemporaryDirectory()
         try FileManager.default.createDirectory(atPath: directory.path(".aws"), withIntermediateDirectories: false)
@@ -95,7 +95,7 @@ struct CredentialsChainTests {
         )
     }
 
-    @Test("the place that had some is the only one from then on")
+    @Test("the first place with credentials is used from then on")
     func staysWithThePlace() async throws {
         let directory = try TemporaryDirectory()
         try FileManager.default.createDirectory(atPath: directory.path(".aws"), withIntermediateDirectories: false)
@@ -105,6 +105,6 @@ struct CredentialsChainTests {
             .write(toFile: path, atomically: true, encoding: .utf8)
         #expect(await outcome(chain) == "A")
         try FileManager.default.removeItem(atPath: path)
-        #expect(await outcome(chain) == "the file \(path) has no credentials any more: there is none")
+        #expect(await outcome(chain) == "the file \(path) no longer has credentials: there is none")
     }
 }

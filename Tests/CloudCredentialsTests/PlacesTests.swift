@@ -6,14 +6,14 @@ import Testing
 
 @testable import CloudCredentials
 
-/// The services of AWS can not be run here: real HTTP servers play them, with the answers of their documentation.
+/// The services of AWS are not available here: HTTP servers replace them, with responses from their documentation.
 @Suite("Places of credentials")
 struct PlacesTests {
     private let end = Date(timeIntervalSince1970: 1_900_000_000)
 
     // MARK: Environment
 
-    @Test("the environment has a pair, and perhaps a token")
+    @Test("the environment has a key pair and optionally a token")
     func environment() async {
         func look(_ variables: [String: String]) async -> Look {
             await Look(EnvironmentPlace(environment: CredentialsEnvironment(variables)))
@@ -66,7 +66,7 @@ struct PlacesTests {
         aws_secret_access_key =
         """
 
-    @Test("the file has profiles; one that is half or asks for more than keys is an error")
+    @Test("the file has profiles; an incomplete or unsupported profile is an error")
     func sharedFile() async throws {
         let directory = try TemporaryDirectory()
         let path = directory.path("credentials")
@@ -92,7 +92,7 @@ struct PlacesTests {
         }
     }
 
-    @Test("the file is in the home directory; that there is none, or no profile default, is no error")
+    @Test("the file is in the home directory; a missing file or default profile is not an error")
     func fileOfHome() async throws {
         let directory = try TemporaryDirectory()
         let place = World.sharedFile(home: directory.path)
@@ -110,15 +110,15 @@ struct PlacesTests {
             atPath: directory.path(".aws/credentials"),
             withIntermediateDirectories: false
         )
-        #expect(await Look(place) == .nothing("it can not be read"))
+        #expect(await Look(place) == .nothing("it cannot be read"))
     }
 
     // MARK: Container
 
-    @Test("the container's agent gets the token, from its file anew each time")
+    @Test("the container's agent gets the token, read from its file each time")
     func container() async throws {
         let end = end
-        let server = try TestServer { _, number in World.answer("AK\(number)", until: end) }
+        let server = try TestServer { _, number in World.response("AK\(number)", until: end) }
         let directory = try TemporaryDirectory()
         var variables = ["AWS_CONTAINER_CREDENTIALS_FULL_URI": server.url + "/v1/credentials?id=1"]
         #expect(
@@ -140,7 +140,7 @@ struct PlacesTests {
         await server.shutDown()
     }
 
-    @Test("a token goes to no other machine by http")
+    @Test("a token is not sent to another machine over http")
     func containerHosts() async throws {
         for (text, isFine) in [
             ("http://127.0.0.1:80/x", true), ("http://127.9.9.9/", true), ("http://[::1]:1/", true),
@@ -151,14 +151,14 @@ struct PlacesTests {
             ("http://[fd00::1]/", false),
         ] {
             let url = try #require(WebAddress(text))
-            #expect(ContainerPlace.mayBeAsked(url) == isFine, "\(text)")
+            #expect(ContainerPlace.isAllowed(url) == isFine, "\(text)")
         }
         let refused = await Look(World.container(["AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://example.com/x"]))
         guard case .wrong(let message) = refused else {
             Issue.record("it was asked")
             return
         }
-        #expect(message.contains("AWS_CONTAINER_CREDENTIALS_FULL_URI must be https"))
+        #expect(message.contains("AWS_CONTAINER_CREDENTIALS_FULL_URI must use https"))
         for (name, value) in [
             ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "@example.com/x"), ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "/x"),
         ] {
@@ -169,26 +169,26 @@ struct PlacesTests {
         }
     }
 
-    @Test("an agent that answers something else is an error that repeats nothing of it")
+    @Test("an unexpected response of the agent is an error that does not quote it")
     func containerFailures() async throws {
-        for (answer, words) in [
-            (TestServer.Answer(404, "hush"), "answered 404"), (TestServer.Answer(200, "hush"), "not what was expected"),
-            (TestServer.Answer(200, "{\"Code\": \"hush\"}"), "no success"),
-            (TestServer.Answer(200, "{\"AccessKeyId\": \"hush\"}"), "no credentials in it"),
+        for (response, words) in [
+            (TestServer.Reply(404, "hush"), "answered 404"), (TestServer.Reply(200, "hush"), "not the expected JSON"),
+            (TestServer.Reply(200, "{\"Code\": \"hush\"}"), "does not report success"),
+            (TestServer.Reply(200, "{\"AccessKeyId\": \"hush\"}"), "contains no credentials"),
             (
-                TestServer.Answer(200, "{\"AccessKeyId\": \"A\", \"SecretAccessKey\": \"hush\\n\"}"),
-                "no credentials in it"
+                TestServer.Reply(200, "{\"AccessKeyId\": \"A\", \"SecretAccessKey\": \"hush\\n\"}"),
+                "contains no credentials"
             ),
             (
-                TestServer.Answer(
+                TestServer.Reply(
                     200,
                     "{\"AccessKeyId\": \"A\", \"SecretAccessKey\": \"b\", \"Expiration\": \"hush\"}"
                 ),
-                "no time"
+                "is not a time"
             ),
-            (TestServer.Answer(200, String(repeating: "x", count: 300 << 10)), "more than"),
+            (TestServer.Reply(200, String(repeating: "x", count: 300 << 10)), "more than"),
         ] {
-            let server = try TestServer { _, _ in answer }
+            let server = try TestServer { _, _ in response }
             let variables = ["AWS_CONTAINER_CREDENTIALS_FULL_URI": server.url + "/x"]
             guard case .wrong(let message) = await Look(World.container(variables)) else {
                 Issue.record("\(words) was taken")
@@ -199,11 +199,11 @@ struct PlacesTests {
         }
     }
 
-    @Test("a service in trouble is asked again, three times in all")
+    @Test("a failing service is called three times in all")
     func trouble() async throws {
         let end = end
         let server = try TestServer { _, number in
-            number < 2 ? TestServer.Answer(number == 0 ? 500 : 429) : World.answer("AK", until: end)
+            number < 2 ? TestServer.Reply(number == 0 ? 500 : 429) : World.response("AK", until: end)
         }
         let variables = ["AWS_CONTAINER_CREDENTIALS_FULL_URI": server.url + "/x"]
         guard case .found = await Look(World.container(variables)) else {
@@ -212,7 +212,7 @@ struct PlacesTests {
         }
         #expect(server.calls.count == 3)
         await server.shutDown()
-        let broken = try TestServer { _, _ in TestServer.Answer(503) }
+        let broken = try TestServer { _, _ in TestServer.Reply(503) }
         let uri = ["AWS_CONTAINER_CREDENTIALS_FULL_URI": broken.url + "/x"]
         #expect(await Look(World.container(uri)) == .wrong("\(broken.url)/x answered 503"))
         #expect(broken.calls.count == 3)
@@ -221,15 +221,15 @@ struct PlacesTests {
 
     // MARK: Instance
 
-    @Test("the metadata of an instance are asked with a token, for the role and then for its credentials")
+    @Test("instance metadata are requested with a token, first the role and then its credentials")
     func instance() async throws {
         let end = end
         let server = try TestServer { call, _ in
             switch (call.method, call.path) {
-            case ("PUT", "/latest/api/token"): return TestServer.Answer(200, "TOKEN==")
-            case ("GET", "/latest/meta-data/iam/security-credentials/"): return TestServer.Answer(200, "a role\n")
-            case ("GET", "/latest/meta-data/iam/security-credentials/a%20role"): return World.answer("AK", until: end)
-            default: return TestServer.Answer(404)
+            case ("PUT", "/latest/api/token"): return TestServer.Reply(200, "TOKEN==")
+            case ("GET", "/latest/meta-data/iam/security-credentials/"): return TestServer.Reply(200, "a role\n")
+            case ("GET", "/latest/meta-data/iam/security-credentials/a%20role"): return World.response("AK", until: end)
+            default: return TestServer.Reply(404)
             }
         }
         let place = World.instance(["AWS_EC2_METADATA_SERVICE_ENDPOINT": server.url + "/"])
@@ -239,24 +239,24 @@ struct PlacesTests {
         await server.shutDown()
     }
 
-    @Test("no service, no token and no role are no error: there may be another place")
+    @Test("a missing service, token or role is not an error: another place may have credentials")
     func noInstance() async throws {
         let disabled = World.instance(["AWS_EC2_METADATA_DISABLED": "True"])
         #expect(await Look(disabled) == .nothing("AWS_EC2_METADATA_DISABLED is set"))
         for status in [403, 404, 405] {
-            let server = try TestServer { _, _ in TestServer.Answer(status) }
+            let server = try TestServer { _, _ in TestServer.Reply(status) }
             let place = World.instance(["AWS_EC2_METADATA_SERVICE_ENDPOINT": server.url])
-            #expect(await Look(place) == .nothing("\(server.url)/ gave no token: it answered \(status)"))
+            #expect(await Look(place) == .nothing("\(server.url)/ gave no token: status \(status)"))
             #expect(server.calls.map(\.method) == ["PUT"])
             await server.shutDown()
         }
-        for list in [TestServer.Answer(404), TestServer.Answer(200)] {
-            let server = try TestServer { call, _ in call.method == "PUT" ? TestServer.Answer(200, "T") : list }
+        for list in [TestServer.Reply(404), TestServer.Reply(200)] {
+            let server = try TestServer { call, _ in call.method == "PUT" ? TestServer.Reply(200, "T") : list }
             let place = World.instance(["AWS_EC2_METADATA_SERVICE_ENDPOINT": server.url])
             #expect(await Look(place) == .nothing("the instance has no role"))
             await server.shutDown()
         }
-        let gone = try TestServer { _, _ in TestServer.Answer(200) }
+        let gone = try TestServer { _, _ in TestServer.Reply(200) }
         await gone.shutDown()
         guard
             case .nothing(let reason) = await Look(World.instance(["AWS_EC2_METADATA_SERVICE_ENDPOINT": gone.url]))
@@ -264,21 +264,21 @@ struct PlacesTests {
             Issue.record("that nobody answers is an error")
             return
         }
-        #expect(reason == "no answer from \(gone.url)/: the host can not be reached")
+        #expect(reason == "no response from \(gone.url)/: the host cannot be reached")
     }
 
-    @Test("a service that does not answer is given up in its time")
+    @Test("a service that does not respond times out")
     func silentInstance() async throws {
         let (forever, end) = AsyncStream<Never>.makeStream()
         let server = try TestServer { _, _ in
             for await _ in forever {}
-            return TestServer.Answer(200)
+            return TestServer.Reply(200)
         }
         let place = InstancePlace(
             environment: CredentialsEnvironment(["AWS_EC2_METADATA_SERVICE_ENDPOINT": server.url]),
             client: World.client
         )
-        #expect(await Look(place) == .nothing("no answer from \(server.url)/: the answer did not come in time"))
+        #expect(await Look(place) == .nothing("no response from \(server.url)/: the response did not arrive in time"))
         end.finish()
         await server.shutDown()
     }
@@ -297,9 +297,9 @@ struct PlacesTests {
         </AssumeRoleWithWebIdentityResponse>
         """
 
-    @Test("a role is taken with the token of the file, as it is then")
+    @Test("a role is assumed with the current token in the file")
     func webIdentity() async throws {
-        let server = try TestServer { _, _ in TestServer.Answer(200, Self.sts) }
+        let server = try TestServer { _, _ in TestServer.Reply(200, Self.sts) }
         let directory = try TemporaryDirectory()
         let place = World.webIdentity([
             "AWS_WEB_IDENTITY_TOKEN_FILE": directory.path("token"), "AWS_ROLE_ARN": "arn:aws:iam::1:role/a b",
@@ -320,7 +320,7 @@ struct PlacesTests {
         await server.shutDown()
     }
 
-    @Test("what is missing or refused is an error without the token")
+    @Test("missing settings and refusals are errors that do not contain the token")
     func webIdentityFailures() async throws {
         #expect(await Look(World.webIdentity([:])) == .nothing("AWS_WEB_IDENTITY_TOKEN_FILE is not set"))
         let directory = try TemporaryDirectory()
@@ -334,24 +334,24 @@ struct PlacesTests {
                 Issue.record("\(region) was asked")
                 continue
             }
-            #expect(message.contains("no name of a region"))
+            #expect(message.contains("not a valid AWS region name"))
         }
-        for (answer, words) in [
+        for (response, words) in [
             (
-                TestServer.Answer(
+                TestServer.Reply(
                     400,
                     "<ErrorResponse><Error><Code>InvalidIdentityToken</Code><Message>hush</Message></Error></ErrorResponse>"
                 ), "answered 400 InvalidIdentityToken"
             ),
             (
-                TestServer.Answer(403, "<ErrorResponse><Error><Code>hush.hush</Code></Error></ErrorResponse>"),
+                TestServer.Reply(403, "<ErrorResponse><Error><Code>hush.hush</Code></Error></ErrorResponse>"),
                 "answered 403"
             ),
-            (TestServer.Answer(200, "<hush/>"), "no credentials in it"),
-            (TestServer.Answer(200, Self.sts.replacing("2030-", with: "hush")), "no credentials in it"),
-            (TestServer.Answer(200, Self.sts.replacing("se/cret", with: "hu sh")), "no credentials in it"),
+            (TestServer.Reply(200, "<hush/>"), "contains no credentials"),
+            (TestServer.Reply(200, Self.sts.replacing("2030-", with: "hush")), "contains no credentials"),
+            (TestServer.Reply(200, Self.sts.replacing("se/cret", with: "hu sh")), "contains no credentials"),
         ] {
-            let server = try TestServer { _, _ in answer }
+            let server = try TestServer { _, _ in response }
             let place = World.webIdentity(variables.merging(["AWS_ENDPOINT_URL_STS": server.url]) { $1 })
             guard case .wrong(let message) = await Look(place) else {
                 Issue.record("\(words) was taken")

@@ -6,22 +6,22 @@ import Testing
 
 @testable import CloudCredentials
 
-/// The agent of a container can not be run here: a real HTTP server plays it.
+/// The agent of a container is not available here: an HTTP server replaces it.
 ///
-/// Time is a manual clock's.
-@Suite("Credentials that are refreshed")
+/// Time is that of a manual clock.
+@Suite("Refreshing credentials")
 struct RefreshingCredentialsTests {
-    /// What the agent answers: credentials that are named by their number, for `lifetime` seconds; or a failure.
+    /// The response of the agent: credentials named by their number, valid for `lifetime` seconds; or a failure.
     private final class Agent: Sendable {
         let clock = ManualClock()
         let lifetime: TimeInterval
         let isBroken = Mutex(false)
-        /// Requests wait here while it is closed.
+        /// While this gate is closed, requests wait here.
         let gate = Mutex<[CheckedContinuation<Void, Never>]?>(nil)
 
         init(lifetime: TimeInterval) { self.lifetime = lifetime }
 
-        func answer(_ number: Int) async -> TestServer.Answer {
+        func response(_ number: Int) async -> TestServer.Reply {
             await withCheckedContinuation { continuation in
                 let isOpen = gate.withLock { gate in
                     gate?.append(continuation)
@@ -29,8 +29,8 @@ struct RefreshingCredentialsTests {
                 }
                 if isOpen { continuation.resume() }
             }
-            if isBroken.withLock({ $0 }) { return TestServer.Answer(400) }
-            return World.answer("AK\(number)", until: clock.now.addingTimeInterval(lifetime))
+            if isBroken.withLock({ $0 }) { return TestServer.Reply(400) }
+            return World.response("AK\(number)", until: clock.now.addingTimeInterval(lifetime))
         }
 
         func close() { gate.withLock { $0 = [] } }
@@ -54,7 +54,7 @@ struct RefreshingCredentialsTests {
         init(lifetime: TimeInterval = 3600) throws {
             let agent = Agent(lifetime: lifetime)
             self.agent = agent
-            server = try TestServer { _, number in await agent.answer(number) }
+            server = try TestServer { _, number in await agent.response(number) }
             let place = World.container(["AWS_CONTAINER_CREDENTIALS_FULL_URI": server.url + "/"])
             credentials = RefreshingCredentials(CredentialsChain([place]), clock: agent.clock)
         }
@@ -65,18 +65,18 @@ struct RefreshingCredentialsTests {
 
         func mend() { agent.isBroken.withLock { $0 = false } }
 
-        /// Waits for so many requests to have come.
+        /// Waits until this many requests have arrived.
         func requests(_ count: Int) async throws {
             while server.calls.count < count { try await Task.sleep(for: .milliseconds(5)) }
         }
 
-        /// Waits until these are given out.
+        /// Waits until these credentials are returned.
         func become(_ id: String) async throws {
             while try await self.id() != id { try await Task.sleep(for: .milliseconds(5)) }
         }
     }
 
-    @Test("are fetched once while they are good, whoever asks", .timeLimit(.minutes(5)))
+    @Test("credentials are fetched once while they are valid", .timeLimit(.minutes(5)))
     func once() async throws {
         let rig = try Rig()
         rig.agent.close()
@@ -93,13 +93,13 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("are fetched in the background five minutes before their end", .timeLimit(.minutes(5)))
+    @Test("credentials are fetched in the background five minutes before they expire", .timeLimit(.minutes(5)))
     func background() async throws {
         let rig = try Rig()
         #expect(try await rig.id() == "AK0")
         rig.clock.advance(by: 3600 - 300)
         rig.agent.close()
-        // Nobody waits, and nobody asks a second time.
+        // No caller waits, and no second fetch starts.
         for _ in 0..<20 { #expect(try await rig.id() == "AK0") }
         try await rig.requests(1 + 1)
         #expect(try await rig.id() == "AK0")
@@ -109,7 +109,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("are waited for when the old ones are about to end", .timeLimit(.minutes(5)))
+    @Test("callers wait for new credentials when the old ones are about to expire", .timeLimit(.minutes(5)))
     func lastMoments() async throws {
         let rig = try Rig()
         #expect(try await rig.id() == "AK0")
@@ -120,7 +120,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("the old ones go on while fetching fails, to their end and no further", .timeLimit(.minutes(5)))
+    @Test("old credentials are returned while fetching fails, until they expire", .timeLimit(.minutes(5)))
     func failing() async throws {
         let rig = try Rig()
         #expect(try await rig.id() == "AK0")
@@ -146,7 +146,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("after a failure in the background the next try is ten seconds later", .timeLimit(.minutes(5)))
+    @Test("after a failure in the background the next attempt is ten seconds later", .timeLimit(.minutes(5)))
     func sparing() async throws {
         let rig = try Rig()
         #expect(try await rig.id() == "AK0")
@@ -154,7 +154,7 @@ struct RefreshingCredentialsTests {
         rig.clock.advance(by: 3600 - 300)
         #expect(try await rig.id() == "AK0")
         try await rig.requests(2)
-        // The failure is known when a refusal waits for the same fetch, or finds it ended.
+        // The failure is known when a refusal waits for the same fetch or finds it ended.
         await rig.credentials.invalidate()
         #expect(try await rig.id() == "AK0")
         rig.clock.advance(by: 1)
@@ -163,7 +163,7 @@ struct RefreshingCredentialsTests {
         for _ in 0..<8 {
             rig.clock.advance(by: 1)
             #expect(try await rig.id() == "AK0")
-            // For a request that should not be there to come.
+            // Waits for a request that should not arrive.
             try await Task.sleep(for: .milliseconds(20))
         }
         #expect(rig.server.calls.count == count)
@@ -174,14 +174,14 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("a refusal fetches anew, once a second at most", .timeLimit(.minutes(5)))
+    @Test("a refusal starts a new fetch, at most once a second", .timeLimit(.minutes(5)))
     func refusal() async throws {
         let rig = try Rig()
         #expect(try await rig.id() == "AK0")
         await rig.credentials.invalidate()
         #expect(try await rig.id() == "AK0")
         rig.clock.advance(by: 1)
-        // The one before is not forgotten.
+        // The previous refusal still counts.
         #expect(try await rig.id() == "AK1")
         rig.clock.advance(by: 1)
         #expect(try await rig.id() == "AK1")
@@ -190,7 +190,7 @@ struct RefreshingCredentialsTests {
             _ = try await rig.id()
         }
         #expect(rig.server.calls.count == 3)
-        // What may be refused for another reason goes on, if there is nothing else.
+        // Credentials that were perhaps refused for another reason are returned if there are no others.
         rig.clock.advance(by: 1)
         rig.fail()
         #expect(try await rig.id() == "AK2")
@@ -198,7 +198,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("short ones are fetched after half their time", .timeLimit(.minutes(5)))
+    @Test("short-lived credentials are fetched after half their lifetime", .timeLimit(.minutes(5)))
     func short() async throws {
         let rig = try Rig(lifetime: 600)
         #expect(try await rig.id() == "AK0")
@@ -211,7 +211,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("those that come expired are for the store to judge", .timeLimit(.minutes(5)))
+    @Test("credentials that arrive expired are returned: the store decides", .timeLimit(.minutes(5)))
     func expired() async throws {
         let rig = try Rig(lifetime: -600)
         for _ in 0..<5 { #expect(try await rig.id() == "AK0") }
@@ -223,7 +223,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("a clock that is set back stops nothing", .timeLimit(.minutes(5)))
+    @Test("a clock that is set back does not stop fetching", .timeLimit(.minutes(5)))
     func clockSetBack() async throws {
         let rig = try Rig()
         #expect(try await rig.id() == "AK0")
@@ -233,7 +233,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("a key that was changed in its file is taken a few seconds later, and at once after a refusal")
+    @Test("a changed key in the file is used a few seconds later, and at once after a refusal")
     func rotation() async throws {
         let directory = try TemporaryDirectory()
         let path = directory.path("credentials")
@@ -254,7 +254,7 @@ struct RefreshingCredentialsTests {
         try write("C")
         clock.advance(by: 5)
         while try await credentials.credentials().accessKeyID != "C" { try await Task.sleep(for: .milliseconds(5)) }
-        // While it is written anew, the old ones hold.
+        // While the file is being rewritten, the old credentials are used.
         try "[default]\naws_access_key_id = D\n".write(toFile: path, atomically: true, encoding: .utf8)
         clock.advance(by: 5)
         await credentials.invalidate()
@@ -264,7 +264,7 @@ struct RefreshingCredentialsTests {
         while try await credentials.credentials().accessKeyID != "D" { try await Task.sleep(for: .milliseconds(5)) }
     }
 
-    @Test("nothing secret is in a text of anything")
+    @Test("descriptions contain no secrets")
     func texts() async throws {
         let place = EnvironmentPlace(
             environment: CredentialsEnvironment(["AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "hush"])

@@ -6,11 +6,11 @@ import Transport
 
 @testable import CloudCredentials
 
-/// What the places are made of, without a time that a busy machine could exceed.
+/// What the places need, with timeouts longer than any delay on a busy machine.
 enum World {
     static let client = HTTPClient(userAgent: "test", addresses: .any)
     static let pool = BlockingPool(threads: 2, label: "test")
-    static let patience = Duration.seconds(300)
+    static let waitTimeout = Duration.seconds(300)
 
     static func files(_ home: String = "/nowhere") -> SmallFiles { SmallFiles(home: home, pool: pool) }
 
@@ -19,12 +19,12 @@ enum World {
             environment: CredentialsEnvironment(variables),
             client: client,
             files: files(),
-            timeout: patience
+            timeout: waitTimeout
         )
     }
 
     static func instance(_ variables: [String: String]) -> InstancePlace {
-        InstancePlace(environment: CredentialsEnvironment(variables), client: client, timeout: patience)
+        InstancePlace(environment: CredentialsEnvironment(variables), client: client, timeout: waitTimeout)
     }
 
     static func webIdentity(_ variables: [String: String], region: String = "eu-west-1") -> WebIdentityPlace {
@@ -33,7 +33,7 @@ enum World {
             region: region,
             client: client,
             files: files(),
-            timeout: patience
+            timeout: waitTimeout
         )
     }
 
@@ -41,9 +41,9 @@ enum World {
         SharedFilePlace(environment: CredentialsEnvironment(variables), files: files(home))
     }
 
-    /// What containers and instances answer.
-    static func answer(_ id: String, until end: Date) -> TestServer.Answer {
-        TestServer.Answer(
+    /// The response of containers and instances.
+    static func response(_ id: String, until end: Date) -> TestServer.Reply {
+        TestServer.Reply(
             200,
             """
             {"Code": "Success", "Type": "AWS-HMAC", "AccessKeyId": "\(id)", "SecretAccessKey": "secret-\(id)",
@@ -53,7 +53,7 @@ enum World {
     }
 }
 
-/// What a place has, or why not.
+/// The credentials of a place, or why it has none.
 enum Look: Equatable {
     case found(String, secret: String, token: String?, FetchedCredentials.Validity)
     case nothing(String)
@@ -61,7 +61,7 @@ enum Look: Equatable {
 
     init(_ place: any CredentialsPlace) async {
         do throws(CredentialsError) {
-            switch try await place.look() {
+            switch try await place.fetch() {
             case .found(let fetched):
                 self = .found(
                     fetched.value.accessKeyID,

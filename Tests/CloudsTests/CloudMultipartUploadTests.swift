@@ -12,17 +12,17 @@ struct CloudMultipartUploadTests {
             server.url + "/b/k?uploads=",
             headers: [SigningField("Content-Type", "video/mp4")],
             signedWith: World.pair,
-            by: World.caller("AWS")
+            by: World.caller(.aws)
         )
     }
 
-    @Test("one begins by the URL that was signed for it, and its id is told")
+    @Test("an upload is created with the presigned URL, and its id is returned")
     func begins() async throws {
-        let answer = """
+        let response = """
             <?xml version="1.0"?><InitiateMultipartUploadResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
             <Bucket>b</Bucket><Key>k</Key><UploadId>an.id_~1</UploadId></InitiateMultipartUploadResult>
             """
-        try await World.serving(TestServer.Answer(200, answer)) { server in
+        try await World.serving(TestServer.Reply(200, response)) { server in
             #expect(try await begin(server) == "an.id_~1")
             let call = try #require(server.calls.first)
             #expect((call.method, call.path, call.query) == ("POST", "/b/k", "uploads="))
@@ -31,7 +31,7 @@ struct CloudMultipartUploadTests {
         }
     }
 
-    @Test("what the store refuses, and what is no answer")
+    @Test("refusals of the store and malformed responses")
     func failures() async throws {
         let cases: [(Int, String, CloudFailure.Kind, String)] = [
             (403, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>", .refused, "AccessDenied (no)"),
@@ -41,7 +41,7 @@ struct CloudMultipartUploadTests {
             (200, "nonsense", .malformed, "something else"), (404, "", .malformed, "status 404"),
         ]
         for (status, body, kind, text) in cases {
-            try await World.serving(TestServer.Answer(status, body)) { server in
+            try await World.serving(TestServer.Reply(status, body)) { server in
                 do throws(CloudFailure) {
                     _ = try await begin(server)
                     Issue.record("\(status) \(body) is no success")

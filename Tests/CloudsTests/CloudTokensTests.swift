@@ -10,10 +10,10 @@ import UploadCore
 
 @testable import Clouds
 
-/// The token services can not be run here: a real HTTP server plays them, with the answers of their documentation.
+/// The token services cannot run here: a local HTTP server plays them, with the responses from their documentation.
 @Suite("Token services")
 struct CloudTokensTests {
-    /// The request as it came, as whoever verifies it has it.
+    /// The received request in the form that a verifier takes.
     private func signed(_ call: TestServer.Call, payload: SigV4Payload) throws -> SigningRequest {
         SigningRequest(
             method: call.method,
@@ -37,9 +37,9 @@ struct CloudTokensTests {
         #expect(found.expiresAt == World.noon.addingTimeInterval(3600))
     }
 
-    @Test("AWS is asked by AssumeRole, signed for its service")
+    @Test("AWS receives AssumeRole, signed for its service")
     func assumeRole() async throws {
-        try await World.serving(TestServer.Answer(200, World.awsAnswer)) { server in
+        try await World.serving(TestServer.Reply(200, World.awsResponse)) { server in
             check(try await World.aws(server.url).mint(World.request), "ASIA1")
             let call = try #require(server.calls.first)
             #expect(call.method == "POST" && call.path == "/" && call.query == "")
@@ -57,10 +57,10 @@ struct CloudTokensTests {
         }
     }
 
-    @Test("without a role the user is federated, for longer")
+    @Test("without a role the user is federated, with a longer lifetime")
     func federation() async throws {
-        let answer = World.awsAnswer.replacing("AssumeRole", with: "GetFederationToken")
-        try await World.serving(TestServer.Answer(200, answer)) { server in
+        let response = World.awsResponse.replacing("AssumeRole", with: "GetFederationToken")
+        try await World.serving(TestServer.Reply(200, response)) { server in
             let tokens = World.aws(server.url, role: nil)
             #expect(tokens.lifetimes == 900...129_600)
             check(try await tokens.mint(World.request), "ASIA1")
@@ -71,9 +71,9 @@ struct CloudTokensTests {
         }
     }
 
-    @Test("Alibaba Cloud is asked by AssumeRole, signed in the header")
+    @Test("Alibaba Cloud receives AssumeRole, signed in the header")
     func aliyun() async throws {
-        try await World.serving(TestServer.Answer(200, World.aliyunAnswer)) { server in
+        try await World.serving(TestServer.Reply(200, World.aliyunResponse)) { server in
             check(try await World.aliyun(server.url).mint(World.request), "STS.1")
             let call = try #require(server.calls.first)
             #expect(call.method == "POST" && call.path == "/" && call.body == "")
@@ -90,9 +90,9 @@ struct CloudTokensTests {
         }
     }
 
-    @Test("Tencent Cloud is asked by GetFederationToken, with the policy escaped")
+    @Test("Tencent Cloud receives GetFederationToken, with the policy escaped")
     func tencent() async throws {
-        try await World.serving(TestServer.Answer(200, World.tencentAnswer)) { server in
+        try await World.serving(TestServer.Reply(200, World.tencentResponse)) { server in
             check(try await World.tencent(server.url).mint(World.request), "AKID1")
             let call = try #require(server.calls.first)
             #expect(call.method == "POST" && call.path == "/")
@@ -103,7 +103,7 @@ struct CloudTokensTests {
             guard case .object(let members) = json else { return #expect(Bool(false), "no object") }
             #expect(members["Policy"] == .string("%7B%22a%20b%22%3A%22%2A%22%7D"))
             #expect(members["DurationSeconds"] == .integer(3600))
-            // Its names are of letters.
+            // Session names there contain letters only.
             guard case .string(let name)? = members["Name"] else { return #expect(Bool(false), "no name") }
             #expect(name.hasPrefix("user") && name.utf8.count == 20)
             #expect(name.utf8.allSatisfy { CloudTokenRequest.isLetter($0) })
@@ -140,15 +140,15 @@ struct CloudTokensTests {
 
     private static func status(_ status: Int, of cloud: String) -> Int { cloud == "Tencent Cloud" ? 200 : status }
 
-    @Test("what a cloud refuses is told in its words, in one line, without what is secret")
+    @Test("a cloud's refusal is reported in one line, without secrets")
     func refusals() async throws {
         for (name, make) in Self.services {
             let message = "not you: the-secret-key" + String(repeating: "x", count: 400)
-            let answer = TestServer.Answer(
+            let response = TestServer.Reply(
                 Self.status(403, of: name),
                 Self.error("AccessDenied", message, of: name)
             )
-            try await World.serving(answer) { server in
+            try await World.serving(response) { server in
                 let found = await failure(make(server.url))
                 #expect(found?.kind == .refused)
                 let text = found?.message ?? ""
@@ -159,14 +159,14 @@ struct CloudTokensTests {
         }
     }
 
-    @Test("of a signature that is refused only the code is told: what was signed holds the token")
+    @Test("for a refused signature only the code is reported, because the signed text contains the token")
     func wrongSignatures() async throws {
         for (name, make) in Self.services {
-            let answer = TestServer.Answer(
+            let response = TestServer.Reply(
                 Self.status(400, of: name),
                 Self.error("SignatureDoesNotMatch", "server string to sign is: hush", of: name)
             )
-            try await World.serving(answer) { server in
+            try await World.serving(response) { server in
                 let found = await failure(make(server.url))
                 #expect(found?.kind == .refused)
                 #expect(found?.message.contains("hush") == false)
@@ -175,28 +175,28 @@ struct CloudTokensTests {
         }
     }
 
-    @Test("the session token of the server's own credentials is in no message")
+    @Test("the session token of the server's own credentials appears in no message")
     func tokens() async throws {
         let pair = SigningCredentials(accessKeyID: "ASIA", secretAccessKey: "s", sessionToken: "the-token")
-        let answer = TestServer.Answer(403, Self.error("ExpiredToken", "the-token is over", of: "AWS"))
-        try await World.serving(answer) { server in
+        let response = TestServer.Reply(403, Self.error("ExpiredToken", "the-token is over", of: "AWS"))
+        try await World.serving(response) { server in
             let found = await failure(World.aws(server.url, pair: pair))
             #expect(found?.message.contains("the-token") == false)
             #expect(server.calls.first?.fields["x-amz-security-token"] == "the-token")
         }
     }
 
-    @Test("an error of Ceph's token service is understood, too")
+    @Test("an error of Ceph's token service is understood too")
     func errorOfCeph() async throws {
         let body = "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code><RequestId>1</RequestId></Error>"
-        try await World.serving(TestServer.Answer(403, body)) { server in
+        try await World.serving(TestServer.Reply(403, body)) { server in
             let found = await failure(World.aws(server.url))
             #expect(found?.kind == .refused)
             #expect(found?.message == "AWS refused AssumeRole: AccessDenied")
         }
     }
 
-    @Test("credentials that AWS takes no more are fetched anew the next time")
+    @Test("credentials that AWS no longer accepts are fetched again the next time")
     func invalidation() async throws {
         final class Counting: AWSCredentialsProvider {
             let count = Mutex(0)
@@ -204,10 +204,10 @@ struct CloudTokensTests {
             func invalidate() async { count.withLock { $0 += 1 } }
         }
         for (code, expected) in [("ExpiredToken", 1), ("InvalidClientTokenId", 1), ("AccessDenied", 0)] {
-            try await World.serving(TestServer.Answer(403, Self.error(code, "no", of: "AWS"))) { server in
+            try await World.serving(TestServer.Reply(403, Self.error(code, "no", of: "AWS"))) { server in
                 let credentials = Counting()
                 let tokens = AWSTokens(
-                    caller: World.caller("AWS"),
+                    caller: World.caller(.aws),
                     credentials: credentials,
                     endpoint: CloudEndpoint(origin: server.url),
                     region: "eu-west-1",
@@ -220,12 +220,12 @@ struct CloudTokensTests {
         }
     }
 
-    @Test("a cloud that has too much to do is to be asked later, and is asked once only")
+    @Test("an overloaded cloud is reported as unavailable, and requested only once")
     func throttling() async throws {
         for (name, make) in Self.services {
             let code = ["AWS": "Throttling", "Alibaba Cloud": "Throttling.User"][name] ?? "RequestLimitExceeded.Uin"
             for status in Set([400, 429, 503].map { Self.status($0, of: name) }) {
-                try await World.serving(TestServer.Answer(status, Self.error(code, "slow down", of: name))) { server in
+                try await World.serving(TestServer.Reply(status, Self.error(code, "slow down", of: name))) { server in
                     let found = await failure(make(server.url))
                     #expect(found?.kind == .unavailable)
                     #expect(server.calls.count == 1)
@@ -234,18 +234,18 @@ struct CloudTokensTests {
         }
     }
 
-    @Test("what is no answer is told as such, and not shown")
+    @Test("a malformed response is reported as such, and not quoted")
     func nonsense() async throws {
-        let answers: [(Int, String, CloudFailure.Kind)] = [
+        let responses: [(Int, String, CloudFailure.Kind)] = [
             (200, "<html>hush</html>", .malformed), (200, "", .malformed), (200, "{\"Credentials\": {}}", .malformed),
             (200, "{\"Response\": {\"Credentials\": {\"Token\": \"hush\"}}}", .malformed),
-            (200, World.awsAnswer.replacing("<SecretAccessKey>s1</SecretAccessKey>", with: ""), .malformed),
+            (200, World.awsResponse.replacing("<SecretAccessKey>s1</SecretAccessKey>", with: ""), .malformed),
             (200, String(repeating: "x", count: 70_000), .malformed), (302, "", .malformed), (404, "hush", .malformed),
             (500, "hush", .unavailable), (503, "<Error><Code>\u{1}hush</Code></Error>", .unavailable),
         ]
         for (name, make) in Self.services {
-            for (status, body, kind) in answers {
-                try await World.serving(TestServer.Answer(status, body)) { server in
+            for (status, body, kind) in responses {
+                try await World.serving(TestServer.Reply(status, body)) { server in
                     let found = await failure(make(server.url))
                     #expect(found?.kind == kind, "\(name) \(status) \(body.prefix(40))")
                     #expect(found?.message.contains("hush") == false)
@@ -254,24 +254,24 @@ struct CloudTokensTests {
         }
     }
 
-    @Test("a cloud that does not answer is unavailable")
+    @Test("a cloud that does not respond is unavailable")
     func silence() async throws {
         let (gone, hold) = AsyncStream<Void>.makeStream()
         let server = try TestServer { _, _ in
             for await _ in gone {}
-            return TestServer.Answer(200, World.awsAnswer)
+            return TestServer.Reply(200, World.awsResponse)
         }
         let slow = await failure(World.aws(server.url, timeout: .milliseconds(50)))
         #expect(slow?.kind == .unavailable)
-        #expect(slow?.message == "AssumeRole of AWS gave no answer: the answer did not come in time")
+        #expect(slow?.message == "AssumeRole of AWS gave no answer: the response did not arrive in time")
         hold.finish()
         await server.shutDown()
-        // Nobody listens there any more.
+        // Nothing listens there any more.
         let down = await failure(World.aws(server.url))
         #expect(down?.kind == .unavailable)
     }
 
-    @Test("without credentials the client is told so, and the log why")
+    @Test("without credentials the client gets an error, and the log the reason")
     func noCredentials() async {
         struct None: AWSCredentialsProvider {
             func credentials() async throws(CredentialsError) -> SigningCredentials {
@@ -280,7 +280,7 @@ struct CloudTokensTests {
             func invalidate() async {}
         }
         let tokens = AWSTokens(
-            caller: World.caller("AWS"),
+            caller: World.caller(.aws),
             credentials: None(),
             endpoint: CloudEndpoint(origin: "http://127.0.0.1:1"),
             region: "eu-west-1",
@@ -293,12 +293,12 @@ struct CloudTokensTests {
         #expect(found?.message.contains("/a/path") == false)
     }
 
-    @Test("no more calls are under way than the client has room for")
+    @Test("the number of concurrent requests is limited")
     func manyCalls() async throws {
         let (gone, hold) = AsyncStream<Void>.makeStream()
         let server = try TestServer { _, _ in
             for await _ in gone {}
-            return TestServer.Answer(200, World.awsAnswer)
+            return TestServer.Reply(200, World.awsResponse)
         }
         let tokens = World.aws(server.url)
         let failures = await withTaskGroup(of: CloudFailure?.self) { group in
@@ -306,7 +306,7 @@ struct CloudTokensTests {
             var found: [CloudFailure?] = []
             for await failure in group {
                 found.append(failure)
-                // Those that were too many come at once, and the others after them.
+                // The excess ones return at once, the others later.
                 if found.count == 3 { hold.finish() }
             }
             return found

@@ -9,10 +9,10 @@ struct SessionNameTests {
             .sessionName(maximum: 32) { CloudTokenRequest.isLetterOrDigit($0) || ".@-_".utf8.contains($0) }
     }
 
-    @Test("a subject that is a name stays as it is", arguments: ["user-42", "a@b.example", "ab"])
+    @Test("a subject that is a valid name stays unchanged", arguments: ["user-42", "a@b.example", "ab"])
     func same(subject: String) { #expect(name(subject) == subject) }
 
-    @Test("others become names that differ, are not too long, and are the same again")
+    @Test("other subjects become distinct, short and stable names")
     func others() {
         let subjects = ["", "a", "user 42", "user/42", "ü", "日本", String(repeating: "x", count: 33), "a\u{301}b"]
         let names = subjects.map { name($0) }

@@ -14,7 +14,7 @@ enum World {
     static let request = CloudTokenRequest(subject: "user-42", policy: #"{"a b":"*"}"#, lifetime: 3600)
     static let client = HTTPClient(userAgent: "test", addresses: .any)
 
-    static func caller(_ cloud: String, timeout: Duration = .seconds(300)) -> CloudCaller {
+    static func caller(_ cloud: Vendor, timeout: Duration = .seconds(300)) -> CloudCaller {
         CloudCaller(cloud: cloud, client: client, timeout: timeout)
     }
 
@@ -25,7 +25,7 @@ enum World {
         timeout: Duration = .seconds(300)
     ) -> AWSTokens {
         AWSTokens(
-            caller: caller("AWS", timeout: timeout),
+            caller: caller(.aws, timeout: timeout),
             credentials: StaticCredentials(pair),
             endpoint: CloudEndpoint(origin: url),
             region: "eu-west-1",
@@ -36,7 +36,7 @@ enum World {
 
     static func aliyun(_ url: String) -> AliyunTokens {
         AliyunTokens(
-            caller: caller("Alibaba Cloud"),
+            caller: caller(.aliyun),
             credentials: pair,
             endpoint: CloudEndpoint(origin: url),
             role: "acs:ram::1234567890123456:role/up",
@@ -46,7 +46,7 @@ enum World {
 
     static func tencent(_ url: String) -> TencentTokens {
         TencentTokens(
-            caller: caller("Tencent Cloud"),
+            caller: caller(.tencent),
             credentials: pair,
             endpoint: CloudEndpoint(origin: url),
             region: "ap-guangzhou",
@@ -56,10 +56,10 @@ enum World {
 
     /// Serves `answer` for as long as `body` takes.
     static func serving(
-        _ answer: TestServer.Answer,
+        _ response: TestServer.Reply,
         _ body: (TestServer) async throws -> Void
     ) async throws {
-        let server = try TestServer { _, _ in answer }
+        let server = try TestServer { _, _ in response }
         do {
             try await body(server)
         } catch {
@@ -69,16 +69,16 @@ enum World {
         await server.shutDown()
     }
 
-    static let awsAnswer = """
+    static let awsResponse = """
         <AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
         <AccessKeyId>ASIA1</AccessKeyId><SecretAccessKey>s1</SecretAccessKey><SessionToken>t1</SessionToken>
         <Expiration>2026-01-02T04:04:05Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>
         """
-    static let aliyunAnswer = """
+    static let aliyunResponse = """
         {"RequestId":"1","AssumedRoleUser":{"Arn":"a","AssumedRoleId":"1:a"},"Credentials":{"AccessKeyId":"STS.1",
         "AccessKeySecret":"s1","SecurityToken":"t1","Expiration":"2026-01-02T04:04:05Z"}}
         """
-    static let tencentAnswer = """
+    static let tencentResponse = """
         {"Response":{"Credentials":{"Token":"t1","TmpSecretId":"AKID1","TmpSecretKey":"s1"},"ExpiredTime":1767326645,
         "Expiration":"2026-01-02T04:04:05Z","RequestId":"1"}}
         """

@@ -24,7 +24,7 @@ struct AuthenticatedEncryptionTests {
         #expect(AuthenticatedEncryption.open(sealed, key: key, nonce: nonce, associated: associated) == plain)
     }
 
-    @Test("a changed bit anywhere is noticed")
+    @Test("a changed bit anywhere is detected")
     func changes() {
         let key = [UInt8](repeating: 1, count: 32)
         let nonce = [UInt8](repeating: 2, count: 12)
@@ -49,7 +49,7 @@ struct AuthenticatedEncryptionTests {
         #expect(!opens(sealed, key, nonce, []))
     }
 
-    @Test("keys and nonces of another size open nothing")
+    @Test("keys and nonces of another size are refused")
     func sizes() {
         let sealed = [UInt8](repeating: 0, count: 40)
         for count in [0, 16, 31, 33] {

@@ -30,8 +30,10 @@ struct CyclicRedundancyCheckTests {
     static let pattern = (0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 3) }
     static let mebibyte = 1 << 20
 
-    /// By crcmod, awscrt (NVME and Castagnoli) and zlib; those of "123456789" are the check values of the catalogue of
-    /// parametrised CRC algorithms, and those that the SDKs of OSS and COS gave are among them, too.
+    /// From crcmod, awscrt (NVME and Castagnoli) and zlib; for "123456789" they are the check values of the catalogue
+    /// of parametrised CRC algorithms.
+    ///
+    /// They include values that the SDKs of OSS and COS computed.
     static let vectors = [
         Vector("", 0, 0, 0, 0),
         Vector("1", 3_039_664_240_384_658_157, 0x2395_A1C3_461B_BED2, 0x83DC_EFB7, 0x90F5_99E3),
@@ -107,7 +109,7 @@ struct CyclicRedundancyCheckTests {
         ),
     ]
 
-    @Test("the checksums of crcmod, awscrt and zlib come out", arguments: vectors)
+    @Test("checksums match crcmod, awscrt and zlib", arguments: vectors)
     func known(_ vector: Vector) {
         #expect(checksum(vector.bytes, ECMA182.self) == vector.xz)
         #expect(checksum(vector.bytes, NVMExpress.self) == vector.nvme)
@@ -115,7 +117,7 @@ struct CyclicRedundancyCheckTests {
         #expect(checksum(vector.bytes, Castagnoli.self) == vector.castagnoli)
     }
 
-    @Test("the bytes of a checksum come most significant first")
+    @Test("the bytes of a checksum are most significant first")
     func order() {
         #expect(CRC64XZ.bytes(of: 0x0102_0304_0506_0708) == [1, 2, 3, 4, 5, 6, 7, 8])
         #expect(CRC32.bytes(of: 0x0102_0304) == [1, 2, 3, 4])
@@ -124,7 +126,7 @@ struct CyclicRedundancyCheckTests {
         #expect(crc.bytes == [0xE3, 0x06, 0x92, 0x83])
     }
 
-    @Test("by carry-less multiplication comes out what tables give, at every length and alignment")
+    @Test("carry-less multiplication matches tables at every length and alignment")
     func byTables() {
         let kinds = [CSYS_CRC64_XZ, CSYS_CRC64_NVME, CSYS_CRC32]
         for kind in kinds {
@@ -139,7 +141,7 @@ struct CyclicRedundancyCheckTests {
         }
     }
 
-    @Test("bytes in two pieces have the checksum of all, by going on and by combining")
+    @Test("two pieces give the checksum of the whole, by resuming and by combining")
     func pieces() {
         check(ECMA182.self)
         check(NVMExpress.self)
@@ -166,16 +168,16 @@ struct CyclicRedundancyCheckTests {
         }
     }
 
-    @Test("checksums of long parts are combined as those of their parts are")
+    @Test("checksums of long parts combine like those of their pieces")
     func longParts() {
-        // A tebibyte of zeros, by doubling; and the same in two steps of uneven lengths.
+        // A tebibyte of zeros by doubling, and the same in two steps of different lengths.
         var zeros = checksum([0], ECMA182.self)
         for doubling in 0..<40 { zeros = CRC64XZ.combine(zeros, zeros, count: 1 << doubling) }
         let front = checksum(Array("front".utf8), ECMA182.self)
         let atOnce = CRC64XZ.combine(front, zeros, count: 1 << 40)
         var remaining = checksum([0], ECMA182.self)
         var length: Int64 = 1
-        // 2^40 - 1 zeros: one more bit at a time.
+        // 2^40 - 1 zeros, one more bit at a time.
         for _ in 1..<40 {
             let doubled = CRC64XZ.combine(remaining, remaining, count: length)
             length = length * 2 + 1

@@ -49,13 +49,13 @@ struct DigestTests {
         (.crc32c, "123456789", "e3069283"),
     ]
 
-    @Test("published digests come out", arguments: published)
+    @Test("digests match published values", arguments: published)
     func matchesPublished(_ vector: (algorithm: DigestAlgorithm, text: String, digest: String)) {
         #expect(Hexadecimal.encode(Digest.hash(vector.text.utf8, vector.algorithm)) == vector.digest)
         #expect(Hexadecimal.encode(Digest.hash(Array(vector.text.utf8), vector.algorithm)) == vector.digest)
     }
 
-    /// RFC 3720 §B.4 prints the least significant byte first; here the most significant one comes first.
+    /// RFC 3720 §B.4 prints the least significant byte first; here the most significant byte is first.
     static let castagnoli: [(bytes: [UInt8], digest: String)] = [
         ([UInt8](repeating: 0, count: 32), "8a9136aa"),
         ([UInt8](repeating: 0xFF, count: 32), "62a8ab43"),
@@ -69,12 +69,12 @@ struct DigestTests {
         ),
     ]
 
-    @Test("the CRC-32C vectors of RFC 3720 B.4 come out", arguments: castagnoli)
+    @Test("CRC-32C matches the vectors of RFC 3720 §B.4", arguments: castagnoli)
     func matchesCastagnoli(_ vector: (bytes: [UInt8], digest: String)) {
         #expect(Hexadecimal.encode(Digest.hash(vector.bytes, .crc32c)) == vector.digest)
     }
 
-    @Test("bytes that are not in one piece hash the same")
+    @Test("non-contiguous bytes have the same digest")
     func lazyBytes() {
         let bytes = (0..<1000).lazy.map { UInt8(truncatingIfNeeded: $0 &* 31) }
         for algorithm in DigestAlgorithm.allCases {
@@ -82,7 +82,7 @@ struct DigestTests {
         }
     }
 
-    @Test("any split of the same bytes gives the same digest", arguments: DigestAlgorithm.allCases)
+    @Test("the digest does not depend on how the bytes are split", arguments: DigestAlgorithm.allCases)
     func splits(_ algorithm: DigestAlgorithm) {
         let bytes = (0..<257).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ 13) }
         let whole = Digest.hash(bytes, algorithm)
@@ -97,14 +97,14 @@ struct DigestTests {
         }
     }
 
-    @Test("a running digest that got nothing is the digest of nothing", arguments: DigestAlgorithm.allCases)
+    @Test("a running digest without input is the digest of no bytes", arguments: DigestAlgorithm.allCases)
     func nothing(_ algorithm: DigestAlgorithm) {
         let running = RunningDigest(algorithm)
         #expect(running.finish() == Digest.hash([], algorithm))
         #expect(running.finish() == Digest.hash([], algorithm))
     }
 
-    @Test("the checksum of a byte at every alignment is right")
+    @Test("the checksum is right at every alignment")
     func alignment() {
         let bytes = (0..<64).map { UInt8($0) }
         // Bit by bit, as RFC 3720 defines it.
@@ -135,17 +135,17 @@ struct DigestTests {
         #expect(constantTimeEquals("abc".utf8, Array("abc".utf8)))
     }
 
-    @Test("random bytes have the size asked for and differ")
+    @Test("random bytes have the requested size and differ")
     func random() {
         #expect(SecureRandom.bytes(0).isEmpty)
         #expect(SecureRandom.bytes(33).count == 33)
         #expect(Set((0..<100).map { _ in SecureRandom.bytes(16) }).count == 100)
     }
 
-    @Test("CRC-32C by the processor's instruction is that of the tables, and goes on from any byte")
+    @Test("CRC-32C by the processor's instruction matches tables, and resumes at any byte")
     func castagnoliByTables() {
         let bytes = (0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 3) }
-        // From three times 2048 bytes on they are summed in lanes.
+        // From three times 2048 bytes on, lanes are used.
         for count in [0, 1, 7, 8, 9, 63, 64, 65, 1000, 4099, 6143, 6144, 6152, 12_288, 20_000] {
             for start in 0..<min(9, count + 1) {
                 let piece = Array(bytes[start..<count])
@@ -162,11 +162,11 @@ struct DigestTests {
         }
     }
 
-    @Test("MD5s of four messages beside each other are those of each, whatever their lengths")
+    @Test("four messages in parallel have the same MD5s as one by one, whatever their lengths")
     func fourBesideEachOther() {
         let bytes = (0..<1024).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 3) }
         var md5 = ParallelMD5()
-        // Lanes are used again, by messages of other lengths.
+        // Lanes are reused by messages of other lengths.
         for lengths in [[0, 1, 55, 56], [63, 64, 65, 119], [120, 128, 1000, 1024], [5, 640, 64, 0]] {
             let messages = lengths.enumerated().map { Array(bytes.dropFirst($0.offset).prefix($0.element)) }
             for start in stride(from: 0, to: 1024, by: 64) {
@@ -193,7 +193,7 @@ struct DigestTests {
         }
     }
 
-    @Test("MD5 by the instructions of this processor is that by those that all have")
+    @Test("MD5 with this processor's instructions matches the portable version")
     func portableMD5() {
         let bytes = (0..<4 * 640).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ $0 >> 5) }
         typealias Registers = (UInt32, UInt32, UInt32, UInt32)

@@ -21,7 +21,7 @@ struct HMACTests {
         var testDescription: String { "\(algorithm) \(code)" }
     }
 
-    @Test("the vectors of RFC 2202 and RFC 4231 come out", arguments: vectors)
+    @Test("codes match the vectors of RFC 2202 and RFC 4231", arguments: vectors)
     func matchesPublished(_ vector: Vector) throws {
         let key = try #require(Hexadecimal.decode(vector.key))
         let message = try #require(Hexadecimal.decode(vector.message))
@@ -32,7 +32,7 @@ struct HMACTests {
 
     @Test("an empty key and an empty message are allowed")
     func empty() {
-        // As Python's hmac.new(b"", b"", "sha256").
+        // From Python's hmac.new(b"", b"", "sha256").
         let code = "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad"
         #expect(Hexadecimal.encode(HMAC.code(.sha256, key: [], message: [])) == code)
     }

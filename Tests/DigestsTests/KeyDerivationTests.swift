@@ -37,7 +37,7 @@ struct KeyDerivationTests {
         ),
     ]
 
-    @Test("the SHA-256 vectors of RFC 5869 come out", arguments: published)
+    @Test("keys match the SHA-256 vectors of RFC 5869", arguments: published)
     func matchesPublished(_ vector: (secret: String, salt: String, info: String, key: String)) throws {
         let key = KeyDerivation.hkdf(
             secret: try #require(Hexadecimal.decode(vector.secret)),
@@ -48,7 +48,7 @@ struct KeyDerivationTests {
         #expect(Hexadecimal.encode(key) == vector.key)
     }
 
-    @Test("a text as info counts as its UTF-8 bytes")
+    @Test("info text is encoded in UTF-8")
     func text() {
         let secret: [UInt8] = [1, 2, 3]
         let key = KeyDerivation.hkdf(secret: secret, info: "größe", count: 40)
@@ -56,7 +56,7 @@ struct KeyDerivationTests {
         #expect(key != KeyDerivation.hkdf(secret: secret, info: "grösse", count: 40))
     }
 
-    @Test("a shorter key is the beginning of a longer one, up to 8160 bytes")
+    @Test("a shorter key is a prefix of a longer one, up to 8160 bytes")
     func lengths() {
         let longest = KeyDerivation.hkdf(secret: [7], info: "x", count: 8160)
         #expect(longest.count == 8160)

@@ -7,10 +7,10 @@ import UploadCore
 
 @Suite("The data directory")
 struct DataDirectoryTests {
-    /// What `open` returns as soon as nobody holds the lock any more.
+    /// The result of `open` as soon as the lock is free.
     ///
-    /// That may be later than the last use: a process that another test starts has a copy of every descriptor until it
-    /// executes its program, and a pool's thread lets go of a job after it has answered.
+    /// That can be later than the last use: a process that another test starts has a copy of every descriptor until it
+    /// executes its program, and a thread of a pool releases a job after it has returned the result.
     private func whenFree<Success>(_ open: () throws -> Success) throws -> Success {
         for _ in 0..<100_000 {
             do { return try open() } catch DataDirectoryError.inUse { sched_yield() }
@@ -23,7 +23,7 @@ struct DataDirectoryTests {
         return try #require(attributes[.posixPermissions] as? Int)
     }
 
-    @Test("it is made with all that is above it, for this user only")
+    @Test("it is created with its parents, for this user only")
     func make() throws {
         let temporary = try TemporaryDirectory()
         let root = temporary.path("a/b/data")
@@ -35,7 +35,7 @@ struct DataDirectoryTests {
         #expect(DataDirectory.statePath(in: root) == root + "/state.sqlite")
     }
 
-    @Test("one that others can read is made private, with all that holds secrets in it, and says so")
+    @Test("a directory that others can read is made private with its secret files, and reports that")
     func tighten() throws {
         let temporary = try TemporaryDirectory()
         let root = temporary.path("data")
@@ -52,7 +52,7 @@ struct DataDirectoryTests {
         #expect(directory?.tightened == [])
     }
 
-    @Test("one that belongs to somebody else, and that others have rights to, is refused", .enabled(if: geteuid() == 0))
+    @Test("a directory of another user that others can access is refused", .enabled(if: geteuid() == 0))
     func others() throws {
         let temporary = try TemporaryDirectory()
         let path = temporary.path("data")
@@ -79,7 +79,7 @@ struct DataDirectoryTests {
         }
     }
 
-    @Test("a second one is told which directory and which process, and gets in when the first one has let go")
+    @Test("a second process gets directory and process id in the error, and the lock once the first has released it")
     func lock() throws {
         let temporary = try TemporaryDirectory()
         let root = temporary.path("data")
@@ -94,7 +94,7 @@ struct DataDirectoryTests {
     }
 
     @Test(
-        "another process can not lock it either",
+        "another process cannot lock it either",
         .enabled(if: FileManager.default.fileExists(atPath: "/usr/bin/flock"))
     )
     func lockOfProcess() throws {
@@ -116,7 +116,7 @@ struct DataDirectoryTests {
         #expect(try (0..<1000).contains { _ in try otherProcessLocks() })
     }
 
-    @Test("what is there already is kept")
+    @Test("existing files are kept")
     func reopen() async throws {
         let temporary = try TemporaryDirectory()
         let root = temporary.path("data")
@@ -130,7 +130,7 @@ struct DataDirectoryTests {
     }
 
     @Test(
-        "a path that is a file, or in a file, or empty, is refused with its name",
+        "a path that is empty, a file or inside a file is refused by name",
         arguments: ["file", "file/data", ""]
     )
     func unusable(name: String) throws {

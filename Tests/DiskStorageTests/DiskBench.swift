@@ -8,7 +8,7 @@ import UploadCore
 
 @testable import DiskStorage
 
-/// A disk storage in a directory of its own.
+/// A disk storage in a temporary directory.
 struct DiskBench {
     let temporary: TemporaryDirectory?
     let directory: DataDirectory
@@ -21,7 +21,7 @@ struct DiskBench {
         storage = Self.storage(directory, durability)
     }
 
-    /// On a directory that somebody else looks after.
+    /// In a directory that the caller removes.
     init(root: String, durability: Durability = .acknowledged) throws {
         temporary = nil
         directory = try DataDirectory(at: root)
@@ -34,7 +34,7 @@ struct DiskBench {
 
     static func newID() -> UploadID { UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000)) }
 
-    /// A new blob that holds `bytes`.
+    /// Creates a blob with `bytes`.
     func blob(_ bytes: [UInt8] = []) async throws -> UploadID {
         let id = Self.newID()
         try await storage.create(id)
@@ -47,12 +47,12 @@ struct DiskBench {
         try await BlobStorageContract.contents(of: id, in: storage)
     }
 
-    /// The names of all files in the blob directories that are no blobs.
+    /// The names of all files in the blob directories that are not blobs.
     func markers() throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: directory.root + "/blobs").filter { $0.contains(".") }
     }
 
-    /// How many descriptors of this process are open on files below the directory.
+    /// The number of this process's descriptors for files below the directory.
     func openDescriptors() throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
             let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")
@@ -62,7 +62,7 @@ struct DiskBench {
 }
 
 extension AppendReport.End {
-    /// The code of the failure, if it is one of the storage.
+    /// The code of an error of the storage.
     var code: UploadError.Code? {
         if case .failed(let error) = self { error.code } else { nil }
     }

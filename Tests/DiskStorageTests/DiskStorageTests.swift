@@ -18,7 +18,7 @@ struct DiskStorageTests {
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
-    @Test("bytes beyond what a transfer says it moved are cut off")
+    @Test("bytes beyond the count that a transfer reports are cut off")
     func cut() async throws {
         let bench = try DiskBench()
         let id = try await bench.blob([1, 2])
@@ -35,7 +35,7 @@ struct DiskStorageTests {
         #expect(try await bench.contents(of: id).count == 42)
     }
 
-    @Test("bytes that a transfer says it moved but that are not there are not counted")
+    @Test("bytes that a transfer reports but did not write are not counted")
     func overstated() async throws {
         let bench = try DiskBench()
         let id = try await bench.blob([1, 2])
@@ -50,7 +50,7 @@ struct DiskStorageTests {
         #expect(try await bench.storage.durableLength(of: id) == 12)
     }
 
-    @Test("bytes of a blob can be pulled, any range of them, and a file that is shorter is a failure")
+    @Test("any range of a blob can be pulled, and a file that is too short is a failure")
     func pulled() async throws {
         let bench = try DiskBench()
         let id = try await bench.blob(Array(0..<100))
@@ -68,7 +68,7 @@ struct DiskStorageTests {
         #expect(error?.code == .notFound)
     }
 
-    /// Moves some bytes and then tells that the disk is full.
+    /// Moves some bytes and then reports a full disk.
     private final class Liar: ByteSource {
         let writes: Int
         let tells: Int64
@@ -91,7 +91,7 @@ struct DiskStorageTests {
     }
 
     @Test(
-        "a transfer that breaks off keeps no more of the disk than came",
+        "an interrupted transfer keeps no more disk space than its bytes need",
         arguments: [Durability.none, .acknowledged],
         [32 << 20, 40 << 20]
     )
@@ -108,7 +108,7 @@ struct DiskStorageTests {
     }
 
     @Test(
-        "what was set aside before a crash is given back by the next append",
+        "space that was reserved before a crash is released by the next append",
         arguments: [Durability.none, .acknowledged]
     )
     func givesBackLater(durability: Durability) async throws {
@@ -147,7 +147,7 @@ struct DiskStorageTests {
         func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? { nil }
 
         func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome {
-            // Blocks are set aside while the second stretch comes.
+            // Space is reserved while the second section arrives.
             for _ in 0..<(moved > 0 ? 5000 : 0) where allocatedAtMost < 64 << 20 {
                 var status = stat()
                 #expect(fstat(descriptor, &status) == 0)
@@ -161,13 +161,13 @@ struct DiskStorageTests {
             }
             moved += count
             remaining = remaining.map { $0 - count }
-            // One that breaks where a stretch ends is told by the next one only.
+            // A failure at the end of a section is only reported by the next one.
             let isOver = count < limit
             return TransferOutcome(moved: count, end: isOver ? .sourceFailed(.disconnected) : .limitReached)
         }
     }
 
-    @Test("no descriptor stays open, whatever happens")
+    @Test("no descriptor remains open, whatever happens")
     func descriptors() async throws {
         let bench = try DiskBench()
         let id = try await bench.blob([1, 2, 3])
@@ -187,7 +187,7 @@ struct DiskStorageTests {
         #expect(try bench.openDescriptors() == 0)
     }
 
-    @Test("an error says nothing about paths to the client, and names the call in the cause")
+    @Test("an error contains no path for the client, and the call in its cause")
     func messages() async throws {
         let bench = try DiskBench()
         let id = DiskBench.newID()
@@ -203,7 +203,7 @@ struct DiskStorageTests {
     }
 
     @Test(
-        "an errno becomes the error that a client can act on",
+        "an errno is mapped to an error that the client can act on",
         arguments: [(ENOSPC, .storageFull), (EDQUOT, .storageFull), (EIO, .storageFailure), (EACCES, .storageFailure)]
             as [(Int32, UploadError.Code)]
     )
@@ -212,7 +212,7 @@ struct DiskStorageTests {
         #expect(UploadError(opening: SystemCallError("open", errno: number)).code == code)
     }
 
-    @Test("lengths that are known to be durable are forgotten rather than kept without bound")
+    @Test("the number of known durable lengths is limited")
     func durableLengths() {
         let lengths = DurableLengths(maximumCount: 100)
         let first = DiskBench.newID()

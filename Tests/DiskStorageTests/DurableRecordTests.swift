@@ -15,7 +15,7 @@ struct DurableRecordTests {
 
     init() throws { bench = try DiskBench() }
 
-    /// The storage as a process finds it after another one, in the same boot of the machine or a later one.
+    /// The storage as another process finds it, in the same boot of the machine or a later one.
     private func storage(_ durability: Durability = .acknowledged, boot: UInt64) -> DiskStorage {
         DiskStorage(
             directory: bench.directory,
@@ -34,7 +34,7 @@ struct DurableRecordTests {
         return id
     }
 
-    /// Bytes that got to the file and were not synchronised, as the size of a file that is in the journal before them.
+    /// Bytes that are in the file but not synchronised: the size can be in the journal before them.
     private func addTail(_ count: Int, to id: UploadID) throws {
         let file = try OpenFile.open(bench.directory.blobPath(id), O_WRONLY)
         let size = try file.size()
@@ -80,13 +80,13 @@ struct DurableRecordTests {
         #expect(try contents(of: id).count == 7, "looking changed the file")
         #expect(try await later.durableLength(of: id) == counted)
         #expect(try contents(of: id) == Array([UInt8](1...3).prefix(Int(counted))))
-        // From here on all counts again, as long as that boot lasts.
+        // From here on everything counts again, as long as that boot lasts.
         try addTail(2, to: id)
         #expect(try await storage(durability, boot: 2).currentLength(of: id) == counted + 2)
         #expect(try await storage(durability, boot: 3).durableLength(of: id) == counted)
     }
 
-    @Test("after a power cut an append goes on from what was synchronised, and from nowhere else")
+    @Test("after a power cut an append continues after the synchronised bytes, and only there")
     func appended() async throws {
         let id = try await blob([1, 2, 3], in: storage(boot: 1))
         try addTail(4, to: id)
@@ -99,7 +99,7 @@ struct DurableRecordTests {
         #expect(try record(of: id) == DurableRecord(length: 5, boot: BootID(value: 2)))
     }
 
-    @Test("what is durable at completion counts after a power cut, with `completed`")
+    @Test("with `completed`, bytes that are durable at completion count after a power cut")
     func completed() async throws {
         let first = storage(.completed, boot: 1)
         let id = try await blob([1, 2, 3], in: first)
@@ -108,7 +108,7 @@ struct DurableRecordTests {
         #expect(try await storage(.completed, boot: 2).durableLength(of: id) == 3)
     }
 
-    @Test("a file that is shorter than its record counts as far as it goes")
+    @Test("a file that is shorter than its record counts with its own length")
     func shorter() async throws {
         let id = try await blob([1, 2, 3], in: storage(boot: 1))
         try OpenFile.open(bench.directory.blobPath(id), O_WRONLY).truncate(to: 2)
@@ -126,7 +126,7 @@ struct DurableRecordTests {
         #expect(try record(of: id) == DurableRecord(length: 3, boot: BootID(value: 2)))
     }
 
-    @Test("a record that cannot be read vouches for nothing")
+    @Test("with an unreadable record no bytes count after a power cut")
     func unreadable() async throws {
         let id = try await blob([1, 2, 3], in: storage(boot: 1))
         let file = try OpenFile.open(bench.directory.blobPath(id), O_WRONLY)
@@ -134,7 +134,7 @@ struct DurableRecordTests {
         #expect(try await storage(boot: 1).durableLength(of: id) == 0)
     }
 
-    @Test("emptying a blob, or taking unverified bytes back, takes the record back too", arguments: [false, true])
+    @Test("emptying a blob or discarding unverified bytes also resets the record", arguments: [false, true])
     func lowered(byMarker: Bool) async throws {
         let first = storage(.completed, boot: 1)
         let id = try await blob([1, 2, 3], in: first)
@@ -151,14 +151,14 @@ struct DurableRecordTests {
 
     // MARK: Failed syncs
 
-    @Test("after a failed sync only what was durable before counts, whoever asks, and the next append brings the rest")
+    @Test("after a failed sync only bytes that were durable before count, and the next append sends the rest")
     func failedSync() async throws {
         let storage = storage(boot: 1)
         let id = try await blob([1, 2, 3], in: storage)
         try addTail(4, to: id)
-        // As `synchronize` does when the kernel reports a failure.
+        // Like `synchronize` if the kernel reports a failure.
         storage.durable.forget(id)
-        storage.distrusted.note(id, countingOnly: nil)
+        storage.untrustedTails.note(id, countingOnly: nil)
         let file = try OpenFile.open(bench.directory.blobPath(id), O_WRONLY)
         #expect(throws: SystemCallError.self) { try storage.synchronize(id, file, length: 7) }
         #expect(try await storage.currentLength(of: id) == 3)
@@ -169,11 +169,13 @@ struct DurableRecordTests {
         #expect(try await self.storage(boot: 2).durableLength(of: id) == 4)
     }
 
-    @Test("a process that dies after a failed sync leaves a record that vouches for nothing more, in the same boot too")
+    @Test(
+        "a process that dies after a failed sync leaves a record under which no more bytes count, even in the same boot"
+    )
     func diedAfterFailedSync() async throws {
         let id = try await blob([1, 2, 3], in: storage(boot: 1))
         try addTail(4, to: id)
-        // What `cutBack` writes first.
+        // What `truncateUntrusted` writes first.
         let file = try OpenFile.open(bench.directory.blobPath(id), O_WRONLY)
         try file.setDurableRecord(DurableRecord(length: 3, boot: nil))
         let later = storage(boot: 1)
@@ -182,9 +184,9 @@ struct DurableRecordTests {
         #expect(try record(of: id) == DurableRecord(length: 3, boot: BootID(value: 1)))
     }
 
-    @Test("of several failures the one that leaves least counts")
+    @Test("of several failures the one that leaves the fewest bytes counts")
     func severalFailures() {
-        let tails = DistrustedTails()
+        let tails = UntrustedTails()
         let (first, second) = (DiskBench.newID(), DiskBench.newID())
         #expect(tails.tail(of: first) == nil)
         tails.note(first, countingOnly: 7)
@@ -201,7 +203,7 @@ struct DurableRecordTests {
     }
 
     @Test(
-        "parts whose common sync failed are never joined: nobody knows which of them are lost",
+        "parts whose common sync failed are never joined: it is unknown which of them are lost",
         arguments: [false, true]
     )
     func failedPartSync(afterRestart: Bool) async throws {
@@ -228,7 +230,7 @@ struct DurableRecordTests {
             let file = try OpenFile.open(bench.directory.partsPath(id), O_WRONLY)
             try file.setDurableRecord(DurableRecord(length: 0, boot: nil))
         } else {
-            storage.distrusted.note(id, countingOnly: nil)
+            storage.untrustedTails.note(id, countingOnly: nil)
         }
         let error = await #expect(throws: UploadError.self) { try await storage.join([part], of: id) }
         #expect(error?.code == .storageFailure)
@@ -237,7 +239,7 @@ struct DurableRecordTests {
     // MARK: Parts
 
     @Test(
-        "a part that was not synchronised is lost by a power cut, and its place is free",
+        "a part that was not synchronised is lost in a power cut, and its place is free",
         arguments: Durability.allCases
     )
     func lostParts(durability: Durability) async throws {
@@ -275,7 +277,7 @@ struct DurableRecordTests {
         #expect(PartLocation(again)?.isThere(in: BootID(value: 2)) == true)
     }
 
-    @Test("places beyond what a file can have are not given, and nothing overflows")
+    @Test("places beyond the maximum file size are not assigned, and nothing overflows")
     func farPlaces() async throws {
         let places = PartPlaces()
         for unit in [Int64.max, Int64.max / 10_000 + 1, 1 << 52, 1 << 40] {
@@ -292,7 +294,7 @@ struct DurableRecordTests {
 
     // MARK: Long appends
 
-    @Test("a long append is made durable now and then")
+    @Test("a long append is made durable at intervals")
     func checkpoint() async throws {
         let storage = storage(boot: 1)
         let id = DiskBench.newID()
@@ -301,7 +303,7 @@ struct DurableRecordTests {
         let source = ScriptedSource([.bytes(piece), .stall, .bytes([1])])
         async let appending = storage.append(to: id, at: 0, from: source, limit: 1 << 40, expecting: nil)
         await source.waitUntilStalled()
-        // One sync comes when 4 MiB are there, somewhere between this and the end of the piece.
+        // One sync happens after 4 MiB, somewhere between here and the end of the piece.
         while try record(of: id)?.length ?? 0 < 4 << 20 { try await Task.sleep(for: .milliseconds(1)) }
         let length = try #require(try record(of: id)).length
         #expect(try await self.storage(boot: 2).currentLength(of: id) == length)

@@ -11,7 +11,7 @@ import UploadCore
     .enabled(if: SmallFileSystem.isAvailable, "this process may not mount a file system (it needs to be the superuser)")
 )
 struct FullDiskTests {
-    /// A storage on a file system of 1 MiB, half of which is taken by a file that can be removed.
+    /// A storage on a file system of 1 MiB; half of it is taken by a file that can be removed.
     private struct Bench {
         let fileSystem: SmallFileSystem
         let disk: DiskBench
@@ -30,7 +30,7 @@ struct FullDiskTests {
     private static let bytes = BlobStorageContract.pattern(900_000)
 
     @Test(
-        "what fitted is kept, and the append goes on after room was made",
+        "bytes that fitted are kept, and the append continues after space was freed",
         arguments: Durability.allCases,
         [false, true]
     )
@@ -57,7 +57,7 @@ struct FullDiskTests {
         #expect(try await bench.disk.contents(of: id) == Self.bytes)
     }
 
-    @Test("a body with a digest is taken back as a whole", arguments: [900_000, 200_000])
+    @Test("a body with a digest is discarded as a whole", arguments: [900_000, 200_000])
     func digest(count: Int) async throws {
         let bench = try Bench(.acknowledged)
         let storage = bench.disk.storage
@@ -87,7 +87,7 @@ struct FullDiskTests {
         #expect(again.stored == Int64(count))
     }
 
-    @Test("a part that finds no room is none, and neither are parts that can not be copied together")
+    @Test("a part without space is not stored, and parts that cannot be copied are not joined")
     func parts() async throws {
         let bench = try Bench(.acknowledged)
         let storage = bench.disk.storage
@@ -111,7 +111,7 @@ struct FullDiskTests {
             )
         }
         let one = try await store(1, 65_536)
-        // Larger than a place, so that they have to be copied.
+        // Larger than a place, so that the parts have to be copied.
         let two = try await store(2, 200_000)
         #expect(await errorCode { () async throws(UploadError) in try await store(3, 400_000) } == .storageFull)
         let three = try await store(3, 65_536)
@@ -126,7 +126,7 @@ struct FullDiskTests {
         #expect(try await bench.disk.contents(of: id) == small + Array(Self.bytes.prefix(200_000)) + small)
     }
 
-    @Test("the storage says that it is full, until it is not")
+    @Test("the storage reports that it is full as long as it is")
     func check() async throws {
         let bench = try Bench(.acknowledged)
         let id = try await bench.disk.blob([])
@@ -140,10 +140,10 @@ struct FullDiskTests {
         #expect(!FileManager.default.fileExists(atPath: bench.disk.directory.probePath))
     }
 
-    @Test("an upload keeps its offset and is completed after room was made")
+    @Test("an upload keeps its offset and is completed after space was freed")
     func service() async throws {
         let bench = try Bench(.acknowledged)
-        let service = UploadService(
+        let services = UploadServices(
             state: InMemoryState(),
             storage: bench.disk.storage,
             clock: ManualClock(),
@@ -151,16 +151,28 @@ struct FullDiskTests {
             observer: RecordingObserver()
         )
         let grant = Grant(id: "key_1", subject: nil, expiresAt: .distantFuture)
-        let id = try await service.create(NewUpload(dialect: "tus", length: 900_000), under: grant).id
+        let id = try await services.uploads.create(NewUpload(dialect: "tus", length: 900_000), under: grant).id
         let error = await #expect(throws: UploadError.self) {
-            try await service.append(to: id, at: 0, contentLength: nil, expecting: nil, from: ArraySource(Self.bytes))
+            try await services.uploads.append(
+                to: id,
+                at: 0,
+                contentLength: nil,
+                expecting: nil,
+                from: ArraySource(Self.bytes)
+            )
         }
         #expect(error?.code == .storageFull)
-        let offset = try await service.status(of: id).offset
+        let offset = try await services.uploads.status(of: id).offset
         #expect(offset > 0)
         try bench.makeRoom()
         let rest = ArraySource(Array(Self.bytes.dropFirst(Int(offset))))
-        let upload = try await service.append(to: id, at: offset, contentLength: nil, expecting: nil, from: rest)
+        let upload = try await services.uploads.append(
+            to: id,
+            at: offset,
+            contentLength: nil,
+            expecting: nil,
+            from: rest
+        )
         #expect(upload.state == .completed)
         #expect(try await bench.disk.contents(of: id) == Self.bytes)
     }

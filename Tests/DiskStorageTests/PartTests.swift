@@ -61,7 +61,7 @@ struct PartTests {
         return UInt64(status.st_ino)
     }
 
-    /// Names of files of a blob, without its id.
+    /// File names of a blob, without its id.
     private func files(of id: UploadID) throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: bench.directory.root + "/blobs")
             .compactMap { $0.split(separator: "/", maxSplits: 1).dropFirst().first }
@@ -69,7 +69,7 @@ struct PartTests {
     }
 
     @Test(
-        "uniform parts are joined by a new name for their file, in whatever order they came",
+        "parts of equal size are joined by renaming their file, in whatever order they arrived",
         arguments: [
             [1, 2, 3, 4], [4, 3, 2, 1], [2, 4, 1, 3], [3, 1, 4, 2],
         ]
@@ -82,7 +82,7 @@ struct PartTests {
         for number in order { records.append(try await store(parts[number - 1], number, of: id)) }
         records.sort { $0.number < $1.number }
         let before = try inode(bench.directory.partsPath(id))
-        // The last part came first, when nobody knew how large the others are: it alone is copied.
+        // The last part arrived first, before the size of the others was known: only it is copied.
         let isCopied = order.first == 4
         #expect(records.map(\.location).filter { !$0.hasPrefix("@") }.count == (isCopied ? 1 : 0))
         try await bench.storage.join(records, of: id)
@@ -91,7 +91,7 @@ struct PartTests {
         #expect(try files(of: id) == [""])
     }
 
-    @Test("parts of any one size are written where they belong, but for the first, whatever came before part 1")
+    @Test("parts of one size are written to their places, except the first to arrive")
     func anySize() async throws {
         let size = 100 << 10
         let parts = (1...40).map { pattern($0 == 40 ? 999 : size, UInt8($0)) }
@@ -105,7 +105,8 @@ struct PartTests {
             }
             records.sort { $0.number < $1.number }
             let before = try inode(bench.directory.partsPath(id))
-            // The first with the size that is not seen to be the usual one yet, and the last, which has another one.
+            // The first part of that size, before the size was known to be common, and the last, which has another
+            // size.
             let strays = records.filter { !$0.location.hasPrefix("@") }
             #expect(strays.count <= 2, "seed \(seed)")
             try await bench.storage.join(records, of: id)
@@ -115,7 +116,7 @@ struct PartTests {
         }
     }
 
-    @Test("a part that came again is copied to its place, and nothing else")
+    @Test("of a repeated part only the new version is copied to its place")
     func again() async throws {
         let id = try await newBlob()
         let size = 64 << 10
@@ -126,20 +127,20 @@ struct PartTests {
         records[1] = try await store(pattern(size, 8), 2, of: id, replacing: short)
         await bench.storage.removePart(2, at: short.location, of: id)
         let before = try inode(bench.directory.partsPath(id))
-        // The one that is not named stays what it is until the others are joined.
+        // The one that is not named stays until the others are joined.
         try await bench.storage.join(Array(records.prefix(3)), of: id)
         #expect(try inode(bench.directory.blobPath(id)) == before)
         #expect(try await bench.contents(of: id) == pattern(size, 1) + pattern(size, 8) + pattern(size, 3))
         #expect(try files(of: id) == [""])
     }
 
-    @Test("a part that is shorter than its place, with others behind it, has all copied")
+    @Test("a part that is shorter than its place and not the last causes all parts to be copied")
     func shortInTheMiddle() async throws {
         let id = try await newBlob()
         let size = 64 << 10
         var records = [try await store(pattern(size, 1), 1, of: id), try await store(pattern(99, 2), 2, of: id)]
         records.append(try await store(pattern(size, 3), 3, of: id))
-        // Larger than a place: it would lie over the next one.
+        // Larger than a place: it would overlap the next one.
         records.append(try await store(pattern(size + 1, 4), 4, of: id))
         try await bench.storage.join(records, of: id)
         #expect(
@@ -148,7 +149,7 @@ struct PartTests {
         )
     }
 
-    @Test("a part that comes at the same time as another with its number has a place of its own")
+    @Test("two concurrent parts with the same number have different places")
     func sameNumber() async throws {
         let id = try await newBlob()
         let size = 256 << 10
@@ -167,12 +168,12 @@ struct PartTests {
         var late = quick
         late.location = try await slowLocation
         #expect(quick.location != late.location)
-        // Whichever was recorded is whole.
+        // Whichever was recorded is complete.
         try await bench.storage.join([first, late], of: id)
         #expect(try await bench.contents(of: id) == pattern(size, 1) + pattern(size, 2))
     }
 
-    @Test("a place whose part broke off is used again; one whose part is recorded is not, also after a restart")
+    @Test("the place of an interrupted part is reused, that of a recorded part is not, even after a restart")
     func placesAfterRestart() async throws {
         let id = try await newBlob()
         let size = 128 << 10
@@ -194,7 +195,7 @@ struct PartTests {
         let third = try await store(pattern(size, 4), 3, of: id, in: storage)
         #expect(third.location == "@\(2 * size)")
         await storage.removePart(2, at: second.location, of: id)
-        // The place is free: its part is not recorded any more.
+        // The place is free: its part is no longer recorded.
         let last = try await store(pattern(size, 5), 2, of: id, replacing: again, in: storage)
         #expect(last.location == "@\(size)")
         try await storage.join([first, last, third], of: id)
@@ -212,7 +213,7 @@ struct PartTests {
         #expect(try files(of: id) == [""])
     }
 
-    @Test("a layout that a crash cut off holds for nothing", arguments: ["", "6553"])
+    @Test("a layout file truncated by a crash is ignored", arguments: ["", "6553"])
     func tornLayout(text: String) async throws {
         let id = try await newBlob()
         try Data(text.utf8).write(to: URL(fileURLWithPath: bench.directory.layoutPath(id)))
@@ -221,7 +222,7 @@ struct PartTests {
         #expect(try NumberFile.value(at: bench.directory.layoutPath(id)) == 1000)
     }
 
-    @Test("a join that died on its way is done again", arguments: ["copying", "renamed", "named", "longer"])
+    @Test("a join that was interrupted by a crash is repeated", arguments: ["copying", "renamed", "named", "longer"])
     func interrupted(at step: String) async throws {
         let id = try await newBlob()
         let size = 64 << 10
@@ -230,12 +231,12 @@ struct PartTests {
         let whole: [UInt8]
         switch step {
         case "copying":
-            // Died while it copied.
+            // The process died while it copied.
             records.removeFirst()
             whole = pattern(size, 2)
             try Data(pattern(100, 7)).write(to: URL(fileURLWithPath: directory.joiningPath(id)))
         case "renamed":
-            // The copy had its name, the parts were still there.
+            // The copy had its final name, but the parts were still there.
             records.removeFirst()
             whole = pattern(size, 2)
             try Data(whole).write(to: URL(fileURLWithPath: directory.blobPath(id)))
@@ -243,7 +244,7 @@ struct PartTests {
             whole = pattern(size, 1) + pattern(size, 2)
             #expect(rename(directory.partsPath(id), directory.blobPath(id)) == 0)
         default:
-            // It had its name, and a part that was not chosen was still behind the others.
+            // It had its final name, and a part that was not named was still after the others.
             records.removeLast()
             whole = pattern(size, 1)
             #expect(rename(directory.partsPath(id), directory.blobPath(id)) == 0)
@@ -256,7 +257,7 @@ struct PartTests {
         #expect(try files(of: id) == [""])
     }
 
-    @Test("removing a blob removes all that there is of it")
+    @Test("removing a blob removes all its files")
     func remove() async throws {
         let id = try await newBlob()
         let first = try await store(pattern(100, 1), 1, of: id)

@@ -26,7 +26,7 @@ struct StoreTests {
         )
     }
 
-    @Test("an orphan is moved with all that belongs to it, can be put back, and is removed after its days")
+    @Test("an orphan is quarantined with all its files, can be restored, and is removed after some days")
     func setAside() async throws {
         let bench = try DiskBench()
         let (id, kept) = (try await bench.blob([1, 2, 3]), try await bench.blob([4]))
@@ -41,7 +41,7 @@ struct StoreTests {
         let names = try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
         #expect(names == ["", ".layout", ".own", ".unverified"].map { id.text + $0 })
         #expect(FileManager.default.contents(atPath: folder + "/" + id.text) == Data([1, 2, 3]))
-        // Put back, and set aside again on the same day.
+        // Restored, and quarantined again on the same day.
         for name in names {
             try FileManager.default.moveItem(
                 atPath: folder + "/" + name,
@@ -60,7 +60,7 @@ struct StoreTests {
         #expect(try await bench.contents(of: kept) == [4])
     }
 
-    @Test("what is found tells whole blobs from such that were not complete")
+    @Test("complete and incomplete blobs are distinguished")
     func find() async throws {
         let bench = try DiskBench()
         let (whole, empty, unverified) = (

@@ -6,17 +6,17 @@ import UploadCore
 
 @testable import DiskStorage
 
-@Suite("Bytes that are not verified")
+@Suite("Unverified bytes")
 struct UnverifiedTests {
-    /// Leaves a blob as a crash in the middle of an append with a digest does.
+    /// Leaves a blob as a crash during an append with a digest does.
     private func crashed(_ bench: DiskBench, marker: String) async throws -> UploadID {
         let id = try await bench.blob([1, 2, 3, 9, 9])
         try Data(marker.utf8).write(to: URL(fileURLWithPath: bench.directory.markerPath(id)))
         return id
     }
 
-    @Test("they are not counted, and taken back by whoever asks for the durable length", arguments: Durability.allCases)
-    func heal(durability: Durability) async throws {
+    @Test("they do not count, and reading the durable length discards them", arguments: Durability.allCases)
+    func recover(durability: Durability) async throws {
         let bench = try DiskBench(durability: durability)
         let id = try await crashed(bench, marker: "3\n")
         #expect(try await bench.storage.currentLength(of: id) == 3)
@@ -26,8 +26,8 @@ struct UnverifiedTests {
         #expect(try bench.markers() == [])
     }
 
-    @Test("they are taken back by the next append")
-    func healByAppend() async throws {
+    @Test("the next append discards them")
+    func recoverByAppend() async throws {
         let bench = try DiskBench()
         let id = try await crashed(bench, marker: "3\n")
         let report = await bench.storage.append(to: id, at: 3, from: ArraySource([4]), limit: 9, expecting: nil)
@@ -37,7 +37,7 @@ struct UnverifiedTests {
     }
 
     @Test(
-        "a marker that a crash cut off, or that is beyond the end, takes nothing back",
+        "a truncated marker, or one beyond the end of the blob, discards nothing",
         arguments: ["", "3", "x\n", "5\n", "77\n"]
     )
     func cutMarker(text: String) async throws {
@@ -48,7 +48,7 @@ struct UnverifiedTests {
         #expect(try bench.markers() == [])
     }
 
-    @Test("a marker stands while they come, and what a crash leaves is healed", arguments: [false, true])
+    @Test("a marker exists while they arrive, and the state after a crash is recovered", arguments: [false, true])
     func crashWhileReceiving(small: Bool) async throws {
         let bench = try DiskBench()
         let id = try await bench.blob([1, 2, 3])
@@ -64,7 +64,7 @@ struct UnverifiedTests {
         await source.waitUntilStalled()
         #expect(try bench.markers().count == 1)
         #expect(try await bench.storage.currentLength(of: id) == 3)
-        // What a second process finds after the first one was killed now.
+        // What a second process finds if the first one is killed now.
         let elsewhere = try TemporaryDirectory()
         try FileManager.default.copyItem(atPath: bench.directory.root, toPath: elsewhere.path("copy"))
         let later = try DiskBench(root: elsewhere.path("copy"))
@@ -101,7 +101,7 @@ struct UnverifiedTests {
         #expect(try await bench.storage.list(after: nil, limit: 10) == [])
     }
 
-    @Test("markers and foreign files are not listed as blobs")
+    @Test("markers and other files are not listed as blobs")
     func list() async throws {
         let bench = try DiskBench()
         let id = try await crashed(bench, marker: "3\n")

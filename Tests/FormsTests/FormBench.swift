@@ -6,11 +6,11 @@ import SluiceTesting
 import Testing
 import UploadCore
 
-/// A form handler over adapters in memory that can be made to fail.
+/// A form handler over adapters in memory that can fail on demand.
 struct FormBench {
     let state = FaultyState(InMemoryState())
     let storage = FaultyStorage(InMemoryStorage())
-    let service: UploadService
+    let services: UploadServices
     var limits = FormLimits()
     var grant: Grant
 
@@ -18,7 +18,7 @@ struct FormBench {
 
     init(maximumBytes: Int64 = 1_000_000, contentTypes: [String] = [], isOneTime: Bool = false) {
         let clock = ManualClock()
-        service = UploadService(
+        services = UploadServices(
             state: state,
             storage: storage,
             clock: clock,
@@ -46,7 +46,7 @@ struct FormBench {
 
     static let end = "--\(boundary)--\r\n"
 
-    /// What becomes of a form whose content comes in steps; a credential is `good`.
+    /// The outcome of a form whose content arrives in steps; the valid credential is `good`.
     func send(_ steps: [ScriptedSource.Step], authorization: String? = "Bearer good") async -> FormOutcome {
         var fields: HTTPFields = ["Content-Type": "multipart/form-data; boundary=\(Self.boundary)"]
         if let authorization { fields["Authorization"] = authorization }
@@ -54,9 +54,9 @@ struct FormBench {
     }
 
     func send(_ steps: [ScriptedSource.Step], _ fields: HTTPFields) async -> FormOutcome {
-        let told = Told()
+        let explicit = Reported()
         let handler = FormHandler(
-            service: service,
+            service: services.uploads,
             limits: limits,
             grants: { [grant] authorization throws(UploadError) in
                 guard authorization == "Bearer good" || authorization == "Bearer slg_good" else {
@@ -64,8 +64,8 @@ struct FormBench {
                 }
                 return grant
             },
-            answer: { outcome, _ in
-                told.outcome = outcome
+            response: { outcome, _ in
+                explicit.outcome = outcome
                 return Response(200)
             }
         )
@@ -83,7 +83,7 @@ struct FormBench {
             inform: { _ in }
         )
         _ = await handler.respond(to: request)
-        return told.outcome
+        return explicit.outcome
     }
 
     func contents(_ media: Media) async throws -> String {
@@ -91,12 +91,12 @@ struct FormBench {
     }
 
     func uploads(_ state: Upload.State) async throws -> Int {
-        try await service.list(UploadQuery(states: [state])).count
+        try await services.uploads.list(UploadQuery(states: [state])).count
     }
 }
 
-/// Written by the task that reads it afterwards.
-private final class Told: @unchecked Sendable {
+/// Written by the task that later reads it.
+private final class Reported: @unchecked Sendable {
     var outcome = FormOutcome()
 }
 

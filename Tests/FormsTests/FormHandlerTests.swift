@@ -28,10 +28,10 @@ struct FormHandlerTests {
         #expect(try await bench.contents(first) == "first")
         #expect(outcome.fields.map(\.name) == ["title", "note", "last"])
         #expect(outcome.fields.map(\.value) == ["Work", "x\r\n--y", "1"])
-        #expect(try await bench.service.inspect(first.id).dialect == "form")
+        #expect(try await bench.services.uploads.inspect(first.id).dialect == "form")
     }
 
-    @Test("it does not matter how the content is cut")
+    @Test("the result does not depend on how the content is split")
     func readsAnyCut() async throws {
         let form = Array((Bench.text("a", "1") + Bench.file("f", "x", "12\r\n--34") + Bench.end).utf8)
         for size in [1, 2, 3, 7, 50] {
@@ -46,7 +46,7 @@ struct FormHandlerTests {
         }
     }
 
-    @Test("an input without a file is passed over, and a form without any is refused")
+    @Test("an input without a file is ignored, and a form without any file is refused")
     func passesOverEmptyInputs() async throws {
         let bench = Bench()
         let empty = Bench.file("f", "", "", type: "application/octet-stream")
@@ -60,7 +60,7 @@ struct FormHandlerTests {
         #expect(try await bench.uploads(.completed) == 1)
     }
 
-    @Test("content without a file name is a file without a name")
+    @Test("content without a file name becomes a file without a name")
     func storesUnnamed() async throws {
         let bench = Bench()
         let outcome = await bench.send([.text(Bench.file("f", "", "abc") + Bench.end)])
@@ -71,7 +71,7 @@ struct FormHandlerTests {
 
     // MARK: Credentials
 
-    @Test("a token in the form counts when it stands before the first file, and goes nowhere else")
+    @Test("a token in the form counts if it precedes the first file, and is not passed on")
     func takesTokens() async throws {
         let bench = Bench()
         let file = Bench.file("f", "x", "1")
@@ -89,7 +89,7 @@ struct FormHandlerTests {
             #expect(outcome.failures.map(\.error.code) == [.unauthenticated])
             #expect(outcome.media.isEmpty)
         }
-        // The header decides where there is one, and then not a byte is asked for.
+        // The header takes precedence, and a refusal reads no content.
         let source = Bench.text("token", "slg_good") + file + Bench.end
         let bad = await bench.send([.text(source)], authorization: "Bearer bad")
         #expect(bad.failures.map(\.error.code) == [.unauthenticated])
@@ -110,7 +110,7 @@ struct FormHandlerTests {
 
     // MARK: Failures
 
-    @Test("a refused file loses no other")
+    @Test("a refused file does not affect the others")
     func goesOnAfterRefusals() async throws {
         let bench = Bench(maximumBytes: 10, contentTypes: ["video/*"])
         let form =
@@ -125,7 +125,7 @@ struct FormHandlerTests {
         #expect(try await bench.uploads(.terminated) == 1)
     }
 
-    @Test("not all of what is refused is read")
+    @Test("the rest of a refused file is only read up to a limit")
     func boundsWhatIsSkipped() async throws {
         var bench = Bench(maximumBytes: 10)
         bench.limits.maximumSkippedBytes = 1000
@@ -136,7 +136,7 @@ struct FormHandlerTests {
     }
 
     @Test(
-        "a connection that breaks off leaves complete files and nothing else",
+        "an interrupted connection leaves only complete files",
         arguments: [SourceFailure.disconnected, .timedOut, .shuttingDown]
     )
     func keepsComplete(failure: SourceFailure) async throws {
@@ -150,7 +150,7 @@ struct FormHandlerTests {
         #expect(try await bench.uploads(.terminated) == 1)
     }
 
-    @Test("a storage that is full ends the form", arguments: [true, false])
+    @Test("a full storage ends the form", arguments: [true, false])
     func endsWhenFull(isAtCreation: Bool) async throws {
         let bench = Bench()
         let full = UploadError(.storageFull, "full")
@@ -165,7 +165,7 @@ struct FormHandlerTests {
         #expect(try await bench.uploads(.open) == 0)
     }
 
-    @Test("what the parts say is checked")
+    @Test("the heads of parts are checked")
     func checksParts() async throws {
         let b = "--\(Bench.boundary)\r\n"
         let file = Bench.file("f", "x", "1") + Bench.end
@@ -217,7 +217,7 @@ struct FormHandlerTests {
         #expect(saved.media.count == 1)
     }
 
-    @Test("the Content-Type must tell the boundary")
+    @Test("the Content-Type must have a boundary")
     func needsBoundary() async {
         for type in [
             "multipart/form-data", "multipart/form-data; boundary=\"\"", "multipart/form-data; boundary=a; boundary=b",
@@ -227,7 +227,7 @@ struct FormHandlerTests {
         }
     }
 
-    @Test("which requests bring a form")
+    @Test("requests with a form are recognised")
     func knowsForms() throws {
         func isForm(_ method: HTTPMethod, _ fields: HTTPFields) throws -> Bool {
             let target = try RequestTarget(parsing: "/files")

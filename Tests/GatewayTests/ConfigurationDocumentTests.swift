@@ -1,5 +1,6 @@
 import Foundation
 import Gateway
+import SettingsKit
 import Testing
 
 @Suite("docs/configuration.md")
@@ -9,6 +10,6 @@ struct ConfigurationDocumentTests {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let text = try String(contentsOf: root.appending(path: "docs/configuration.md"), encoding: .utf8)
-        #expect(text.contains(SettingsReference.markdown()), "write `sluice check --help-settings` into it")
+        #expect(text.contains(GatewaySettings.catalog.markdown()), "write `sluice check --help-settings` into it")
     }
 }

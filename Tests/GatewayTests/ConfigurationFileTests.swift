@@ -1,5 +1,7 @@
 import Foundation
 import Gateway
+import GatewayKit
+import SettingsKit
 import Testing
 import Transport
 
@@ -12,7 +14,7 @@ struct ConfigurationFileTests {
 
     private func load(_ yaml: String) throws -> Settings {
         let scratch = try ConfigurationScratch()
-        return try SettingsLoader.load(file: try scratch.file("sluice.yaml", yaml)).values
+        return try GatewaySettings.catalog.load(file: try scratch.file("sluice.yaml", yaml)).values
     }
 
     @Test(
@@ -26,9 +28,9 @@ struct ConfigurationFileTests {
     @Test("lists may be written as text or as a sequence")
     func lists() throws {
         let expected = try [#require(CIDR("10.0.0.0/8")), #require(CIDR("::1"))]
-        #expect(try load("trustedProxies: 10.0.0.0/8, ::1").trustedProxies == expected)
-        #expect(try load("trustedProxies:\n  - 10.0.0.0/8\n  - '::1'\n").trustedProxies == expected)
-        #expect(try load("trustedProxies: []").trustedProxies == [])
+        #expect(try load("trustedProxies: 10.0.0.0/8, ::1").general.trustedProxies == expected)
+        #expect(try load("trustedProxies:\n  - 10.0.0.0/8\n  - '::1'\n").general.trustedProxies == expected)
+        #expect(try load("trustedProxies: []").general.trustedProxies == [])
         #expect(
             try load("cors: {origins: [https://a.example, 'http://B.example:80']}").cors.origins
                 == .only(["https://a.example", "http://b.example"])
@@ -98,31 +100,34 @@ struct ConfigurationFileTests {
         #expect(ConfigurationLoaderTests.problems(file: large).first?.message.contains("larger than") == true)
     }
 
-    @Test("SLUICE_CONFIG names the file, and a path that is given wins over it")
+    @Test("SLUICE_CONFIG names the file, and an explicit path overrides it")
     func fileFromEnvironment() throws {
         let scratch = try ConfigurationScratch()
         let one = try scratch.file("1.yaml", "gateway.loops: 1")
         let two = try scratch.file("2.yaml", "gateway.loops: 2")
-        #expect(try SettingsLoader.load(environment: ["SLUICE_CONFIG": one]).values.gateway.loops == 1)
-        #expect(try SettingsLoader.load(environment: ["SLUICE_CONFIG": one], file: two).values.gateway.loops == 2)
+        #expect(try GatewaySettings.catalog.load(environment: ["SLUICE_CONFIG": one]).values.general.gateway.loops == 1)
+        #expect(
+            try GatewaySettings.catalog.load(environment: ["SLUICE_CONFIG": one], file: two).values.general.gateway
+                .loops == 2
+        )
     }
 
     // MARK: Secrets
 
     private static let key = "0123456789abcdef"
 
-    @Test("a secret may come from a file, named by environment, file or flag; newlines at its end are cut off")
+    @Test("a secret may come from a file named by environment, file or flag; trailing newlines are removed")
     func secretFiles() throws {
         let scratch = try ConfigurationScratch()
         let secret = try scratch.file("admin", Self.key + "\r\n\n")
         let named = [
-            try SettingsLoader.load(environment: ["SLUICE_ADMIN_KEY_FILE": secret]),
-            try SettingsLoader.load(file: try scratch.file("1.yaml", "adminKeyFile: \(secret)")),
-            try SettingsLoader.load(file: try scratch.file("2.yaml", "adminKey_file: \(secret)")),
-            try SettingsLoader.load(arguments: ["admin-key-file": secret]),
+            try GatewaySettings.catalog.load(environment: ["SLUICE_ADMIN_KEY_FILE": secret]),
+            try GatewaySettings.catalog.load(file: try scratch.file("1.yaml", "adminKeyFile: \(secret)")),
+            try GatewaySettings.catalog.load(file: try scratch.file("2.yaml", "adminKey_file: \(secret)")),
+            try GatewaySettings.catalog.load(arguments: ["admin-key-file": secret]),
         ]
         for loaded in named {
-            #expect(loaded.values.adminKey?.exposed == Self.key)
+            #expect(loaded.values.general.adminKey?.exposed == Self.key)
             guard case .secretFile(secret, _) = loaded.source(of: "adminKey") else {
                 Issue.record("\(loaded.source(of: "adminKey"))")
                 continue
@@ -130,7 +135,7 @@ struct ConfigurationFileTests {
         }
     }
 
-    @Test("value and file of the same secret in one place are a problem, in two places the later wins")
+    @Test("value and file of the same secret in one source are a problem, in two sources the later wins")
     func secretConflicts() throws {
         let scratch = try ConfigurationScratch()
         let secret = try scratch.file("admin", Self.key)
@@ -149,11 +154,11 @@ struct ConfigurationFileTests {
             #expect(try problems(yaml).map(\.key) == ["adminKey"], "\(yaml)")
         }
         let file = try scratch.file("sluice.yaml", "adminKeyFile: \(secret)")
-        let loaded = try SettingsLoader.load(environment: ["SLUICE_ADMIN_KEY": "fedcba9876543210"], file: file)
-        #expect(loaded.values.adminKey?.exposed == "fedcba9876543210")
+        let loaded = try GatewaySettings.catalog.load(environment: ["SLUICE_ADMIN_KEY": "fedcba9876543210"], file: file)
+        #expect(loaded.values.general.adminKey?.exposed == "fedcba9876543210")
     }
 
-    @Test("a secret file that is missing or holds something wrong is a problem without the secret")
+    @Test("a missing secret file, or one with an invalid value, is reported without the secret")
     func wrongSecretFiles() throws {
         let scratch = try ConfigurationScratch()
         let missing = ConfigurationLoaderTests.problems(environment: ["SLUICE_MASTER_SECRET_FILE": "/does/not/exist"])
@@ -177,10 +182,10 @@ struct ConfigurationFileTests {
         }
     }
 
-    @Test("a secret is printed nowhere")
+    @Test("a secret is never printed")
     func secretIsPrintedNowhere() throws {
-        let settings = try SettingsLoader.load(environment: ["SLUICE_ADMIN_KEY": Self.key])
-        let secret = try #require(settings.values.adminKey)
+        let settings = try GatewaySettings.catalog.load(environment: ["SLUICE_ADMIN_KEY": Self.key])
+        let secret = try #require(settings.values.general.adminKey)
         var dumped = ""
         dump(settings, to: &dumped)
         let texts = [
@@ -203,21 +208,21 @@ struct ConfigurationFileTests {
             "SLUICE_DATA_DIR": "/tmp/it's: a #dir", "SLUICE_UPLOADS_EXPIRE_AFTER": "0",
             "SLUICE_LIMITS_UPLOAD_BYTES": "1000", "SLUICE_CORS_ORIGINS": "https://a.example,https://b.example",
         ]
-        let loaded = try SettingsLoader.load(environment: environment)
+        let loaded = try GatewaySettings.catalog.load(environment: environment)
         let text = loaded.describe()
         #expect(text.contains("gateway.listen: '[::1]:0'  # environment variable SLUICE_GATEWAY_LISTEN\n"))
         #expect(text.contains("limits.requestLine: 8KiB  # default\n"))
         #expect(text.contains("uploads.expireAfter: 0  # environment"))
         #expect(text.contains("# publicURL is not set\n"))
         #expect(text.contains("cors.origins: 'https://a.example, https://b.example'  #"))
-        #expect(text.split(separator: "\n").count == SettingsTable.all.count)
-        let reloaded = try SettingsLoader.load(file: try scratch.file("described.yaml", text))
+        #expect(text.split(separator: "\n").count == GatewaySettings.catalog.settings.count)
+        let reloaded = try GatewaySettings.catalog.load(file: try scratch.file("described.yaml", text))
         #expect(reloaded.values == loaded.values)
     }
 
     @Test("the effective configuration masks secrets")
     func describeMasks() throws {
-        let loaded = try SettingsLoader.load(environment: [
+        let loaded = try GatewaySettings.catalog.load(environment: [
             "SLUICE_ADMIN_KEY": Self.key, "SLUICE_TENCENT_SECRET_ID": "AKID1",
             "SLUICE_TENCENT_SECRET_KEY": "verysecret",
         ])
@@ -230,11 +235,11 @@ struct ConfigurationFileTests {
 
     @Test("the reference has a row for each setting")
     func reference() throws {
-        let rows = SettingsReference.markdown().split(separator: "\n")
-        #expect(rows.count == SettingsTable.all.count + 2)
+        let rows = GatewaySettings.catalog.markdown().split(separator: "\n")
+        #expect(rows.count == GatewaySettings.catalog.settings.count + 2)
         let columns = rows.map { $0.replacing("\\|", with: "").count { $0 == "|" } }
         #expect(Set(columns) == [7])
-        for (setting, row) in zip(SettingsTable.all, rows.dropFirst(2)) {
+        for (setting, row) in zip(GatewaySettings.catalog.settings, rows.dropFirst(2)) {
             #expect(row.hasPrefix("| `\(setting.key)`"))
             #expect(row.contains("`\(setting.environmentName)`"))
             #expect(row.contains(setting.help))

@@ -1,5 +1,7 @@
 import Foundation
 import Gateway
+import GatewayKit
+import SettingsKit
 import Testing
 
 @Suite("Configuration: sources and precedence")
@@ -11,28 +13,28 @@ struct ConfigurationLoaderTests {
         file: String? = nil
     ) -> [SettingsProblem] {
         do {
-            _ = try SettingsLoader.load(arguments: flags, environment: environment, file: file)
+            _ = try GatewaySettings.catalog.load(arguments: flags, environment: environment, file: file)
             return []
         } catch {
             return error.problems
         }
     }
 
-    @Test("without anything set, everything has its default")
+    @Test("without any settings, everything has its default")
     func defaults() throws {
-        let loaded = try SettingsLoader.load(environment: ["PATH": "/bin", "HOME": "/"])
+        let loaded = try GatewaySettings.catalog.load(environment: ["PATH": "/bin", "HOME": "/"])
         #expect(loaded.values == Settings())
-        #expect(loaded.values.dataDirectory == "./data")
-        #expect(loaded.values.gateway.listen == ListenAddress(host: "127.0.0.1", port: 8080))
+        #expect(loaded.values.general.dataDirectory == "./data")
+        #expect(loaded.values.general.gateway.listen == ListenAddress(host: "127.0.0.1", port: 8080))
         #expect(loaded.values.limits.requestLine == 8192)
         #expect(loaded.values.limits.uploadBytes == 1_099_511_627_776)
         #expect(loaded.values.timeouts.request == nil)
         #expect(loaded.values.uploads.expireAfter == .seconds(86400))
-        #expect(loaded.values.adminKey == nil)
-        #expect(SettingsTable.all.allSatisfy { loaded.source(of: $0.key) == .standard })
+        #expect(loaded.values.general.adminKey == nil)
+        #expect(GatewaySettings.catalog.settings.allSatisfy { loaded.source(of: $0.key) == .standard })
     }
 
-    @Test("file, environment and flags win over each other in this order")
+    @Test("file, environment and flags override each other in this order")
     func precedence() throws {
         let scratch = try ConfigurationScratch()
         let path = try scratch.file(
@@ -46,14 +48,14 @@ struct ConfigurationLoaderTests {
             timeouts.head: 1s
             """
         )
-        let loaded = try SettingsLoader.load(
+        let loaded = try GatewaySettings.catalog.load(
             arguments: ["gateway-listen": "127.0.0.1:3"],
             environment: ["SLUICE_GATEWAY_LISTEN": "127.0.0.1:2", "SLUICE_DURABILITY": "completed"],
             file: path
         )
-        #expect(loaded.values.gateway.listen.port == 3)
-        #expect(loaded.values.gateway.loops == 3)
-        #expect(loaded.values.durability == .completed)
+        #expect(loaded.values.general.gateway.listen.port == 3)
+        #expect(loaded.values.general.gateway.loops == 3)
+        #expect(loaded.values.general.durability == .completed)
         #expect(loaded.values.timeouts.head == .seconds(1))
         #expect(loaded.source(of: "gateway.listen") == .flag(name: "--gateway-listen"))
         #expect(loaded.source(of: "gateway.loops") == .file(path: path, line: 4))
@@ -65,23 +67,28 @@ struct ConfigurationLoaderTests {
     @Test("every setting can be set by environment and by flag")
     func everySettingHasNames() throws {
         let scratch = try ConfigurationScratch()
-        for setting in SettingsTable.all {
-            let value = try #require(Self.examples[setting.key], "no example for \(setting.key)")
+        for setting in GatewaySettings.catalog.settings {
+            let value = try #require(Self.example(of: setting), "no example for \(setting.key)")
             var environment = Self.companions(of: setting.key)
             environment[setting.environmentName] = value
-            let byEnvironment = try SettingsLoader.load(environment: environment)
+            let byEnvironment = try GatewaySettings.catalog.load(environment: environment)
             #expect(byEnvironment.source(of: setting.key) == .environment(name: setting.environmentName))
             #expect(byEnvironment.values != Settings(), "\(setting.key)")
 
             environment[setting.environmentName] = nil
             let given = setting.isSecret ? try scratch.file("secret", value) : value
-            let byFlag = try SettingsLoader.load(arguments: [setting.flag: given], environment: environment)
+            let byFlag = try GatewaySettings.catalog.load(arguments: [setting.flag: given], environment: environment)
             #expect(byFlag.values == byEnvironment.values, "\(setting.key)")
         }
-        #expect(Set(Self.examples.keys) == Set(SettingsTable.all.map(\.key)))
+        #expect(Set(Self.examples.keys).isSubset(of: GatewaySettings.catalog.settings.map(\.key)))
     }
 
-    /// A value other than the default for each setting.
+    /// A value other than the default; some flags have only one.
+    private static func example(of setting: Setting) -> String? {
+        if let example = examples[setting.key] { return example }
+        return setting.allowed == "true, false" ? (setting.defaultText == "true" ? "false" : "true") : nil
+    }
+
     private static let examples = [
         "dataDir": "/var/lib/sluice", "gateway.listen": "[::1]:0", "gateway.loops": "2",
         "publicURL": "https://up.example/x", "trustedProxies": "10.0.0.0/8", "adminKey": "0123456789abcdef",
@@ -96,7 +103,7 @@ struct ConfigurationLoaderTests {
         "identity.maximumLifetime": "1h",
         "s3.region": "eu-1",
         "s3.pathStyle": "true", "s3.createBucket": "true", "s3.accessKeyId": "id", "s3.secretAccessKey": "secret",
-        "s3.key": "u/{subject}/{yyyy}/{mm}/{id}{ext}", "s3.sidePrefix": "side/", "s3.storageClass": "STANDARD_IA",
+        "s3.key": "u/{subject}/{yyyy}/{mm}/{id}{ext}", "s3.tailPrefix": "side/", "s3.storageClass": "STANDARD_IA",
         "s3.encryption": "kms", "s3.encryptionKey": "k", "s3.partSize": "16MiB", "s3.maximumParts": "1000",
         "s3.equalParts": "true", "s3.checkTags": "false", "s3.contentMD5": "true",
         "s3.parallelParts": "8", "s3.memory": "1GiB", "s3.spool": "0",
@@ -121,7 +128,7 @@ struct ConfigurationLoaderTests {
         "timeouts.shutdownGrace": "0", "uploads.expireAfter": "7d", "uploads.sweepEvery": "5s",
         "uploads.quarantine": "2d",
         "uploads.takeOverTimeout": "1s", "uploads.interimResponses": "never",
-        "uploads.endWithKey": "true", "uploads.deleteAfterCompletion": "true", "uploads.goneAs": "notFound",
+        "uploads.revokeWithKey": "true", "uploads.deleteAfterCompletion": "true", "uploads.goneStatus": "notFound",
         "pull.enabled": "false",
         "pull.concurrency": "2",
         "pull.allow": "10.0.0.0/8, fd00::/8", "pull.maximumRedirects": "0", "pull.connectTimeout": "2s",
@@ -140,7 +147,7 @@ struct ConfigurationLoaderTests {
         "hooks.progressEvery": "1s", "hooks.forwardHeaders": "Cookie, X-Tenant",
     ]
 
-    /// What a setting demands besides itself.
+    /// Settings that this one requires.
     private static func companions(of key: String) -> [String: String] {
         switch key {
         case "database.url": ["SLUICE_MASTER_SECRET": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
@@ -163,9 +170,11 @@ struct ConfigurationLoaderTests {
         }
     }
 
-    @Test("the names that containers and scripts use are these")
+    @Test("the names that containers and scripts use stay the same")
     func names() {
-        let names = Dictionary(uniqueKeysWithValues: SettingsTable.all.map { ($0.key, $0.environmentName) })
+        let names = Dictionary(
+            uniqueKeysWithValues: GatewaySettings.catalog.settings.map { ($0.key, $0.environmentName) }
+        )
         #expect(names["dataDir"] == "SLUICE_DATA_DIR")
         #expect(names["gateway.listen"] == "SLUICE_GATEWAY_LISTEN")
         #expect(names["publicURL"] == "SLUICE_PUBLIC_URL")
@@ -176,11 +185,14 @@ struct ConfigurationLoaderTests {
         #expect(names["tencent.mode"] == "SLUICE_TENCENT_MODE")
         #expect(names["limits.requestLine"] == "SLUICE_LIMITS_REQUEST_LINE")
         #expect(names["uploads.takeOverTimeout"] == "SLUICE_UPLOADS_TAKE_OVER_TIMEOUT")
-        #expect(SettingsTable.all.first { $0.key == "publicURL" }?.flag == "--public-url")
-        #expect(SettingsTable.all.first { $0.key == "adminKey" }?.flag == "--admin-key-file")
-        #expect(SettingsTable.all.first { $0.key == "adminKey" }?.environmentFileName == "SLUICE_ADMIN_KEY_FILE")
-        #expect(Set(names.values).count == SettingsTable.all.count)
-        #expect(Set(SettingsTable.all.map(\.flag)).count == SettingsTable.all.count)
+        #expect(GatewaySettings.catalog.settings.first { $0.key == "publicURL" }?.flag == "--public-url")
+        #expect(GatewaySettings.catalog.settings.first { $0.key == "adminKey" }?.flag == "--admin-key-file")
+        #expect(
+            GatewaySettings.catalog.settings.first { $0.key == "adminKey" }?.environmentFileName
+                == "SLUICE_ADMIN_KEY_FILE"
+        )
+        #expect(Set(names.values).count == GatewaySettings.catalog.settings.count)
+        #expect(Set(GatewaySettings.catalog.settings.map(\.flag)).count == GatewaySettings.catalog.settings.count)
     }
 
     @Test("all problems are reported at once, each with key, source, value and what is allowed")
@@ -223,7 +235,7 @@ struct ConfigurationLoaderTests {
         #expect(!text.contains("short"))
     }
 
-    @Test("a bad value is a problem even where a good one would win")
+    @Test("a bad value is a problem even where a good one would override it")
     func badValueThatLoses() {
         let problems = Self.problems(
             flags: ["gateway-listen": "127.0.0.1:1"],
@@ -232,7 +244,7 @@ struct ConfigurationLoaderTests {
         #expect(problems.map(\.key) == ["gateway.listen"])
     }
 
-    @Test("an unknown variable is a problem that proposes the right name")
+    @Test("an unknown variable is a problem that suggests the right name")
     func unknownVariable() {
         let problems = Self.problems(environment: ["SLUICE_DATADIR": "x", "SLUICE_ZZZZZZZZZZZZZZ": "y"])
         #expect(problems.map(\.key) == ["SLUICE_DATADIR", "SLUICE_ZZZZZZZZZZZZZZ"])
@@ -242,7 +254,7 @@ struct ConfigurationLoaderTests {
 
     @Test("variables that Kubernetes sets for a service named sluice are no problem")
     func kubernetesServiceLinks() throws {
-        _ = try SettingsLoader.load(environment: [
+        _ = try GatewaySettings.catalog.load(environment: [
             "SLUICE_SERVICE_HOST": "10.0.0.1", "SLUICE_SERVICE_PORT": "80", "SLUICE_SERVICE_PORT_HTTP": "80",
             "SLUICE_PORT": "tcp://10.0.0.1:80", "SLUICE_PORT_80_TCP": "tcp://10.0.0.1:80",
             "SLUICE_PORT_80_TCP_PROTO": "tcp", "SLUICE_PORT_80_TCP_PORT": "80", "SLUICE_PORT_80_TCP_ADDR": "10.0.0.1",
@@ -256,7 +268,10 @@ struct ConfigurationLoaderTests {
         let problems = Self.problems(environment: ["SLUICE_PUBLIC_URL": "", "SLUICE_CORS_ORIGINS": ""])
         #expect(problems.map(\.key) == ["cors.origins", "publicURL"])
         #expect(problems.allSatisfy { $0.message.hasPrefix("is empty; allowed: ") })
-        #expect(try SettingsLoader.load(environment: ["SLUICE_TRUSTED_PROXIES": ""]).values.trustedProxies == [])
+        #expect(
+            try GatewaySettings.catalog.load(environment: ["SLUICE_TRUSTED_PROXIES": ""]).values.general.trustedProxies
+                == []
+        )
     }
 
     // MARK: Rules between settings
@@ -274,7 +289,7 @@ struct ConfigurationLoaderTests {
             (["SLUICE_TENCENT_MODE": "direct"], ["tencent.secretId", "tencent.secretKey"]),
             (["SLUICE_TENCENT_MODE": "direct", "SLUICE_TENCENT_SECRET_ID": "a"], ["tencent.secretKey"]),
             (["SLUICE_LIMITS_HEADER_BYTES": "4KiB"], ["limits.headerBytes"]),
-            // A value that is there but wrong is not also missing.
+            // An invalid value is not also reported as missing.
             (
                 ["SLUICE_TENCENT_MODE": "direct", "SLUICE_TENCENT_SECRET_ID": "a b", "SLUICE_TENCENT_SECRET_KEY": "k"],
                 ["tencent.secretId"]
@@ -289,10 +304,12 @@ struct ConfigurationLoaderTests {
 
     @Test("flags are read with a space or an equals sign")
     func readsFlags() throws {
-        let values = try SettingsArguments.parse(["--gateway-listen", "[::]:1", "--log-level=debug", "--data-dir=a=b"])
+        let values = try GatewaySettings.catalog.parse([
+            "--gateway-listen", "[::]:1", "--log-level=debug", "--data-dir=a=b",
+        ])
         #expect(values == ["gateway-listen": "[::]:1", "log-level": "debug", "data-dir": "a=b"])
-        let loaded = try SettingsLoader.load(arguments: values)
-        #expect(loaded.values.dataDirectory == "a=b")
+        let loaded = try GatewaySettings.catalog.load(arguments: values)
+        #expect(loaded.values.general.dataDirectory == "a=b")
     }
 
     @Test("wrong flags are all reported")
@@ -300,7 +317,7 @@ struct ConfigurationLoaderTests {
         let arguments = [
             "--gateway-liste=1", "stray", "--log-level=info", "--log-level=debug", "--admin-key=x", "--data-dir",
         ]
-        let thrown = #expect(throws: SettingsProblems.self) { try SettingsArguments.parse(arguments) }
+        let thrown = #expect(throws: SettingsProblems.self) { try GatewaySettings.catalog.parse(arguments) }
         let problems = try #require(thrown).problems
         #expect(problems.map(\.key) == ["--gateway-liste", "stray", "--log-level", "--admin-key", "--data-dir"])
         #expect(problems[0].message.contains("did you mean --gateway-listen?"))

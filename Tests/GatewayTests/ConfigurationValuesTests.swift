@@ -1,13 +1,16 @@
+import GatewayKit
+import SettingsKit
 import Signing
 import Bytes
 import Gateway
+import Telemetry
 import Testing
 import Transport
 
 @Suite("Configuration: values")
 struct ConfigurationValuesTests {
     private func settings(_ name: String, _ value: String) -> Settings? {
-        try? SettingsLoader.load(environment: [name: value]).values
+        try? GatewaySettings.catalog.load(environment: [name: value]).values
     }
 
     @Test(
@@ -24,7 +27,7 @@ struct ConfigurationValuesTests {
         #expect(settings("SLUICE_TIMEOUTS_HEAD", text)?.timeouts.head == value)
     }
 
-    @Test("a duration that can be switched off is nil for zero", arguments: ["0", "0s", "0ms"])
+    @Test("a duration disabled with zero is nil", arguments: ["0", "0s", "0ms"])
     func zeroDurations(text: String) throws {
         #expect(try #require(settings("SLUICE_UPLOADS_EXPIRE_AFTER", text)).uploads.expireAfter == nil)
         #expect(try #require(settings("SLUICE_TIMEOUTS_REQUEST", text)).timeouts.request == nil)
@@ -125,7 +128,7 @@ struct ConfigurationValuesTests {
         ] as [(String, String?)]
     )
     func publicURLs(text: String, url: String?) {
-        #expect(settings("SLUICE_PUBLIC_URL", text)?.publicURL == url)
+        #expect(settings("SLUICE_PUBLIC_URL", text)?.general.publicURL == url)
     }
 
     @Test(
@@ -137,9 +140,9 @@ struct ConfigurationValuesTests {
             ("https://a.example/x", nil), ("https://a.example?", nil), ("null", nil), ("*, https://a.example", nil),
             ("https://a.example,", nil),
             ("https://*.example", nil),
-        ] as [(String, Settings.CORS.Origins?)]
+        ] as [(String, CORSSettings.Origins?)]
     )
-    func origins(text: String, origins: Settings.CORS.Origins?) {
+    func origins(text: String, origins: CORSSettings.Origins?) {
         #expect(settings("SLUICE_CORS_ORIGINS", text)?.cors.origins == origins)
     }
 
@@ -152,18 +155,18 @@ struct ConfigurationValuesTests {
         ]
     )
     func adminKeys(text: String, isAllowed: Bool) {
-        #expect((settings("SLUICE_ADMIN_KEY", text)?.adminKey?.exposed == text) == isAllowed)
+        #expect((settings("SLUICE_ADMIN_KEY", text)?.general.adminKey?.exposed == text) == isAllowed)
     }
 
     @Test("a master secret is base64 of at least 32 bytes; there may be several")
     func masterSecrets() throws {
         let good = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
-        let secret = try #require(settings("SLUICE_MASTER_SECRET", good)?.masterSecret)
+        let secret = try #require(settings("SLUICE_MASTER_SECRET", good)?.general.masterSecret)
         #expect(secret.exposed == MasterSecret(bytes: Array(0..<32)))
         let other = Base64.encode([UInt8](1...32))
         let both = MasterSecret(bytes: Array(0..<32), accepting: [Array(1...32)])
         for text in ["\(good),\(other)", "\(good)\n\(other)"] {
-            #expect(settings("SLUICE_MASTER_SECRET", text)?.masterSecret?.exposed == both)
+            #expect(settings("SLUICE_MASTER_SECRET", text)?.general.masterSecret?.exposed == both)
         }
         for bad in [
             "", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHg==", String(good.dropLast()), good + "!", "x" + good,
@@ -175,12 +178,12 @@ struct ConfigurationValuesTests {
 
     @Test("numbers and choices are strict")
     func numbersAndChoices() {
-        #expect(settings("SLUICE_GATEWAY_LOOPS", "0")?.gateway.loops == 0)
+        #expect(settings("SLUICE_GATEWAY_LOOPS", "0")?.general.gateway.loops == 0)
         #expect(settings("SLUICE_GATEWAY_LOOPS", "1025") == nil)
         #expect(settings("SLUICE_GATEWAY_LOOPS", "-1") == nil)
         #expect(settings("SLUICE_GATEWAY_LOOPS", "1.0") == nil)
         #expect(settings("SLUICE_LIMITS_CONNECTIONS", "0") == nil)
-        #expect(settings("SLUICE_DURABILITY", "none")?.durability == Settings.Durability.none)
+        #expect(settings("SLUICE_DURABILITY", "none")?.general.durability == GeneralSettings.Durability.none)
         #expect(settings("SLUICE_DURABILITY", "None") == nil)
         #expect(settings("SLUICE_CORS_ENABLED", "false")?.cors.isEnabled == false)
         #expect(settings("SLUICE_CORS_ENABLED", "0") == nil)

@@ -1,16 +1,20 @@
 import Foundation
+import GatewayKit
+import SettingsKit
 import Signing
 import SluiceTesting
+import TencentVOD
 import Testing
 import UploadCore
 
-@testable import Gateway
+@testable import Administration
+@testable import Stores
 
 @Suite("first start")
 struct FirstStartTests {
     private let now = Date(timeIntervalSince1970: 1_800_000_000)
 
-    @Test("the master secret is made once, for its owner only, and read again")
+    @Test("the master secret is created once, readable by its owner only, and read again")
     func masterSecret() throws {
         let directory = try TemporaryDirectory()
         let first = try MasterSecretFile.loadOrCreate(in: directory.path)
@@ -23,7 +27,7 @@ struct FirstStartTests {
         #expect(first.key(for: "test") != other.key(for: "test"))
     }
 
-    @Test("a left-over of a start that was killed is no obstacle")
+    @Test("a leftover of a killed start is harmless")
     func leftOver() throws {
         let directory = try TemporaryDirectory()
         try Data("half".utf8).write(to: URL(filePath: directory.path + "/master.secret.new"))
@@ -40,11 +44,11 @@ struct FirstStartTests {
         #expect(FileManager.default.contents(atPath: path) == Data(text.utf8))
     }
 
-    @Test("a rotation puts a new secret before the old ones, in one change, for its owner only")
+    @Test("a rotation adds a new secret before the old ones, in one change, readable by the owner only")
     func rotation() throws {
         let directory = try TemporaryDirectory()
         let first = try MasterSecretFile.loadOrCreate(in: directory.path)
-        // Somebody died in the middle of one.
+        // A leftover of a crash.
         try Data("half".utf8).write(to: URL(filePath: directory.path + "/master.secret.new"))
         let second = try MasterSecretFile.rotate(in: directory.path)
         #expect(second.id != first.id && second.accepts(first))
@@ -54,7 +58,7 @@ struct FirstStartTests {
         let path = directory.path + "/master.secret"
         #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
         #expect(!FileManager.default.fileExists(atPath: path + ".new"))
-        // The file is a value of the setting, too.
+        // The file is also a valid value of the setting.
         let text = String(decoding: try #require(FileManager.default.contents(atPath: path)), as: UTF8.self)
         #expect(MasterSecret(text: text) == third)
 
@@ -71,7 +75,7 @@ struct FirstStartTests {
         #expect(try MasterSecretFile.existing(in: directory.path) == full)
     }
 
-    @Test("who rotates for the gateway leaves the file to its owner", .enabled(if: geteuid() == 0))
+    @Test("a rotation by another user leaves the file to its owner", .enabled(if: geteuid() == 0))
     func rotationByRoot() throws {
         let directory = try TemporaryDirectory()
         _ = try MasterSecretFile.loadOrCreate(in: directory.path)
@@ -83,13 +87,13 @@ struct FirstStartTests {
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
-    @Test("signatures for Tencent of before a rotation are known until their secret is dropped")
+    @Test("Tencent signatures from before a rotation stay valid until their secret is dropped")
     func rotatedTencent() throws {
         func tools(_ secrets: [UInt8]...) throws -> TencentTools {
             var settings = Settings()
             let master = try #require(MasterSecret(bytes: secrets[0], accepting: Array(secrets.dropFirst())))
-            settings.masterSecret = Secret(master)
-            return try TencentTools(settings)
+            settings.general.masterSecret = Secret(master)
+            return try TencentTools(settings, settings.master())
         }
         let (old, new) = ([UInt8](0..<32), [UInt8](1...32))
         let signature = try tools(old).sign(json: Array("{}".utf8))
@@ -99,7 +103,7 @@ struct FirstStartTests {
         #expect(throws: Never.self) { try tools(new).verify(try tools(new, old).sign(json: Array("{}".utf8))) }
     }
 
-    @Test("of rotations at the same time none is lost")
+    @Test("concurrent rotations lose nothing")
     func rotationsAtOnce() async throws {
         let directory = try TemporaryDirectory()
         let first = try MasterSecretFile.loadOrCreate(in: directory.path)
@@ -120,7 +124,7 @@ struct FirstStartTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
     }
 
-    @Test("the first start makes a key, the second does not")
+    @Test("the first start creates a key, the second does not")
     func firstKey() async throws {
         let state = InMemoryState()
         guard case .created(let secret) = try await FirstKey.ensure(in: state, preset: nil, at: now) else {
@@ -132,7 +136,7 @@ struct FirstStartTests {
         #expect(try await state.keys().count == 1)
     }
 
-    @Test("a preset key works at once, and its successor ends it")
+    @Test("a preset key works at once, and its successor revokes it")
     func preset() async throws {
         let state = InMemoryState()
         #expect(try await FirstKey.ensure(in: state, preset: "first-preset-key", at: now) == .preset)

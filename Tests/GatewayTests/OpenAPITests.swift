@@ -1,6 +1,10 @@
 import Foundation
 import Gateway
+import GatewayKit
 import HTTPWire
+import ObjectGateway
+import Operations
+import SettingsKit
 import SluiceTesting
 import Testing
 import Yams
@@ -23,16 +27,16 @@ struct OpenAPITests {
         return operations
     }
 
-    /// The same of the running gateway; HEAD stands beside every GET (RFC 9110 §9.3.2).
+    /// The operations of the running gateway; HEAD accompanies every GET (RFC 9110 §9.3.2).
     private func served() async throws -> (must: Set<String>, may: Set<String>) {
         let directory = try TemporaryDirectory()
         var settings = Settings()
-        settings.dataDirectory = directory.path
-        settings.gateway.listen = ListenAddress(host: "127.0.0.1", port: 0)
+        settings.general.dataDirectory = directory.path
+        settings.general.gateway.listen = ListenAddress(host: "127.0.0.1", port: 0)
         settings.object.listen = nil
         let gateway = try await GatewayServer(settings)
         let must = Set(gateway.routes.map { "\($0.method) \($0.template)" })
-        // What the dialect answers 405 in its own form is no operation.
+        // Paths where the dialect returns 405 in its own format are not operations.
         let refusals: Set = ["GET /files/{upload}"]
         let heads = gateway.routes.filter { $0.method == .get }.map { "HEAD \($0.template)" }
         return (must.subtracting(refusals), must.union(heads))

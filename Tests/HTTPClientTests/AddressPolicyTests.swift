@@ -6,17 +6,17 @@ import Transport
 struct AddressPolicyTests {
     private func address(_ text: String) throws -> IPAddress { try #require(IPAddress(text)) }
 
-    /// An IPv6 address as it is, which `IPAddress` reads as IPv4 where it is an IPv4-mapped one.
+    /// An IPv6 address without conversion: `IPAddress` parses IPv4-mapped text as IPv4.
     private func mapped(_ bytes: [UInt8]) throws -> IPAddress {
         try #require(IPAddress(bytes: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF] + bytes))
     }
 
     @Test(
-        "refuses what is not public",
+        "refuses addresses that are not public",
         arguments: [
             // This network.
             "0.0.0.0", "0.255.255.255",
-            // Private: first and last of each range.
+            // Private: the first and last address of each range.
             "10.0.0.0", "10.255.255.255", "172.16.0.0", "172.31.255.255", "192.168.0.0", "192.168.255.255",
             // Carrier-grade NAT.
             "100.64.0.0", "100.127.255.255",
@@ -29,7 +29,7 @@ struct AddressPolicyTests {
             "198.19.255.255",
             // Multicast, reserved, broadcast.
             "224.0.0.1", "239.255.255.255", "240.0.0.0", "255.255.255.255",
-            // The host of a virtual machine.
+            // Azure's platform address.
             "168.63.129.16",
             // Unspecified, loopback, IPv4-compatible.
             "::", "::1", "::127.0.0.1", "::8.8.8.8",
@@ -37,7 +37,7 @@ struct AddressPolicyTests {
             "fc00::", "fd00:ec2::254", "fdff:ffff::1", "fe80::1", "febf::1", "fec0::1", "ff02::1", "ffff::1",
             // Discard, SRv6, documentation, benchmarking, ORCHID.
             "100::1", "5f00::1", "2001:db8::1", "3fff::1", "2001:2::1", "2001:10::1", "2001:20::1",
-            // NAT64, its local prefix, IPv4-translated, 6to4, with an IPv4 address that is refused.
+            // NAT64, its local prefix, IPv4-translated and 6to4, each with a refused IPv4 address.
             "64:ff9b::10.0.0.1", "64:ff9b::127.0.0.1", "64:ff9b:1::8.8.8.8", "::ffff:0:192.168.0.1", "2002:7f00:1::",
             "2002:a9fe:a9fe::1",
             // Teredo: server 10.0.0.1; client 127.0.0.1 behind a public server.
@@ -50,7 +50,7 @@ struct AddressPolicyTests {
     }
 
     @Test(
-        "allows what is public",
+        "allows public addresses",
         arguments: [
             "1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255",
             "128.0.0.0", "169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "192.167.255.255",
@@ -70,7 +70,7 @@ struct AddressPolicyTests {
         #expect(AddressPolicy.publicOnly().allows(try mapped([8, 8, 8, 8])))
     }
 
-    @Test("allows the ranges that are given, and no others")
+    @Test("allows exactly the given ranges")
     func allowing() throws {
         let policy = AddressPolicy.publicOnly(
             allowing: [try #require(CIDR("10.1.0.0/16")), try #require(CIDR("fd12::/16"))]

@@ -12,7 +12,7 @@ struct HTTPClientTests {
     private let client = HTTPClient(userAgent: "test/1", addresses: .any)
 
     private func request(_ port: UInt16, _ path: String = "/", redirects: Int = 0) -> HTTPClientRequest {
-        // No time that a busy machine could exceed.
+        // Longer than any delay on a busy machine.
         HTTPClientRequest(
             url: "http://127.0.0.1:\(port)\(path)",
             timeout: .seconds(300),
@@ -32,7 +32,7 @@ struct HTTPClientTests {
 
     // MARK: Requests and answers
 
-    @Test("sends method, fields and content as they are, and nothing of its own but what must be")
+    @Test("sends method, fields and content unchanged, and only necessary fields of its own")
     func sends() async throws {
         let server = try RawServer([
             [.send("HTTP/1.1 201 Created\r\nX-A: 1\r\nx-b: two\r\nContent-Length: 2\r\n\r\nok")]
@@ -56,8 +56,8 @@ struct HTTPClientTests {
         )
     }
 
-    @Test("takes the fields of the final answer, without interim answers and trailers")
-    func finalAnswer() async throws {
+    @Test("returns the fields of the final response, without interim responses and trailers")
+    func finalResponse() async throws {
         let server = try RawServer([
             [
                 .send("HTTP/1.1 103 Early Hints\r\nX-Interim: 1\r\n\r\n"),
@@ -80,7 +80,7 @@ struct HTTPClientTests {
         #expect(response.headers["Content-Length"] == "5000000" && response.body.isEmpty)
     }
 
-    @Test("a hundred transfers at once, in line when only some may run", arguments: [256, 7])
+    @Test("a hundred transfers run at once, or are queued beyond the limit", arguments: [256, 7])
     func manyAtOnce(_ most: Int) async throws {
         let server = try TestServer { request in
             Response(200, [:], .bytes(Array(request.head.target.rawPath.utf8)))
@@ -105,7 +105,7 @@ struct HTTPClientTests {
     // MARK: Refusals
 
     @Test(
-        "refuses URLs that it can not ask",
+        "refuses URLs that it cannot request",
         arguments: [
             "", "/path", "example.com", "ftp://127.0.0.1/", "file:///etc/passwd", "gopher://127.0.0.1:70/", "http://",
             "http://127.0.0.1:99999/", "http://exa mple/", "dict://127.0.0.1:1/", "http://a\u{0}b/",
@@ -125,15 +125,15 @@ struct HTTPClientTests {
             var request = request(1)
             request.headers = [header]
             let error = await failure(request)
-            #expect(error == .badRequest("a header field has a name or value that can not be sent"))
+            #expect(error == .badRequest("a header field has a name or value that cannot be sent"))
         }
         var request = request(1)
         request.method = "GET / HTTP/1.1\r\nX: "
-        #expect(await failure(request) == .badRequest("the method is no token"))
+        #expect(await failure(request) == .badRequest("the method is not a token"))
     }
 
     @Test(
-        "refuses what is not public, in every spelling and by name",
+        "refuses addresses that are not public, in every notation and by name",
         arguments: [
             "127.0.0.1", "localhost", "[::1]", "0x7f000001", "2130706433", "017700000001", "127.1",
             "[::ffff:127.0.0.1]", "0.0.0.0", "[::]",
@@ -161,7 +161,7 @@ struct HTTPClientTests {
         #expect(await failure(request(outside.port, redirects: 3), client) == .refusedAddress("127.0.0.2"))
     }
 
-    @Test("more content than wanted is refused, told or not")
+    @Test("content beyond the limit is refused, whether its length is announced or not")
     func tooLarge() async throws {
         let server = try RawServer([
             [.send("HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n"), .wait],
@@ -175,7 +175,7 @@ struct HTTPClientTests {
         #expect(try await client.send(request).body.count == 100)
     }
 
-    @Test("heads without end are refused")
+    @Test("endless heads are refused")
     func endlessHead() async throws {
         let line = "X-Field: " + String(repeating: "x", count: 1000) + "\r\n"
         let server = try RawServer([[.send("HTTP/1.1 200 OK\r\n" + String(repeating: line, count: 400)), .wait]])
@@ -184,7 +184,7 @@ struct HTTPClientTests {
 
     // MARK: Failures
 
-    @Test("a connection that breaks")
+    @Test("a broken connection is reported")
     func cut() async throws {
         let server = try RawServer([
             [],
@@ -194,7 +194,7 @@ struct HTTPClientTests {
         for _ in 0..<3 { #expect(await failure(request(server.port)) == .connection) }
     }
 
-    @Test("nobody listens, and a name that nobody has")
+    @Test("an address without a listener and an unknown name are unreachable")
     func unreachable() async throws {
         var port: UInt16 = 0
         do { port = try RawServer([]).port }
@@ -202,13 +202,13 @@ struct HTTPClientTests {
         #expect(await failure(HTTPClientRequest(url: "http://name.invalid/")) == .unreachable)
     }
 
-    @Test("something that is not HTTP")
+    @Test("a response that is not HTTP is refused")
     func notHTTP() async throws {
         let server = try RawServer([[.send("220 mail.example ESMTP\r\n\r\n")]])
         #expect(await failure(request(server.port)) == .malformed)
     }
 
-    @Test("too slow: the whole, and the time without bytes")
+    @Test("the total timeout and the stall timeout end a request")
     func tooSlow() async throws {
         let server = try RawServer([
             [.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"), .wait],
@@ -226,7 +226,7 @@ struct HTTPClientTests {
 
     // MARK: Redirects
 
-    @Test("follows redirects; what is meant for one host is not told another")
+    @Test("follows redirects without sending fields for one host to another")
     func redirects() async throws {
         let other = try RawServer([[.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")]])
         let first = try RawServer([
@@ -242,7 +242,8 @@ struct HTTPClientTests {
         request.headers = [("X-Key", "secret")]
         let response = try await client.send(request)
         #expect(response.status == 200 && response.body == Array("done".utf8))
-        // The connection is kept, so the second request comes on the first's when that has ended its steps: it is closed.
+        // The connection is kept, so the second request starts on the first one's when that has ended its steps: it is
+        // closed.
         #expect(
             first.requests.map { $0.prefix { $0 != "\r\n" } } == [
                 "GET /one/two HTTP/1.1", "GET /one/next?a=b HTTP/1.1",
@@ -255,7 +256,7 @@ struct HTTPClientTests {
         #expect(!other.requests[0].contains("secret") && !other.requests[0].contains("Authorization"))
     }
 
-    @Test("a loop of redirects ends, and without redirects the answer is the answer")
+    @Test("a redirect loop ends, and without following, the redirect is the response")
     func redirectLoop() async throws {
         let server = try TestServer { _ in Response(302, ["Location": "/again"]) }
         #expect(await failure(request(server.port, redirects: 5)) == .tooManyRedirects(limit: 5))
@@ -265,7 +266,7 @@ struct HTTPClientTests {
     }
 
     @Test(
-        "after a POST a 303 is a GET without content, a 307 the same again",
+        "after a POST, 303 leads to a GET without content and 307 repeats the request",
         arguments: [(303, "GET"), (307, "POST")]
     )
     func redirectedPost(_ status: Int, _ method: String) async throws {
@@ -304,11 +305,11 @@ struct HTTPClientTests {
         while server.requests.isEmpty { await Task.yield() }
         task.cancel()
         #expect(await task.value == .cancelled)
-        // Its last step ends when the client has closed.
+        // Its last step ends when the client has closed the connection.
         await server.finish()
     }
 
-    @Test("a task that is cancelled before it begins")
+    @Test("a task that is cancelled before the request fails at once")
     func cancelledBefore() async throws {
         let server = try RawServer([])
         let task = Task { [request = request(server.port)] in
@@ -319,7 +320,7 @@ struct HTTPClientTests {
         #expect(await task.value == .cancelled)
     }
 
-    @Test("close ends what runs and what waits, and what comes later")
+    @Test("close ends running, queued and later transfers")
     func close() async throws {
         let server = try RawServer([[.wait]])
         let client = HTTPClient(userAgent: "test", maximumTransfers: 1, addresses: .any)
@@ -332,7 +333,7 @@ struct HTTPClientTests {
         await server.finish()
     }
 
-    @Test("a client that is forgotten ends its thread and its connections")
+    @Test("a released client ends its thread and its connections")
     func forgotten() async throws {
         let server = try RawServer([[.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), .wait]])
         do {

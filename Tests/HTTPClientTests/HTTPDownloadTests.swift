@@ -5,7 +5,7 @@ import HTTPWire
 import Synchronization
 import Testing
 
-/// Content that is pulled while it comes.
+/// Content that is pulled while it arrives.
 @Suite("HTTP downloads")
 struct HTTPDownloadTests {
     private let client = HTTPClient(userAgent: "test", addresses: .any)
@@ -18,7 +18,7 @@ struct HTTPDownloadTests {
         (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
     }
 
-    @Test("everything comes in order, whatever is asked for at once", arguments: [1 << 20, 1000, 70_000])
+    @Test("everything arrives in order, whatever the size of the pulls", arguments: [1 << 20, 1000, 70_000])
     func whole(_ maximum: Int) async throws {
         let content = Self.pattern(5 << 20)
         let server = try RawServer([
@@ -36,7 +36,7 @@ struct HTTPDownloadTests {
         #expect(try await download.next(maximum: 1) == nil)
     }
 
-    @Test("nothing is read ahead of demand but a bounded buffer")
+    @Test("at most a bounded buffer is read ahead of demand")
     func backPressure() async throws {
         let sent = Mutex(0)
         let server = try TestServer { _ in
@@ -54,7 +54,7 @@ struct HTTPDownloadTests {
             )
         }
         let download = try await client.open(request(server.port))
-        // Until the server has stood still for a while: both sockets and the buffer are full.
+        // Until the server has stalled for a while: both socket buffers and the client's buffer are full.
         var last = -1
         while sent.withLock({ $0 }) != last {
             last = sent.withLock { $0 }
@@ -68,7 +68,7 @@ struct HTTPDownloadTests {
         await server.shutDown()
     }
 
-    @Test("what came before the connection broke comes before the failure")
+    @Test("bytes that arrived before the connection broke are returned before the failure")
     func cut() async throws {
         let server = try RawServer([
             [.send("HTTP/1.1 200 OK\r\nContent-Length: 900000\r\n\r\n"), .sendBytes(Self.pattern(300_000))]
@@ -87,7 +87,7 @@ struct HTTPDownloadTests {
     }
 
     @Test(
-        "an interrupter ends a pull that waits, from elsewhere",
+        "an interrupter ends a waiting pull from another task",
         arguments: [SourceFailure.interrupted, .shuttingDown]
     )
     func interrupt(_ failure: SourceFailure) async throws {
@@ -103,7 +103,7 @@ struct HTTPDownloadTests {
         await server.finish()
     }
 
-    @Test("a download that is forgotten is ended")
+    @Test("a released download is ended")
     func forgotten() async throws {
         let server = try RawServer([[.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"), .wait]])
         do { _ = try await client.open(request(server.port)).head }

@@ -18,7 +18,7 @@ struct HTTPProxyTests {
         }
     }
 
-    /// Answers each request, and records its head.
+    /// Responds to each request and records its head.
     private final class Proxy: Sendable {
         let server: SocketServer
         private let record: Record
@@ -27,13 +27,13 @@ struct HTTPProxyTests {
             let heads = Mutex<[String]>([])
         }
 
-        init(_ answer: String) throws {
+        init(_ response: String) throws {
             let record = Record()
             self.record = record
             server = try SocketServer { peer, _ in
                 while let head = peer.head() {
                     record.heads.withLock { $0.append(head) }
-                    peer.write(answer)
+                    peer.write(response)
                 }
             }
         }
@@ -45,7 +45,7 @@ struct HTTPProxyTests {
     /// `user:pass:word`.
     private static let credentials = "Proxy-Authorization: Basic dXNlcjpwYXNzOndvcmQ="
 
-    @Test("the proxy is asked for everything, with its credentials; it looks names up")
+    @Test("all requests go to the proxy, with its credentials; it resolves names")
     func plain() async throws {
         let proxy = try Proxy("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         let client = HTTPClient(userAgent: "test", addresses: .any, proxy: proxy.url)
@@ -66,7 +66,7 @@ struct HTTPProxyTests {
         #expect(proxy.server.connections == 1)
     }
 
-    @Test("https goes through a tunnel; what is for the host is not told the proxy", arguments: [407, 502])
+    @Test("https uses a tunnel, and fields for the host are not sent to the proxy", arguments: [407, 502])
     func tunnelRefused(_ status: Int) async throws {
         let proxy = try Proxy("HTTP/1.1 \(status) No\r\nX-Secret: 1\r\nContent-Length: 0\r\n\r\n")
         let client = HTTPClient(userAgent: "test", addresses: .any, proxy: proxy.url)
@@ -79,14 +79,14 @@ struct HTTPProxyTests {
         #expect(!head.contains("secret") && !head.contains("path") && !head.contains("dXNlcjpwYXNzd29yZA=="))
     }
 
-    @Test("the certificate is that of the host, through the tunnel")
+    @Test("the host's certificate is verified through the tunnel")
     func tunnel() async throws {
         let proxy = try Proxy("HTTP/1.1 200 Connected\r\n\r\nthis is no TLS, it is too long for that")
         let client = HTTPClient(userAgent: "test", addresses: .any, proxy: proxy.url)
         #expect(await failure(request("https://name.invalid/"), client) == .tls)
     }
 
-    @Test("the address policy is asked for the proxy, and for addresses in URLs")
+    @Test("the address policy applies to the proxy and to addresses in URLs")
     func policy() async throws {
         let proxy = try Proxy("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         let refusing = HTTPClient(userAgent: "test", addresses: .publicOnly(), proxy: proxy.url)
@@ -106,10 +106,10 @@ struct HTTPProxyTests {
         #expect(try await client.send(request("http://192.0.1.1/")).status == 200)
     }
 
-    @Test("localhost is an address, by any of its names", arguments: ["localhost", "LOCALHOST.", "a.localhost"])
+    @Test("localhost counts as an address, by any of its names", arguments: ["localhost", "LOCALHOST.", "a.localhost"])
     func localhost(_ host: String) async throws {
         let range = try #require(CIDR("127.0.0.2/32"))
-        // The proxy's own address is allowed, that of localhost is not.
+        // The proxy's address is allowed, the address of localhost is not.
         let server = try Proxy("")
         let client = HTTPClient(
             userAgent: "test",
@@ -131,7 +131,7 @@ struct HTTPProxyTests {
     }
 
     @Test(
-        "a proxy that is none",
+        "an invalid proxy URL is refused",
         arguments: ["", "127.0.0.1:3128", "socks5://127.0.0.1:1", "http://", "http://a/path", "http://a/?b"]
     )
     func invalid(_ proxy: String) async {
@@ -141,7 +141,7 @@ struct HTTPProxyTests {
         #expect(error == .badRequest("the URL of the proxy is not valid"))
     }
 
-    @Test("the default port is that of the scheme, and the password is not told")
+    @Test("the default port is that of the scheme, and the password is not shown")
     func parsed() {
         #expect(WebProxy("http://proxy.example")?.origin == "http://proxy.example:80")
         #expect(WebProxy("https://user:secret@proxy.example/")?.origin == "https://proxy.example:443")

@@ -5,13 +5,13 @@ import Synchronization
 import Testing
 import Transport
 
-/// Content that is sent while it is made.
+/// Streamed content.
 @Suite("HTTP uploads")
 struct HTTPUploadTests {
     private let client = HTTPClient(userAgent: "test", addresses: .any)
 
     private func request(_ port: UInt16, _ content: any HTTPRequestContent, _ path: String = "/") -> HTTPClientRequest {
-        // No time that a busy machine could exceed.
+        // Longer than any delay on a busy machine.
         var request = HTTPClientRequest(
             method: "PUT",
             url: "http://127.0.0.1:\(port)\(path)",
@@ -37,7 +37,7 @@ struct HTTPUploadTests {
         head.split(separator: "\r\n").first { $0.hasPrefix("Content-Length: ") }.flatMap { Int($0.dropFirst(16)) }
     }
 
-    /// Answers every request with what was sent, and counts the connections.
+    /// Responds to every request with its content, and counts the connections.
     private static func echo() throws -> SocketServer {
         try SocketServer { peer, _ in
             while let head = peer.head(), let length = length(head) {
@@ -51,7 +51,7 @@ struct HTTPUploadTests {
 
     // MARK: What is sent
 
-    @Test("content of a known length, in pieces, with pauses between them")
+    @Test("content of a known length is sent in pieces with pauses")
     func pieces() async throws {
         let heads = Mutex<[String]>([])
         let server = try SocketServer { peer, _ in
@@ -65,12 +65,12 @@ struct HTTPUploadTests {
         let content = PiecedContent(whole.count)
         var request = request(server.port, content)
         request.headers = [("X-A", "1"), ("Content-Length", "300000")]
-        async let answer = client.send(request)
+        async let sent = client.send(request)
         for start in stride(from: 0, to: whole.count, by: 1000) {
             if start % 50_000 == 0 { await content.paused(at: start) }
             content.append(whole[start..<(start + 1000)])
         }
-        let response = try await answer
+        let response = try await sent
         #expect(response.body == whole)
         let lines = try #require(heads.withLock { $0.first }).split(separator: "\r\n").map(String.init)
         #expect(lines.first == "PUT / HTTP/1.1")
@@ -81,7 +81,7 @@ struct HTTPUploadTests {
         )
     }
 
-    @Test("20 MiB arrive as they are, and no content at all, by PUT and POST", arguments: [20 << 20, 1, 0])
+    @Test("20 MiB and empty content arrive unchanged, with PUT and POST", arguments: [20 << 20, 1, 0])
     func whole(_ count: Int) async throws {
         let server = try Self.echo()
         for method in ["PUT", "POST"] {
@@ -95,7 +95,7 @@ struct HTTPUploadTests {
         #expect(server.connections == 1)
     }
 
-    @Test("64 uploads at once")
+    @Test("64 uploads run at once")
     func many() async throws {
         let server = try Self.echo()
         let client = HTTPClient(userAgent: "test", keptConnections: 64, addresses: .any)
@@ -119,16 +119,16 @@ struct HTTPUploadTests {
         #expect(right == 128)
     }
 
-    @Test("wakes that come too often, early, within a read and late do no harm")
+    @Test("superfluous, early, nested and late wakes do no harm")
     func wakes() async throws {
         let server = try Self.echo()
         let content = PiecedContent(10)
-        async let answer = client.send(request(server.port, content))
+        async let sent = client.send(request(server.port, content))
         for _ in 0..<100 { content.wake() }
         await content.paused(at: 0)
         for _ in 0..<100 { content.wake() }
         content.append(0..<10)
-        #expect(try await answer.body == Array(0..<10))
+        #expect(try await sent.body == Array(0..<10))
         for _ in 0..<100 { content.wake() }
         #expect(try await client.send(request(server.port, PatternContent(3))).status == 200)
     }
@@ -136,7 +136,7 @@ struct HTTPUploadTests {
     // MARK: Answers that come early
 
     @Test(
-        "an answer before the content was sent is the answer, and the rest is not sent",
+        "an early refusal is the response, and the rest of the content is not sent",
         arguments: [(403, true), (403, false), (503, true), (503, false)]
     )
     func refusedWhilePaused(_ status: Int, _ closes: Bool) async throws {
@@ -152,12 +152,12 @@ struct HTTPUploadTests {
         let response = try await client.send(request(server.port, content))
         #expect(response.status == status && response.body == Array("why?".utf8))
         content.append(0..<5)
-        // What was not sent would be missing: the connection is not used again.
+        // Unsent content would be missing, so the connection is not reused.
         #expect(try await client.send(request(server.port, PatternContent(0))).status == 200)
         #expect(server.connections == 2)
     }
 
-    @Test("a refusal reaches a client that goes on sending")
+    @Test("a refusal reaches a client that continues sending")
     func refusedWhileSending() async throws {
         let server = try SocketServer { peer, _ in
             guard peer.head() != nil else { return }
@@ -173,7 +173,7 @@ struct HTTPUploadTests {
 
     /// Closing with unread content resets the connection (RFC 9112 §9.6).
     ///
-    /// What is sent between the look for an answer and the reset fails, so not every answer can be had.
+    /// Bytes that are sent between the check for a response and the reset fail, so not every response can be received.
     @Test("most refusals of a server that resets reach the client, the others are failed connections")
     func refusedAndReset() async throws {
         let server = try SocketServer { peer, _ in
@@ -181,20 +181,20 @@ struct HTTPUploadTests {
             _ = peer.read(300_000)
             peer.write("HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nwhy?")
         }
-        var answers = 0
+        var responses = 0
         for _ in 0..<20 {
             do throws(HTTPClientError) {
                 let response = try await client.send(request(server.port, PatternContent(50 << 20)))
                 #expect(response.status == 403 && response.body == Array("why?".utf8))
-                answers += 1
+                responses += 1
             } catch {
                 #expect(error == .connection)
             }
         }
-        #expect(answers > 10)
+        #expect(responses > 10)
     }
 
-    @Test("after an early 200 the content goes on")
+    @Test("after an early 200 the content is sent to its end")
     func acceptedEarly() async throws {
         let got = Mutex<[UInt8]>([])
         let server = try SocketServer { peer, _ in
@@ -204,19 +204,19 @@ struct HTTPUploadTests {
             got.withLock { $0 = content }
         }
         let content = PiecedContent(10)
-        async let answer = client.send(request(server.port, content))
+        async let sent = client.send(request(server.port, content))
         await content.paused(at: 0)
         content.append(0..<4)
         await content.paused(at: 4)
         content.append(4..<10)
-        #expect(try await answer.status == 200)
+        #expect(try await sent.status == 200)
         while got.withLock({ $0.isEmpty }) { await Task.yield() }
         #expect(got.withLock { $0 } == Array(0..<10))
     }
 
     // MARK: Failures
 
-    @Test("a server that closes in the middle", arguments: [true, false])
+    @Test("a server that closes in the middle is reported", arguments: [true, false])
     func cut(_ resets: Bool) async throws {
         let server = try SocketServer { peer, _ in
             _ = peer.head()
@@ -227,7 +227,7 @@ struct HTTPUploadTests {
         #expect(server.connections == 1)
     }
 
-    @Test("content that fails closes its connection: at once, after a pause")
+    @Test("failed content closes its connection, at once or after a pause")
     func contentFails() async throws {
         let missing = Mutex<[Int]>([])
         let server = try SocketServer { peer, _ in
@@ -248,7 +248,7 @@ struct HTTPUploadTests {
         #expect(missing.withLock { $0.sorted() } == [6, 10])
     }
 
-    @Test("cancelled, and the client closed, while the content pauses", arguments: [true, false])
+    @Test("cancelling and closing end a request while the content pauses", arguments: [true, false])
     func ended(_ cancels: Bool) async throws {
         let isClosed = Mutex(false)
         let server = try SocketServer { peer, _ in
@@ -266,7 +266,7 @@ struct HTTPUploadTests {
         content.append(4..<10)
     }
 
-    @Test("the content is let go when the request has ended")
+    @Test("the content is released when the request has ended")
     func letGo() async throws {
         let server = try Self.echo()
         weak var content: PiecedContent?
@@ -279,18 +279,27 @@ struct HTTPUploadTests {
         while content != nil { await Task.yield() }
     }
 
-    @Test("a pause is no stall, but it counts against the whole time")
+    @Test("a pause is not a stall, but it counts against the total timeout")
     func pauseIsNoStall() async throws {
         let server = try Self.echo()
+        let end = DispatchSemaphore(value: 0)
+        defer { for _ in 0..<3 { end.signal() } }
+        let stalling = try SocketServer { peer, _ in
+            _ = peer.head()
+            end.wait()
+        }
         let content = PiecedContent(10)
         content.append(0..<4)
         var request = request(server.port, content)
         request.stallTimeout = .seconds(1)
-        let answer = Task { [request] in try await client.send(request).body }
+        let response = Task { [request] in try await client.send(request).body }
         await content.paused(at: 4)
-        try await Task.sleep(for: .milliseconds(3500))
+        // The pause is longer than three stalls that the same client detects meanwhile, one after the other.
+        var stalled = self.request(stalling.port, PatternContent(50 << 20))
+        stalled.stallTimeout = .seconds(1)
+        for _ in 0..<3 { #expect(await failure(stalled) == .timedOut) }
         content.append(4..<10)
-        #expect(try await answer.value == Array(0..<10))
+        #expect(try await response.value == Array(0..<10))
 
         let stuck = PiecedContent(10)
         request.content = stuck
@@ -299,7 +308,7 @@ struct HTTPUploadTests {
         await stuck.paused(at: 0)
     }
 
-    @Test("a server that takes nothing is a stall, also after a pause")
+    @Test("a server that reads nothing is a stall, also after a pause")
     func stall() async throws {
         let end = DispatchSemaphore(value: 0)
         defer { for _ in 0..<2 { end.signal() } }
@@ -320,7 +329,7 @@ struct HTTPUploadTests {
 
     // MARK: Sent again
 
-    @Test("a kept connection that the server closes meanwhile: the content is sent again", arguments: [0, 100_000])
+    @Test("content is sent again if the server had closed the reused connection", arguments: [0, 100_000])
     func stale(_ taken: Int) async throws {
         let got = Mutex<[[UInt8]]>([])
         let whole = PatternContent.bytes(5 << 20)
@@ -342,12 +351,12 @@ struct HTTPUploadTests {
         #expect(try await client.send(request(server.port, content)).status == 200)
         #expect(got.withLock { $0.map(\.count) } == [3, whole.count])
         #expect(got.withLock { $0.last } == whole)
-        // With nothing taken, the connection may have ended before the content was asked for.
+        // If no byte was sent, the connection may have ended before the content was read.
         #expect(content.starts == 2 || taken == 0)
         #expect(server.connections == 2)
     }
 
-    @Test("a connection that is new is not tried again")
+    @Test("a request on a new connection is not repeated")
     func notAgain() async throws {
         let server = try SocketServer { peer, _ in
             _ = peer.head()
@@ -357,7 +366,7 @@ struct HTTPUploadTests {
         #expect(server.connections == 1)
     }
 
-    @Test("a redirect gets the content again, from the start, unless it asks for a GET", arguments: [307, 308, 303])
+    @Test("a redirect gets the content again from the start, unless it leads to a GET", arguments: [307, 308, 303])
     func redirect(_ status: Int) async throws {
         let requests = Mutex<[String]>([])
         let server = try SocketServer { peer, _ in
@@ -382,7 +391,7 @@ struct HTTPUploadTests {
 
     // MARK: Expect
 
-    @Test("with Expect the content waits for the go-ahead, or the time; a refusal costs no content")
+    @Test("with Expect the content waits for 100 Continue or the timeout; after a refusal it is not sent")
     func expect() async throws {
         let heads = Mutex<[String]>([])
         let server = try SocketServer { peer, number in
@@ -410,7 +419,7 @@ struct HTTPUploadTests {
         #expect(heads.withLock { $0.allSatisfy { $0.contains("\r\nExpect: 100-continue\r\n") } })
     }
 
-    @Test("a server that does not know Expect is asked again without it")
+    @Test("for a server that does not support Expect the request is repeated without it")
     func expectationFailed() async throws {
         let server = try SocketServer { peer, _ in
             while let head = peer.head() {
@@ -431,14 +440,14 @@ struct HTTPUploadTests {
 
     // MARK: Refusals
 
-    @Test("refuses what contradicts the content")
+    @Test("refuses fields that contradict the content")
     func refused() async {
         var body = request(1, PatternContent(3))
         body.body = [1]
         var head = request(1, PatternContent(3))
         head.method = "HEAD"
         for request in [body, head, request(1, PatternContent(-1))] {
-            #expect(await failure(request) == .badRequest("the request can not have that content"))
+            #expect(await failure(request) == .badRequest("streamed content must not be combined with a body or HEAD"))
         }
         for header in [("Content-Length", "4"), ("transfer-encoding", "chunked"), ("Expect", "100-continue")] {
             var request = request(1, PatternContent(3))

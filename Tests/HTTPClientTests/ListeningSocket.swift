@@ -4,14 +4,14 @@ import Transport
 
 /// A socket that listens on a free port of 127.0.0.1.
 ///
-/// It is closed when nobody holds it any more, not when it ends: a thread that is about to accept would else do so at the
-/// next server that was given the number.
+/// It is closed when the last reference is released, not when it ends: otherwise a thread that is about to accept could
+/// accept on the next server's socket with the same number.
 final class ListeningSocket: Sendable {
     let port: UInt16
     private let descriptor: Int32
     private let ended = Mutex(false)
 
-    /// - Throws: `SystemError` when there is no port.
+    /// - Throws: `SystemError` if there is no free port.
     init() throws {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
@@ -45,7 +45,7 @@ final class ListeningSocket: Sendable {
         }
     }
 
-    /// Wakes who waits.
+    /// Wakes waiting threads.
     func end() {
         ended.withLock { $0 = true }
         shutdown(descriptor, Int32(SHUT_RDWR))

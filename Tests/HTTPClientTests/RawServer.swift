@@ -2,15 +2,15 @@ import Glibc
 import Synchronization
 import Transport
 
-/// A TCP server on 127.0.0.1 that says what it is told, byte for byte, to each connection in turn.
+/// A TCP server on 127.0.0.1 that sends given bytes on each connection in turn.
 final class RawServer: Sendable {
-    /// What it does once it has a request head.
+    /// What it does after it has received a request head.
     enum Step {
         case send(String)
         case sendBytes([UInt8])
-        /// Waits until the client closes.
+        /// Waits until the client closes the connection.
         case wait
-        /// Closes with a reset.
+        /// Closes the connection with a reset.
         case reset
     }
 
@@ -23,8 +23,8 @@ final class RawServer: Sendable {
     private let heads: Heads
     private let running: Task<Void, Never>
 
-    /// - Parameter connections: The steps of each connection; after the last, none is accepted any more.
-    /// - Throws: `SystemError` when there is no port.
+    /// - Parameter connections: The steps of each connection; after the last one it accepts no more.
+    /// - Throws: `SystemError` if there is no free port.
     init(_ connections: [[Step]]) throws {
         let pool = BlockingPool(threads: 1, label: "raw-server")
         let listener = try ListeningSocket()
@@ -49,7 +49,7 @@ final class RawServer: Sendable {
     /// The heads of the requests so far.
     var requests: [String] { heads.list.withLock { $0 } }
 
-    /// Returns when all connections are served.
+    /// Returns when all connections have been served.
     func finish() async { await running.value }
 
     private static func serve(_ connection: Int32, _ steps: [Step], _ record: (String) -> Void) {

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A TCP server on 127.0.0.1 whose every connection is served by a closure on a thread of its own.
+/// A TCP server on 127.0.0.1; a closure serves each connection on its own thread.
 final class SocketServer: Sendable {
     private let listener: ListeningSocket
     private let accepted: Accepted
@@ -12,7 +12,7 @@ final class SocketServer: Sendable {
     }
 
     /// - Parameter serve: Called for each connection with its number, from 0; the connection closes when it returns.
-    /// - Throws: `SystemError` when there is no port.
+    /// - Throws: `SystemError` if there is no free port.
     init(_ serve: @escaping @Sendable (Peer, Int) -> Void) throws {
         let listener = try ListeningSocket()
         let accepted = Accepted()
@@ -37,23 +37,23 @@ final class SocketServer: Sendable {
 
     var port: UInt16 { listener.port }
 
-    /// Connections so far.
+    /// Number of connections so far.
     var connections: Int { accepted.count.withLock { $0 } }
 
-    /// One connection; used by its thread only.
+    /// One connection; used only by its thread.
     final class Peer {
         private let connection: Int32
         private var buffered: [UInt8] = []
 
         fileprivate init(_ connection: Int32) {
             self.connection = connection
-            // Longer than any test, so that no thread stays.
+            // Longer than any test, so that every thread ends.
             var limit = timeval(tv_sec: 300, tv_usec: 0)
             setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
             setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         }
 
-        /// Up to the empty line, with it; `nil` when the client closed before.
+        /// Reads up to and including the empty line; `nil` if the client closed the connection before it.
         func head() -> String? {
             let end: [UInt8] = [13, 10, 13, 10]
             while true {
@@ -68,7 +68,7 @@ final class SocketServer: Sendable {
             }
         }
 
-        /// So many bytes, or fewer when the client closed.
+        /// Reads this many bytes, or fewer if the client closed the connection.
         func read(_ count: Int) -> [UInt8] {
             while buffered.count < count, receive() {}
             let read = Array(buffered.prefix(count))
@@ -76,7 +76,7 @@ final class SocketServer: Sendable {
             return read
         }
 
-        /// Until the client has closed.
+        /// Reads until the client has closed the connection.
         func readAll() { while receive() { buffered = [] } }
 
         func write(_ text: String) { write(Array(text.utf8)) }
@@ -97,7 +97,7 @@ final class SocketServer: Sendable {
             }
         }
 
-        /// What comes after it is answered with a reset.
+        /// Closes the connection so that later bytes cause a reset.
         func resetOnClose() {
             var option = linger(l_onoff: 1, l_linger: 0)
             setsockopt(connection, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))

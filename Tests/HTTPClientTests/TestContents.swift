@@ -1,7 +1,7 @@
 import HTTPClient
 import Synchronization
 
-/// Content that is there as a whole; which byte is where follows from its offset.
+/// Content that is complete from the start; each byte is derived from its offset.
 final class PatternContent: HTTPRequestContent {
     let length: Int64
 
@@ -19,7 +19,7 @@ final class PatternContent: HTTPRequestContent {
     func whenReadable(_ wake: @escaping @Sendable () -> Void) {}
 }
 
-/// Content that a test makes piece by piece.
+/// Content that a test appends to piece by piece.
 final class PiecedContent: HTTPRequestContent {
     private struct State {
         var bytes: [UInt8] = []
@@ -34,7 +34,7 @@ final class PiecedContent: HTTPRequestContent {
 
     init(_ length: Int) { self.length = Int64(length) }
 
-    /// How many reads were from offset 0 and had something.
+    /// Number of reads at offset 0 that returned bytes.
     var starts: Int { state.withLock { $0.starts } }
 
     func append(_ bytes: some Sequence<UInt8>) {
@@ -49,7 +49,7 @@ final class PiecedContent: HTTPRequestContent {
 
     func wake() { state.withLock { $0.wake }?() }
 
-    /// Returns when all that was appended was read, and a read had nothing.
+    /// Returns when everything that was appended has been read, and a later read found nothing.
     func paused(at offset: Int) async {
         while state.withLock({ $0.pausedAt }) != offset { await Task.yield() }
     }

@@ -2,7 +2,7 @@ import HTTPServer
 import HTTPWire
 import Transport
 
-/// A server on a port of its own, for one test.
+/// A server with its own port, for one test.
 final class TestServer: Sendable {
     let port: UInt16
     private let server: HTTPServer

@@ -9,7 +9,7 @@ import Transport
 
 @Suite("contents of requests")
 struct BodyTests {
-    /// Takes contents into a file and tells how it went.
+    /// Transfers contents into a file and records the outcome.
     private func sink(_ file: ScratchFile, limit: Int64 = .max) throws -> TestServer {
         let descriptor = file.descriptor
         return try TestServer { request in
@@ -19,7 +19,7 @@ struct BodyTests {
         }
     }
 
-    /// Takes a content, into a file if one is given, and tells how far it came and what ended it.
+    /// Reads a content, into a file if one is given, and returns how far it got and what ended it.
     private static func take(_ body: any RequestBody, into descriptor: Int32?) async -> Response {
         if let descriptor {
             let outcome = await body.transfer(to: descriptor, at: 0, limit: .max)
@@ -34,19 +34,22 @@ struct BodyTests {
         return .text("whole")
     }
 
-    @Test("a content is moved into a file, also one that came with its head", arguments: [1, 100, 70_000, 5_000_000])
+    @Test(
+        "content is transferred into a file, even if it arrived with the head",
+        arguments: [1, 100, 70_000, 5_000_000]
+    )
     func transfer(size: Int) async throws {
         let file = ScratchFile()
         let server = try sink(file)
         let bytes = pattern(size)
         let client = try RawClient(port: server.port)
         try await client.send(Array("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: \(size)\r\n\r\n".utf8) + bytes)
-        #expect(try await client.readAnswer().text == "\(size) endOfSource")
+        #expect(try await client.readResponse().text == "\(size) endOfSource")
         #expect(file.bytes == bytes)
         await server.shutDown()
     }
 
-    @Test("a transfer leaves the bytes of the next request alone")
+    @Test("a transfer does not take bytes of the next request")
     func transferThenPipelined() async throws {
         let file = ScratchFile()
         let server = try sink(file)
@@ -54,7 +57,7 @@ struct BodyTests {
         let bytes = pattern(300_000)
         let request = Array("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: \(bytes.count)\r\n\r\n".utf8) + bytes
         try await client.send(request + request + request)
-        for _ in 0..<3 { #expect(try await client.readAnswer().text == "300000 endOfSource") }
+        for _ in 0..<3 { #expect(try await client.readResponse().text == "300000 endOfSource") }
         #expect(file.bytes == bytes)
         await server.shutDown()
     }
@@ -67,12 +70,12 @@ struct BodyTests {
         try await client.send(
             Array("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".utf8) + pattern(1_000_000)
         )
-        #expect(try await client.readAnswer().text == "200000 limitReached")
+        #expect(try await client.readResponse().text == "200000 limitReached")
         #expect(file.bytes == Array(pattern(1_000_000)[..<200_000]))
         await server.shutDown()
     }
 
-    @Test("what came before the client vanished is in the file", arguments: [false, true])
+    @Test("bytes that arrived before the client vanished are in the file", arguments: [false, true])
     func disconnected(byReset: Bool) async throws {
         let file = ScratchFile()
         let outcomes = Mutex<[TransferOutcome]>([])
@@ -85,7 +88,7 @@ struct BodyTests {
         var client: RawClient? = try RawClient(port: server.port)
         let bytes = pattern(300_000)
         try await client?.send(Array("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".utf8) + bytes)
-        // All that was sent has been taken, so the reset can not destroy it on its way.
+        // Everything that was sent has been read, so the reset cannot destroy it.
         while file.bytes.count < bytes.count { try await Task.sleep(for: .milliseconds(2)) }
         if byReset { client?.reset() }
         client = nil
@@ -96,7 +99,7 @@ struct BodyTests {
     }
 
     @Test(
-        "a waiting read is cut off from outside, and the interrupted client gets its answer",
+        "a waiting read can be interrupted, and the interrupted client gets its response",
         arguments: [false, true]
     )
     func interrupted(byTransfer: Bool) async throws {
@@ -115,14 +118,14 @@ struct BodyTests {
         while interrupter.withLock({ $0 }) == nil { try await Task.sleep(for: .milliseconds(2)) }
         try await Task.sleep(for: .milliseconds(50))
         interrupter.withLock { $0 }?.interrupt()
-        let answer = try await client.readAnswer()
-        #expect(answer.status == 423)
-        #expect(answer.text.hasSuffix("interrupted)") || answer.text.contains("interrupted"))
-        #expect(answer.text.hasPrefix("10000 "))
+        let response = try await client.readResponse()
+        #expect(response.status == 423)
+        #expect(response.text.hasSuffix("interrupted)") || response.text.contains("interrupted"))
+        #expect(response.text.hasPrefix("10000 "))
         await server.shutDown()
     }
 
-    @Test("a fast sender is cut off too, and what it had sent counts", arguments: [false, true])
+    @Test("a fast sender can be interrupted, too, and what it has sent counts", arguments: [false, true])
     func fastSenderInterrupted(byTransfer: Bool) async throws {
         let file = ScratchFile()
         let descriptor = file.descriptor
@@ -134,7 +137,7 @@ struct BodyTests {
         let client = try RawClient(port: server.port)
         let piece = [UInt8](repeating: 7, count: 4 << 20)
         try await client.send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: \(1 << 40)\r\n\r\n")
-        // Never pauses until the server has stopped taking.
+        // Does not pause until the server stops reading.
         async let sending: Int = {
             var sent = 0
             do { while true { try await client.send(piece); sent += piece.count } } catch { return sent }
@@ -142,16 +145,16 @@ struct BodyTests {
         while interrupter.withLock({ $0 }) == nil { try await Task.sleep(for: .milliseconds(2)) }
         try await Task.sleep(for: .milliseconds(100))
         interrupter.withLock { $0 }?.interrupt()
-        let answer = try await client.readAnswer()
-        #expect(answer.status == 423)
-        #expect(answer.text.contains("interrupted"))
-        let counted = try #require(Int(answer.text.prefix { $0.isNumber }))
+        let response = try await client.readResponse()
+        #expect(response.status == 423)
+        #expect(response.text.contains("interrupted"))
+        let counted = try #require(Int(response.text.prefix { $0.isNumber }))
         #expect(counted > 0)
         await server.shutDown()
         #expect(await sending + piece.count >= counted)
     }
 
-    @Test("an interruption that comes too late does not touch the next request")
+    @Test("a late interruption does not affect the next request")
     func lateInterruption() async throws {
         let interrupters = Mutex<[SourceInterrupter]>([])
         let server = try TestServer { request in
@@ -160,17 +163,17 @@ struct BodyTests {
         }
         let client = try RawClient(port: server.port)
         try await client.send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\none")
-        #expect(try await client.readAnswer().text == "one")
+        #expect(try await client.readResponse().text == "one")
         try await client.send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nt")
         while interrupters.withLock({ $0.count }) < 2 { try await Task.sleep(for: .milliseconds(2)) }
         interrupters.withLock { $0[0] }.interrupt()
         try await Task.sleep(for: .milliseconds(20))
         try await client.send("wo")
-        #expect(try await client.readAnswer().text == "two")
+        #expect(try await client.readResponse().text == "two")
         await server.shutDown()
     }
 
-    @Test("nothing is read from the socket that the handler did not ask for")
+    @Test("nothing is read from the socket without demand of the handler")
     func backPressure() async throws {
         let gate = Mutex(false)
         let server = try TestServer { request in
@@ -192,11 +195,11 @@ struct BodyTests {
             isSent.withLock { $0 = true }
         }()
         try await Task.sleep(for: .milliseconds(300))
-        // All of it would be sent by now if anybody read it.
+        // Everything would have been sent by now if the server read it.
         #expect(!isSent.withLock { $0 }, "the kernel's buffers took 64 MiB: the test says nothing")
         gate.withLock { $0 = true }
         try await sending
-        #expect(try await client.readAnswer().text == "\(size)")
+        #expect(try await client.readResponse().text == "\(size)")
         await server.shutDown()
     }
 }

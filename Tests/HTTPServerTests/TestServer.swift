@@ -5,7 +5,7 @@ import HTTPWire
 import Synchronization
 import Transport
 
-/// A server on a port of its own, for one test.
+/// A server with its own port, for one test.
 final class TestServer: Sendable {
     let port: UInt16
     let observer = Recorder()
@@ -52,17 +52,26 @@ final class TestServer: Sendable {
 
     final class Recorder: ServerObserver {
         private let summaries = Mutex<[RequestSummary]>([])
+        private let connections = Mutex((now: 0, most: 0))
 
         var all: [RequestSummary] { summaries.withLock { $0 } }
+        /// The maximum number of concurrent connections.
+        var mostConnections: Int { connections.withLock { $0.most } }
 
-        func connectionOpened() {}
-        func connectionClosed() {}
+        func connectionOpened() {
+            connections.withLock {
+                $0.now += 1
+                $0.most = max($0.most, $0.now)
+            }
+        }
+
+        func connectionClosed() { connections.withLock { $0.now -= 1 } }
         func requestFinished(_ summary: RequestSummary) { summaries.withLock { $0.append(summary) } }
     }
 }
 
 extension ServerConfiguration {
-    /// No time that a slow client could exceed: a test that shares a busy machine with hundreds of others is one.
+    /// Without timeouts that a slow client could exceed: tests share a busy machine with hundreds of others.
     fileprivate static var patient: ServerConfiguration {
         var configuration = ServerConfiguration()
         configuration.headTimeout = .seconds(300)
@@ -82,7 +91,7 @@ extension Response {
     }
 }
 
-/// Answers with the content it got, or with what ended it.
+/// Responds with the received content, or with what ended it.
 func echo(_ request: Request) async -> Response {
     do throws(SourceFailure) {
         let body = try await request.body.collect(limit: 64 << 20)
@@ -94,7 +103,7 @@ func echo(_ request: Request) async -> Response {
     }
 }
 
-/// A file that goes away with the test.
+/// A file that is removed with the test.
 final class ScratchFile {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-\(UUID().uuidString)").path
     let descriptor: Int32
@@ -112,7 +121,7 @@ final class ScratchFile {
     }
 }
 
-/// Bytes that repeat nowhere soon, the same in each run.
+/// Bytes without short repetitions, the same in each run.
 func pattern(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
     var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
     return [UInt8](unsafeUninitializedCapacity: count) { buffer, size in

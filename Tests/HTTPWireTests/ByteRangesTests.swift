@@ -4,7 +4,7 @@ import Testing
 @Suite("Byte ranges")
 struct ByteRangesTests {
     @Test(
-        "a range of 10 bytes is chosen (RFC 9110 §14.1.2)",
+        "a range of 10 bytes is selected (RFC 9110 §14.1.2)",
         arguments: [
             ("bytes=0-0", .single(0..<1)), ("bytes=0-9", .single(0..<10)), ("bytes=0-", .single(0..<10)),
             ("bytes=9-", .single(9..<10)), ("bytes=3-5", .single(3..<6)), ("bytes=3-99", .single(3..<10)),
@@ -20,7 +20,7 @@ struct ByteRangesTests {
     }
 
     @Test(
-        "malformed, foreign and multiple ranges give everything (RFC 9110 §14.2)",
+        "malformed ranges, other units and multiple ranges select everything (RFC 9110 §14.2)",
         arguments: [
             "", "bytes", "bytes=", "bytes=-", "bytes=5-3", "bytes=a-b", "bytes=0-x", "bytes=+1-2", "bytes= 0-1",
             "bytes=0 -1",
@@ -33,7 +33,7 @@ struct ByteRangesTests {
     }
 
     @Test(
-        "a range that may not be cut lies within the representation, or gives everything",
+        "without clamping, a range beyond the representation selects everything",
         arguments: [
             ("bytes=0-9", .single(0..<10)), ("bytes=3-", .single(3..<10)), ("bytes=-10", .single(0..<10)),
             ("bytes=0-10", .whole), ("bytes=3-9223372036854775807", .whole), ("bytes=-11", .whole),
@@ -45,7 +45,7 @@ struct ByteRangesTests {
         #expect(ByteRanges.select(field, size: 10, clamps: false) == selection)
     }
 
-    @Test("nothing is chosen from an empty representation")
+    @Test("nothing is selected from an empty representation")
     func emptyRepresentation() {
         #expect(ByteRanges.select(nil, size: 0) == .whole)
         #expect(ByteRanges.select("bytes=0-", size: 0) == .unsatisfiable)

@@ -4,14 +4,14 @@ import Testing
 
 @Suite("Chunked transfer coding")
 struct ChunkedDecoderTests {
-    /// What a whole body came to.
+    /// The result of decoding a whole body.
     enum Outcome: Equatable {
         case ended(content: [UInt8], trailers: HTTPFields, rest: Int)
         case failed(ChunkedDecoder.Failure)
         case incomplete(content: [UInt8])
     }
 
-    /// Decodes `bytes` as a connection does that receives pieces ending at `cuts`, taking at most `take` bytes at once.
+    /// Decodes `bytes` like a connection that receives pieces ending at `cuts`, taking at most `take` bytes at once.
     static func decode(_ bytes: [UInt8], cuts: [Int] = [], take: Int = .max) -> Outcome {
         var decoder = ChunkedDecoder()
         var content: [UInt8] = []
@@ -41,7 +41,7 @@ struct ChunkedDecoderTests {
     static func decode(_ text: String) -> Outcome { decode(Array(text.utf8)) }
 
     @Test(
-        "a good body gives its content",
+        "a valid body decodes to its content",
         arguments: [
             ("0\r\n\r\n", ""), ("5\r\nhello\r\n0\r\n\r\n", "hello"), ("005\r\nhello\r\n000\r\n\r\n", "hello"),
             ("A\r\n0123456789\r\na\r\n0123456789\r\n0\r\n\r\n", "01234567890123456789"),
@@ -55,7 +55,7 @@ struct ChunkedDecoderTests {
     }
 
     @Test(
-        "a bad body is refused (RFC 9112 §7.1)",
+        "an invalid body is refused (RFC 9112 §7.1)",
         arguments: [
             "\r\n", "x\r\n", "-1\r\n", "+1\r\n", "0x5\r\nhello\r\n", " 5\r\nhello\r\n", "5 \r\nhello\r\n",
             "5 ;a\r\nhello\r\n", "5\t\r\nhello\r\n", "5\nhello\r\n", "5\rhello", "5,5\r\n", "5.0\r\n", ";a\r\n",
@@ -90,7 +90,7 @@ struct ChunkedDecoderTests {
         )
     }
 
-    @Test("content may be taken from elsewhere than the buffer")
+    @Test("content can be taken from outside the buffer")
     func contentTakenElsewhere() throws {
         var decoder = ChunkedDecoder()
         #expect(try decoder.next(Array("10\r\nab".utf8).span) == .data(skip: 4, count: 2))
@@ -107,7 +107,7 @@ struct ChunkedDecoderTests {
         #expect(try decoder.next(Array("+".utf8).span) == .end(consumed: 0, trailers: HTTPFields()))
     }
 
-    @Test("trailers are returned, and those that must not be there are dropped (RFC 9110 §6.5.1)")
+    @Test("trailers are returned, and forbidden ones are dropped (RFC 9110 §6.5.1)")
     func trailers() {
         let body = """
             0\r
@@ -130,7 +130,7 @@ struct ChunkedDecoderTests {
         #expect(Self.decode(body) == .ended(content: [], trailers: expected, rest: 0))
     }
 
-    @Test("bytes and number of trailers are limited")
+    @Test("the size and number of trailers are limited")
     func limitsTrailers() {
         let line = { (count: Int) in "X: " + String(repeating: "a", count: count - 3) + "\r\n" }
         #expect(Self.isGood("0\r\n" + line(8192) + "\r\n"))
@@ -138,11 +138,11 @@ struct ChunkedDecoderTests {
         #expect(!Self.isGood("0\r\n" + line(4096) + line(4097) + "\r\n"))
         #expect(Self.isGood("0\r\n" + String(repeating: "X: a\r\n", count: 64) + "\r\n"))
         #expect(!Self.isGood("0\r\n" + String(repeating: "X: a\r\n", count: 65) + "\r\n"))
-        // Dropped ones count too.
+        // Dropped ones count, too.
         #expect(!Self.isGood("0\r\n" + String(repeating: "Host: a\r\n", count: 65) + "\r\n"))
     }
 
-    @Test("chunk extensions are limited for a line and for a body (RFC 9112 §7.1.1)")
+    @Test("chunk extensions are limited per line and per body (RFC 9112 §7.1.1)")
     func limitsExtensions() {
         let chunk = { (count: Int) in "1;" + String(repeating: "e", count: count - 1) + "\r\nx\r\n" }
         #expect(Self.isGood(chunk(4096) + "0\r\n\r\n"))
@@ -155,7 +155,7 @@ struct ChunkedDecoderTests {
         if case .ended(_, _, 0) = decode(body) { true } else { false }
     }
 
-    @Test("any split of the same bytes decodes the same")
+    @Test("the result does not depend on how the bytes are split")
     func anySplitDecodesTheSame() {
         let seed = UInt64.random(in: 0...UInt64.max)
         var generator = SeededGenerator(seed: seed)
@@ -181,7 +181,7 @@ struct ChunkedDecoderTests {
         }
     }
 
-    @Test("a body cut at any byte is incomplete, and its content so far is right")
+    @Test("a body truncated at any byte is incomplete, with the right content so far")
     func cutAtEveryByte() {
         let bytes = Array("5\r\nhello\r\n3;x=y\r\nabc\r\n0\r\nT: v\r\n\r\n".utf8)
         let content = Array("helloabc".utf8)
@@ -194,7 +194,7 @@ struct ChunkedDecoderTests {
         }
     }
 
-    @Test("what the encoder writes is what the RFC shows")
+    @Test("the encoder writes the example of the RFC")
     func encodes() {
         #expect(String(decoding: ChunkedEncoder.header(255), as: UTF8.self) == "ff\r\n")
         #expect(String(decoding: ChunkedEncoder.chunk(Array("hello".utf8)), as: UTF8.self) == "5\r\nhello\r\n")

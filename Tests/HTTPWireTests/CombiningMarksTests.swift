@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-/// A combining mark makes one `Character` of itself and the delimiter before it; syntax is made of bytes all the same.
+/// A combining mark and the delimiter before it form one `Character`, but the syntax is defined on bytes.
 @Suite("Delimiters before combining marks")
 struct CombiningMarksTests {
     private static let mark = "\u{301}"

@@ -4,7 +4,7 @@ import Testing
 @Suite("Encoded words")
 struct EncodedWordsTests {
     @Test(
-        "a text is written in ASCII (RFC 2047 §4.2)",
+        "text is encoded in ASCII (RFC 2047 §4.2)",
         arguments: [
             ("", ""), ("a_b = c?", "a_b = c?"), ("=?UTF-8?Q?=C3=BC?=", "=?UTF-8?Q?=C3=BC?="),
             ("ü", "=?UTF-8?Q?=C3=BC?="), ("Größe 1", "=?UTF-8?Q?Gr=C3=B6=C3=9Fe_1?="),
@@ -17,7 +17,7 @@ struct EncodedWordsTests {
     }
 
     @Test(
-        "a long text becomes several words of at most 75 characters, each of which can be read by itself (RFC 2047 §2, §5)"
+        "a long text becomes several words of at most 75 characters that decode separately (RFC 2047 §2, §5)"
     )
     func longText() {
         for text in [String(repeating: "漢", count: 100), "ü" + String(repeating: "a b", count: 70)] {

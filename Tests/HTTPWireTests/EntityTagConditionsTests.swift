@@ -46,10 +46,10 @@ struct EntityTagConditionsTests {
             Example(fields: ["If-Unmodified-Since": earlier], outcome: .preconditionFailed),
             Example(fields: ["If-Unmodified-Since": earlier], method: .delete, outcome: .preconditionFailed),
             Example(fields: ["If-Unmodified-Since": "yesterday"], outcome: .proceed),
-            // The tag conditions hide the date conditions.
+            // Tag conditions take precedence over date conditions.
             Example(fields: ["If-Match": "\"a\"", "If-Unmodified-Since": earlier], outcome: .proceed),
             Example(fields: ["If-None-Match": "\"b\"", "If-Modified-Since": date], outcome: .proceed),
-            // If-Match comes before If-None-Match.
+            // If-Match is evaluated before If-None-Match.
             Example(fields: ["If-None-Match": "\"a\"", "If-Match": "\"b\""], outcome: .preconditionFailed),
             Example(fields: ["If-None-Match": "\"a\"", "If-Match": "\"a\""], outcome: .notModified),
         ]
@@ -79,7 +79,7 @@ struct EntityTagConditionsTests {
     }
 
     @Test(
-        "If-Range needs the same strong tag or the very date (RFC 9110 §13.1.5)",
+        "If-Range needs the same strong tag or exactly the date (RFC 9110 §13.1.5)",
         arguments: [
             ([:], true), (["If-Range": "\"a\""], true), (["If-Range": "\"b\""], false),
             (["If-Range": "W/\"a\""], false),
@@ -91,7 +91,7 @@ struct EntityTagConditionsTests {
         #expect(EntityTagConditions.honoursRange(fields, tag: tag, lastModified: Self.modified) == honours)
     }
 
-    @Test("tags are read and written (RFC 9110 §8.8.3)")
+    @Test("tags are parsed and written (RFC 9110 §8.8.3)")
     func tags() throws {
         let strong = try #require(EntityTag("\"x\\y,z\""))
         #expect(strong.opaque == "x\\y,z")

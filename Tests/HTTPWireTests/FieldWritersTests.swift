@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-@Suite("Content-Disposition, Authorization, Forwarded and answer heads")
+@Suite("Content-Disposition, Authorization, Forwarded and response heads")
 struct FieldWritersTests {
     @Test(
         "a file name is safe in Content-Disposition (RFC 6266, RFC 8187)",
@@ -24,14 +24,14 @@ struct FieldWritersTests {
         #expect(ContentDisposition.attachment(fileName: name) == value)
     }
 
-    @Test("a long file name is cut")
+    @Test("a long file name is truncated")
     func cutsLongNames() {
         let value = ContentDisposition.inline(fileName: String(repeating: "a", count: 1000))
         #expect(value == "inline; filename=\"" + String(repeating: "a", count: 255) + "\"")
     }
 
     @Test(
-        "a bearer token is taken out of Authorization (RFC 6750 §2.1)",
+        "a bearer token is extracted from Authorization (RFC 6750 §2.1)",
         arguments: [
             ("Bearer abc", "abc"), ("bearer abc", "abc"), ("BEARER  slk_a-b.c~d+e/f== ", "slk_a-b.c~d+e/f=="),
             ("Basic abc", nil), ("Bearer", nil), ("Bearer ", nil), ("Bearer a b", nil), ("Bearer a,b", nil),
@@ -42,7 +42,7 @@ struct FieldWritersTests {
         #expect(AuthorizationHeader(field)?.bearerToken == token)
     }
 
-    @Test("scheme and credentials are taken apart")
+    @Test("scheme and credentials are separated")
     func takesSchemeApart() throws {
         let header = try #require(AuthorizationHeader("TC3-HMAC-SHA256 Credential=a/b, Signature=c"))
         #expect(header.scheme == "tc3-hmac-sha256")
@@ -59,7 +59,7 @@ struct FieldWritersTests {
     }
 
     @Test(
-        "what a proxy says is read, and what is invalid is ignored (RFC 7239)",
+        "a proxy's fields are parsed, and invalid values are ignored (RFC 7239)",
         arguments: [
             Proxied(fields: [:]),
             Proxied(
@@ -95,7 +95,7 @@ struct FieldWritersTests {
             Proxied(fields: ["X-Forwarded-For": "[::1]x"]),
             Proxied(fields: ["X-Forwarded-For": "192.0.2.1:"]),
             Proxied(fields: ["X-Forwarded-For": "192.0.2"]),
-            // RFC 3986 §3.2.2: no leading zeros, which some read as octal.
+            // RFC 3986 §3.2.2: no leading zeros, which some parsers read as octal.
             Proxied(fields: ["X-Forwarded-For": "010.0.0.1"]),
             Proxied(fields: ["X-Forwarded-For": "10.0.0.01"]),
             Proxied(fields: ["X-Forwarded-For": "::ffff:095.0.2.0"]),
@@ -112,8 +112,8 @@ struct FieldWritersTests {
         #expect(forwarded.client == example.client)
     }
 
-    @Test("an answer head is a status line, the fields and an empty line (RFC 9112 §4)")
-    func writesAnswerHead() {
+    @Test("a response head is a status line, the fields and an empty line (RFC 9112 §4)")
+    func writesResponseHead() {
         let head = ResponseHead(201, ["Location": "/files/1", "Content-Length": "0"])
         let expected = "HTTP/1.1 201 Created\r\nLocation: /files/1\r\nContent-Length: 0\r\n\r\n"
         #expect(String(decoding: ResponseHeadWriter.bytes(head), as: UTF8.self) == expected)

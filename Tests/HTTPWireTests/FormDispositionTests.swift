@@ -4,7 +4,7 @@ import Testing
 @Suite("Content-Disposition of a part of a form")
 struct FormDispositionTests {
     @Test(
-        "names as clients write them",
+        "names are decoded as clients write them",
         arguments: [
             ("form-data; name=a", "a", nil), ("form-data; name=\"a\"", "a", nil), ("Form-Data;NAME=\"a\" ; ", "a", nil),
             ("form-data; name=\"\"", "", nil), ("form-data; name=\"a\"; filename=\"b.txt\"", "a", "b.txt"),
@@ -19,7 +19,7 @@ struct FormDispositionTests {
             // curl, httpx, mailers.
             ("form-data; name=\"a\\\"b\"; filename=\"x\\\"y.txt\"", "a\"b", "x\"y.txt"),
             ("form-data; name=\"a\\\\b\"", "a\\b", nil),
-            // aiohttp; RFC 7578 §4.2 says that it does not belong here.
+            // aiohttp; RFC 7578 §4.2 does not allow it.
             ("form-data; name=\"a\"; filename=\"_\"; filename*=utf-8''%C3%BC%20b.mp4", "a", "\u{FC} b.mp4"),
             ("form-data; name=\"a\"; filename*=UTF-8'en'b.mp4", "a", "b.mp4"),
             ("form-data; name=\"a\"; filename=\"b\"; filename*=latin-1''c", "a", "b"),
@@ -39,7 +39,7 @@ struct FormDispositionTests {
     }
 
     @Test(
-        "anything else is none",
+        "anything else is refused",
         arguments: [
             "", "form-data", "form-data;", "form-data; filename=\"b\"", "attachment; name=\"a\"",
             "form-data name=\"a\"",

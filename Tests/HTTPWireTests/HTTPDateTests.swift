@@ -20,7 +20,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "the three forms are read (RFC 9110 §5.6.7)",
+        "the three formats are parsed (RFC 9110 §5.6.7)",
         arguments: [
             "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
         ]
@@ -29,7 +29,7 @@ struct HTTPDateTests {
         #expect(HTTPDate.parse(text) == 784_111_777)
     }
 
-    @Test("other details of the forms are read")
+    @Test("variants of the formats are parsed")
     func readsDetails() {
         #expect(HTTPDate.parse("Wed Nov 16 08:49:37 1994") == 784_975_777)
         #expect(HTTPDate.parse("Tuesday, 19-Jan-38 03:14:08 GMT") == 2_147_483_648)
@@ -53,7 +53,7 @@ struct HTTPDateTests {
         #expect(HTTPDate.parse(text) == nil)
     }
 
-    @Test("what is written is read back, and agrees with Foundation's calendar")
+    @Test("formatted dates parse to the same time and agree with Foundation's calendar")
     func roundTrip() throws {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = try #require(TimeZone(secondsFromGMT: 0))

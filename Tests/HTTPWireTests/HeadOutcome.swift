@@ -1,6 +1,6 @@
 import HTTPWire
 
-/// What came out of parsing, in a form that can be compared.
+/// The result of parsing, in a form that can be compared.
 enum HeadOutcome: Equatable, CustomStringConvertible {
     case parsed(Summary)
     case failed(HeadFailure)
@@ -40,7 +40,7 @@ enum HeadOutcome: Equatable, CustomStringConvertible {
         if case .failed(let failure) = self { failure.status.code } else { nil }
     }
 
-    /// Parses `bytes`, showing the parser ever longer beginnings that end at `cuts`.
+    /// Parses `bytes`, passing ever longer prefixes that end at `cuts`.
     static func of(_ bytes: [UInt8], cuts: [Int] = [], limits: HeadLimits = HeadLimits()) -> HeadOutcome {
         var parser = RequestHeadParser(limits: limits)
         for cut in cuts + [bytes.count] {
@@ -58,7 +58,7 @@ enum HeadOutcome: Equatable, CustomStringConvertible {
     }
 }
 
-/// Parses a head that is expected to be complete and good.
+/// Parses a head that must be complete and valid.
 func parseHead(_ text: String, limits: HeadLimits = HeadLimits()) throws -> ParsedHead? {
     var parser = RequestHeadParser(limits: limits)
     return try parser.parse(Array(text.utf8).span)

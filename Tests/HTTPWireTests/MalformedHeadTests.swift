@@ -13,14 +13,14 @@ struct MalformedHead: Sendable, CustomTestStringConvertible {
         self.rule = rule
     }
 
-    /// A good request line and Host, then `fields`.
+    /// A valid request line and Host, followed by `fields`.
     init(fields: String, _ rule: String) { self.init(fields: fields, 400, rule) }
 
     init(fields: String, _ status: Int, _ rule: String) {
         self.init("POST / HTTP/1.1\r\nHost: a\r\n\(fields)\r\n\r\n", status, rule)
     }
 
-    /// A request line, then a good Host.
+    /// A request line, followed by a valid Host.
     init(line: String, _ rule: String) { self.init(line: line, 400, rule) }
 
     init(line: String, _ status: Int, _ rule: String) {
@@ -47,7 +47,7 @@ struct MalformedHeadTests {
         #expect(HeadOutcome.of(example.head).status == example.status, "\(HeadOutcome.of(example.head))")
     }
 
-    @Test("what is wrong is said without repeating what was received")
+    @Test("the reason does not repeat received text")
     func reasonHoldsNothingReceived() throws {
         let failure = #expect(throws: HeadFailure.self) {
             try parseHead("GET /secret%zz HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Media types and Accept")
 struct MediaTypeTests {
-    @Test("type, subtype and parameters are read (RFC 9110 §8.3.1)")
+    @Test("type, subtype and parameters are parsed (RFC 9110 §8.3.1)")
     func parses() throws {
         let type = try #require(MediaType("Text/HTML; Charset=\"utf-8\" ;x=\"a;b\\\"c\""))
         #expect(type.essence == "text/html")
@@ -27,7 +27,7 @@ struct MediaTypeTests {
     }
 
     @Test(
-        "the type that is wanted most is chosen (RFC 9110 §12.5.1)",
+        "the type with the highest weight is selected (RFC 9110 §12.5.1)",
         arguments: [
             (nil, "application/json"), ("", "application/json"), ("*/*", "application/json"),
             ("text/plain", "text/plain"), ("TEXT/PLAIN", "text/plain"), ("text/*", "text/plain"),

@@ -15,7 +15,7 @@ struct MultipartParserTests {
         var description: String { "\(head) \(content.debugDescription)" }
     }
 
-    /// What a whole content came to.
+    /// The result of parsing a whole content.
     enum Outcome: Equatable {
         case parts([Part])
         case failed
@@ -26,7 +26,7 @@ struct MultipartParserTests {
         try #require(MediaType("multipart/form-data; boundary=\"\(text)\"").flatMap { MultipartBoundary(of: $0) })
     }
 
-    /// Takes `bytes` apart as they come in pieces that end at `cuts`, with data of at most `maximum` bytes.
+    /// Parses `bytes` in pieces that end at `cuts`, with data of at most `maximum` bytes.
     static func parse(
         _ bytes: [UInt8],
         boundary: String = "b",
@@ -75,10 +75,10 @@ struct MultipartParserTests {
         ("--b\r\n\r\nx\r\n--b--\r\n", [Part("x", [:])]),
         ("--b\r\nA: 1\r\nB:2\r\nC:\r\n\r\nx\r\n--b--", [Part("x", ["A": "1", "B": "2", "C": ""])]),
         ("--b\r\nA: \u{FC}\u{4E2D}\r\n\r\nx\r\n--b--", [Part("x", ["A": "\u{FC}\u{4E2D}"])]),
-        // No content, with the empty line and without (§5.1.1).
+        // No content, with and without the empty line (§5.1.1).
         ("--b\r\nA: 1\r\n\r\n\r\n--b--", [Part("")]),
         ("--b\r\nA: 1\r\n\r\n--b\r\n\r\n--b--", [Part(""), Part("", [:])]),
-        // Content that is like a boundary.
+        // Content that resembles a boundary.
         ("--b\r\nA: 1\r\n\r\n\r\n-b\r\n--a\r\n-\r\n\r\n--b--", [Part("\r\n-b\r\n--a\r\n-\r\n")]),
         ("--b\r\nA: 1\r\n\r\nx--b\r\n--b--", [Part("x--b")]),
         ("--b\r\nA: 1\r\n\r\nx\n--b\n\r\n--b--", [Part("x\n--b\n")]),
@@ -90,7 +90,7 @@ struct MultipartParserTests {
         ("--b--\r\n", []),
     ]
 
-    @Test("a good content gives its parts, however it is cut", arguments: good)
+    @Test("valid content yields its parts, however it is split", arguments: good)
     func parsesGood(text: String, parts: [Part]) throws {
         let bytes = Array(text.utf8)
         let expected = Outcome.parts(parts)
@@ -105,7 +105,7 @@ struct MultipartParserTests {
         }
     }
 
-    @Test("a content that ends too early is never complete", arguments: good.map(\.0))
+    @Test("truncated content is never complete", arguments: good.map(\.0))
     func missesTheEnd(text: String) throws {
         let bytes = Array(text.utf8)
         let last = Array("--b--".utf8)
@@ -136,14 +136,14 @@ struct MultipartParserTests {
         String(repeating: "--b\r\n\r\n\r\n", count: 1001) + "--b--",
     ]
 
-    @Test("a bad content is refused, however it is cut", arguments: bad)
+    @Test("invalid content is refused, however it is split", arguments: bad)
     func refusesBad(text: String) throws {
         let bytes = Array(text.utf8)
         #expect(try Self.parse(bytes) == .failed)
         #expect(try Self.parse(bytes, cuts: Array(0...bytes.count)) == .failed)
     }
 
-    @Test("what never ends is refused as soon as it is too much", arguments: ["", "--b\r\n", "--b\r\nA: ", "--b "])
+    @Test("endless content is refused as soon as it exceeds a limit", arguments: ["", "--b\r\n", "--b\r\nA: ", "--b "])
     func boundsWhatItHolds(beginning: String) throws {
         var parser = MultipartParser(boundary: try Self.boundary())
         parser.append(Array(beginning.utf8))
@@ -157,7 +157,7 @@ struct MultipartParserTests {
         #expect(count < 10_000)
     }
 
-    @Test("large pieces come out as they went in, but for the boundary")
+    @Test("large pieces are returned whole, except for the boundary")
     func passesPiecesOn() throws {
         var parser = MultipartParser(boundary: try Self.boundary("----formboundary"))
         parser.append(Array("------formboundary\r\n\r\n".utf8))

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Request heads")
 struct RequestHeadParserTests {
-    @Test("a head is taken apart into method, target, version and fields")
+    @Test("a head is parsed into method, target, version and fields")
     func takesApart() throws {
         let text =
             "PATCH /files/a%20b?x=1&y HTTP/1.1\r\nHost: up.example:8080\r\nX-Empty:\r\nX-Padded: \t a  b \t\r\n\r\nREST"
@@ -25,7 +25,7 @@ struct RequestHeadParserTests {
         #expect(!parsed.expectsContinue)
     }
 
-    @Test("nothing is answered before the empty line has come")
+    @Test("there is no result before the empty line has arrived")
     func waitsForTheEmptyLine() {
         let bytes = Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
         for count in bytes.indices {
@@ -56,7 +56,7 @@ struct RequestHeadParserTests {
         #expect(first.consumed + second.consumed == bytes.count)
     }
 
-    @Test("a parser tells whether it is in the middle of a head")
+    @Test("a parser reports whether it is in the middle of a head")
     func tellsWhetherAHeadHasBegun() throws {
         var parser = RequestHeadParser()
         #expect(!parser.hasBegun)
@@ -137,7 +137,7 @@ struct RequestHeadParserTests {
     }
 
     @Test(
-        "Host may be a name, an address or a literal, with or without port (RFC 9110 §7.2)",
+        "Host can be a name, an address or a literal, with or without port (RFC 9110 §7.2)",
         arguments: [
             "example.com", "example.com:80", "example.com:", "127.0.0.1:8080", "[::1]", "[::1]:8080",
             "[::ffff:192.0.2.1]:1", "a_b-c.d~e", "xn--bcher-kva.example", "b%C3%BCcher.example",
@@ -166,7 +166,7 @@ struct RequestHeadParserTests {
 
     // MARK: Limits
 
-    @Test("the longest request line is accepted and one byte more is 414")
+    @Test("the longest request line is accepted, and one byte more is refused with 414")
     func limitsTheRequestLine() {
         let limits = HeadLimits(maximumRequestLine: 30)
         // "GET " + target + " HTTP/1.1" = 30
@@ -184,7 +184,7 @@ struct RequestHeadParserTests {
         #expect(HeadOutcome.of(String(repeating: "a", count: 32), limits: limits).status == 414)
     }
 
-    @Test("the largest head is accepted and one byte more is 431")
+    @Test("the largest head is accepted, and one byte more is refused with 431")
     func limitsTheHead() {
         let limits = HeadLimits(maximumRequestLine: 30, maximumBytes: 60)
         let start = "GET / HTTP/1.1\r\nHost: a\r\nX: "
@@ -203,13 +203,13 @@ struct RequestHeadParserTests {
         #expect(HeadOutcome.of(Array(bytes[..<60]), limits: limits).status == 431)
     }
 
-    @Test("a head limit below the line limit answers 431")
+    @Test("a head limit below the line limit refuses with 431")
     func headLimitBelowLineLimit() {
         let limits = HeadLimits(maximumRequestLine: 100, maximumBytes: 20)
         #expect(HeadOutcome.of(String(repeating: "a", count: 20), limits: limits).status == 431)
     }
 
-    @Test("as many fields as allowed are accepted and one more is 431")
+    @Test("the maximum number of fields is accepted, and one more is refused with 431")
     func limitsTheFields() {
         let limits = HeadLimits(maximumFields: 3)
         let text = "GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\nX: 2\r\n"
@@ -219,14 +219,14 @@ struct RequestHeadParserTests {
 
     // MARK: Splits
 
-    @Test("any split of the same bytes parses the same")
+    @Test("the result does not depend on how the bytes are split")
     func anySplitParsesTheSame() {
         let seed = UInt64.random(in: 0...UInt64.max)
         var generator = SeededGenerator(seed: seed)
         let limits = HeadLimits(maximumRequestLine: 200, maximumBytes: 600, maximumFields: 12)
         for round in 0..<3000 {
             var bytes = Self.randomHead(&generator)
-            // Half of them are damaged somewhere, so that failures are compared too.
+            // Half of them are damaged, so that failures are compared, too.
             if Bool.random(using: &generator), let index = bytes.indices.randomElement(using: &generator) {
                 bytes[index] = [0, 10, 13, 32, 58, 127, 200, 44].randomElement(using: &generator) ?? 0
             }
@@ -240,7 +240,7 @@ struct RequestHeadParserTests {
         }
     }
 
-    @Test("random bytes never stop the parser and are never taken for a head without a request line")
+    @Test("random bytes never crash the parser and never parse as a head without a request line")
     func survivesRandomBytes() {
         let seed = UInt64.random(in: 0...UInt64.max)
         var generator = SeededGenerator(seed: seed)
@@ -270,7 +270,7 @@ struct RequestHeadParserTests {
         text += " " + (targets.randomElement(using: &generator) ?? "")
         text += " " + (versions.randomElement(using: &generator) ?? "") + "\r\nHost: a\r\n"
         for _ in 0..<Int.random(in: 0...6, using: &generator) {
-            // The well-formed ones come more often.
+            // Well-formed ones are more frequent.
             let field = Bool.random(using: &generator) ? "X-A: b" : fields.randomElement(using: &generator) ?? ""
             text += field + "\r\n"
         }

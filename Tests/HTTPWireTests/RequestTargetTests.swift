@@ -54,7 +54,7 @@ struct RequestTargetTests {
         #expect(try #require(failure).status == 400)
     }
 
-    @Test("query items are decoded as form data, in their order")
+    @Test("query items are decoded as form data, in order")
     func queryItems() throws {
         let query = try RequestTarget(parsing: "/?a=1&b=x+y%2B&a=%C3%BC&flag&=v&&e=").queryItems()
         #expect(query.items.map(\.name) == ["a", "b", "a", "flag", "", "e"])

@@ -4,7 +4,7 @@ import Testing
 @Suite("Structured fields")
 struct StructuredFieldTests {
     @Test(
-        "items",
+        "items are parsed",
         arguments: [
             ("5", .integer(5)), ("  -0 ", .integer(0)), ("999999999999999", .integer(999_999_999_999_999)),
             ("-12;q=1;b", .integer(-12)), ("?1", .boolean(true)), ("?0; a=?1", .boolean(false)),
@@ -17,7 +17,7 @@ struct StructuredFieldTests {
     }
 
     @Test(
-        "what is no item",
+        "text that is not an item is refused",
         arguments: [
             "", " ", "5,", "5 6", "5, 6", "1234567890123456", "--1", "-", "1.", "1.2345", "?", "?2", "?true", ":AQ",
             ":A:", "\"a", "\"\\a\"", "\"\u{1}\"", "5;", "5;A=1", "5;a=", "\t5", "(1 2)", "=",
@@ -27,7 +27,7 @@ struct StructuredFieldTests {
         #expect(StructuredField.item(text) == nil)
     }
 
-    @Test("dictionaries, of which the last of two equal keys counts")
+    @Test("dictionaries are parsed, and the last value of a repeated key counts")
     func dictionaries() {
         #expect(StructuredField.dictionary("") == [:])
         #expect(
@@ -39,7 +39,10 @@ struct StructuredFieldTests {
         )
     }
 
-    @Test("what is no dictionary", arguments: ["a=", "a,", ",a", "A=1", "a=1 b=2", "a==1", "a=(1", "a=(1,2)", "1=a"])
+    @Test(
+        "text that is not a dictionary is refused",
+        arguments: ["a=", "a,", ",a", "A=1", "a=1 b=2", "a==1", "a=(1", "a=(1,2)", "1=a"]
+    )
     func noDictionaries(text: String) {
         #expect(StructuredField.dictionary(text) == nil)
     }
@@ -55,7 +58,7 @@ struct StructuredFieldTests {
 @Suite("File names in Content-Disposition")
 struct ContentDispositionReadingTests {
     @Test(
-        "the name that a field tells",
+        "the file name of a field is decoded",
         arguments: [
             ("attachment; filename=\"a b.mp4\"", "a b.mp4"), ("inline;filename=a.mp4", "a.mp4"),
             ("form-data; name=x; FILENAME=\"q\\\"uote;.txt\"", "q\"uote;.txt"),
@@ -72,7 +75,7 @@ struct ContentDispositionReadingTests {
         #expect(ContentDisposition.fileName(in: field) == name)
     }
 
-    @Test("what is written is read back", arguments: ["a.mp4", "Übung \"1\".mp4", "100 %.txt"])
+    @Test("written names are decoded again", arguments: ["a.mp4", "Übung \"1\".mp4", "100 %.txt"])
     func roundTrip(name: String) {
         #expect(ContentDisposition.fileName(in: ContentDisposition.attachment(fileName: name)) == name)
     }

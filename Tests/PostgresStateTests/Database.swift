@@ -4,7 +4,7 @@ import Testing
 
 @testable import PostgresState
 
-/// A schema, and how to open states in it.
+/// A schema, and ways to open states in it.
 struct Database {
     let server: PostgresServer
     let schema: String
@@ -22,7 +22,7 @@ struct Database {
         try await PostgresState.open(settings(connections: connections, options: options))
     }
 
-    /// How many connections with the name of the schema wait for a lock.
+    /// Number of connections named after the schema that wait for a lock.
     func waiting(_ connection: Connection) throws -> Int64? {
         try connection.row(
             "SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = $1",
@@ -32,10 +32,10 @@ struct Database {
 }
 
 extension Database {
-    /// A connection to the schema, beside those of a state.
+    /// A connection to the schema, in addition to those of a state.
     func connection() throws -> Connection { try Connection(to: Target(settings())) }
 
-    /// How many connections wait for a lock on a row of the schema.
+    /// Number of connections that wait for a lock on a row of the schema.
     func waitingForLocks() throws -> Int64? {
         try connection().row(
             """
@@ -45,14 +45,14 @@ extension Database {
         )?.integer("n")
     }
 
-    /// Runs `first` in a transaction of its own that is held open until `second` waits for it.
+    /// Runs `first` in its own transaction, which stays open until `second` waits for it.
     func interleave(
         _ first: (Connection) throws -> Void,
         meanwhile check: () async throws -> Void = {},
         _ second: @escaping @Sendable (PostgresState) async throws -> Void
     ) async throws {
         var settings = settings(connections: 1, name: schema)
-        // However slow the machine is.
+        // Long enough for a slow machine.
         settings.lockTimeout = .seconds(600)
         settings.statementTimeout = .seconds(600)
         let waiting = try await PostgresState.open(settings)

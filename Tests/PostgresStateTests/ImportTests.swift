@@ -8,7 +8,7 @@ import UploadCore
 
 @Suite("Import into PostgreSQL", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
 struct ImportTests {
-    /// Rows that are hard to write.
+    /// Rows with values that are hard to encode.
     private func rows(of table: StoredTable, _ count: Int) -> [[StoredField]] {
         (0..<count).map { number in
             [.text("id \(number)"), .text(#"{"a\"b\\c,d}"# + "\u{0} \u{FFFF} ä NULL"), .integer(Int64(number))]
@@ -30,7 +30,7 @@ struct ImportTests {
 
     private struct UnexpectedStart: Error {}
 
-    @Test("the database has all columns that are copied, and fills the others by itself")
+    @Test("the database has all copied columns, and defaults for the others")
     func columns() async throws {
         let database = try Database()
         try await database.open().close()
@@ -60,7 +60,7 @@ struct ImportTests {
         }
     }
 
-    @Test("rows arrive as they were, and progress with them")
+    @Test("rows arrive unchanged, together with the progress")
     func arrive() async throws {
         let database = try Database()
         let state = try await PostgresState.openForImport(database.settings())
@@ -86,7 +86,7 @@ struct ImportTests {
         #expect(try await state.rows(of: keys, after: nil, limit: 1) == [key])
     }
 
-    @Test("objects, parts and buckets arrive as they were")
+    @Test("objects, parts and buckets arrive unchanged")
     func objects() async throws {
         let database = try Database()
         let id = UploadID.generate(at: Date(timeIntervalSince1970: 1))
@@ -133,7 +133,7 @@ struct ImportTests {
         #expect(try await state.removeBucket("b") == false)
     }
 
-    @Test("of two that go on with one copy, the second changes nothing")
+    @Test("if two processes continue a copy, the second one changes nothing")
     func two() async throws {
         let database = try Database()
         let state = try await PostgresState.openForImport(database.settings())
@@ -149,7 +149,7 @@ struct ImportTests {
         #expect(try await state.rows(of: grants, after: nil, limit: 100) == Array(all.prefix(2)))
     }
 
-    @Test("gateways open the database when the copy is finished, and numbers of events go on")
+    @Test("gateways can open the database after the copy, and sequence numbers of events continue")
     func finish() async throws {
         let database = try Database()
         let state = try await PostgresState.openForImport(database.settings())
@@ -169,7 +169,7 @@ struct ImportTests {
         }
     }
 
-    @Test("another source, and a database that is in use, are told and left alone")
+    @Test("another source and a database in use are reported and left unchanged")
     func refusals() async throws {
         let database = try Database()
         let state = try await PostgresState.openForImport(database.settings())

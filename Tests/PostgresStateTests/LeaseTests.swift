@@ -17,7 +17,7 @@ struct LeaseTests {
         let services: [UploadService]
         let observers: [RecordingObserver]
 
-        /// `timeout` is shorter than the 8 s after which a node is dead that does not say that it lives.
+        /// `timeout` is shorter than the 8 s after which a node without a heartbeat is dead.
         init(
             _ count: Int = 2,
             _ server: PostgresServer? = nil,
@@ -26,7 +26,7 @@ struct LeaseTests {
             database = try Database(server)
             var states: [PostgresState] = []
             for index in 0..<count {
-                // So that a test can tell their connections apart.
+                // Lets a test distinguish their connections.
                 let settings = database.settings(name: "\(database.schema.suffix(12)) \(index)")
                 states.append(try await PostgresState.open(settings))
             }
@@ -35,14 +35,14 @@ struct LeaseTests {
             self.observers = observers
             let storage = storage
             services = zip(states, observers).map { state, observer in
-                UploadService(
+                UploadServices(
                     state: state,
                     storage: storage,
                     clock: SystemClock(),
                     limits: UploadLimits(lifetime: 3600, takeOverTimeout: timeout),
                     observer: observer,
                     among: state
-                )
+                ).uploads
             }
         }
 
@@ -80,7 +80,7 @@ struct LeaseTests {
             try database.connection().row("SELECT count(*) AS n FROM upload_lease")?.integer("n")
         }
 
-        /// Ends all connections of a node from the server's side.
+        /// Closes all connections of a node from the server's side.
         func disconnect(_ node: Int) throws {
             let connection = try database.server.connection()
             _ = try connection.rows(
@@ -89,7 +89,7 @@ struct LeaseTests {
             )
         }
 
-        /// Gives a lease to somebody else, as if this node had slept for long.
+        /// Gives a lease to another node, as if this one had been suspended for long.
         func steal(_ id: UploadID) throws {
             let stolen = try database.connection().run(
                 "UPDATE upload_lease SET node = 1, epoch = nextval('lease_epoch') WHERE upload_id = $1",
@@ -99,7 +99,7 @@ struct LeaseTests {
         }
     }
 
-    /// Remembers what happened, in order.
+    /// Records what happened, in order.
     private final class Log: Sendable {
         private let names = Mutex<[String]>([])
         func add(_ name: String) { names.withLock { $0.append(name) } }
@@ -114,7 +114,7 @@ struct LeaseTests {
         if case .failure(let error) = result { error.code } else { nil }
     }
 
-    /// Until `condition` holds; fails when it does not at any of many looks.
+    /// Waits until `condition` holds; fails after many attempts.
     private func wait(until condition: () async throws -> Bool) async throws {
         for _ in 0..<10_000 {
             if try await condition() { return }
@@ -125,7 +125,7 @@ struct LeaseTests {
 
     // MARK: Taking over
 
-    @Test("a stalled writer of another node lets go at once, and its bytes are kept")
+    @Test("a stalled writer on another node releases the lease at once, and its bytes are kept")
     func takeOver() async throws {
         let cluster = try await Cluster()
         defer { cluster.close() }
@@ -158,7 +158,7 @@ struct LeaseTests {
         let id = try await cluster.create(6)
         let gate = ScriptedSource([.stall])
         let log = Log()
-        // Not to be interrupted.
+        // Cannot be interrupted.
         async let holder: Void? = try? cluster.services[0].leases.withLease(on: id, interrupter: nil) {
             () async throws(UploadError) in
             _ = try? await gate.next(maximum: 1)
@@ -184,12 +184,12 @@ struct LeaseTests {
         #expect(try cluster.leaseCount() == 0)
     }
 
-    /// How many nodes wait.
+    /// Number of waiting nodes.
     private func line(_ cluster: Cluster) throws -> Int64? {
         try cluster.database.connection().row("SELECT sum(cardinality(waiters)) AS n FROM upload_lease")?.integer("n")
     }
 
-    @Test("who waits too long, or gives up, leaves the line")
+    @Test("a node that waits too long, or gives up, leaves the queue")
     func tooLong() async throws {
         let cluster = try await Cluster(timeout: .milliseconds(300))
         defer { cluster.close() }
@@ -203,13 +203,15 @@ struct LeaseTests {
         #expect(
             await errorCode { () async throws(UploadError) in try await cluster.services[1].status(of: id) } == .busy
         )
-        let service = cluster.services[1]
-        let given = Task { await errorCode { () async throws(UploadError) in try await service.status(of: id) } }
+        let services = cluster.services[1]
+        let given = Task {
+            await errorCode { () async throws(UploadError) in try await services.status(of: id) }
+        }
         try await wait { try line(cluster) == 1 }
         given.cancel()
         #expect([.unavailable, .busy].contains(await given.value))
         #expect(try line(cluster) == 0)
-        // A sweep leaves alone what another node uses.
+        // A sweep skips what another node uses.
         #expect(try await cluster.states[1].acquireIfFree(id) == false)
         gate.proceed()
         await holder
@@ -217,7 +219,7 @@ struct LeaseTests {
         #expect(try cluster.leaseCount() == 0)
     }
 
-    @Test("an upload is terminated from another node while it gets bytes")
+    @Test("an upload is terminated from another node while it receives bytes")
     func terminate() async throws {
         let cluster = try await Cluster()
         defer { cluster.close() }
@@ -233,7 +235,7 @@ struct LeaseTests {
         #expect(try cluster.leaseCount() == 0)
     }
 
-    @Test("two nodes append to one upload at the same time, 200 times, and the bytes are whole")
+    @Test("two nodes append to one upload concurrently, 200 times, and the bytes are correct")
     func race() async throws {
         let cluster = try await Cluster(timeout: .seconds(60))
         defer { cluster.close() }
@@ -254,7 +256,7 @@ struct LeaseTests {
                 switch code(result) {
                 case nil: break
                 case .interrupted: taken += 1
-                // The other one was first.
+                // The other node was first.
                 case .offsetMismatch, .lengthExceeded, .notOpen: break
                 case let other: Issue.record("\(String(describing: other))")
                 }
@@ -296,18 +298,18 @@ struct LeaseTests {
 
     // MARK: Fencing
 
-    @Test("a node whose lease was taken writes nothing any more")
+    @Test("a node whose lease was taken can no longer write")
     func fenced() async throws {
         let cluster = try await Cluster()
         defer { cluster.close() }
         let state = cluster.states[0]
         let id = try await cluster.create(nil)
         let before = try #require(try await state.upload(id))
-        let terms = QuotaTerms(policies: [:], period: QuotaPeriod(around: Date(), length: 86400))
+        let effectiveLimits = EffectiveLimits(policies: [:], period: QuotaPeriod(around: Date(), length: 86400))
         let sequence = try await state.lastEvent()
         try await cluster.services[0].leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
             do { try cluster.steal(id) } catch { Issue.record(error) }
-            #expect(await writes(state, before, terms) == Array(repeating: .interrupted, count: 6))
+            #expect(await writes(state, before, effectiveLimits) == Array(repeating: .interrupted, count: 6))
             let part = PartRecord(number: 1, size: 1, md5: [], crc64: 0, location: "", storedAt: Date())
             #expect(
                 await errorCode { () async throws(UploadError) in try await state.putPart(part, of: id) }
@@ -316,20 +318,20 @@ struct LeaseTests {
         }
         #expect(try await state.upload(id) == before)
         #expect(try await state.lastEvent() == sequence)
-        // The release of what is not its own any more changed nothing.
+        // Releasing a lease that it had lost changed nothing.
         #expect(try cluster.leaseCount() == 1)
-        // Nobody is there under that name: whoever wants the lease gets it, and may write.
+        // No node has this name: the next one gets the lease, and may write.
         try await cluster.services[0].leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
-            #expect(await writes(state, before, terms) == Array(repeating: nil, count: 6))
+            #expect(await writes(state, before, effectiveLimits) == Array(repeating: nil, count: 6))
         }
         #expect(try await state.upload(id)?.state == .terminated)
     }
 
-    /// Everything that is written with a lease.
+    /// All calls that write under a lease.
     private func writes(
         _ state: PostgresState,
         _ upload: Upload,
-        _ terms: QuotaTerms
+        _ effectiveLimits: EffectiveLimits
     ) async -> [UploadError.Code?] {
         let now = Date()
         var completed = upload
@@ -339,9 +341,10 @@ struct LeaseTests {
         let done = completed
         return [
             await errorCode { () async throws(UploadError) in
-                try await state.setLength(of: upload.id, to: 3, updatedAt: now, under: terms)
+                try await state.setLength(of: upload.id, to: 3, updatedAt: now, under: effectiveLimits)
             },
-            await errorCode { () async throws(UploadError) in try await state.reserve(3, for: upload.id, under: terms)
+            await errorCode { () async throws(UploadError) in
+                try await state.reserve(3, for: upload.id, under: effectiveLimits)
             },
             await errorCode { () async throws(UploadError) in
                 try await state.setExpiry(of: upload.id, to: nil, updatedAt: now)
@@ -353,7 +356,7 @@ struct LeaseTests {
                 try await state.end(upload.id, as: .terminated, at: now)
             },
             await errorCode { () async throws(UploadError) in
-                try await state.complete(done, as: nil, replacing: nil, under: terms, recording: [])
+                try await state.complete(done, as: nil, replacing: nil, under: effectiveLimits, recording: [])
             },
         ]
     }
@@ -367,7 +370,7 @@ struct LeaseTests {
         try thief.begin()
         let log = Log()
         try await cluster.services[0].leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
-            // It is being taken, and it is not known yet whether that stands.
+            // It is being taken, and the transaction is not committed yet.
             do {
                 try thief.run("UPDATE upload_lease SET node = 1, epoch = epoch + 1 WHERE upload_id = $1", [id.text])
             } catch {
@@ -385,7 +388,7 @@ struct LeaseTests {
         }
     }
 
-    @Test("a writer whose lease was taken ends with what it has, and completes nothing")
+    @Test("a writer whose lease was taken ends with what it has, and does not complete the upload")
     func fencedWriter() async throws {
         let cluster = try await Cluster()
         defer { cluster.close() }
@@ -398,7 +401,7 @@ struct LeaseTests {
         #expect(code(await writer) == .interrupted)
         #expect(try await cluster.states[0].upload(id)?.state == .open)
         #expect(try await cluster.states[0].media(id) == nil)
-        // Whoever comes next finds the bytes.
+        // The next user finds the bytes.
         #expect(try await cluster.services[1].status(of: id).state == .completed)
     }
 
@@ -426,7 +429,7 @@ struct LeaseTests {
         #expect(try cluster.leaseCount() == 0)
     }
 
-    @Test("a node that dies while another waits for it is noticed")
+    @Test("the death of a node is noticed while another one waits for it")
     func dies() async throws {
         let cluster = try await Cluster(1, timeout: .seconds(60))
         defer { cluster.close() }
@@ -442,7 +445,7 @@ struct LeaseTests {
         #expect(try await status.offset == 0)
     }
 
-    @Test("a lease that nobody on its node knows of ends when somebody wants it")
+    @Test("a lease that its own node does not know ends when another node wants it")
     func stray() async throws {
         let cluster = try await Cluster()
         defer { cluster.close() }
@@ -450,14 +453,14 @@ struct LeaseTests {
         let connection = try cluster.database.connection()
         try connection.run("INSERT INTO upload_lease VALUES ($1, $2, 0, '{}')", [id.text, cluster.states[0].node.id])
         #expect(try await cluster.services[1].status(of: id).offset == 0)
-        // And its own node takes it as if it were not there.
+        // Its own node can take it as if it were free.
         try connection.run("INSERT INTO upload_lease VALUES ($1, $2, 0, '{}')", [id.text, cluster.states[0].node.id])
         #expect(try await cluster.states[0].acquireIfFree(id))
         await cluster.states[0].release(id)
         #expect(try cluster.leaseCount() == 0)
     }
 
-    @Test("a node that lost its connections goes on with its leases, and is reached as before")
+    @Test("a node that lost its connections keeps its leases, and can be reached again")
     func disconnected() async throws {
         let cluster = try await Cluster()
         defer { cluster.close() }
@@ -479,7 +482,7 @@ struct LeaseTests {
         #expect(try cluster.leaseCount() == 0)
     }
 
-    /// Whether a node holds the lock by which others know that it lives.
+    /// Whether a node holds the lock that shows others that it is alive.
     private func isJoined(_ cluster: Cluster, _ node: Int) throws -> Bool {
         let row = try cluster.database.connection().row(
             "SELECT NOT pg_try_advisory_xact_lock($1) AS joined",
@@ -488,7 +491,7 @@ struct LeaseTests {
         return row?.flag("joined") == true
     }
 
-    @Test("leases outlive a restart of the database")
+    @Test("leases survive a restart of the database")
     func restart() async throws {
         let server = try PostgresServer()
         let cluster = try await Cluster(2, server)
@@ -504,7 +507,7 @@ struct LeaseTests {
         async let unlucky = cluster.append(0, released, at: 0, third)
         for source in [source, other, third] { await source.waitUntilStalled() }
         server.stop()
-        // It ends while the database is away, and its lease stays there.
+        // It ends while the database is down, and its lease remains there.
         third.interrupter.interrupt()
         #expect(code(await unlucky) != nil)
         try server.start()
@@ -519,26 +522,26 @@ struct LeaseTests {
 
     // MARK: Beside leases
 
-    @Test("what one node records is heard on the others")
+    @Test("events recorded by one node are announced to the others")
     func bell() async throws {
         let cluster = try await Cluster()
         defer { cluster.close() }
-        let bell = cluster.services[1].bell
+        let bell = cluster.services[1].events.bell
         cluster.states[1].onEventsElsewhere { bell.ring() }
-        let own = cluster.services[0].bell
+        let own = cluster.services[0].events.bell
         let echoes = Log()
         cluster.states[0].onEventsElsewhere { echoes.add("echo") }
         for _ in 0..<5 {
             let count = bell.count
             _ = try await cluster.create(6)
-            // As nobody polls, this ends only when it has rung.
+            // Without polling, this ends only after a ring.
             try await wait { bell.count > count }
         }
         #expect(own.count == 5)
         #expect(echoes.all == [])
     }
 
-    @Test("edits of metadata on two nodes at the same time are all there, also beside the completion")
+    @Test("concurrent edits of metadata on two nodes are all kept, also during the completion")
     func edits() async throws {
         let cluster = try await Cluster(timeout: .seconds(60))
         defer { cluster.close() }

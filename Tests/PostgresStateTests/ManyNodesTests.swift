@@ -13,24 +13,25 @@ import Webhooks
 
 @testable import PostgresState
 
-/// Nodes with one database, each with its own connections, services and clock.
+/// Nodes that share a database, each with its own connections, services and clock.
 @Suite("Many nodes", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
 struct ManyNodesTests {
-    /// What one process has.
+    /// The parts of one process.
     private struct Node {
         let state: PostgresState
         let fuse = Fuse()
         let faulty: FaultyState
         let clock: ManualClock
-        let service: UploadService
+        let services: UploadServices
 
-        /// `schema` and `storage` are those that all nodes of a test share, `skew` the seconds that its clock is ahead.
+        /// All nodes of a test share `schema` and `storage`; `skew` is the number of seconds that this node's clock is
+        /// ahead.
         init(_ schema: String, storage: InMemoryStorage, skew: TimeInterval = 0) async throws {
             let server = try PostgresServer.shared.get()
             state = try await PostgresState.open(PostgresSettings(url: server.url(schema: schema), connections: 4))
             faulty = FaultyState(state, fuse: fuse)
             clock = ManualClock(Date(timeIntervalSinceNow: skew))
-            service = UploadService(
+            services = UploadServices(
                 state: faulty,
                 storage: storage,
                 clock: clock,
@@ -39,7 +40,7 @@ struct ManyNodesTests {
             )
         }
 
-        /// What it does from now on changes nothing any more.
+        /// From now on, nothing that it does has an effect.
         func die(_ running: Task<Void, Never>?) {
             fuse.burn(afterCalls: 0)
             running?.cancel()
@@ -48,7 +49,7 @@ struct ManyNodesTests {
 
     private let storage = InMemoryStorage()
 
-    /// Until `condition` holds; fails when it does not at any of many looks.
+    /// Waits until `condition` holds; fails after many attempts.
     private func wait(until condition: () async throws -> Bool) async throws {
         for _ in 0..<12_000 {
             if try await condition() { return }
@@ -59,23 +60,24 @@ struct ManyNodesTests {
 
     // MARK: Deliveries
 
-    /// An app that is told events, and remembers which it was told by whom.
+    /// An app that receives events, and records which node sent each of them.
     private final class App: RequestHandler {
         private struct Contents {
             var calls: [(path: String, event: String)] = []
-            var told: [String] = []
+            var explicit: [String] = []
         }
 
         private let contents = Mutex(Contents())
-        private let answer: @Sendable (_ path: String, _ call: Int, _ isFirst: Bool) async -> Status
+        private let response: @Sendable (_ path: String, _ call: Int, _ isFirst: Bool) async -> Status
         private let loops: EventLoopGroup
         private let server = Mutex<(HTTPServer, Task<Void, Never>)?>(nil)
 
-        /// `answer` gets the path, the number of the call on this path, and whether the event comes for the first time.
+        /// `answer` gets the path, the number of the call on this path, and whether the event arrives for the first
+        /// time.
         init(
-            answer: @escaping @Sendable (_ path: String, _ call: Int, _ isFirst: Bool) async -> Status
+            response: @escaping @Sendable (_ path: String, _ call: Int, _ isFirst: Bool) async -> Status
         ) throws {
-            self.answer = answer
+            self.response = response
             loops = try EventLoopGroup(count: 1)
         }
 
@@ -100,8 +102,8 @@ struct ManyNodesTests {
             await loops.close()
         }
 
-        /// Ids of events in the order in which they were taken.
-        var told: [String] { contents.withLock { $0.told } }
+        /// Ids of events in the order in which they were accepted.
+        var explicit: [String] { contents.withLock { $0.explicit } }
 
         func respond(to request: Request) async -> Response {
             let event = request.head.fields["webhook-id"] ?? ""
@@ -111,8 +113,8 @@ struct ManyNodesTests {
                 contents.calls.append((path, event))
                 return (contents.calls.count { $0.path == path }, isFirst)
             }
-            let status = await answer(path, call, isFirst)
-            if status == 200 { contents.withLock { $0.told.append(event) } }
+            let status = await response(path, call, isFirst)
+            if status == 200 { contents.withLock { $0.explicit.append(event) } }
             return Response(status)
         }
 
@@ -133,7 +135,8 @@ struct ManyNodesTests {
         return HookDispatcher(
             caller,
             state: node.faulty,
-            service: node.service,
+            service: node.services.uploads,
+            events: node.services.events.bell,
             clock: node.clock,
             margin: margin,
             onAttempt: { _ in },
@@ -143,9 +146,9 @@ struct ManyNodesTests {
 
     private static let kinds: [EventRecord.Kind] = [.created, .completed, .terminated, .created, .completed]
 
-    /// Records 200 events of 40 uploads by several nodes.
+    /// Records 200 events of 40 uploads on several nodes.
     ///
-    /// - Returns: Ids of the events of each upload, in their order.
+    /// - Returns: Ids of the events of each upload, in order.
     private func record(_ nodes: [Node]) async throws -> [[String]] {
         try await withThrowingTaskGroup(of: [String].self) { group in
             for number in 0..<40 {
@@ -172,39 +175,39 @@ struct ManyNodesTests {
         }
     }
 
-    @Test("of two nodes whose clocks differ by ten minutes one tells each event, those of an upload in their order")
+    @Test("two nodes whose clocks differ by ten minutes deliver each event once, in order for each upload")
     func deliveriesOnce() async throws {
         let schema = try PostgresServer.shared.get().makeSchema()
         let nodes = [
             try await Node(schema, storage: storage, skew: 300), try await Node(schema, storage: storage, skew: -300),
         ]
         defer { nodes.forEach { $0.state.close() } }
-        // Some are not taken at first.
+        // Some are refused at first.
         let app = try App { _, call, isFirst in isFirst && call % 9 == 0 ? 503 : 200 }
         let port = try app.start()
         let dispatchers = nodes.enumerated().map { number, node in
-            // Longer than the test may last.
+            // Longer than the test can last.
             dispatcher(node, "http://127.0.0.1:\(port)/\(number)", timeout: .seconds(600), margin: 60)
         }
         let running = dispatchers.map { dispatcher in Task { await dispatcher.run() } }
         async let recorded = record(nodes)
         try await wait {
             dispatchers.forEach { $0.wake() }
-            return app.told.count >= 200
+            return app.explicit.count >= 200
         }
         try await wait { try await nodes[0].state.nextDelivery() == nil }
         for task in running { task.cancel() }
         for task in running { await task.value }
         await app.stop()
-        let told = app.told
-        #expect(told.count == 200)
-        for ids in try await recorded { #expect(told.filter(ids.contains) == ids) }
+        let explicit = app.explicit
+        #expect(explicit.count == 200)
+        for ids in try await recorded { #expect(explicit.filter(ids.contains) == ids) }
         let deliveries = try await nodes[0].state.deliveries(DeliveryQuery(limit: 1000))
         #expect(deliveries.allSatisfy { $0.delivery?.state == .delivered })
         #expect(deliveries.contains { $0.delivery?.attempts == 2 })
     }
 
-    @Test("what a node had in hand when it died is told by another")
+    @Test("events that a node had claimed when it died are delivered by another")
     func deliveriesOfTheDead() async throws {
         let schema = try PostgresServer.shared.get().makeSchema()
         let nodes = [try await Node(schema, storage: storage), try await Node(schema, storage: storage)]
@@ -212,7 +215,7 @@ struct ManyNodesTests {
         let doomed = Mutex<Task<Void, Never>?>(nil)
         let first = nodes[0]
         let app = try App { path, call, _ in
-            // It dies while this one is told, and can not record that.
+            // It dies during this delivery, and cannot record it.
             if path == "/0", call == 10 { first.die(doomed.withLock { $0 }) }
             return 200
         }
@@ -231,16 +234,16 @@ struct ManyNodesTests {
         living.cancel()
         await living.value
         await app.stop()
-        let told = app.told
-        #expect(Set(told).count == 200)
-        #expect(told.count > 200, "the one that could not be recorded was not told again")
+        let explicit = app.explicit
+        #expect(Set(explicit).count == 200)
+        #expect(explicit.count > 200, "the one that could not be recorded was not told again")
         for ids in recorded {
             var seen: Set<String> = []
-            #expect(told.filter { ids.contains($0) && seen.insert($0).inserted } == ids)
+            #expect(explicit.filter { ids.contains($0) && seen.insert($0).inserted } == ids)
         }
     }
 
-    @Test("a node that stops gives back what it has not told")
+    @Test("a node that stops returns undelivered events")
     func deliveriesGivenBack() async throws {
         let schema = try PostgresServer.shared.get().makeSchema()
         let node = try await Node(schema, storage: storage)
@@ -268,7 +271,7 @@ struct ManyNodesTests {
 
     // MARK: Pulls
 
-    /// Contents that are their own names, in two halves; the second half of some never comes.
+    /// Contents that consist of their own names, in two halves; the second half of some never arrives.
     private final class Origin: PullOrigin {
         private let asked = Mutex<[String: Int]>([:])
         private let stalls: Bool
@@ -277,7 +280,7 @@ struct ManyNodesTests {
 
         var requests: [String: Int] { asked.withLock { $0 } }
 
-        func open(_ request: PullRequest, rest: OriginRest?) async throws(PullFailure) -> OriginAnswer {
+        func open(_ request: PullRequest, rest: OriginRest?) async throws(PullFailure) -> OriginResponse {
             asked.withLock { $0[request.url, default: 0] += 1 }
             let bytes = Array(request.url.utf8)
             let content = OriginContent(
@@ -295,7 +298,7 @@ struct ManyNodesTests {
         }
     }
 
-    /// Some bytes, and then none for longer than a test may last; it ends with its task, as what comes by HTTP does.
+    /// Sends some bytes and then stalls for longer than a test lasts; ends with its task, like content over HTTP.
     private final class StallingSource: ByteSource {
         private var bytes: [UInt8]?
 
@@ -316,7 +319,8 @@ struct ManyNodesTests {
 
     private func pulls(_ node: Node, _ origin: Origin, claim: TimeInterval) throws -> PullService {
         PullService(
-            service: node.service,
+            uploads: node.services.uploads,
+            pulls: node.faulty,
             origin: origin,
             sealer: PullSealer(master: try #require(MasterSecret(bytes: [UInt8](repeating: 7, count: 32)))),
             limits: PullLimits(concurrency: 3, claim: claim),
@@ -336,7 +340,7 @@ struct ManyNodesTests {
         return try await pulls.begin(new, under: grant).id
     }
 
-    @Test("each pull is one node's")
+    @Test("each pull runs on one node")
     func pullsOnce() async throws {
         let schema = try PostgresServer.shared.get().makeSchema()
         let nodes = [
@@ -362,7 +366,7 @@ struct ManyNodesTests {
         #expect(origin.requests.count == 20 && origin.requests.values.allSatisfy { $0 == 1 })
     }
 
-    @Test("a pull whose node died is gone on with by another, from where it was")
+    @Test("a pull whose node died is resumed by another, from where it stopped")
     func pullOfTheDead() async throws {
         let schema = try PostgresServer.shared.get().makeSchema()
         let nodes = [try await Node(schema, storage: storage), try await Node(schema, storage: storage)]
@@ -375,12 +379,13 @@ struct ManyNodesTests {
         try await wait { stalling.requests[url] == 1 }
         let claim = try #require(try await nodes[1].state.pull(id))
         #expect(claim.isClaimed)
-        // While it lives the claim is kept, for longer than it lasts.
-        try await Task.sleep(for: .seconds(2))
+        // While the node is alive, it renews the claim: its end moves on by twice its duration.
+        let end = try #require(claim.nextAttemptAt)
+        try await wait { try await nodes[1].state.pull(id)?.nextAttemptAt ?? end >= end.addingTimeInterval(2) }
         #expect(try await nodes[1].state.pull(id)?.claim == claim.claim)
         #expect(try await nodes[1].state.claimPulls(limit: 1, for: 1) == [])
         nodes[0].fuse.burn(afterCalls: 0)
-        // It notices by itself that it has lost the job, although nobody can tell it so.
+        // It notices on its own that it has lost the job, although no other node can tell it.
         try await wait { !first.isRunning(id) }
         #expect(try await storage.currentLength(of: id) == 4)
         let origin = Origin()
@@ -396,12 +401,12 @@ struct ManyNodesTests {
 
     // MARK: Time
 
-    @Test("nodes go by the time of the database")
+    @Test("nodes use the time of the database")
     func clock() async throws {
         let server = try PostgresServer.shared.get()
         let state = try await PostgresState.open(PostgresSettings(url: server.url(schema: try server.makeSchema())))
         defer { state.close() }
-        /// How far the clock is behind at least, and ahead at least.
+        /// Lower bounds of how far the clock is ahead and behind, in seconds.
         func misses() async throws -> [TimeInterval] {
             let before = state.clock.now
             let row = try await state.read {
@@ -410,13 +415,13 @@ struct ManyNodesTests {
             let time = Double(try #require(row?.integer("t"))) / 1000
             return [before.timeIntervalSince1970 - time, time - state.clock.now.timeIntervalSince1970]
         }
-        // Half of the first trip, and the milliseconds.
+        // Half of the first round trip, and the milliseconds.
         for miss in try await misses() { #expect(miss < 1) }
     }
 
     // MARK: Sweeps
 
-    @Test("nodes that sweep at the same time end each upload once, and fail at nothing")
+    @Test("nodes that sweep concurrently end each upload once, without failures")
     func sweepTogether() async throws {
         let schema = try PostgresServer.shared.get().makeSchema()
         let nodes = [
@@ -425,7 +430,7 @@ struct ManyNodesTests {
         ]
         defer { nodes.forEach { $0.state.close() } }
         let past = Date(timeIntervalSinceNow: -7200)
-        // 18 without a record: more than 20 would be left, as many of a lost state are.
+        // 18 without a record: more than 20 would be left, because so many suggest a lost state.
         for number in 0..<36 {
             let created = past.addingTimeInterval(TimeInterval(number))
             var upload = Upload(
@@ -439,11 +444,11 @@ struct ManyNodesTests {
             )
             upload.reservedBytes = upload.length ?? 0
             try await storage.create(upload.id)
-            // Every second one has no record, every third of the others all its bytes.
+            // Every second one has no record; every third of the others has all its bytes.
             if number % 2 == 0 { try await nodes[0].state.insert(upload, consuming: nil) }
         }
         let reports = await withTaskGroup(of: SweepReport.self) { group in
-            for node in nodes { group.addTask { await node.service.sweep() } }
+            for node in nodes { group.addTask { await node.services.sweep.run() } }
             return await group.reduce(into: []) { $0.append($1) }
         }
         #expect(reports.allSatisfy { $0.failures == 0 })

@@ -45,7 +45,7 @@ struct ObjectTests {
         )
     }
 
-    /// A state with the bucket and these uploads, open.
+    /// A state with the bucket and these open uploads.
     private func open(_ database: Database, _ uploads: [Upload] = []) async throws -> PostgresState {
         let state = try await database.open()
         #expect(try await state.insert(BucketRecord(name: "b", createdAt: start)))
@@ -55,7 +55,7 @@ struct ObjectTests {
 
     // MARK: Several nodes
 
-    @Test("who completes an object while another node gives its name to another one waits for that, and tries again")
+    @Test("completing an object while another node uses its name for another one waits, and tries again")
     func nameTaken() async throws {
         let database = try Database()
         let uploads = [upload(), upload(1)]
@@ -77,7 +77,7 @@ struct ObjectTests {
         #expect(try await state.object(name)?.id == second.id)
     }
 
-    @Test("who waits for a name that then stays free gets it")
+    @Test("waiting for a name that then stays free succeeds")
     func nameLeft() async throws {
         let database = try Database()
         let uploads = [upload(), upload(1)]
@@ -93,7 +93,7 @@ struct ObjectTests {
         #expect(try await state.object(name)?.id == second.id)
     }
 
-    @Test("who replaces an object while another node ends it waits for that, and tries again")
+    @Test("replacing an object while another node ends it waits, and tries again")
     func replacedEnded() async throws {
         let database = try Database()
         let uploads = [upload(), upload(1)]
@@ -135,7 +135,7 @@ struct ObjectTests {
         #expect(try await state.objectParts(of: upload.id, after: 0, limit: 5) == [])
     }
 
-    @Test("who completes an upload while another node adds a part waits for that, and forgets it")
+    @Test("completing an upload while another node adds a part waits, and forgets the part")
     func completedWhilePartComes() async throws {
         let database = try Database()
         let upload = upload()
@@ -159,7 +159,7 @@ struct ObjectTests {
         #expect(count == 0)
     }
 
-    @Test("who replaces a part that another node is adding waits for that, and gives it back")
+    @Test("replacing a part that another node is adding waits, and returns that part")
     func partReplacedMeanwhile() async throws {
         let database = try Database()
         let upload = upload()
@@ -177,7 +177,7 @@ struct ObjectTests {
         #expect(try await state.objectPart(1, of: upload.id) == part)
     }
 
-    @Test("who forgets a bucket while another node creates an upload in it waits for that, and leaves it")
+    @Test("removing a bucket while another node creates an upload in it waits, and keeps the bucket")
     func bucketUsedMeanwhile() async throws {
         let database = try Database()
         let upload = upload()
@@ -195,7 +195,7 @@ struct ObjectTests {
         #expect(try await state.bucket("b")?.documents == ["cors": "x"])
     }
 
-    @Test("who creates an upload in a bucket that another node forgets waits for that, and is refused")
+    @Test("creating an upload in a bucket that another node removes waits, and is refused")
     func bucketForgottenMeanwhile() async throws {
         let database = try Database()
         let state = try await open(database)
@@ -211,21 +211,21 @@ struct ObjectTests {
         #expect(try await state.upload(upload.id) == nil)
     }
 
-    /// Completes an object in place of what has its name.
+    /// Completes an object that replaces the current one with its name.
     ///
-    /// - Returns: Whether nothing else got the name meanwhile.
+    /// - Returns: Whether no other object took the name meanwhile.
     private func replace(_ done: Upload, by node: PostgresState) async throws -> Bool {
         let replaced = try await node.object(ObjectName(bucket: "b", key: done.key ?? ""))?.id
         var events = [EventRecord.sample(.completed, of: done)]
         if let replaced, let old = try await node.upload(replaced) { events.append(.sample(.terminated, of: old)) }
-        let told = events
+        let explicit = events
         let code = await errorCode { () async throws(UploadError) in
             let isFirst = try await node.complete(
                 done,
                 as: Media(of: done),
                 replacing: replaced,
-                under: QuotaTerms(policies: [:], period: QuotaPeriod(around: start, length: 86400)),
-                recording: told
+                under: EffectiveLimits(policies: [:], period: QuotaPeriod(around: start, length: 86400)),
+                recording: explicit
             )
             #expect(isFirst)
         }
@@ -233,7 +233,7 @@ struct ObjectTests {
         return code == nil
     }
 
-    @Test("nodes that replace objects of several accounts in all directions neither wait in a circle nor miscount")
+    @Test("nodes that replace objects of several accounts in all directions neither deadlock nor miscount")
     func replaceEverything() async throws {
         let database = try Database()
         let nodes = [try await database.open(connections: 6), try await database.open(connections: 6)]
@@ -271,7 +271,7 @@ struct ObjectTests {
 
     // MARK: Schema
 
-    @Test("pages of objects and of uploads in parts are ranges of an index, and sort nothing")
+    @Test("pages of objects and of uploads in parts read ranges of an index, without sorting")
     func plans() async throws {
         let state = try await open(try Database())
         defer { state.close() }
@@ -294,7 +294,7 @@ struct ObjectTests {
             )
             try connection.run("ANALYZE upload, media")
         }
-        /// For these values, as a statement is planned the first times, or for any, as it may be when it has run often.
+        /// For these values, as a statement is planned at first, or for any, as it may be after many runs.
         func plan(_ sql: String, _ values: [(any Parameter)?], _ mode: String) async throws -> String {
             try await state.write { connection in
                 try connection.execute("SET LOCAL plan_cache_mode = \(mode); PREPARE page AS \(sql)")
@@ -334,12 +334,12 @@ struct ObjectTests {
         }
     }
 
-    @Test("records of the version before are read as before, and go on beside objects")
+    @Test("records of the previous version read as before, and can be changed beside objects")
     func versionBefore() async throws {
         let database = try Database()
         let connection = try database.connection()
         try Schema.migrate(connection, Schema.migrations.filter { $0.number <= 4 })
-        // Two with one key, of which nothing was demanded.
+        // Two with the same key, for which no condition was set.
         let ids = (0..<3).map { UploadID.generate(at: start.addingTimeInterval(TimeInterval($0))) }
         for (index, id) in ids.enumerated() {
             let isOpen = index == 2
@@ -377,7 +377,7 @@ struct ObjectTests {
         let upload = upload(9)
         let state = try await open(database, [upload])
         defer { state.close() }
-        // However large they are.
+        // However large the tables are.
         #expect(try connection.row(files)?.text("files") == before)
         for id in ids {
             let found = try #require(try await state.upload(id))
@@ -387,16 +387,17 @@ struct ObjectTests {
             let media = try #require(try await state.media(id))
             #expect(media.key == "k" && media.bucket == nil && media.attributes == nil)
         }
-        let told = try #require(try await state.events(EventQuery(after: 0)).first).upload
+        let explicit = try #require(try await state.events(EventQuery(after: 0)).first).upload
         #expect(
-            told.id == ids[2] && told.key == "k" && told.bucket == nil && told.attributes == nil && !told.takesParts
+            explicit.id == ids[2] && explicit.key == "k" && explicit.bucket == nil && explicit.attributes == nil
+                && !explicit.takesParts
         )
         for upload in [upload, try #require(try await state.upload(ids[2]))] {
             let done = completed(upload)
             #expect(try await state.complete(done, as: Media(of: done)))
         }
         #expect(try await state.object(name)?.id == upload.id)
-        // A node of the version before goes on: its statements do not know the new columns.
+        // A node of the previous version continues: its statements do not know the new columns.
         try connection.run(
             """
             INSERT INTO upload (id, dialect, principal, reserved_bytes, completes_when_full, state, metadata, created_at,
@@ -420,7 +421,7 @@ struct ObjectTests {
             try connection.execute(#"ALTER TABLE \#(table) ALTER COLUMN object_key TYPE text COLLATE "und-x-icu""#)
         }
         try await contract.check(state)
-        // It is not so by chance.
+        // Confirms that this collation sorts differently.
         let row = try connection.row("SELECT bool_or('a' COLLATE \"und-x-icu\" < 'B') AS is_other FROM pg_class")
         #expect(row?.flag("is_other") == true)
     }

@@ -5,13 +5,14 @@ import SluiceTesting
 
 @testable import PostgresState
 
-/// A PostgreSQL of its own in a temporary directory, reached by a socket there; it ends with the process, however that ends.
+/// A private PostgreSQL server in a temporary directory, reached by a socket there; it ends with the process, however
+/// that ends.
 final class PostgresServer: Sendable {
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// Where `postgres` and `initdb` are, in the search path or where Debian puts them; `nil` if they are nowhere.
+    /// The directory of `postgres` and `initdb`, from the search path or Debian's location; `nil` if they are missing.
     static let programs: String? = {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
         let versions = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql")) ?? []
@@ -24,17 +25,17 @@ final class PostgresServer: Sendable {
     static let isAvailable = programs != nil
     static let missing = "there is no postgres in PATH or /usr/lib/postgresql; scripts/setup --test installs it"
 
-    /// One for all tests that do not stop it.
+    /// Shared by all tests that do not stop it.
     static let shared = Result { try PostgresServer() }
 
     let password = "p-\(UUID().uuidString)"
     private let directory: TemporaryDirectory
     private let programs: String
-    /// What runs a program as somebody else: PostgreSQL refuses to run as root.
+    /// A command that runs a program as another user: PostgreSQL refuses to run as root.
     private let prefix: [String]
     private let watcher = Watcher()
 
-    /// The shell that started the server, and ends it when its own input ends.
+    /// The shell that started the server, and stops it when its own input ends.
     ///
     /// Invariant: used by one test, or under the lock of `shared`.
     private final class Watcher: @unchecked Sendable {
@@ -78,7 +79,7 @@ final class PostgresServer: Sendable {
 
     deinit { stop(keepingData: false) }
 
-    /// Starts it, and waits until it can be used.
+    /// Starts the server, and waits until it is ready.
     func start() throws {
         let script = """
             directory=$1
@@ -116,7 +117,8 @@ final class PostgresServer: Sendable {
         throw Failure(description: "postgres did not start: \(log.suffix(2000))")
     }
 
-    /// Starts a program with no signal blocked, as threads of Swift have them, or a shell would never learn of its children.
+    /// Starts a program with no blocked signals; Swift's threads block them, so a shell would never learn of its
+    /// children.
     private static func run(_ process: Process) throws {
         var none = sigset_t()
         var before = sigset_t()
@@ -131,7 +133,7 @@ final class PostgresServer: Sendable {
         while process.isRunning { usleep(5000) }
     }
 
-    /// Ends it, and all its connections, and waits until it is gone.
+    /// Stops the server with all its connections, and waits until it is gone.
     func stop(keepingData isKept: Bool = true) {
         guard let process = watcher.process, let input = watcher.input else { return }
         try? input.fileHandleForWriting.write(contentsOf: Data((isKept ? "keep\n" : "\n").utf8))
@@ -142,10 +144,10 @@ final class PostgresServer: Sendable {
     }
 
     /// - Parameters:
-    ///   - schema: What unqualified names mean; `nil` for the default.
+    ///   - schema: The schema of unqualified names; `nil` for the default.
     ///   - options: Settings of the session, such as `synchronous_commit=off`.
-    ///   - name: What the connections call themselves.
-    ///   - password: Another one than the right one.
+    ///   - name: The application name of the connections.
+    ///   - password: Replaces the right password.
     /// - Returns: A URL.
     func url(
         schema: String? = nil,
@@ -159,12 +161,12 @@ final class PostgresServer: Sendable {
             + "&application_name=\(name)&options=\(words)"
     }
 
-    /// A connection beside those of a state.
+    /// A connection in addition to those of a state.
     func connection() throws -> Connection {
         try Connection(to: Target(PostgresSettings(url: url())))
     }
 
-    /// The name of a new, empty schema.
+    /// Creates a new, empty schema and returns its name.
     func makeSchema() throws -> String {
         let name = "s" + UUID().uuidString.lowercased().filter { $0 != "-" }
         try connection().execute("CREATE SCHEMA \(name)")

@@ -37,20 +37,22 @@ struct PostgresStateTests {
         )
     }
 
-    private func terms(_ accounts: [Account] = [], storedBytes: Int64? = nil) -> QuotaTerms {
+    private func effectiveLimits(_ accounts: [Account] = [], storedBytes: Int64? = nil) -> EffectiveLimits {
         var policy = Policy()
         policy.storedBytes = storedBytes
-        return QuotaTerms(
+        return EffectiveLimits(
             policies: Dictionary(uniqueKeysWithValues: accounts.map { ($0, policy) }),
             period: QuotaPeriod(around: start, length: 86400)
         )
     }
 
-    private func insert(_ upload: Upload, into state: PostgresState, _ terms: QuotaTerms) async throws(UploadError) {
-        try await state.insert(upload, consuming: nil, under: terms, recording: .sample(.created, of: upload))
+    private func insert(_ upload: Upload, into state: PostgresState, _ effectiveLimits: EffectiveLimits)
+        async throws(UploadError)
+    {
+        try await state.insert(upload, consuming: nil, under: effectiveLimits, recording: .sample(.created, of: upload))
     }
 
-    /// Until `condition` holds; fails when it does not at any of many looks.
+    /// Waits until `condition` holds; fails after many attempts.
     private func wait(until condition: () async throws -> Bool) async throws {
         for _ in 0..<10_000 {
             if try await condition() { return }
@@ -80,12 +82,12 @@ struct PostgresStateTests {
         try await contract.check(state)
     }
 
-    @Test("what was recorded is there after closing and opening again")
+    @Test("recorded data survives closing and opening again")
     func reopen() async throws {
         let database = try Database()
         let upload = upload()
         let first = try await database.open()
-        try await insert(upload, into: first, terms())
+        try await insert(upload, into: first, effectiveLimits())
         try await first.insert(key(1))
         first.close()
         #expect(await errorCode { () async throws(UploadError) in try await first.upload(upload.id) } == .unavailable)
@@ -106,7 +108,7 @@ struct PostgresStateTests {
         upload.alias = text
         upload.key = text
         upload.metadata = UploadMetadata(raw: text, values: [text: text])
-        try await insert(upload, into: state, terms())
+        try await insert(upload, into: state, effectiveLimits())
         #expect(try await state.upload(upload.id) == upload)
         #expect(try await state.upload(alias: text) == upload.id)
         #expect(try await state.uploads(UploadQuery(subject: text)) == [upload])
@@ -131,15 +133,15 @@ struct PostgresStateTests {
         #expect(try await state.media(upload.id) == media)
     }
 
-    @Test("a name that no index can hold is refused as the client's mistake")
+    @Test("a name too long for an index is refused as the client's mistake")
     func longName() async throws {
         let state = try await Database().open()
         defer { state.close() }
-        // Random, because the same again and again is compressed.
+        // Random, because repeated text is compressed.
         let name = (0..<100).map { _ in UUID().uuidString }.joined()
         let long = upload(subject: name)
         #expect(
-            await errorCode { () async throws(UploadError) in try await insert(long, into: state, terms()) }
+            await errorCode { () async throws(UploadError) in try await insert(long, into: state, effectiveLimits()) }
                 == .invalidRequest
         )
         #expect(try await state.upload(long.id) == nil)
@@ -147,7 +149,7 @@ struct PostgresStateTests {
 
     // MARK: Schema
 
-    @Test("many that open a new database at the same time all get the same one")
+    @Test("concurrent openers of a new database all get the same one")
     func openTogether() async throws {
         let database = try Database()
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -165,7 +167,7 @@ struct PostgresStateTests {
         #expect(try await state.keys().count == 8)
     }
 
-    @Test("of a migration that fails nothing stays, and those before it stay")
+    @Test("a failed migration leaves nothing, and earlier ones stay")
     func failedMigration() async throws {
         let database = try Database()
         let connection = try Connection(to: Target(database.settings()))
@@ -177,7 +179,7 @@ struct PostgresStateTests {
         let good = Schema.Migration(number: next, statements: "CREATE TABLE extra ()")
         try Schema.migrate(connection, Schema.migrations + [good])
         #expect(try connection.row("SELECT max(number) AS last FROM sluice_migration")?.integer("last") == next)
-        // And now it is the database of a newer version.
+        // Now it is the database of a newer version.
         let error = await #expect(throws: PostgresStateError.self) { try await database.open() }
         #expect(error?.reason.contains("newer version") == true)
     }
@@ -188,24 +190,24 @@ struct PostgresStateTests {
         #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 })
     }
 
-    @Test("a node that runs goes on while a newer one changes the tables")
+    @Test("a running node continues while a newer one changes the tables")
     func columnAdded() async throws {
         let database = try Database()
         let state = try await database.open(connections: 1)
         defer { state.close() }
         let upload = upload()
-        try await insert(upload, into: state, terms())
+        try await insert(upload, into: state, effectiveLimits())
         #expect(try await state.upload(upload.id) == upload)
         try database.server.connection().execute("ALTER TABLE \(database.schema).upload ADD COLUMN more text")
         #expect(try await state.upload(upload.id) == upload)
     }
 
-    @Test("a record that can not be read is an error, not a crash")
+    @Test("an unreadable record is an error, not a crash")
     func unreadable() async throws {
         let state = try await Database().open()
         defer { state.close() }
         let upload = upload()
-        try await insert(upload, into: state, terms())
+        try await insert(upload, into: state, effectiveLimits())
         try await state.write { try $0.run("UPDATE upload SET metadata = 'no json'") }
         #expect(
             await errorCode { () async throws(UploadError) in try await state.upload(upload.id) } == .storageFailure
@@ -217,7 +219,7 @@ struct PostgresStateTests {
         )
     }
 
-    @Test("lists of few uploads among many are read along the index of what they are filtered by")
+    @Test("lists of few uploads among many read the index of their filter")
     func plansOfLists() async throws {
         let state = try await Database().open(connections: 1)
         defer { state.close() }
@@ -259,7 +261,7 @@ struct PostgresStateTests {
     )
     func session(isSynchronous: Bool, level: String) async throws {
         let database = try Database()
-        // What the server, the database or the role has as default does not count.
+        // The defaults of the server, the database and the role have no effect.
         var settings = database.settings(options: ["synchronous_commit=off", "bytea_output=escape"])
         settings.isSynchronous = isSynchronous
         settings.lockTimeout = .milliseconds(1500)
@@ -280,7 +282,7 @@ struct PostgresStateTests {
         #expect(level == "remote_apply")
     }
 
-    @Test("a server that may only be read is not ready, and can be read")
+    @Test("a read-only server is not ready, but can be read")
     func readOnly() async throws {
         let database = try Database()
         try await database.open().close()
@@ -291,7 +293,7 @@ struct PostgresStateTests {
         #expect(try await state.keys() == [])
     }
 
-    @Test("what goes wrong is told without the password")
+    @Test("errors do not contain the password")
     func secrets() async throws {
         let database = try Database()
         let secret = "open-sesame"
@@ -327,7 +329,7 @@ struct PostgresStateTests {
 
     // MARK: Broken connections
 
-    @Test("a connection that was ended while nobody used it gives way to a new one, unnoticed")
+    @Test("a connection that broke while idle is replaced unnoticed")
     func idleConnectionEnded() async throws {
         let database = try Database()
         let state = try await database.open(connections: 1)
@@ -365,7 +367,7 @@ struct PostgresStateTests {
         #expect(count == 0)
     }
 
-    @Test("a commit whose answer is lost is told as such, and not repeated")
+    @Test("a commit whose response is lost is reported as such, and not repeated")
     func connectionEndedAtCommit() async throws {
         let database = try Database()
         let state = try await database.open(connections: 1)
@@ -383,34 +385,34 @@ struct PostgresStateTests {
         #expect(runs.withLock { $0 } == 1)
     }
 
-    @Test("after the server was away it is used again, and what was recorded is there")
+    @Test("after a restart of the server it is used again, and recorded data is there")
     func restart() async throws {
         let server = try PostgresServer()
         let state = try await Database(server).open()
         defer { state.close() }
         let first = upload()
         let second = upload(1)
-        try await insert(first, into: state, terms())
+        try await insert(first, into: state, effectiveLimits())
         server.stop()
         for _ in 0..<3 {
             let code = await errorCode { () async throws(UploadError) in try await state.upload(first.id) }
             #expect(code == .unavailable)
         }
         #expect(
-            await errorCode { () async throws(UploadError) in try await insert(second, into: state, terms()) }
+            await errorCode { () async throws(UploadError) in try await insert(second, into: state, effectiveLimits()) }
                 == .unavailable
         )
         try server.start()
         try await wait { await errorCode { () async throws(UploadError) in try await state.check() } == nil }
         #expect(try await state.upload(first.id) == first)
         #expect(try await state.upload(second.id) == nil)
-        try await insert(second, into: state, terms())
+        try await insert(second, into: state, effectiveLimits())
         #expect(try await state.uploads(UploadQuery()) == [second, first])
     }
 
     // MARK: Several nodes
 
-    @Test("of many that two nodes create at the same time only as many are admitted as there is room for")
+    @Test("of many uploads that two nodes create concurrently only as many are admitted as there is room for")
     func quotaRace() async throws {
         let database = try Database()
         let nodes = [try await database.open(connections: 4), try await database.open(connections: 4)]
@@ -423,7 +425,7 @@ struct PostgresStateTests {
                         try await insert(
                             upload(TimeInterval(number)),
                             into: nodes[number % 2],
-                            terms([alice], storedBytes: 87)
+                            effectiveLimits([alice], storedBytes: 87)
                         )
                     } == nil
                 }
@@ -435,7 +437,7 @@ struct PostgresStateTests {
         #expect(try await nodes[1].uploads(UploadQuery(limit: 100)).count == 17)
     }
 
-    @Test("of many that two nodes admit with one one-time grant at the same time one wins")
+    @Test("of many uploads that two nodes admit concurrently with a one-time grant one succeeds")
     func grantRace() async throws {
         let database = try Database()
         let nodes = [try await database.open(connections: 4), try await database.open(connections: 4)]
@@ -456,7 +458,7 @@ struct PostgresStateTests {
         #expect(try await nodes[0].uploads(UploadQuery()).count == 1)
     }
 
-    @Test("two nodes that change accounts and uploads in all combinations neither wait in a circle nor miscount")
+    @Test("two nodes that change accounts and uploads in all combinations neither deadlock nor miscount")
     func combinations() async throws {
         let database = try Database()
         let nodes = [try await database.open(connections: 6), try await database.open(connections: 6)]
@@ -468,7 +470,7 @@ struct PostgresStateTests {
             return part
         }
         for part in parts {
-            try await insert(part, into: nodes[0], terms())
+            try await insert(part, into: nodes[0], effectiveLimits())
             var done = part
             done.state = .completed
             done.endedAt = start
@@ -483,7 +485,7 @@ struct PostgresStateTests {
                     whole.length = nil
                     whole.reservedBytes = 0
                     whole.concatenation = Concatenation(.final(parts: order), raw: "final;\(number)")
-                    try await insert(whole, into: nodes[number % 2], terms())
+                    try await insert(whole, into: nodes[number % 2], effectiveLimits())
                     var done = whole
                     done.state = .completed
                     done.length = 15
@@ -502,7 +504,7 @@ struct PostgresStateTests {
                             done,
                             as: media,
                             replacing: nil,
-                            under: terms(),
+                            under: effectiveLimits(),
                             recording: [.sample(.completed, of: done)]
                         )
                     )
@@ -522,14 +524,14 @@ struct PostgresStateTests {
         #expect(deadlocks?.integer("n") == 0)
     }
 
-    @Test("of two that complete or end an upload at the same time one does, and it is counted once")
+    @Test("of two that complete or end an upload concurrently one succeeds, and it is counted once")
     func completedOnce() async throws {
         let database = try Database()
         let nodes = [try await database.open(connections: 4), try await database.open(connections: 4)]
         defer { nodes.forEach { $0.close() } }
         for number in 0..<5 {
             let open = upload(TimeInterval(number))
-            try await insert(open, into: nodes[0], terms())
+            try await insert(open, into: nodes[0], effectiveLimits())
             var done = open
             done.state = .completed
             done.endedAt = start
@@ -554,7 +556,7 @@ struct PostgresStateTests {
         #expect(try await nodes[0].lastEvent() == 15)
     }
 
-    @Test("who holds rows for too long makes others unavailable, and then they are not")
+    @Test("rows locked for too long make calls unavailable, until they are released")
     func lockTimeout() async throws {
         let database = try Database()
         let state = try await database.open()
@@ -563,23 +565,23 @@ struct PostgresStateTests {
         settings.lockTimeout = .milliseconds(20)
         let other = try await PostgresState.open(settings)
         defer { other.close() }
-        try await insert(upload(), into: state, terms())
+        try await insert(upload(), into: state, effectiveLimits())
         let holder = try Connection(to: Target(database.settings()))
         try holder.begin()
         try holder.run("UPDATE account SET open_uploads = open_uploads")
         let second = upload(1)
         #expect(
-            await errorCode { () async throws(UploadError) in try await insert(second, into: other, terms()) }
+            await errorCode { () async throws(UploadError) in try await insert(second, into: other, effectiveLimits()) }
                 == .unavailable
         )
         #expect(try await other.upload(second.id) == nil)
         holder.rollback()
-        try await insert(second, into: other, terms())
+        try await insert(second, into: other, effectiveLimits())
     }
 
     // MARK: Blobs
 
-    @Test("texts of a blob are read back as they were, whatever is in them")
+    @Test("texts of a blob are read back unchanged, whatever they contain")
     func blobTexts() async throws {
         let state = try await Database().open()
         defer { state.close() }
@@ -588,7 +590,7 @@ struct PostgresStateTests {
         record.key = text
         record.entityTag = text
         record.multipart = text
-        record.sides = [SideObject(key: text, length: 1, md5: [])]
+        record.tails = [TailObject(key: text, length: 1, md5: [])]
         try await state.insert(record)
         #expect(try await state.blob(record.id) == record)
         let part = BlobPart(number: 1, size: 1, entityTag: text)
@@ -596,7 +598,7 @@ struct PostgresStateTests {
         #expect(try await state.parts(of: record.id) == [part])
     }
 
-    @Test("a blob that can not be read is an error, not a crash")
+    @Test("an unreadable blob is an error, not a crash")
     func unreadableBlob() async throws {
         let state = try await Database().open()
         defer { state.close() }
@@ -606,7 +608,7 @@ struct PostgresStateTests {
         #expect(await errorCode { () async throws(UploadError) in try await state.blob(record.id) } == .storageFailure)
     }
 
-    @Test("who changes a blob while another node does waits for that, and has then come too late")
+    @Test("changing a blob while another node does waits, and is then refused")
     func blobChangedMeanwhile() async throws {
         let database = try Database()
         let state = try await database.open()
@@ -625,7 +627,7 @@ struct PostgresStateTests {
         #expect(try await state.parts(of: record.id) == [])
     }
 
-    @Test("to a blob that is forgotten meanwhile no part is added")
+    @Test("no part is added to a blob that is removed meanwhile")
     func blobForgottenMeanwhile() async throws {
         let database = try Database()
         let state = try await database.open()
@@ -643,14 +645,14 @@ struct PostgresStateTests {
         #expect(try await state.parts(of: record.id) == [])
     }
 
-    @Test("what a change of a blob costs does not depend on how many parts it has")
+    @Test("the cost of changing a blob does not depend on the number of its parts")
     func blobCost() async throws {
         let database = try Database()
         let state = try await database.open(connections: 1)
         defer { state.close() }
         var record = BlobRecordsContract.record()
         try await state.insert(record)
-        /// Rows of parts that were read, added, changed or removed by one change, as the server counts them.
+        /// Rows of parts that one change read, added, changed or removed, as the server counts them.
         func touched(adding number: Int) async throws -> Int64? {
             let current = record
             let counts = try await state.write { connection -> Int64? in
@@ -676,7 +678,7 @@ struct PostgresStateTests {
 
     // MARK: Events
 
-    @Test("a reader that goes on from the last event that it saw misses none, however many nodes write")
+    @Test("a reader that continues after its last event misses none, however many nodes write")
     func noGaps() async throws {
         let database = try Database()
         let nodes = [try await database.open(connections: 3), try await database.open(connections: 3)]
@@ -686,7 +688,7 @@ struct PostgresStateTests {
             for number in 0..<120 {
                 group.addTask {
                     let upload = upload(TimeInterval(number), subject: "s\(number)")
-                    try await insert(upload, into: nodes[number % 2], terms())
+                    try await insert(upload, into: nodes[number % 2], effectiveLimits())
                 }
             }
             var seen: [Int64] = []
@@ -699,7 +701,7 @@ struct PostgresStateTests {
         #expect(seen == Array(1...120))
     }
 
-    @Test("an event does not become visible before one with a lower sequence")
+    @Test("an event does not become visible before one with a lower sequence number")
     func eventOrder() async throws {
         let database = try Database()
         let state = try await database.open()
@@ -716,7 +718,7 @@ struct PostgresStateTests {
         #expect(try await state.events(EventQuery(after: 0)).map(\.upload.id) == [first.id, second.id])
     }
 
-    @Test("a transaction that is undone leaves no gap")
+    @Test("a transaction that is rolled back leaves no gap")
     func noGapAfterRollback() async throws {
         let state = try await Database().open()
         defer { state.close() }
@@ -731,8 +733,8 @@ struct PostgresStateTests {
         #expect(try await state.events(EventQuery(after: 0)).map(\.sequence) == [1])
     }
 
-    @Test("a delivery that is settled while the next event of its upload is recorded makes that one due")
-    func settledMeanwhile() async throws {
+    @Test("a delivery that is settled while the next event of its upload is recorded makes that event due")
+    func reconciledMeanwhile() async throws {
         let database = try Database()
         let state = try await database.open()
         defer { state.close() }
@@ -747,7 +749,7 @@ struct PostgresStateTests {
         #expect(try await state.claimDeliveries(limit: 5, for: 60).map(\.sequence) == [2])
     }
 
-    @Test("nodes that forget at the same time do not disturb each other")
+    @Test("nodes that remove records concurrently do not disturb each other")
     func forgetTogether() async throws {
         let database = try Database()
         let nodes = [try await database.open(), try await database.open()]

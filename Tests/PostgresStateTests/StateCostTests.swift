@@ -9,15 +9,15 @@ import UploadCore
 
 @Suite("Costs of PostgreSQL state", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
 struct StateCostTests {
-    /// What the server counts; none of it depends on the machine or its load.
+    /// Counters of the server; they do not depend on the machine or its load.
     private struct Cost {
-        /// Rows and index entries that were read or changed: what a call looks at.
+        /// Rows and index entries that a call read or changed.
         var rows: Int64
-        /// Pages of tables that were asked for.
+        /// Pages of tables that were requested.
         var pages: Int64
-        /// Pages of indexes.
+        /// Pages of indexes that were requested.
         var indexPages: Int64
-        /// Ways down an index, but those of rows that are added.
+        /// Index searches, except those for added rows.
         var searches: Int64
 
         static func - (left: Cost, right: Cost) -> Cost {
@@ -31,17 +31,17 @@ struct StateCostTests {
     }
 
     /// - Parameters:
-    ///   - server: Of this test alone: rows that were removed are looked at as long as somebody might still see them.
-    ///   - rows: Uploads.
-    ///   - options: Of the sessions.
-    /// - Returns: By call.
-    /// - Throws: What the state throws.
+    ///   - server: Used by this test only: removed rows are still read while another transaction might see them.
+    ///   - rows: Number of uploads.
+    ///   - options: Settings of the sessions.
+    /// - Returns: Costs by call.
+    /// - Throws: The errors of the state.
     private func costs(on server: PostgresServer, rows: Int, options: [String] = []) async throws -> [(
         name: String, cost: Cost
     )] {
         let schema = try server.makeSchema()
         let url = server.url(schema: schema, options: options)
-        // One connection, whose counts are told to the others when it is asked for that.
+        // A single connection, which reports its counters on request.
         let state = try await PostgresState.open(
             PostgresSettings(url: url, connections: 1, statementTimeout: .seconds(600))
         )
@@ -75,9 +75,9 @@ struct StateCostTests {
                 try admin.execute("VACUUM (ANALYZE)")
             }
         }.get()
-        // What filling them cost is counted now, not later.
+        // Count the cost of filling now, not later.
         _ = try admin.row("SELECT pg_stat_force_next_flush() IS NULL")
-        // Without the table of nodes: this one says every two seconds that it lives.
+        // Without the table of nodes, which gets a heartbeat every two seconds.
         func count() async throws -> Cost {
             _ = try await state.read { try $0.row("SELECT pg_stat_force_next_flush() IS NULL") }
             let row = try admin.row(
@@ -110,10 +110,10 @@ struct StateCostTests {
         return costs
     }
 
-    @Test("what a call costs does not depend on how many uploads there are, but for the depth of indexes")
+    @Test("the cost of a call depends only on the depth of indexes, not on the number of uploads")
     func costs() async throws {
         let rows = ProcessInfo.processInfo.environment["SLUICE_STATE_ROWS"].flatMap { Int($0) } ?? 100_000
-        // Of a hundred the server would look at all.
+        // Without `enable_seqscan=off`, the server would scan a table of a hundred rows as a whole.
         let server = try PostgresServer()
         let few = try await costs(on: server, rows: 100, options: ["enable_seqscan=off"])
         let many = try await costs(on: server, rows: rows)
@@ -122,13 +122,13 @@ struct StateCostTests {
             let story =
                 "\(name): \(few.rows) \(many.rows), \(few.pages) \(many.pages), \(few.indexPages) \(many.indexPages)"
             lines.append(story)
-            // Where nothing is to be found it is looked for all the same.
+            // A search costs something even if it finds nothing.
             #expect(few.rows > 0 || few.searches > 0, "\(name)")
             #expect(Double(many.rows) <= 1.5 * Double(few.rows), "\(story)")
-            // Rows of which there are few are each on another page.
+            // If there are few rows, each is on another page.
             #expect(Double(many.pages) <= max(1.5 * Double(few.pages) + 1, Double(many.rows)), "\(story)")
-            // A tree of a hundred entries is one page, which many searches in a row look at once; one of a million has three or
-            // four levels.
+            // A tree of a hundred entries is one page, which several searches in a row read once; a tree of a million
+            // has three or four levels.
             #expect(many.indexPages <= 4 * max(few.indexPages, many.searches), "\(story)")
         }
         if rows != 100_000 { print(lines.joined(separator: "\n")) }

@@ -8,11 +8,11 @@ import UploadCore
 
 @testable import S3Storage
 
-@Suite("Keys that apps choose, and memory, with a store that is slow where a test wants it")
+@Suite("Keys that apps choose, and memory, with a store that tests can delay")
 struct ChosenKeyTests {
     private let now = Date(timeIntervalSince1970: 1_750_000_000)
 
-    /// A whole blob under a key.
+    /// A complete blob under a key.
     private func blob(_ body: String, at key: String, in storage: S3Storage) async throws -> UploadID {
         let id = UploadID.generate(at: now)
         var new = NewBlob(id, createdAt: now)
@@ -33,7 +33,7 @@ struct ChosenKeyTests {
         return id
     }
 
-    @Test("the object of a newer upload stays, also if it has the same bytes")
+    @Test("a removal keeps the object of a newer upload, even with the same bytes")
     func newerObjectStays() async throws {
         let store = try FakeStore()
         let storage = store.storage()
@@ -47,7 +47,7 @@ struct ChosenKeyTests {
         await store.shutDown()
     }
 
-    @Test("an upload that completes between the look at an object and its removal is not removed with it")
+    @Test("an upload that completes between the check of an object and its removal is not removed")
     func removalWaits() async throws {
         let store = try FakeStore()
         let storage = store.storage()
@@ -55,12 +55,12 @@ struct ChosenKeyTests {
         let second = Mutex<Task<UploadID, any Error>?>(nil)
         store.before { method, path in
             guard method == "DELETE", path.hasSuffix("/k") else { return }
-            // Its bytes are on their way now, and would be there before this is answered.
+            // Its bytes are being sent now, and would arrive before this response.
             second.withLock { second in
                 guard second == nil else { return }
                 second = Task { try await blob("second", at: "k", in: storage) }
             }
-            while storage.keyTurns.waiterCount == 0, store.objects["k"]?.body != "second" { await Task.yield() }
+            while storage.keyLocks.waiterCount == 0, store.objects["k"]?.body != "second" { await Task.yield() }
         }
         try await storage.remove(first)
         let id = try await #require(second.withLock { $0 }).value
@@ -68,7 +68,40 @@ struct ChosenKeyTests {
         await store.shutDown()
     }
 
-    @Test("where the store compares entity tags the object of another node stays")
+    @Test("an object that appears while its upload is removed by another node is removed, too")
+    func removedMeanwhile() async throws {
+        let store = try FakeStore()
+        let records = InMemoryBlobRecords()
+        let storage = store.storage(records)
+        let id = UploadID.generate(at: now)
+        var record = BlobRecord(
+            id: id,
+            bucket: "bucket",
+            key: "k",
+            contentType: nil,
+            partSize: 8 << 20,
+            createdAt: now
+        )
+        for (number, body) in ["one", "two"].enumerated() {
+            let key = ".sluice/\(id)/\(number)"
+            record.tails.append(TailObject(key: key, length: 3, md5: Digest.hash(Array(body.utf8), .md5)))
+            store.put(body, at: key, owner: nil)
+        }
+        try await records.insert(record)
+        let puts = Mutex(0)
+        store.before { method, path in
+            guard method == "PUT", path.hasSuffix("/k") else { return }
+            puts.withLock { $0 += 1 }
+            // The other node found no object yet and removed the record.
+            try? await records.forgetBlob(id)
+        }
+        await #expect(throws: UploadError.self) { try await storage.synchronize(id) }
+        #expect(puts.withLock { $0 } == 1)
+        #expect(store.objects["k"] == nil)
+        await store.shutDown()
+    }
+
+    @Test("if the store compares entity tags, the object of another node stays")
     func otherNode() async throws {
         let store = try FakeStore()
         store.compareTags()
@@ -83,12 +116,12 @@ struct ChosenKeyTests {
         await store.shutDown()
     }
 
-    @Test("a thousand resumes ask for no more bytes at the same time than there is memory for")
+    @Test("a thousand resumes never request more bytes at once than fit into memory")
     func resumes() async throws {
         let store = try FakeStore()
         let records = InMemoryBlobRecords()
         let tail = String(repeating: "t", count: 100_000)
-        // For two of them, as they come and as they are sent.
+        // For two of them: while they arrive and while they are sent.
         let storage = store.storage(records, memory: 4 * Slab.size + 3 * 100_000)
         var ids: [UploadID] = []
         for number in 0..<1000 {
@@ -102,7 +135,7 @@ struct ChosenKeyTests {
                 createdAt: now
             )
             let key = ".sluice/\(id)/\(number)"
-            record.sides = [SideObject(key: key, length: 100_000, md5: Digest.hash(Array(tail.utf8), .md5))]
+            record.tails = [TailObject(key: key, length: 100_000, md5: Digest.hash(Array(tail.utf8), .md5))]
             record.crc32c = nil
             try await records.insert(record)
             store.put(tail, at: key, owner: nil)

@@ -11,7 +11,7 @@ import UploadCore
 
 @testable import S3Storage
 
-/// A store on this machine that keeps objects of text in memory, and can be made slow: what real ones can not be.
+/// A store that keeps objects in memory and can be delayed, which real ones cannot.
 final class FakeStore: Sendable {
     struct Object: Sendable {
         var body: String
@@ -21,7 +21,7 @@ final class FakeStore: Sendable {
 
     private final class Contents: Sendable {
         let objects = Mutex<[String: Object]>([:])
-        /// Awaited before an answer, by method and path.
+        /// Awaited before a response, by method and path.
         let before = Mutex<(@Sendable (String, String) async -> Void)?>(nil)
         let comparesTags = Mutex(false)
     }
@@ -37,31 +37,31 @@ final class FakeStore: Sendable {
             let key = String(call.path.dropFirst("/bucket/".count)).removingPercentEncoding ?? ""
             return contents.objects.withLock { objects in
                 switch (call.method, key) {
-                case ("HEAD", ""): return TestServer.Answer(200)
+                case ("HEAD", ""): return TestServer.Reply(200)
                 case ("PUT", _):
                     let object = Object(body: call.body, owner: call.field("x-amz-meta-sluice-upload"))
                     objects[key] = object
-                    return TestServer.Answer(200, "", [("ETag", object.tag)])
+                    return TestServer.Reply(200, "", [("ETag", object.tag)])
                 case ("DELETE", _):
                     let tag = call.field("If-Match")
                     if contents.comparesTags.withLock({ $0 }), let tag, tag != objects[key]?.tag {
-                        return TestServer.Answer(412)
+                        return TestServer.Reply(412)
                     }
                     objects[key] = nil
-                    return TestServer.Answer(204)
+                    return TestServer.Reply(204)
                 case ("GET", ""):
                     let prefix = call.query.split(separator: "&").first { $0.hasPrefix("prefix=") }?.dropFirst(7) ?? ""
                     let wanted = prefix.removingPercentEncoding ?? ""
                     let contents = objects.keys.sorted().filter { $0.hasPrefix(wanted) }.map { key in
                         "<Contents><Key>\(key)</Key><LastModified>2025-06-15T00:00:00.000Z</LastModified></Contents>"
                     }
-                    return TestServer.Answer(200, "<ListBucketResult>\(contents.joined())</ListBucketResult>")
+                    return TestServer.Reply(200, "<ListBucketResult>\(contents.joined())</ListBucketResult>")
                 default:
-                    guard let object = objects[key] else { return TestServer.Answer(404) }
+                    guard let object = objects[key] else { return TestServer.Reply(404) }
                     let owner = object.owner.map { [("x-amz-meta-sluice-upload", $0)] } ?? []
-                    // Tests ask for all of it.
+                    // Tests always read whole objects.
                     let status = call.field("Range") == nil ? 200 : 206
-                    return TestServer.Answer(status, object.body, [("ETag", object.tag)] + owner)
+                    return TestServer.Reply(status, object.body, [("ETag", object.tag)] + owner)
                 }
             }
         }
@@ -82,7 +82,7 @@ final class FakeStore: Sendable {
     func storage(_ records: any BlobRecords = InMemoryBlobRecords(), memory: Int = 64 << 20) -> S3Storage {
         var settings = S3Settings(endpoint: server.url, region: "us-east-1", bucket: "bucket")
         settings.isPathStyle = true
-        // However slow the machine is.
+        // Longer than any delay on a slow machine.
         settings.retryTime = .seconds(600)
         return S3Storage(
             settings: settings,

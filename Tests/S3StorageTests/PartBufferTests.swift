@@ -8,7 +8,7 @@ import Transport
 
 @testable import S3Storage
 
-@Suite("Bytes on their way to the store")
+@Suite("Buffered bytes of parts")
 struct PartBufferTests {
     private static func read(_ buffer: PartBuffer, at offset: Int64, _ count: Int) -> ([UInt8], HTTPContentRead) {
         var bytes = [UInt8](repeating: 0, count: count)
@@ -17,7 +17,7 @@ struct PartBufferTests {
         return ([], result)
     }
 
-    @Test("they are read in any pieces, again from any offset, and in front of them stands what was prepended")
+    @Test("they can be read in any pieces and again from any offset, after the prepended bytes")
     func reading() {
         let bytes = BlobStorageContract.pattern(300_000)
         let buffer = PartBuffer()
@@ -43,13 +43,13 @@ struct PartBufferTests {
                 position += piece.count
             }
         }
-        // Backwards, as a request that is sent again.
+        // Backwards, like a request that is repeated.
         for position in [250_000, 100_000, 0] {
             #expect(Self.read(buffer, at: Int64(position), 10).0 == Array(all[position..<position + 10]))
         }
     }
 
-    @Test("who reads what has not come is woken when it comes, once for each wait, and when it never will")
+    @Test("a reader that waits is woken once when bytes arrive, or when none will")
     func waking() {
         let buffer = PartBuffer()
         let woken = Counter()
@@ -65,19 +65,19 @@ struct PartBufferTests {
         buffer.stopReaders()
         #expect(woken.value == 2)
         #expect(Self.read(buffer, at: 0, 5).1 == .failed)
-        // They are still there for whoever keeps them elsewhere.
+        // Snapshots still hold the bytes.
         #expect(buffer.bytes() == [1, 2, 3, 4])
     }
 
-    @Test("it is whole when it is closed and its digest is known, and never when it was stopped")
+    @Test("a buffer is complete when it is closed and its digest is known, and never after it was stopped")
     func whole() async {
         let buffer = PartBuffer()
-        buffer.settle(length: 3)
+        buffer.setLength(3)
         buffer.append([1, 2, 3])
         async let waiting = buffer.whole()
         try? await Task.sleep(for: .milliseconds(20))
         buffer.close()
-        buffer.tell(md5: [9])
+        buffer.setMD5([9])
         #expect(await waiting)
         #expect(await buffer.whole())
         #expect(buffer.md5 == [9])
@@ -87,7 +87,7 @@ struct PartBufferTests {
         #expect(await !never)
     }
 
-    @Test("from some byte on they are in a file, whose room is free again after it")
+    @Test("bytes after an offset are in a file, whose space is released with it")
     func spooled() async throws {
         let directory = try TemporaryDirectory()
         let pool = BlockingPool(threads: 1, label: "test")
@@ -108,7 +108,7 @@ struct PartBufferTests {
             #expect(Self.read(buffer, at: 990, 100).0 == Array(bytes[990..<1000]))
             #expect(Self.read(buffer, at: 1000, 100).0 == Array(bytes[1000..<1100]))
             #expect(Self.read(buffer, at: 9000, 100).1 == .later)
-            // More than there is room for is refused, and what is there stays.
+            // More than the capacity is refused, without affecting earlier bytes.
             #expect(await !file.append([UInt8](repeating: 0, count: 3000)))
             #expect(buffer.bytes() == bytes)
         }
@@ -120,7 +120,7 @@ struct PartBufferTests {
         #expect(await Spool(directory: "/nonexistent", capacity: 1, pool: pool).makeFile() == nil)
     }
 
-    @Test("a full disk under the spool is an answer, not a loss", .enabled(if: SmallFileSystem.isAvailable))
+    @Test("a full disk under the spool is reported without losing bytes", .enabled(if: SmallFileSystem.isAvailable))
     func fullDisk() async throws {
         let disk = try SmallFileSystem(bytes: 1 << 20)
         let pool = BlockingPool(threads: 1, label: "test")
@@ -139,31 +139,31 @@ struct PartBufferTests {
         #expect(buffer.bytes() == kept)
     }
 
-    @Test("memory is taken in order of arrival, given back, and waited for only so long")
+    @Test("memory is taken in order of arrival, released, and waited for within a limit")
     func memory() async {
         let pool = MemoryPool(capacity: 100)
         #expect(pool.take(60))
         #expect(!pool.take(60))
         #expect(await !pool.take(60, within: .milliseconds(10)))
         async let first = pool.take(90, within: .seconds(60))
-        while pool.take(1) { pool.giveBack(1) }
+        while pool.take(1) { pool.release(1) }
         // Smaller, but later.
         #expect(!pool.take(10))
-        pool.giveBack(60)
+        pool.release(60)
         #expect(await first)
         #expect(pool.used == 90)
-        pool.giveBack(90)
-        // More than there is at all is all there is.
+        pool.release(90)
+        // A request for more than the capacity means all of it.
         #expect(await pool.take(1000, within: .seconds(60)))
         #expect(pool.used == 100)
-        pool.giveBack(1000)
+        pool.release(1000)
         #expect(pool.used == 0)
     }
 }
 
-@Suite("Memory that all uploads share")
+@Suite("The memory pool of all uploads")
 struct MemoryPoolTests {
-    @Test("who waits behind one that gives up is served at once")
+    @Test("a waiter behind one that times out is served at once")
     func servedAfterOneGaveUp() async {
         let pool = MemoryPool(capacity: 10)
         #expect(pool.take(5))

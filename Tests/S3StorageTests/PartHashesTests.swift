@@ -21,12 +21,12 @@ struct PartHashesTests {
         return part
     }
 
-    @Test("of any lengths together, in memory and in files, each is what it is alone")
+    @Test("MD5s of parts of any lengths, in memory and in files, match those computed one by one")
     func lengths() async throws {
         let directory = try TemporaryDirectory()
         let spool = Spool(directory: directory.path, capacity: 1 << 30, pool: BlockingPool(threads: 1, label: "test"))
-        // They wait for three others: the last one of each four starts them.
-        let hashes = PartHashes(patience: .seconds(600))
+        // They wait for three others: the last of each four starts them.
+        let hashes = PartHashes(waitTimeout: .seconds(600))
         let sizes = [
             (0, 0), (1, 1), (63, 63), (64, 64), (65, 65), (65_536, 65_536), (65_537, 65_537), (3_000_001, 3_000_001),
             (200_000, 0), (200_000, 65_536), (200_000, 100_001), (66_000, 65_537), (70, 69), (128, 1), (0, 0), (5, 0),
@@ -45,42 +45,42 @@ struct PartHashesTests {
         }
     }
 
-    @Test("a part alone is hashed when somebody waits for it, when memory is short, or after a while")
+    @Test("a single part is hashed when its result is needed, when memory is short, or after a while")
     func alone() async throws {
         let bytes = BlobStorageContract.pattern(100_000)
         let spool = Spool(directory: "/nonexistent", capacity: 0, pool: BlockingPool(threads: 1, label: "test"))
-        let patient = PartHashes(patience: .seconds(600))
+        let patient = PartHashes(waitTimeout: .seconds(600))
         let first = try await Self.part(bytes, inMemory: bytes.count, spool)
         patient.add(first)
-        patient.hurry(PartBuffer())
+        patient.hashNow(PartBuffer())
         try await Task.sleep(for: .milliseconds(20))
         #expect(first.md5 == nil)
-        patient.hurry(first)
+        patient.hashNow(first)
         #expect(await first.whole())
         let second = try await Self.part(bytes, inMemory: bytes.count, spool)
         patient.add(second)
         patient.flush()
         #expect(await second.whole())
         let third = try await Self.part(bytes, inMemory: bytes.count, spool)
-        PartHashes(patience: .milliseconds(1)).add(third)
+        PartHashes(waitTimeout: .milliseconds(1)).add(third)
         #expect(await third.whole())
         #expect([first, second, third].map(\.md5) == Array(repeating: Digest.hash(bytes, .md5), count: 3))
     }
 
-    @Test("one that is given up does not keep the others from their digests; bytes that are lost end their part")
+    @Test("a cancelled part does not delay the others; a part with lost bytes fails")
     func givenUp() async throws {
         let directory = try TemporaryDirectory()
         let spool = Spool(directory: directory.path, capacity: 1 << 30, pool: BlockingPool(threads: 1, label: "test"))
-        let hashes = PartHashes(patience: .seconds(600))
+        let hashes = PartHashes(waitTimeout: .seconds(600))
         let bytes = BlobStorageContract.pattern(100_000)
         let good = try await Self.part(bytes, inMemory: 50_000, spool)
         let stopped = try await Self.part(bytes, inMemory: bytes.count, spool)
-        // A byte more than the file has.
+        // One byte more than the file has.
         let short = try await Self.part(bytes, inMemory: 50_000, spool)
         short.appendSpooled(1)
         for part in [stopped, short, good] { hashes.add(part) }
         #expect(stopped.discard() == 2 * Slab.size)
-        hashes.hurry(good)
+        hashes.hashNow(good)
         #expect(await good.whole())
         #expect(good.md5 == Digest.hash(bytes, .md5))
         #expect(await !short.whole())

@@ -9,17 +9,18 @@ import UploadCore
 
 @testable import S3Storage
 
-/// An S3-compatible store that runs somewhere, by the environment: SLUICE_TEST_S3_ENDPOINT, _ACCESS_KEY_ID and
-/// _SECRET_ACCESS_KEY (`scripts/test` starts one).
+/// An S3-compatible store configured by the environment: SLUICE_TEST_S3_ENDPOINT, _ACCESS_KEY_ID and _SECRET_ACCESS_KEY
+/// (`scripts/test` starts one).
 enum RealStore {
     private static let environment = ProcessInfo.processInfo.environment
 
     static var isThere: Bool { environment["SLUICE_TEST_S3_ENDPOINT"] != nil }
+    static let missing = "SLUICE_TEST_S3_ENDPOINT names no store; scripts/test starts one"
 
     static let http = HTTPClient(userAgent: "sluice-tests", addresses: .any)
     static let pool = BlockingPool(threads: 2, label: "test")
 
-    /// A storage with a bucket of its own.
+    /// A storage with its own bucket.
     static func storage(
         memory: Int = 64 << 20,
         spool: Int64 = 1 << 30,

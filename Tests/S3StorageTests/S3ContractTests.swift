@@ -4,7 +4,7 @@ import UploadCore
 
 @testable import S3Storage
 
-@Suite("S3Storage keeps the contract of BlobStorage", .enabled(if: RealStore.isThere))
+@Suite("S3Storage keeps the contract of BlobStorage", .enabled(if: RealStore.isThere, "\(RealStore.missing)"))
 struct S3ContractTests {
     @Test(arguments: BlobStorageContract.all)
     func contract(_ contract: Contract<any BlobStorage>) async throws {
@@ -17,7 +17,7 @@ struct S3ContractTests {
     }
 
     @Test(
-        "parts that are too small for the store",
+        "parts that are too small for the store meet the contract",
         arguments: PartStorageContract.all(partSize: 200_000, minimumSize: 100_000)
     )
     func smallParts(_ contract: Contract<any PartStorage>) async throws {

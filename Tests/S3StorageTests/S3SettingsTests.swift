@@ -14,7 +14,7 @@ struct S3SettingsTests {
         return blob
     }
 
-    @Test("a key has what its template names, and nothing of it leaves its segment")
+    @Test("a key has the parts of its template, and no value leaves its segment")
     func keys() throws {
         let template = try KeyTemplate("u/{subject}/{yyyy}/{mm}/{dd}/{id}{ext}")
         let id = "01jy0000000000000000000000"
@@ -35,14 +35,14 @@ struct S3SettingsTests {
     }
 
     @Test(
-        "a template that can not be is refused",
+        "an invalid template is refused",
         arguments: ["", "x", "{id", "{ID}", "{id}/{x}", "/{id}", "a//{id}", "a/../{id}", "./{id}", "{id}/", "{id}\n"]
     )
     func templates(text: String) {
         #expect(throws: KeyTemplate.Invalid.self) { try KeyTemplate(text) }
     }
 
-    @Test("parts have one size where the length is known, and never run out")
+    @Test("parts have one size if the length is known, and never run out")
     func parts() throws {
         var settings = S3Settings(endpoint: "http://x", region: "r", bucket: "b")
         let (mebibyte, tebibyte) = (Int64(1) << 20, Int64(1) << 40)
@@ -62,7 +62,7 @@ struct S3SettingsTests {
         settings.maximumParts = 10_000
         settings.needsEqualParts = false
         #expect(settings.partSize(for: 30 * tebibyte) == nil)
-        // Without a length, more than AWS allows in an object fits.
+        // Without a length, more bytes than AWS allows in an object fit.
         let total = (1...10_000).reduce(Int64(0)) { $0 + settings.size(ofPart: $1, base: 8 * mebibyte) }
         #expect(total > 5 * tebibyte)
         for number in 2...10_000 {
@@ -71,14 +71,14 @@ struct S3SettingsTests {
         }
     }
 
-    @Test("answers of stores are understood, and hostile ones refused")
-    func answers() throws {
+    @Test("responses of stores are parsed, and hostile ones refused")
+    func responses() throws {
         let error = Array(
             "<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>a &amp; b</Message></Error>".utf8
         )
         let failure = S3Failure(status: 503, body: error)
         #expect(failure.kind == .away && failure.code == "SlowDown" && failure.message == "a & b")
-        // Within an answer that began as a success.
+        // In a response with status 200.
         #expect(S3Failure(status: 200, body: Array("\n\n ".utf8) + error).kind == .away)
         for (status, body, kind) in [
             (403, "<Error><Code>InvalidAccessKeyId</Code></Error>", .denied), (404, "", .missing),
@@ -100,7 +100,7 @@ struct S3SettingsTests {
         #expect(XMLNode.parse(Array(laughs.utf8))?.text.contains("root") != true)
     }
 
-    @Test("entity tags are compared where they are digests")
+    @Test("entity tags are compared if they are digests")
     func tags() {
         let md5 = [UInt8](repeating: 0xAB, count: 16)
         let hex = String(repeating: "ab", count: 16)
@@ -109,7 +109,7 @@ struct S3SettingsTests {
         #expect(!EntityTagText.matches("\"\(hex)\"", [UInt8](repeating: 0, count: 16)))
         #expect(EntityTagText.matches("\"\(hex)-2\"", []))
         #expect(EntityTagText.matches("", []))
-        // Two empty parts: the MD5 of two MD5s of nothing.
+        // Two empty parts: the MD5 of two MD5s of no bytes.
         let empty = BlobPart(number: 1, size: 0, entityTag: "\"d41d8cd98f00b204e9800998ecf8427e\"")
         #expect(EntityTagText.ofMultipart([empty, empty]) == "5873dd45edd01f09c1ef2e7819369e8e-2")
         #expect(EntityTagText.ofMultipart([BlobPart(number: 1, size: 0, entityTag: "x")]) == nil)

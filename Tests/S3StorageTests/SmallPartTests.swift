@@ -11,7 +11,7 @@ import UploadCore
 struct SmallPartTests {
     private static let small = SmallPart(name: "part-00", md5: [UInt8](repeating: 7, count: 16)).location
 
-    /// Parts from number 1 on: small ones by their sizes, those of the store by sizes below zero.
+    /// Parts from number 1: positive sizes for small ones, negative sizes for parts of the store.
     private func groups(_ sizes: [Int64], minimum: Int64 = 5, size: Int64 = 8) throws -> [[Int]] {
         let parts = sizes.enumerated().map { index, size in
             BlobPart(number: index + 1, size: abs(size), entityTag: size < 0 ? "\"0123\"" : Self.small)
@@ -49,7 +49,7 @@ struct SmallPartTests {
     }
 }
 
-@Suite("Small parts in a store", .enabled(if: RealStore.isThere))
+@Suite("Small parts in a store", .enabled(if: RealStore.isThere, "\(RealStore.missing)"))
 struct StoredSmallPartTests {
     private let records = InMemoryBlobRecords()
     private let id = UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000))
@@ -100,7 +100,7 @@ struct StoredSmallPartTests {
         try await storage.client.list("", in: storage.settings.bucket, after: nil).objects.map(\.key)
     }
 
-    @Test("become parts of the store, and nothing of them is left")
+    @Test("small parts become parts of the store, and no tail objects remain")
     func joined() async throws {
         let storage = try await RealStore.storage(records: records)
         try await begun(storage)
@@ -117,14 +117,14 @@ struct StoredSmallPartTests {
         #expect(try await records.parts(of: id).map(\.number) == [1, 9, 17])
         await storage.finish(within: .seconds(60))
         #expect(try await keys(storage).count == 1)
-        // As of a process that died before it had removed them all.
+        // As after a process that died before it had removed them all.
         let record = try #require(try await records.blob(id))
         _ = try await storage.putSmallPart(PartBuffer(whole: [1]), of: record)
         #expect(try await storage.removeLeftovers(from: .distantFuture, ofUnknownFrom: .distantFuture) == 1)
         #expect(try await keys(storage) == [record.key])
     }
 
-    @Test("are read again after another process has begun to join them")
+    @Test("small parts are read again after another process has begun to join them")
     func joinedByTwo() async throws {
         let bucket = "test-" + String(UInt32.random(in: 0 ... .max))
         let storage = try await RealStore.storage(records: records, bucket: bucket)
@@ -143,7 +143,7 @@ struct StoredSmallPartTests {
         #expect(try await keys(storage).count == 1)
     }
 
-    @Test("stand beside large ones, and replace them")
+    @Test("small parts can be next to large ones, and replace them")
     func mixed() async throws {
         let storage = try await RealStore.storage(records: records)
         try await begun(storage)
@@ -154,7 +154,7 @@ struct StoredSmallPartTests {
         await storage.removePart(1, at: first.location, of: id)
         let third = try await store(2, large, in: storage, replacing: second)
         await storage.removePart(2, at: second.location, of: id)
-        // Too small before a large one, with nothing before it to go with; the upload goes on.
+        // Too small, and followed by a large one, without a previous part to combine it with; the upload continues.
         let error = await #expect(throws: UploadError.self) { try await storage.join([again, third], of: id) }
         #expect(error?.code == .invalidParts(.tooSmall(number: 1, size: 1 << 20, minimum: 5 << 20)))
         #expect(try await !storage.isJoined(id))
@@ -166,17 +166,17 @@ struct StoredSmallPartTests {
         #expect(try await contents(storage) == large + large)
     }
 
-    @Test("are removed with their upload, and by the sweep if nobody knows them")
+    @Test("small parts are removed with their upload, and by the sweep if they are not recorded")
     func removed() async throws {
         let storage = try await RealStore.storage(records: records)
         try await begun(storage)
         _ = try await store(1, content(1, Self.mebibyte), in: storage)
         #expect(try await keys(storage).count == 1)
-        // Whether it is recorded is known elsewhere.
+        // The storage does not know whether it is recorded.
         #expect(try await storage.removeLeftovers(from: .distantFuture, ofUnknownFrom: .distantFuture) == 0)
         try await storage.remove(id)
         #expect(try await keys(storage) == [])
-        // As of a node that was paused, and did not see that the upload was ended.
+        // As after a node that was suspended and missed the end of the upload.
         try await begun(storage)
         let late = try await records.blob(id)
         try await storage.remove(id)
@@ -185,7 +185,7 @@ struct StoredSmallPartTests {
         #expect(try await storage.removeLeftovers(from: .distantFuture, ofUnknownFrom: .distantFuture) == 1)
     }
 
-    @Test("that the store has lost, or returns as others, can come again", arguments: [1, 2], [false, true])
+    @Test("small parts that the store has lost or changed can be sent again", arguments: [1, 2], [false, true])
     func lost(_ count: Int, isThere: Bool) async throws {
         let storage = try await RealStore.storage(records: records)
         try await begun(storage)
@@ -193,7 +193,7 @@ struct StoredSmallPartTests {
         var parts: [PartRecord] = []
         for (index, piece) in pieces.enumerated() { parts.append(try await store(index + 1, piece, in: storage)) }
         let small = try #require(SmallPart(location: parts[count - 1].location))
-        let (key, bucket) = (storage.sidePrefix(of: id) + small.name, storage.settings.bucket)
+        let (key, bucket) = (storage.tailPrefix(of: id) + small.name, storage.settings.bucket)
         if isThere {
             _ = try await storage.client.put(key, in: bucket, bytes: content(3, Self.mebibyte), headers: [])
         } else {
@@ -208,7 +208,7 @@ struct StoredSmallPartTests {
         #expect(try await contents(storage) == pieces.flatMap { $0 })
     }
 
-    @Test("are removed by whichever node ends the upload")
+    @Test("small parts are removed by whichever node ends the upload")
     func removedElsewhere() async throws {
         let bucket = "test-" + String(UInt32.random(in: 0 ... .max))
         let storage = try await RealStore.storage(records: records, bucket: bucket)

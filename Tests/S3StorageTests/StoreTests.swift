@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import S3Storage
 
-@Suite("The mark of a store, and what it has without records")
+@Suite("The mark of a store, and objects without records")
 struct StoreTests {
     private let written = Date(timeIntervalSince1970: 1_749_945_600)
 
@@ -55,8 +55,8 @@ struct StoreTests {
         await store.shutDown()
     }
 
-    @Test("side objects of which there is no record at all are kept longer than others")
-    func unknownSides() async throws {
+    @Test("tail objects of blobs without a record are kept longer than others")
+    func unknownTails() async throws {
         let store = try FakeStore()
         let storage = store.storage()
         store.put("tail", at: ".sluice/\(UploadID.generate(at: written))/00", owner: nil)

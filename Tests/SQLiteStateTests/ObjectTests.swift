@@ -40,7 +40,7 @@ struct ObjectTests {
         storedAt: Date(timeIntervalSince1970: 5)
     )
 
-    @Test("pages of objects and of uploads in parts are ranges of an index, and sort nothing")
+    @Test("pages of objects and of uploads in parts read ranges of an index, without sorting")
     func plans() async throws {
         let directory = try TemporaryDirectory()
         let state = try open(directory.path("state.sqlite"))
@@ -82,13 +82,13 @@ struct ObjectTests {
         }
     }
 
-    @Test("records of the version before are read as before, and go on beside objects")
+    @Test("records of the previous version read as before, and can be changed beside objects")
     func versionBefore() async throws {
         let directory = try TemporaryDirectory()
         let path = directory.path("state.sqlite")
         let old = try DatabaseQueue(path: path)
         try DatabaseFile.migrator.migrate(old, upTo: "0007 blobs in an object store")
-        // Two with one key, of which nothing was demanded.
+        // Two with the same key, for which no condition was set.
         let ids = (0..<3).map { UploadID.generate(at: start.addingTimeInterval(TimeInterval($0))) }
         try await old.write { [ids] database in
             for (index, id) in ids.enumerated() {
@@ -132,9 +132,10 @@ struct ObjectTests {
             let media = try #require(try await state.media(id))
             #expect(media.key == "k" && media.bucket == nil && media.attributes == nil)
         }
-        let told = try #require(try await state.events(EventQuery(after: 0)).first).upload
+        let explicit = try #require(try await state.events(EventQuery(after: 0)).first).upload
         #expect(
-            told.id == ids[2] && told.key == "k" && told.bucket == nil && told.attributes == nil && !told.takesParts
+            explicit.id == ids[2] && explicit.key == "k" && explicit.bucket == nil && explicit.attributes == nil
+                && !explicit.takesParts
         )
         #expect(try await state.insert(BucketRecord(name: "b", createdAt: start)))
         #expect(try await state.objects(ObjectQuery(bucket: "b", limit: 5)) == [])
@@ -158,7 +159,7 @@ struct ObjectTests {
         #expect(try await state.accounts([Account(.subject, "alice")]).values.first?.usage.storedBytes == 20)
     }
 
-    @Test("what is no object is stored in events as it was before")
+    @Test("uploads that are not objects are stored in events as before")
     func plainEvent() throws {
         var upload = upload()
         upload.bucket = nil
@@ -168,7 +169,7 @@ struct ObjectTests {
     }
 
     @Test(
-        "what can not be read of an object is an error, not a crash",
+        "what cannot be read of an object is an error, not a crash",
         arguments: [
             "attributes = 'no json'", "attributes = '{}'", "attributes = '{\"headers\":{},\"tags\":{},\"crc64\":-1}'",
         ]
@@ -184,7 +185,7 @@ struct ObjectTests {
         #expect(error?.code == .storageFailure)
     }
 
-    @Test("an upload that names a bucket and no key is refused by the database, and leaves nothing")
+    @Test("the database refuses an upload with a bucket but no key, and nothing is left")
     func noKey() async throws {
         let directory = try TemporaryDirectory()
         let state = try open(directory.path("state.sqlite"))

@@ -68,7 +68,7 @@ struct SQLiteStateTests {
         state.close()
     }
 
-    @Test("after it was closed its one file is all of it, also while another process has it open")
+    @Test("after closing, the single file contains everything, even while another process has it open")
     func completeCopy() async throws {
         let directory = try TemporaryDirectory()
         let (path, copy) = (directory.path("state.sqlite"), directory.path("copy.sqlite"))
@@ -85,7 +85,7 @@ struct SQLiteStateTests {
         opened.close()
     }
 
-    @Test("what was recorded is there after closing and opening again")
+    @Test("recorded data survives closing and opening again")
     func reopen() async throws {
         let directory = try TemporaryDirectory()
         let upload = upload()
@@ -101,7 +101,7 @@ struct SQLiteStateTests {
         #expect(try await state.keys() == [key(1)])
     }
 
-    @Test("its files are for this user only, also when they were not before")
+    @Test("its files are accessible to this user only, even if they were not before")
     func mode() async throws {
         let directory = try TemporaryDirectory()
         let path = directory.path("state.sqlite")
@@ -133,14 +133,14 @@ struct SQLiteStateTests {
         #expect(values == ["wal", level, "1", "5000"])
     }
 
-    /// How SQLite goes about a statement, one step each (https://www.sqlite.org/eqp.html).
+    /// SQLite's query plan of a statement, one step each (https://www.sqlite.org/eqp.html).
     private func plan(_ state: SQLiteState, _ sql: String, _ arguments: StatementArguments) async throws -> [String] {
         try await state.read { database in
             try Row.fetchAll(database, sql: "EXPLAIN QUERY PLAN " + sql, arguments: arguments).map { $0["detail"] }
         }
     }
 
-    @Test("lists are read along an index whatever they are filtered by, and sort nothing")
+    @Test("lists with any filter read an index, without sorting")
     func plansOfLists() async throws {
         let directory = try TemporaryDirectory()
         let state = try open(directory.path("state.sqlite"))
@@ -163,14 +163,14 @@ struct SQLiteStateTests {
                             let (sql, arguments) = SQLiteState.statement(of: query)
                             let steps = try await plan(state, sql, StatementArguments(arguments))
                             let isFiltered = sql.contains("INDEXED BY") || before != nil
-                            // Without a filter it is the table itself, from its end on.
+                            // Without a filter, the table itself is read from its end.
                             let tables = steps.filter { $0.contains(" upload") }
                             let isGood = tables.allSatisfy {
                                 isFiltered ? $0.hasPrefix("SEARCH upload USING ") : $0 == "SCAN upload"
                             }
                             #expect(isGood && !tables.isEmpty, "\(sql): \(steps)")
                             let isUnion = sql.contains("UNION ALL")
-                            // Of several states the pages are merged, which are short.
+                            // With several states, their short pages are merged.
                             let sorts = steps.contains { $0.contains("TEMP B-TREE") }
                             #expect(!sorts || isUnion, "\(sql): \(steps)")
                         }
@@ -180,7 +180,7 @@ struct SQLiteStateTests {
         }
     }
 
-    @Test("events are read from where a listener stands, those of one upload by their index")
+    @Test("events are read from a listener's position, those of one upload by their index")
     func plansOfEvents() async throws {
         let directory = try TemporaryDirectory()
         let state = try open(directory.path("state.sqlite"))
@@ -197,7 +197,7 @@ struct SQLiteStateTests {
         }
     }
 
-    @Test("records of the first release are read as before, and go on")
+    @Test("records of the first release read as before, and can be changed")
     func firstRelease() async throws {
         let directory = try TemporaryDirectory()
         let path = directory.path("state.sqlite")
@@ -225,13 +225,13 @@ struct SQLiteStateTests {
         #expect(try await state.expiredUploads(at: start.addingTimeInterval(60), limit: 5) == [upload.id])
     }
 
-    @Test("what accounts use is counted from the uploads that an older release recorded")
+    @Test("the usage of accounts is computed from the uploads of an older release")
     func accountsOfAnOlderRelease() async throws {
         let directory = try TemporaryDirectory()
         let path = directory.path("state.sqlite")
         let old = try DatabaseQueue(path: path)
         try DatabaseFile.migrator.migrate(old, upTo: "0002 lengths that are told later, concatenations")
-        /// State, length, what it is to a concatenation, API key or not.
+        /// State, length, concatenation as sent, its parts, principal (a key or a grant).
         let uploads: [(String, Int64?, String?, String?, String)] = [
             ("completed", 10, nil, nil, "key_1"), ("open", 20, nil, nil, "key_1"), ("open", nil, nil, nil, "grant_1"),
             ("completed", 40, "partial", nil, "grant_1"), ("completed", 80, "final;x", "[]", "key_1"),
@@ -264,7 +264,7 @@ struct SQLiteStateTests {
         #expect((key.storedBytes, key.reservedBytes, key.openUploads) == (90, 20, 1))
     }
 
-    @Test("two processes write at the same time, and each sees what the other recorded")
+    @Test("two processes write concurrently, and each sees what the other recorded")
     func twoProcesses() async throws {
         let directory = try TemporaryDirectory()
         let server = try open(directory.path("state.sqlite"))
@@ -282,7 +282,7 @@ struct SQLiteStateTests {
         #expect(try await server.key(digest: key(7).digest)?.revokedAt == start)
     }
 
-    @Test("many that open a new database at the same time all get the same one")
+    @Test("concurrent openers of a new database all get the same one")
     func openTogether() async throws {
         for _ in 0..<5 {
             let directory = try TemporaryDirectory()
@@ -303,7 +303,7 @@ struct SQLiteStateTests {
         }
     }
 
-    @Test("while another process keeps writing for too long it is unavailable, and then it is not")
+    @Test("while another process writes for too long it is unavailable, and recovers afterwards")
     func busy() async throws {
         let directory = try TemporaryDirectory()
         let state = try open(directory.path("state.sqlite"), busyTimeout: .milliseconds(20))
@@ -317,7 +317,7 @@ struct SQLiteStateTests {
         try await state.insert(key(1))
     }
 
-    @Test("a file that is no database is refused with its name")
+    @Test("a file that is not a database is refused with its name")
     func noDatabase() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path("state.sqlite")
@@ -329,14 +329,14 @@ struct SQLiteStateTests {
         #expect("\(try #require(error))".contains(path))
     }
 
-    @Test("a directory that is not there is refused with its name")
+    @Test("a missing directory is refused with its name")
     func noDirectory() throws {
         let directory = try TemporaryDirectory()
         let error = #expect(throws: SQLiteStateError.self) { try open(directory.path("missing/state.sqlite")) }
         #expect(error?.path == directory.path("missing/state.sqlite"))
     }
 
-    @Test("a database of a newer version is not touched")
+    @Test("a database of a newer version is left unchanged")
     func newer() async throws {
         let directory = try TemporaryDirectory()
         let path = directory.path("state.sqlite")
@@ -347,7 +347,7 @@ struct SQLiteStateTests {
         #expect(error?.reason.contains("newer version") == true)
     }
 
-    @Test("a record that can not be read is an error, not a crash")
+    @Test("an unreadable record is an error, not a crash")
     func unreadable() async throws {
         let directory = try TemporaryDirectory()
         let state = try open(directory.path("state.sqlite"))
@@ -360,7 +360,7 @@ struct SQLiteStateTests {
     }
 
     @Test(
-        "a blob that can not be read is an error, not a crash",
+        "a blob that cannot be read is an error, not a crash",
         arguments: ["sides = 'no json'", "sides = '[{}]'", "part_bytes = 'x'", "crc32c = -1", "state = 'new'"]
     )
     func unreadableBlob(_ change: String) async throws {
@@ -369,7 +369,7 @@ struct SQLiteStateTests {
         let record = BlobRecordsContract.record()
         try await state.insert(record)
         try await state.write { database in
-            // What this version would not write, another one may: in a table without its constraints.
+            // Another version may write what this one would not: in a table without its constraints.
             try database.execute(
                 sql: """
                     CREATE TABLE lax AS SELECT * FROM blob;
@@ -383,7 +383,7 @@ struct SQLiteStateTests {
         #expect(await code { try await state.blob(record.id) } == .storageFailure)
     }
 
-    @Test("times keep their milliseconds, and extreme ones do not trap")
+    @Test("times keep their milliseconds, and extreme times do not trap")
     func milliseconds() {
         for value in [0, 1, 999, 1_750_000_000_123, 253_402_300_799_999] as [Int64] {
             let date = Date(timeIntervalSince1970: Double(value) / 1000)
@@ -395,7 +395,7 @@ struct SQLiteStateTests {
         #expect(Milliseconds(Date(timeIntervalSince1970: -5)).value == 0)
     }
 
-    @Test("no statement walks through a whole table")
+    @Test("no statement scans a whole table")
     func plans() async throws {
         let directory = try TemporaryDirectory()
         let state = try open(directory.path("state.sqlite"))

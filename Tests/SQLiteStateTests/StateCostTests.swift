@@ -12,10 +12,10 @@ import UploadCore
 
 @Suite("Costs of SQLite state")
 struct StateCostTests {
-    /// Instructions of SQLite's virtual machine that all statements of a state took.
+    /// Number of instructions of SQLite's virtual machine in all statements of a state.
     ///
-    /// They do not depend on the machine or its load. A step along an index is one, however deep the tree is, so no growth
-    /// has to be allowed for.
+    /// It does not depend on the machine or its load. A search in an index is one instruction, however deep the tree
+    /// is, so no growth needs to be allowed for.
     private final class Counter: Sendable {
         let steps = Atomic<Int>(0)
 
@@ -68,7 +68,7 @@ struct StateCostTests {
         return costs
     }
 
-    @Test("what a call costs does not depend on how many uploads there are")
+    @Test("the cost of a call does not depend on the number of uploads")
     func costs() async throws {
         let rows = ProcessInfo.processInfo.environment["SLUICE_STATE_ROWS"].flatMap { Int($0) } ?? 100_000
         let few = try await costs(rows: 100)
@@ -76,7 +76,7 @@ struct StateCostTests {
         var lines = ["SQLite, steps of its machine, 100 and \(rows) uploads:"]
         for (few, many) in zip(few, many) {
             lines.append("\(few.name): \(few.steps) \(many.steps)")
-            // Nothing is written when an event is given back.
+            // Returning an event writes nothing.
             #expect(few.steps > 0 || few.name == "an event is given back")
             #expect(Double(many.steps) <= 1.5 * Double(few.steps), "\(few.name): \(few.steps), then \(many.steps)")
         }

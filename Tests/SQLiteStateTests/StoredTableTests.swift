@@ -10,8 +10,8 @@ import UploadCore
 
 @Suite("Tables of the state, as they are copied")
 struct StoredTableTests {
-    /// Else a migration would leave out what a later version has added.
-    @Test("they are all tables of the database, with all columns and the same keys")
+    /// Otherwise a migration would omit what a later version has added.
+    @Test("all tables of the database are listed, with all columns and the same keys")
     func complete() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path("state.sqlite")
@@ -54,7 +54,7 @@ struct StoredTableTests {
         }
     }
 
-    @Test("pages have every row once, in the order of the keys, of one column and of two")
+    @Test("pages contain every row once, ordered by keys of one column and of two")
     func pages() async throws {
         let directory = try TemporaryDirectory()
         let state = try SQLiteState(
@@ -82,7 +82,7 @@ struct StoredTableTests {
         }
     }
 
-    @Test("the checksum of rows depends on every value, and not on their order")
+    @Test("the checksum of rows depends on every value, but not on their order")
     func digest() {
         func digest(_ rows: [[StoredField]]) -> RowsDigest {
             var digest = RowsDigest()
@@ -103,7 +103,7 @@ struct StoredTableTests {
                 #expect(digest([row, second]) != all)
             }
         }
-        // What stands in one column can not be taken for another's.
+        // The content of one column cannot be mistaken for that of another.
         #expect(digest([[.text("1:a"), .text("")]]) != digest([[.text("1:"), .text("a")]]))
         #expect(digest([[.text("ab"), .text("c")]]) != digest([[.text("a"), .text("bc")]]))
     }

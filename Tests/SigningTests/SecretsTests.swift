@@ -12,14 +12,14 @@ struct SecretsTests {
         master = try #require(MasterSecret(bytes: [UInt8](0..<32)))
     }
 
-    @Test("a master secret has 32 bytes or more")
+    @Test("a master secret must have at least 32 bytes")
     func size() {
         #expect(MasterSecret(bytes: []) == nil)
         #expect(MasterSecret(bytes: [UInt8](repeating: 1, count: 31)) == nil)
         #expect(MasterSecret(bytes: [UInt8](repeating: 1, count: 64)) != nil)
     }
 
-    @Test("keys for different purposes differ, and a key stays what it is")
+    @Test("keys for different purposes differ, and a key never changes")
     func purposes() {
         // HKDF-SHA256 of 00…1f with info "sluice/test", computed with Python's hmac.
         let expected = "56e4f51f4227748a99dc809d23fcd38fdcf5b5fea6015103b2f65c5c9189bb2f"
@@ -28,7 +28,7 @@ struct SecretsTests {
         #expect(master.key(for: "test", count: 36).count == 36)
     }
 
-    @Test("a master secret does not show itself")
+    @Test("descriptions do not contain the master secret")
     func redaction() {
         var dumped = ""
         dump(master, to: &dumped)
@@ -38,7 +38,7 @@ struct SecretsTests {
         }
     }
 
-    @Test("a sealed token opens, and is different each time")
+    @Test("a sealed token opens, and differs each time")
     func sealing() throws {
         let ring = SealingKeyRing(master: master, purpose: "a")
         for plain in [[], [1], [UInt8](repeating: 7, count: 1000)] as [[UInt8]] {
@@ -50,7 +50,7 @@ struct SecretsTests {
         }
     }
 
-    @Test("a changed, cut or extended token does not open")
+    @Test("a changed, truncated or extended token does not open")
     func tampering() {
         let ring = SealingKeyRing(master: master, purpose: "a")
         let bytes = ring.seal(Array("text".utf8)).bytes
@@ -91,7 +91,7 @@ struct SecretsTests {
         #expect(SealingKeyRing(master: master, purpose: "a").open(after) == nil)
     }
 
-    @Test("after a rotation new keys sign links, and links of before are still right")
+    @Test("after a rotation the new key signs links, and old links are still valid")
     func rotatedLinks() throws {
         let rotated = try #require(MasterSecret(bytes: [UInt8](1...32), accepting: [[UInt8](0..<32)]))
         let new = LinkSigner(master: try #require(MasterSecret(bytes: [UInt8](1...32))), purpose: "links")
@@ -106,7 +106,7 @@ struct SecretsTests {
         #expect(!before.verify("abc", signature: during.sign("abc")))
     }
 
-    @Test("several secrets are read from one text, in their order, and written likewise")
+    @Test("several secrets are parsed from one text in order, and written again")
     func severalSecrets() throws {
         let (first, second) = ([UInt8](0..<32), [UInt8](1...40))
         let texts = [Base64.encode(first), Base64.encode(second)]
@@ -125,7 +125,7 @@ struct SecretsTests {
         #expect("\(both)" == "<redacted>" && String(reflecting: both) == "<redacted>")
     }
 
-    @Test("of several pairs of keys the one that signed is found, and the first one tells what is wrong")
+    @Test("of several key pairs the one that signed is found; otherwise the first one gives the error")
     func severalPairs() throws {
         let pairs = ["new", "old"].map { SigningCredentials(accessKeyID: "id", secretAccessKey: $0) }
         func sign(_ secret: String) throws(RequestSignatureFailure) -> String {
@@ -144,7 +144,7 @@ struct SecretsTests {
         }
     }
 
-    @Test("no secret, a bad one among good ones, one twice and too many are refused")
+    @Test("no secret, an invalid one, a repeated one and too many are refused")
     func badSecrets() {
         func text(_ byte: UInt8) -> String { Base64.encode([UInt8](repeating: byte, count: 32)) }
         let short = Base64.encode([UInt8](repeating: 1, count: 31))
@@ -180,7 +180,7 @@ struct SecretsTests {
         }
     }
 
-    @Test("a link with an expiry verifies until then and with that expiry only")
+    @Test("a link with an expiry verifies only until then and only with that expiry")
     func expiringLinks() {
         let signer = LinkSigner(master: master, purpose: "links")
         let code = signer.sign("abc", expiresAt: 1000)

@@ -10,7 +10,7 @@ struct TencentUploadSignatureTests {
 
     static let secretID = "AKIDUfLUEUigQiXqm7CVSspKJnuaiIKtxqAv"
     static let secretKey = "bLcPnl88WU30VY57ipRhSePfPdOfSruK"
-    /// A moment at which V1 to V4 are in force.
+    /// A time at which V1 to V4 are valid.
     static let now: Int64 = 1_571_215_100
 
     static let minimal = Signature.Parameters(
@@ -36,7 +36,7 @@ struct TencentUploadSignatureTests {
         storageRegion: "ap-chongqing"
     )
 
-    /// Signs `original` as it is, with the key of the vectors.
+    /// Signs `original` unchanged, with the key of the vectors.
     func signed(_ original: String) -> String {
         Signature.sign(original: Array(original.utf8), with: Signature.Key(Self.secretKey))
     }
@@ -54,7 +54,7 @@ struct TencentUploadSignatureTests {
         #expect(TencentVector.all.map(\.name) == ["vod-ugc-upload-guide", "cos-v4-sdk", "V1", "V2", "V3", "V4"])
     }
 
-    @Test("the published originals give the published signatures", arguments: TencentVector.all)
+    @Test("the published originals produce the published signatures", arguments: TencentVector.all)
     func rawConstruction(_ vector: TencentVector) throws {
         let key = Signature.Key(vector.secretKey)
         #expect(Signature.sign(original: Array(vector.original.utf8), with: key) == vector.signature)
@@ -63,13 +63,13 @@ struct TencentUploadSignatureTests {
         #expect(parsed.original == Array(vector.original.utf8))
     }
 
-    @Test("parameters are written as V1 and V2 show")
+    @Test("parameters are written as in V1 and V2")
     func signing() throws {
         #expect(Signature.sign(Self.minimal, secretKey: Self.secretKey) == (try TencentVector.named("V1")).signature)
         #expect(Signature.sign(Self.full, secretKey: Self.secretKey) == (try TencentVector.named("V2")).signature)
     }
 
-    @Test("V1 and V2 verify and say what was signed")
+    @Test("V1 and V2 verify and yield the signed parameters")
     func verifying() throws {
         for (name, parameters) in [("V1", Self.minimal), ("V2", Self.full)] {
             let vector = try TencentVector.named(name)
@@ -88,7 +88,7 @@ struct TencentUploadSignatureTests {
         #expect(third.code != fourth.code)
     }
 
-    @Test("the order of the parameters is free")
+    @Test("the order of the parameters does not matter")
     func order() throws {
         let pairs = try TencentVector.named("V2").original.split(separator: "&")
         for shift in pairs.indices {
@@ -148,13 +148,13 @@ struct TencentUploadSignatureTests {
         }
     }
 
-    @Test("what is not strict base64 is refused")
+    @Test("text that is not strict base64 is refused")
     func base64() throws {
         let signature = try TencentVector.named("V2").signature
         let bad = [
             "*", "not base64", signature + "\n", " " + signature, String(signature.dropLast()), signature + "=",
             signature.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: ""),
-            // The last character carries bits that belong to no byte.
+            // The last character has bits that belong to no byte.
             signature.replacing("bmc=", with: "bmd="),
         ]
         for text in bad where text != signature {
@@ -166,7 +166,7 @@ struct TencentUploadSignatureTests {
     }
 
     @Test(
-        "an original that is no form is refused",
+        "an original that is not form-encoded is refused",
         arguments: ["a", "a=1&", "&a=1", "a=1&&b=2", "=1", "a=%", "a=%4", "a=%zz", "a=%FF", "%C3=1", "a=1&b"]
     )
     func malformed(_ original: String) {
@@ -218,7 +218,7 @@ struct TencentUploadSignatureTests {
         #expect(throws: failure) { try verify(signed(original)) }
     }
 
-    @Test("the last second before the expiry counts, the expiry itself does not")
+    @Test("a signature is valid in the last second before the expiry and not at the expiry")
     func expiry() throws {
         let signature = try TencentVector.named("V1").signature
         #expect(try verify(signature, at: 1_571_301_494).parameters == Self.minimal)
@@ -235,7 +235,7 @@ struct TencentUploadSignatureTests {
         #expect(throws: SignatureFailure.lifetimeTooLong) { try verify(signature) }
     }
 
-    @Test("nothing is believed before the code was checked")
+    @Test("the code is checked before anything else")
     func codeFirst() {
         let original = Array("secretId=AKIDtest&currentTimeStamp=x&expireTime=1&random=1".utf8)
         let forged = Base64.encode([UInt8](repeating: 0, count: 20) + original)

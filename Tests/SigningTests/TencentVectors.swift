@@ -9,7 +9,7 @@ struct TencentVector: Sendable, CustomTestStringConvertible {
     let original: String
     /// 20 bytes.
     let code: [UInt8]
-    /// As it is published, or made of `code` and `original` where only the code is.
+    /// As published, or made of `code` and `original` if only the code is published.
     let signature: String
 
     var testDescription: String { name }
@@ -24,7 +24,7 @@ struct TencentVector: Sendable, CustomTestStringConvertible {
         let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let url = folder.appending(path: "Fixtures/tencent/\(file).txt")
         guard let text = try? String(contentsOf: url, encoding: .utf8) else {
-            Issue.record("\(url.path()) can not be read")
+            Issue.record("\(url.path()) cannot be read")
             return []
         }
         return text.split(separator: "\n\n").compactMap { block in

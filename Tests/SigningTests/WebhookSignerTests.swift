@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Standard Webhooks")
 struct WebhookSignerTests {
-    /// Computed by the reference library for Python, standardwebhooks 1.1.0.
+    /// Computed with the reference library for Python, standardwebhooks 1.1.0.
     @Test("a message is signed as the reference library signs it")
     func vector() throws {
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -16,7 +16,7 @@ struct WebhookSignerTests {
         #expect(signer.secret == secret)
     }
 
-    @Test("while its key is rotated a message is signed with each, and the new secret is told")
+    @Test("during a rotation a message is signed with each key, and the new secret is shown")
     func rotation() {
         let (old, new) = ([UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32))
         func signature(_ signer: WebhookSigner) -> String? {
@@ -30,7 +30,7 @@ struct WebhookSignerTests {
     }
 
     @Test(
-        "what is no secret is refused",
+        "text that is not a secret is refused",
         arguments: [
             "", "whsec_", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_AAAA", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS*",
             "whsec_" + String(repeating: "A", count: 88),

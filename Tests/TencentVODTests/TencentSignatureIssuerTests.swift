@@ -83,7 +83,7 @@ struct TencentSignatureIssuerTests {
         #expect(second.signature == (try fixture("V2", "signature")))
     }
 
-    @Test("the subject is signed for the relay, and for nobody else")
+    @Test("the relay gets the subject as a parameter of its own, the cloud as sourceContext unless the app sets one")
     func subject() throws {
         let body = #"{"subject": "Zoë/1", "sourceContext": "mine"}"#
         let relayed = try verify(try issue(body))
@@ -92,6 +92,24 @@ struct TencentSignatureIssuerTests {
         let direct = try verify(try issue(body, by: TencentSignatureIssuer(Self.credentials, mode: .direct)))
         #expect(direct.additional.isEmpty)
         #expect(direct.sourceContext == "mine")
+        let named = try verify(
+            try issue(#"{"subject": "Zoë/1"}"#, by: TencentSignatureIssuer(Self.credentials, mode: .direct))
+        )
+        #expect(named.additional.isEmpty)
+        #expect(named.sourceContext == "Zoë/1")
+    }
+
+    @Test("a subject that is too long for sourceContext is refused for the cloud only")
+    func longSubject() throws {
+        let direct = TencentSignatureIssuer(Self.credentials, mode: .direct)
+        let subject = String(repeating: "a", count: 251)
+        #expect(throws: Never.self) { try issue("{\"subject\": \"\(subject)\"}") }
+        #expect(throws: Never.self) { try issue("{\"subject\": \"\(subject)\", \"sourceContext\": \"\"}", by: direct) }
+        #expect(throws: Never.self) { try issue("{\"subject\": \"\(subject.dropLast())\"}", by: direct) }
+        let error = #expect(throws: InvalidSignatureRequest.self) {
+            try issue("{\"subject\": \"\(subject)\"}", by: direct)
+        }
+        #expect(error?.problems.map(\.field) == ["subject"])
     }
 
     @Test("no two signatures of one second are equal")
@@ -113,7 +131,7 @@ struct TencentSignatureIssuerTests {
         #expect(Set(numbers).count == 2000)
     }
 
-    @Test("the answer encodes with the names of the vendor")
+    @Test("the response has the vendor's member names")
     func encoding() throws {
         let issued = try issue(#"{"random": 7, "expiresIn": 60}"#)
         let object = try #require(
@@ -197,7 +215,7 @@ struct TencentSignatureIssuerTests {
         #expect(found.first?.message.contains(hint) == true)
     }
 
-    @Test("all problems are told at once, in the order of the documentation")
+    @Test("all problems are reported at once, in documentation order")
     func allProblems() {
         let found = problems(
             #"""

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("accepting connections")
 struct ListenerTests {
-    /// What accept(2) lists, and what no list has.
+    /// The errors that accept(2) lists, and one that it does not list.
     private static let errors = [
         ECONNABORTED, EMFILE, ENFILE, ENOBUFS, ENOMEM, EPROTO, EPERM, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET,
         EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH, EINTR, ECONNRESET, ETIMEDOUT, EINVAL, ENOSR, 4095,
@@ -57,9 +57,10 @@ struct ListenerTests {
         }
         if let accepted { close(accepted.descriptor) }
         #expect(accepted?.peer.host == "127.0.0.1")
-        let isTold = code != EINTR
+        let isReported = code != EINTR
         #expect(
-            failures.withLock { $0 } == (isTold ? Array(repeating: SystemError("accept", errno: code), count: 3) : [])
+            failures.withLock { $0 }
+                == (isReported ? Array(repeating: SystemError("accept", errno: code), count: 3) : [])
         )
         await withCheckedContinuation { continuation in
             loop.execute {
@@ -71,7 +72,7 @@ struct ListenerTests {
     }
 
     @Test(
-        "while accept fails again and again, others on the loop have their turn, and closing ends it",
+        "while accept keeps failing, other work on the loop runs, and closing ends it",
         .timeLimit(.minutes(2))
     )
     func doesNotSpin() async throws {

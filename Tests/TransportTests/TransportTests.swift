@@ -22,7 +22,7 @@ struct TransportTests {
         }
     }
 
-    /// How many were in it at once.
+    /// The maximum number of concurrent jobs.
     private final class Gauge: Sendable {
         private let state = Mutex((now: 0, most: 0))
 
@@ -60,7 +60,7 @@ struct TransportTests {
         loop.close()
     }
 
-    @Test("closures handed to a loop run in their order")
+    @Test("closures submitted to a loop run in order")
     func order() async throws {
         let loop = try EventLoop(label: "test")
         let log = Mutex<[Int]>([])
@@ -72,7 +72,7 @@ struct TransportTests {
         loop.close()
     }
 
-    @Test("the pool runs as many blocking calls at once as it has threads, and hands on what they throw")
+    @Test("the pool runs as many blocking calls at once as it has threads, and passes on their errors")
     func pool() async throws {
         struct Refusal: Error {}
         let pool = BlockingPool(threads: 3, label: "test")
@@ -91,7 +91,7 @@ struct TransportTests {
         nonisolated let loop: EventLoop
         nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
         private let descriptors: (near: Int32, far: Int32)
-        /// Names the near end, also after its descriptor was given to something else.
+        /// Identifies the near end, even after its descriptor was reused.
         private let identity: UInt
         private var channel: Channel?
 
@@ -121,7 +121,7 @@ struct TransportTests {
 
         nonisolated var isOpen: Bool { Self.identity(of: descriptors.near) == identity }
 
-        /// Whether the far end is told that nothing more comes.
+        /// Whether the far end sees the end of the stream.
         nonisolated var isShut: Bool {
             var byte: UInt8 = 0
             return recv(descriptors.far, &byte, 1, 0) == 0
@@ -130,7 +130,9 @@ struct TransportTests {
         deinit { _ = Glibc.close(descriptors.far) }
     }
 
-    @Test("a channel that is closed while it is lent is shut at once, and its descriptor given away only afterwards")
+    @Test(
+        "a channel that is closed while it is lent is shut down at once, and its descriptor is released only afterwards"
+    )
     func closedWhileLent() async throws {
         let loop = try EventLoop(label: "test")
         let pool = BlockingPool(threads: 1, label: "test")
@@ -141,7 +143,7 @@ struct TransportTests {
         async let wasOpen = lender.lend(to: pool) { channel in
             began.finish()
             mayEnd.wait()
-            // It may still ask for what has come.
+            // It can still ask how much has arrived.
             return channel.lentReadableCount == 0 && lender.isOpen
         }
         for await _ in hasBegun {}
@@ -155,7 +157,7 @@ struct TransportTests {
         loop.close()
     }
 
-    @Test("a channel that was lent and came back is closed at once")
+    @Test("a channel that was returned after lending is closed at once")
     func closedAfterLent() async throws {
         let loop = try EventLoop(label: "test")
         let pool = BlockingPool(threads: 1, label: "test")
@@ -168,8 +170,8 @@ struct TransportTests {
         loop.close()
     }
 
-    @Test("spans that are longer than what can be counted never end")
-    func longSpans() {
+    @Test("durations that overflow mean no limit")
+    func longTimeouts() {
         #expect(MonotonicClock.span(seconds: 0) == 0)
         #expect(MonotonicClock.span(seconds: 18_446_744_073) == 18_446_744_073_000_000_000)
         #expect(MonotonicClock.span(seconds: 18_446_744_074) == .max)
@@ -181,7 +183,7 @@ struct TransportTests {
     }
 
     @Test(
-        "addresses are written as they are listened on",
+        "addresses are described as they are configured",
         arguments: [("127.0.0.1", "127.0.0.1:80"), ("::1", "[::1]:80")]
     )
     func address(host: String, text: String) {
@@ -195,7 +197,7 @@ struct TransportTests {
         loop.close()
     }
 
-    @Test("a certificate that is not there is named as the reason")
+    @Test("a missing certificate is named in the error")
     func badCertificate() {
         #expect(throws: TLSFailure.self) { try TLSContext(certificatePath: "/nonexistent", keyPath: "/nonexistent") }
     }

@@ -12,7 +12,7 @@ struct CORSPolicyTests {
     }
 
     @Test(
-        "origins are read as browsers write them",
+        "origins are normalised as browsers write them",
         arguments: [
             ("https://app.example", "https://app.example"),
             ("HTTPS://App.Example", "https://app.example"),
@@ -31,7 +31,7 @@ struct CORSPolicyTests {
     }
 
     @Test(
-        "what is no origin is refused by name",
+        "an invalid origin is refused by name",
         arguments: [
             "", "app.example", "https://", "://app.example", "https://app.example/", "https://app.example/path",
             "https://user@app.example", "https://*.example", "https://app.example:", "https://app.example:99999",
@@ -42,10 +42,10 @@ struct CORSPolicyTests {
     func refuses(text: String) {
         let problem = #expect(throws: InvalidOrigin.self) { try CORSPolicy.Origins(["https://good.example", text]) }
         #expect(problem?.text == text)
-        #expect(problem?.description.hasPrefix("'\(text)' is no origin") == true)
+        #expect(problem?.description.hasPrefix("'\(text)' is not an origin") == true)
     }
 
-    @Test("a star among the origins lets all in")
+    @Test("a star among the origins allows all")
     func star() throws {
         #expect(try CORSPolicy.Origins(["https://app.example", "*"]) == .any)
         #expect(try CORSPolicy.Origins([]) == .only([]))
@@ -64,7 +64,7 @@ struct CORSPolicyTests {
         #expect(CORSPolicy.disabled.preflight(Self.head(.options, full), methods: [.patch]) == nil)
     }
 
-    @Test("fields of the application are allowed where they are named")
+    @Test("fields of the application are allowed if they are configured")
     func additionalFields() throws {
         let policy = CORSPolicy(
             origins: .only(["https://a.example"]),
@@ -78,16 +78,16 @@ struct CORSPolicyTests {
                 "Access-Control-Request-Headers": "x-app, x-other",
             ]
         )
-        let answer = try #require(policy.preflight(head, methods: [.get, .post]))
-        let allowed = answer.fields.list("Access-Control-Allow-Headers")
+        let response = try #require(policy.preflight(head, methods: [.get, .post]))
+        let allowed = response.fields.list("Access-Control-Allow-Headers")
         #expect(allowed.contains("X-App"))
         #expect(allowed.contains("Authorization"))
         #expect(!allowed.contains("x-other"))
-        #expect(answer.fields["Access-Control-Max-Age"] == "60")
-        #expect(answer.fields["Access-Control-Allow-Methods"] == "GET, POST")
+        #expect(response.fields["Access-Control-Max-Age"] == "60")
+        #expect(response.fields["Access-Control-Allow-Methods"] == "GET, POST")
     }
 
-    @Test("with any origin, what is asked for is allowed if it is a field name, once")
+    @Test("with any origin, each requested field name is allowed once")
     func askedFields() throws {
         let head = Self.head(
             .options,
@@ -96,14 +96,14 @@ struct CORSPolicyTests {
                 "Access-Control-Request-Headers": "authorization, x-app, bad name, x(y)",
             ]
         )
-        let answer = try #require(CORSPolicy().preflight(head, methods: [.post]))
-        let allowed = answer.fields.list("Access-Control-Allow-Headers")
+        let response = try #require(CORSPolicy().preflight(head, methods: [.post]))
+        let allowed = response.fields.list("Access-Control-Allow-Headers")
         #expect(allowed.contains("x-app"))
         #expect(allowed.filter { $0.lowercased() == "authorization" }.count == 1)
         #expect(!allowed.contains { $0.contains("bad") || $0.contains("(") })
     }
 
-    @Test("decorating twice is decorating once, and what Vary held stays")
+    @Test("decorating is idempotent, and existing values of Vary stay")
     func idempotent() {
         let policy = CORSPolicy(origins: .only(["https://a.example"]))
         let head = Self.head(.get, ["Origin": "https://a.example"])
@@ -116,21 +116,24 @@ struct CORSPolicyTests {
         #expect(once.fields["Access-Control-Allow-Origin"] == "https://a.example")
     }
 
-    @Test("no answer allows credentials")
+    @Test("no response allows credentials")
     func noCredentials() throws {
         let head = Self.head(.options, ["Origin": "https://a.example", "Access-Control-Request-Method": "POST"])
         for policy in [CORSPolicy(), CORSPolicy(origins: .only(["https://a.example"]))] {
-            var answer = try #require(policy.preflight(head, methods: [.post]))
-            policy.decorate(&answer, for: head)
-            #expect(!answer.fields.contains("Access-Control-Allow-Credentials"))
+            var response = try #require(policy.preflight(head, methods: [.post]))
+            policy.decorate(&response, for: head)
+            #expect(!response.fields.contains("Access-Control-Allow-Credentials"))
         }
     }
 
-    @Test("two Origin fields are no listed origin")
+    @Test("two Origin fields do not match a listed origin")
     func twoOrigins() {
         let policy = CORSPolicy(origins: .only(["https://a.example"]))
-        var answer = Response(200)
-        policy.decorate(&answer, for: Self.head(.get, ["Origin": "https://a.example", "Origin": "https://a.example"]))
-        #expect(!answer.fields.contains("Access-Control-Allow-Origin"))
+        var response = Response(200)
+        policy.decorate(
+            &response,
+            for: Self.head(.get, ["Origin": "https://a.example", "Origin": "https://a.example"])
+        )
+        #expect(!response.fields.contains("Access-Control-Allow-Origin"))
     }
 }

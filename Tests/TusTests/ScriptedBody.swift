@@ -2,7 +2,7 @@ import Bytes
 import HTTPWire
 import Synchronization
 
-/// A request body that brings what a test wants, ends as it wants, and counts how often it was asked.
+/// A request body with a scripted content and end; it counts how often it is pulled.
 final class ScriptedBody: RequestBody {
     enum Ending: Sendable {
         case wellFormed
@@ -20,13 +20,13 @@ final class ScriptedBody: RequestBody {
 
     private let announcedTrailers: HTTPFields
 
-    /// Not before the end, as on a connection.
+    /// Empty before the end, as on a connection.
     var trailers: HTTPFields { pieces.isEmpty ? announcedTrailers : HTTPFields() }
 
     /// - Parameters:
-    ///   - pieces: What `next` brings, one after the other.
+    ///   - pieces: The results of `next`, in order.
     ///   - announced: Content-Length; `nil` for a chunked body.
-    ///   - ending: What comes after the pieces.
+    ///   - ending: What follows the pieces.
     ///   - trailers: Fields after a chunked body.
     init(
         _ pieces: [[UInt8]] = [],
@@ -103,7 +103,7 @@ final class ScriptedBody: RequestBody {
             }
         }
 
-        /// Waits until somebody waits for more of the body.
+        /// Waits until a reader waits for more of the body.
         func waitUntilStalled() async {
             await withCheckedContinuation { continuation in
                 let isStalled = contents.withLock { contents in

@@ -6,11 +6,11 @@ import Testing
 import Tus
 import UploadCore
 
-/// A handler over stores in memory, with a clock that stands at 2 January 2026, 03:04:05 UTC.
+/// A handler with stores in memory and a clock that stands at 2 January 2026, 03:04:05 UTC.
 struct TusBench: Sendable {
     let clock = ManualClock(Date(timeIntervalSince1970: 1_767_323_045))
     let state = InMemoryState()
-    let service: UploadService
+    let services: UploadServices
     let handler: TusHandler
 
     init(
@@ -19,7 +19,7 @@ struct TusBench: Sendable {
         storage: any BlobStorage = InMemoryStorage(),
         baseURL: @escaping @Sendable (Request) -> String = { _ in "https://uploads.example/files" }
     ) throws {
-        service = UploadService(
+        services = UploadServices(
             state: state,
             storage: storage,
             clock: clock,
@@ -27,7 +27,7 @@ struct TusBench: Sendable {
             observer: RecordingObserver()
         )
         handler = TusHandler(
-            service: service,
+            service: services.uploads,
             locator: try TestLocator.make(),
             grants: Self.grant,
             settings: settings,
@@ -50,7 +50,7 @@ struct TusBench: Sendable {
 
     // MARK: Requests
 
-    /// Answers `METHOD path`, with the path below the root as clients see it.
+    /// Handles `METHOD path`; the path is below the root, as seen by clients.
     func respond(_ line: String, _ fields: HTTPFields, _ body: ScriptedBody = ScriptedBody(announced: 0)) async throws
         -> Response
     {
@@ -65,7 +65,7 @@ struct TusBench: Sendable {
     func respond(to head: RequestHead, _ body: ScriptedBody) async -> Response {
         var head = head
         let whole = head.target
-        // As the gateway hands it on: what follows `/files`.
+        // The gateway passes the segments after `/files`.
         head.target = RequestTarget(
             rawPath: whole.rawPath,
             rawQuery: whole.rawQuery,
@@ -85,8 +85,8 @@ struct TusBench: Sendable {
 
     /// Creates an upload and returns its path, `/files/{locator}`.
     func create(length: Int64) async throws -> String {
-        let answer = try await respond("POST /files", Self.creation(length: length))
-        return try #require(answer.path, "\(answer.text)")
+        let response = try await respond("POST /files", Self.creation(length: length))
+        return try #require(response.path, "\(response.text)")
     }
 
     static func creation(length: Int64, _ more: HTTPFields = [:]) -> HTTPFields {
@@ -108,14 +108,14 @@ struct TusBench: Sendable {
 
     static let version: HTTPFields = ["Tus-Resumable": "1.0.0"]
 
-    /// Uploads that hold bytes: open or complete.
+    /// Uploads with bytes: open or complete.
     func liveUploads() async throws -> [Upload] {
-        try await service.list(UploadQuery(limit: 1000)).filter { $0.state == .open || $0.state == .completed }
+        try await services.uploads.list(UploadQuery(limit: 1000)).filter { $0.state == .open || $0.state == .completed }
     }
 }
 
 extension Response {
-    /// The content, where it is bytes.
+    /// The content, if it is in memory.
     var text: String {
         if case .bytes(let bytes) = content { String(decoding: bytes, as: UTF8.self) } else { "" }
     }

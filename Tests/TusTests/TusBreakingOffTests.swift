@@ -6,9 +6,9 @@ import Testing
 import Tus
 import UploadCore
 
-@Suite("Bodies that break off")
+@Suite("Interrupted bodies")
 struct TusBreakingOffTests {
-    @Test("HEAD ends a PATCH that stalls, and tells what it brought")
+    @Test("HEAD ends a stalled PATCH and returns the offset after its bytes")
     func headTakesOver() async throws {
         let bench = try TusBench()
         let path = try await bench.create(length: 11)
@@ -19,9 +19,9 @@ struct TusBreakingOffTests {
             ScriptedBody([bytes("hello ")], announced: 11, ending: .stall(gate))
         )
         await gate.waitUntilStalled()
-        let answer = try await bench.respond("HEAD \(path)", TusBench.version)
-        #expect(answer.status == 200)
-        #expect(answer.offset == "6")
+        let response = try await bench.respond("HEAD \(path)", TusBench.version)
+        #expect(response.status == 200)
+        #expect(response.offset == "6")
         let interrupted = try await first
         #expect(interrupted.status == 423)
         #expect(interrupted.text.hasPrefix("ERR_UPLOAD_INTERRUPTED: "))
@@ -29,7 +29,7 @@ struct TusBreakingOffTests {
         #expect(interrupted.closesConnection)
     }
 
-    @Test("a repeated PATCH ends the one that stalls, and its 409 tells where to go on (TUSKit)")
+    @Test("a repeated PATCH ends the stalled one, and its 409 has the offset (TUSKit)")
     func repetitionGetsOffset() async throws {
         let bench = try TusBench()
         let path = try await bench.create(length: 11)
@@ -57,7 +57,7 @@ struct TusBreakingOffTests {
         #expect(rest.offset == "11")
     }
 
-    @Test("DELETE ends a PATCH that stalls")
+    @Test("DELETE ends a stalled PATCH")
     func deleteTakesOver() async throws {
         let bench = try TusBench()
         let path = try await bench.create(length: 11)
@@ -73,7 +73,7 @@ struct TusBreakingOffTests {
         #expect(try await bench.respond("HEAD \(path)", TusBench.version).status == 410)
     }
 
-    @Test("a request whose upload is stopped says so with the code of tusd", arguments: [true, false])
+    @Test("a request whose upload is stopped fails with the code of tusd", arguments: [true, false])
     func stopped(isCreation: Bool) async throws {
         let bench = try TusBench()
         let gate = ScriptedBody.Gate()
@@ -86,16 +86,16 @@ struct TusBreakingOffTests {
             : bench.respond("PATCH \(path)", TusBench.append(at: 0), body)
         await gate.waitUntilStalled()
         let upload = try #require(try await bench.liveUploads().first)
-        try await bench.service.stop(upload.id, answer: HookAnswer(status: nil, body: nil, fields: [:]))
-        let answer = try await first
-        #expect(answer.status == 400)
-        #expect(answer.text.hasPrefix("ERR_UPLOAD_STOPPED: "))
-        #expect(!answer.fields.contains("Upload-Expires"))
+        try await bench.services.uploads.stop(upload.id, response: HookResponse(status: nil, body: nil, fields: [:]))
+        let response = try await first
+        #expect(response.status == 400)
+        #expect(response.text.hasPrefix("ERR_UPLOAD_STOPPED: "))
+        #expect(!response.fields.contains("Upload-Expires"))
         #expect(try await bench.liveUploads().isEmpty)
     }
 
     @Test(
-        "what came before a PATCH broke off is kept",
+        "bytes of an interrupted PATCH are kept",
         arguments: [
             (SourceFailure.disconnected, 400, "ERR_BODY_INCOMPLETE"),
             (.timedOut, 408, "ERR_READ_TIMEOUT"),
@@ -117,7 +117,7 @@ struct TusBreakingOffTests {
         #expect(try await bench.respond("HEAD \(path)", TusBench.version).offset == "6")
     }
 
-    @Test("with a checksum nothing is kept of a PATCH that broke off")
+    @Test("with a checksum, no bytes of an interrupted PATCH are kept")
     func checksumKeepsNothing() async throws {
         let bench = try TusBench()
         let path = try await bench.create(length: 11)
@@ -131,11 +131,11 @@ struct TusBreakingOffTests {
         #expect(try await bench.respond("HEAD \(path)", TusBench.version).offset == "0")
     }
 
-    @Test("while the server stops, PATCH is refused for later and HEAD still answers")
+    @Test("while the server stops, PATCH is refused temporarily and HEAD still works")
     func shutdown() async throws {
         let bench = try TusBench()
         let path = try await bench.create(length: 5)
-        bench.service.interruptAll()
+        bench.services.uploads.interruptAll()
         let refused = try await bench.respond(
             "PATCH \(path)",
             TusBench.append(at: 0),
@@ -152,22 +152,22 @@ struct TusBreakingOffTests {
     private static let upload: HTTPFields = ["Content-Type": "application/offset+octet-stream"]
 
     @Test(
-        "a creation whose body breaks off still tells the URL and how far it came",
+        "a creation with an interrupted body still returns the URL and the offset",
         arguments: [
             SourceFailure.disconnected, .timedOut, .shuttingDown, .interrupted,
         ]
     )
     func creationSurvives(failure: SourceFailure) async throws {
         let bench = try TusBench()
-        let answer = try await bench.respond(
+        let response = try await bench.respond(
             "POST /files",
             TusBench.creation(length: 11, Self.upload),
             ScriptedBody([bytes("hello ")], announced: 11, ending: .failure(failure))
         )
-        #expect(answer.status == 201)
-        #expect(answer.offset == "6")
-        #expect(answer.closesConnection)
-        let path = try #require(answer.path)
+        #expect(response.status == 201)
+        #expect(response.offset == "6")
+        #expect(response.closesConnection)
+        let path = try #require(response.path)
         let rest = try await bench.respond(
             "PATCH \(path)",
             TusBench.append(at: 6),
@@ -177,7 +177,7 @@ struct TusBreakingOffTests {
         #expect(rest.offset == "11")
     }
 
-    @Test("a creation that is cut off by the end of the server keeps what came")
+    @Test("a creation that is interrupted by the end of the server keeps its bytes")
     func creationAtShutdown() async throws {
         let bench = try TusBench()
         let gate = ScriptedBody.Gate()
@@ -187,51 +187,51 @@ struct TusBreakingOffTests {
             ScriptedBody([bytes("hello ")], announced: 11, ending: .stall(gate))
         )
         await gate.waitUntilStalled()
-        bench.service.interruptAll()
-        let answer = try await creation
-        #expect(answer.status == 201)
-        #expect(answer.offset == "6")
-        #expect(answer.closesConnection)
+        bench.services.uploads.interruptAll()
+        let response = try await creation
+        #expect(response.status == 201)
+        #expect(response.offset == "6")
+        #expect(response.closesConnection)
     }
 
-    @Test("with a checksum a creation whose body breaks off begins at 0")
+    @Test("with a checksum, a creation with an interrupted body begins at 0")
     func creationWithChecksum() async throws {
         let bench = try TusBench()
         let digest = Base64.encode(Digest.hash("hello world".utf8, .sha1))
         var fields = TusBench.creation(length: 11, Self.upload)
         fields.append("Upload-Checksum", "sha1 \(digest)")
-        let answer = try await bench.respond(
+        let response = try await bench.respond(
             "POST /files",
             fields,
             ScriptedBody([bytes("hello ")], announced: 11, ending: .failure(.disconnected))
         )
-        #expect(answer.status == 201)
-        #expect(answer.offset == "0")
+        #expect(response.status == 201)
+        #expect(response.offset == "0")
     }
 
-    @Test("a creation whose body is malformed leaves nothing behind")
+    @Test("a creation whose body is malformed leaves no upload")
     func malformedCreation() async throws {
         let bench = try TusBench()
-        let answer = try await bench.respond(
+        let response = try await bench.respond(
             "POST /files",
             TusBench.creation(length: 11, Self.upload),
             ScriptedBody([bytes("hello ")], announced: nil, ending: .failure(.malformed("bad chunk")))
         )
-        #expect(answer.status == 400)
-        #expect(answer.path == nil)
+        #expect(response.status == 400)
+        #expect(response.path == nil)
         #expect(try await bench.liveUploads().isEmpty)
     }
 
-    @Test("an empty upload is not created if its body does not end")
+    @Test("an empty upload is not created if its body is incomplete")
     func emptyCreation() async throws {
         let bench = try TusBench()
-        let answer = try await bench.respond(
+        let response = try await bench.respond(
             "POST /files",
             TusBench.creation(length: 0, Self.upload),
             ScriptedBody(announced: nil, ending: .failure(.timedOut))
         )
-        #expect(answer.status == 400)
-        #expect(answer.text.hasPrefix("ERR_BODY_INCOMPLETE: "))
-        #expect(try await bench.service.list(UploadQuery(limit: 10)).isEmpty)
+        #expect(response.status == 400)
+        #expect(response.text.hasPrefix("ERR_BODY_INCOMPLETE: "))
+        #expect(try await bench.services.uploads.list(UploadQuery(limit: 10)).isEmpty)
     }
 }

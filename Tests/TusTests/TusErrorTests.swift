@@ -9,9 +9,9 @@ import UploadCore
 
 @Suite("Error table")
 struct TusErrorTests {
-    /// What each error answers to a PATCH: status, code of the text, and whether the connection ends.
+    /// The response to a PATCH for each error: status, code, and whether the connection ends.
     private static func expected(_ code: UploadError.Code) -> (Int, String, closes: Bool) {
-        // Exhaustive on purpose, as is `codes`: a new error has to be added to both.
+        // Exhaustive on purpose, like `UploadError.Code.samples`: a new error is added to both.
         switch code {
         case .invalidRequest: (400, "ERR_INVALID_REQUEST", false)
         case .unauthenticated: (401, "ERR_UNAUTHENTICATED", false)
@@ -43,27 +43,6 @@ struct TusErrorTests {
         }
     }
 
-    private static func refusal(resetsAt: Date?) -> QuotaRefusal {
-        QuotaRefusal(
-            account: Account(.subject, "alice"),
-            measure: resetsAt == nil ? .storedBytes : .periodBytes,
-            limit: 10,
-            used: 7,
-            wanted: 5,
-            resetsAt: resetsAt
-        )
-    }
-
-    private static let codes: [UploadError.Code] = [
-        .invalidRequest, .unauthenticated, .forbidden(scope: nil), .forbidden(scope: "upload"), .notFound, .gone,
-        .offsetMismatch(expected: 42), .lengthConflict(length: 42), .lengthExceeded(length: 42), .tooLarge(limit: 42),
-        .contentTypeRefused,
-        .checksumMismatch, .digestMismatch, .unsupportedChecksum(offered: ["sha1"]), .notOpen, .conditionFailed,
-        .invalidParts(.empty), .grantUsed, .interrupted, .busy, .quotaExceeded(refusal(resetsAt: nil)),
-        .quotaExceeded(refusal(resetsAt: .distantFuture)), .rejected,
-        .timedOut, .disconnected, .storageFull, .storageFailure, .finishing, .unavailable,
-    ]
-
     private static let refusals: [TusRefusal] = [
         .unsupportedVersion, .methodNotAllowed([.options, .post]), .wrongContentType, .invalidLength("Text."),
         .invalidOffset("Text."), .invalidMetadata("Text."), .invalidChecksum("Text."),
@@ -72,47 +51,47 @@ struct TusErrorTests {
 
     private static let methods: [HTTPMethod] = [.options, .post, .head, .patch, .delete]
 
-    @Test("each error has its status, its code and its way with the connection", arguments: codes)
+    @Test("each error has its status, its code and its effect on the connection", arguments: UploadError.Code.samples)
     func table(code: UploadError.Code) {
         let (status, name, closes) = Self.expected(code)
-        let answer = TusErrors.response(to: .upload(UploadError(code, "Text.")), for: .patch)
-        #expect(answer.status.code == status)
-        #expect(answer.text.hasPrefix("\(name): Text."))
-        #expect(answer.text.hasSuffix("\n"))
-        #expect(answer.fields["Content-Type"] == "text/plain; charset=utf-8")
-        #expect(answer.closesConnection == closes)
+        let response = TusErrors.response(to: .upload(UploadError(code, "Text.")), for: .patch)
+        #expect(response.status.code == status)
+        #expect(response.text.hasPrefix("\(name): Text."))
+        #expect(response.text.hasSuffix("\n"))
+        #expect(response.fields["Content-Type"] == "text/plain; charset=utf-8")
+        #expect(response.closesConnection == closes)
     }
 
-    @Test("only 409 tells an offset, whatever the method", arguments: codes, methods)
+    @Test("only 409 has an offset, whatever the method", arguments: UploadError.Code.samples, methods)
     func offsetOnlyOnConflict(code: UploadError.Code, method: HTTPMethod) {
-        let answer = TusErrors.response(to: .upload(UploadError(code, "Text.")), for: method)
+        let response = TusErrors.response(to: .upload(UploadError(code, "Text.")), for: method)
         if case .offsetMismatch = code {
-            #expect(answer.status == 409)
-            #expect(answer.fields["Upload-Offset"] == "42")
+            #expect(response.status == 409)
+            #expect(response.fields["Upload-Offset"] == "42")
         } else {
-            #expect(answer.status != 409)
-            #expect(!answer.fields.contains("Upload-Offset"))
+            #expect(response.status != 409)
+            #expect(!response.fields.contains("Upload-Offset"))
         }
-        #expect(!answer.fields.contains("Location"))
-        #expect(answer.fields["Cache-Control"] == "no-store")
+        #expect(!response.fields.contains("Location"))
+        #expect(response.fields["Cache-Control"] == "no-store")
     }
 
-    @Test("no refusal of the protocol tells an offset", arguments: refusals, methods)
+    @Test("no violation of the protocol has an offset", arguments: refusals, methods)
     func refusalsTellNoOffset(refusal: TusRefusal, method: HTTPMethod) {
-        let answer = TusErrors.response(to: .refused(refusal), for: method)
-        #expect((400..<500).contains(answer.status.code))
-        #expect(answer.status != 409)
-        #expect(!answer.fields.contains("Upload-Offset"))
-        #expect(answer.text.isEmpty == (method == .head))
+        let response = TusErrors.response(to: .refused(refusal), for: method)
+        #expect((400..<500).contains(response.status.code))
+        #expect(response.status != 409)
+        #expect(!response.fields.contains("Upload-Offset"))
+        #expect(response.text.isEmpty == (method == .head))
     }
 
-    @Test("an answer to HEAD has no content", arguments: codes)
+    @Test("a response to HEAD has no content", arguments: UploadError.Code.samples)
     func headHasNoContent(code: UploadError.Code) {
         #expect(TusErrors.response(to: .upload(UploadError(code, "Text.")), for: .head).text.isEmpty)
     }
 
     @Test(
-        "what passes by itself is 423 on HEAD, because tus-js-client starts from zero after anything else",
+        "temporary failures are 423 for HEAD, because tus-js-client starts from zero after anything else",
         arguments: [
             UploadError.Code.busy, .interrupted, .timedOut, .storageFull, .unavailable,
         ]
@@ -121,7 +100,7 @@ struct TusErrorTests {
         #expect(TusErrors.response(to: .upload(UploadError(code, "Text.")), for: .head).status == 423)
     }
 
-    @Test("a missing scope is named in the challenge, a missing key is asked for")
+    @Test("the challenge names a missing scope, or asks for a missing key")
     func challenges() {
         let missing = TusErrors.response(to: .upload(UploadError(.unauthenticated, "Text.")), for: .post)
         #expect(missing.fields["WWW-Authenticate"] == "Bearer")
@@ -131,22 +110,22 @@ struct TusErrorTests {
         #expect(!other.fields.contains("WWW-Authenticate"))
     }
 
-    @Test("the cause of an error is not told")
+    @Test("the cause of an error is not sent")
     func causeStaysInside() {
         let cause = UploadError(.storageFailure, "/var/lib/secret")
-        let answer = TusErrors.response(to: .upload(UploadError(.storageFailure, "Text.", cause: cause)), for: .patch)
-        #expect(answer.text == "ERR_STORAGE_FAILURE: Text.\n")
+        let response = TusErrors.response(to: .upload(UploadError(.storageFailure, "Text.", cause: cause)), for: .patch)
+        #expect(response.text == "ERR_STORAGE_FAILURE: Text.\n")
     }
 
-    @Test("a full storage says that it is worth trying again")
+    @Test("a full storage asks the client to try again")
     func storageFullSaysTryAgain() {
-        let answer = TusErrors.response(to: .upload(UploadError(.storageFull, "No room.")), for: .patch)
-        #expect(answer.text == "ERR_STORAGE_FULL: No room. Try again later.\n")
+        let response = TusErrors.response(to: .upload(UploadError(.storageFull, "No room.")), for: .patch)
+        #expect(response.text == "ERR_STORAGE_FULL: No room. Try again later.\n")
     }
 
-    @Test("an unusable upload is not answered as created", arguments: codes)
+    @Test("an unusable upload does not count as created", arguments: UploadError.Code.samples)
     func usability(code: UploadError.Code) {
-        // 4xx that a client can not mend by continuing, against all that passes or depends on the connection.
+        // 4xx that a client cannot fix by continuing, against errors that pass or depend on the connection.
         let (status, _, closes) = Self.expected(code)
         #expect(code.leavesUploadUsable == (status >= 500 || status == 423 || closes))
     }

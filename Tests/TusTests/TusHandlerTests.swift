@@ -10,7 +10,7 @@ import UploadCore
 struct TusHandlerTests {
     private static let upload: HTTPFields = ["Content-Type": "application/offset+octet-stream"]
 
-    /// Requests that are refused for what their head says.
+    /// Requests that are refused because of their head.
     private static let refused: [(String, HTTPFields)] = [
         ("POST /files", ["Upload-Length": "5", "Content-Type": "application/offset+octet-stream"]),
         ("POST /files", ["Tus-Resumable": "1.0.0", "Upload-Length": "5"]),
@@ -25,48 +25,48 @@ struct TusHandlerTests {
         ("PUT {upload}", TusBench.version),
     ]
 
-    @Test("a request that its head condemns is answered without asking for its body", arguments: refused)
+    @Test("a request with an invalid head is refused without reading its body", arguments: refused)
     func refusalBeforeBody(line: String, fields: HTTPFields) async throws {
-        // The first pull makes the engine send 100 (Continue), after which the client sends all of it in vain.
+        // The first pull makes the server send 100 (Continue), and the client would send the body in vain.
         let bench = try TusBench()
         let path = try await bench.create(length: 5)
         let small = try await bench.create(length: 4)
         let body = ScriptedBody([bytes("hello")], announced: 5)
-        let answer = try await bench.respond(
+        let response = try await bench.respond(
             line.replacing("{upload}", with: path).replacing("{small}", with: small),
             fields,
             body
         )
-        #expect(answer.status.code >= 400)
+        #expect(response.status.code >= 400)
         #expect(body.pulls == 0)
-        // Nothing was created either, not even for a moment.
-        #expect(try await bench.service.list(UploadQuery(limit: 10)).count == 2)
+        // No upload was created either, not even temporarily.
+        #expect(try await bench.services.uploads.list(UploadQuery(limit: 10)).count == 2)
     }
 
-    @Test("a body of another content type is not asked for")
+    @Test("a body with another content type is not read")
     func foreignBodyIsIgnored() async throws {
         let bench = try TusBench()
         let body = ScriptedBody([bytes("hello")], announced: 5)
-        let answer = try await bench.respond(
+        let response = try await bench.respond(
             "POST /files",
             TusBench.creation(length: 5, ["Content-Type": "video/mp4"]),
             body
         )
-        #expect(answer.status == 201)
-        #expect(answer.offset == nil)
+        #expect(response.status == 201)
+        #expect(response.offset == nil)
         #expect(body.pulls == 0)
     }
 
-    @Test("Location is absolute below the URL by which the client came")
+    @Test("Location is absolute and below the URL that the client used")
     func location() async throws {
         let bench = try TusBench { request in "https://\(request.head.fields["Host"] ?? "?")/up/files/" }
-        let answer = try await bench.respond("POST /files", TusBench.creation(length: 5, ["Host": "a.example"]))
-        let location = try #require(answer.fields["Location"])
+        let response = try await bench.respond("POST /files", TusBench.creation(length: 5, ["Host": "a.example"]))
+        let location = try #require(response.fields["Location"])
         let upload = try #require(try await bench.liveUploads().first)
         #expect(location == "https://a.example/up/files/\(try TestLocator.make().token(for: upload.id))")
     }
 
-    @Test("metadata is stored as it came and decoded where it is UTF-8")
+    @Test("metadata is stored as received and decoded if it is UTF-8")
     func metadata() async throws {
         let bench = try TusBench()
         let raw = "filename Z3LDvMOfZS5tcDQ=,filetype dmlkZW8vbXA0,flag,blob AP/+"
@@ -78,7 +78,7 @@ struct TusHandlerTests {
         #expect(upload.principal == "key_test")
     }
 
-    @Test("metadata may be as long as the settings say, and not a byte longer")
+    @Test("metadata can be as long as the settings allow, and not a byte longer")
     func metadataLimit() async throws {
         let bench = try TusBench(settings: TusSettings(maximumMetadataBytes: 100))
         let fitting = String(repeating: "k", count: 95) + " YQ=="
@@ -93,17 +93,17 @@ struct TusHandlerTests {
         #expect(TusSettings().maximumMetadataBytes == 8192)
     }
 
-    @Test("a metadata key that is not UTF-8 is refused, as it could not be echoed")
+    @Test("a metadata key that is not UTF-8 is refused, because it could not be returned")
     func foreignKey() async throws {
         let bench = try TusBench()
-        // What the parser makes of the bytes of a Latin-1 "ü".
+        // The parser's result for the bytes of a Latin-1 "ü".
         let raw = String(decoding: [0xFC, 0x20] + bytes("YQ=="), as: UTF8.self)
-        let answer = try await bench.respond("POST /files", TusBench.creation(length: 5, ["Upload-Metadata": raw]))
-        #expect(answer.status == 400)
-        #expect(answer.text.hasPrefix("ERR_INVALID_METADATA: Pair 1 "))
+        let response = try await bench.respond("POST /files", TusBench.creation(length: 5, ["Upload-Metadata": raw]))
+        #expect(response.status == 400)
+        #expect(response.text.hasPrefix("ERR_INVALID_METADATA: Pair 1 "))
     }
 
-    @Test("an upload of unknown length, made by another dialect, is told as such")
+    @Test("an upload of unknown length from another dialect is reported as such")
     func deferredLength() async throws {
         let storage = InMemoryStorage()
         let bench = try TusBench(storage: storage)
@@ -124,10 +124,10 @@ struct TusHandlerTests {
             ScriptedBody([bytes("hello")], announced: nil)
         )
         #expect(patched.status == 204)
-        let answer = try await bench.respond("HEAD \(path)", TusBench.version)
-        #expect(answer.offset == "5")
-        #expect(answer.fields["Upload-Defer-Length"] == "1")
-        #expect(!answer.fields.contains("Upload-Length"))
+        let response = try await bench.respond("HEAD \(path)", TusBench.version)
+        #expect(response.offset == "5")
+        #expect(response.fields["Upload-Defer-Length"] == "1")
+        #expect(!response.fields.contains("Upload-Length"))
     }
 
     @Test("every listed route is served, and every served method is listed")
@@ -137,40 +137,40 @@ struct TusHandlerTests {
         for template in ["/files", "/files/{upload}"] {
             for method in methods {
                 let path = template == "/files" ? template : try await bench.create(length: 5)
-                let answer = try await bench.respond("\(method) \(path)", TusBench.version)
+                let response = try await bench.respond("\(method) \(path)", TusBench.version)
                 let isListed = TusHandler.routes.contains { $0 == (method, template) }
-                if answer.status != 405 { #expect(isListed, "\(method) \(template) answers \(answer.status.code)") }
-                // POST to an upload is listed for the override, GET for the form of its 405.
+                if response.status != 405 { #expect(isListed, "\(method) \(template) answers \(response.status.code)") }
+                // POST to an upload is listed for the override, GET for the format of its 405.
                 if isListed, template == "/files" || method != .post && method != .get {
-                    #expect(answer.status != 405, "\(method) \(template)")
+                    #expect(response.status != 405, "\(method) \(template)")
                 }
             }
         }
     }
 
     @Test(
-        "every answer but one to a preflight names the version",
+        "every response except to a preflight has the version",
         arguments: [
             "OPTIONS /files", "POST /files", "GET /files", "HEAD /files/x", "PATCH /files/x", "DELETE /files/x",
             "PUT /files/x/y",
         ]
     )
-    func everyAnswerNamesVersion(line: String) async throws {
+    func everyResponseNamesVersion(line: String) async throws {
         let bench = try TusBench()
         #expect(try await bench.respond(line, [:]).fields["Tus-Resumable"] == "1.0.0")
         #expect(try await bench.respond(line, TusBench.version).fields["Tus-Resumable"] == "1.0.0")
     }
 
-    @Test("an upload that a crash kept from being recorded as complete is complete on HEAD")
-    func healsAfterCrash() async throws {
+    @Test("an upload whose completion was not recorded because of a crash is complete on HEAD")
+    func recoversAfterCrash() async throws {
         let storage = InMemoryStorage()
         let bench = try TusBench(storage: storage)
         let path = try await bench.create(length: 5)
         let id = try #require(try await bench.liveUploads().first).id
         _ = await storage.append(to: id, at: 0, from: ArraySource(bytes("hello")), limit: 5, expecting: nil)
-        let answer = try await bench.respond("HEAD \(path)", TusBench.version)
-        #expect(answer.offset == "5")
-        #expect(!answer.fields.contains("Upload-Expires"))
-        #expect(try await bench.service.media(id).size == 5)
+        let response = try await bench.respond("HEAD \(path)", TusBench.version)
+        #expect(response.offset == "5")
+        #expect(!response.fields.contains("Upload-Expires"))
+        #expect(try await bench.services.media.media(id).size == 5)
     }
 }

@@ -21,7 +21,7 @@ struct TusStorageFaultTests {
         )
     }
 
-    @Test("a full storage is 507, keeps what it took, and the upload goes on once there is room")
+    @Test("a full storage is 507, keeps stored bytes, and the upload continues once there is space")
     func fullDuringPatch() async throws {
         let bench = try TusBench(storage: storage)
         let path = try await bench.create(length: 11)
@@ -35,46 +35,46 @@ struct TusStorageFaultTests {
         #expect(try await send("o world", at: 4, to: path, of: bench).offset == "11")
     }
 
-    @Test("without room an upload is not created")
+    @Test("without space an upload is not created")
     func fullAtCreation() async throws {
         let bench = try TusBench(storage: storage)
         storage.plan.fail(.create, with: Self.full)
         let refused = try await bench.respond("POST /files", TusBench.creation(length: 11))
         #expect(refused.status == 507)
         #expect(refused.path == nil)
-        #expect(try await bench.service.list(UploadQuery(limit: 10)).isEmpty)
+        #expect(try await bench.services.uploads.list(UploadQuery(limit: 10)).isEmpty)
         #expect(try await bench.respond("POST /files", TusBench.creation(length: 11)).status == 201)
     }
 
-    @Test("a creation whose body finds no room, or a fault, is still a creation", arguments: [full, broken])
+    @Test("a creation whose body fails because of the storage still creates the upload", arguments: [full, broken])
     func faultInCreationWithBody(error: UploadError) async throws {
         let bench = try TusBench(storage: storage)
         storage.failAppend(afterBytes: 4, with: error)
-        let answer = try await bench.respond(
+        let response = try await bench.respond(
             "POST /files",
             TusBench.creation(length: 11, Self.upload),
             ScriptedBody([bytes("hello world")], announced: 11)
         )
-        #expect(answer.status == 201)
-        #expect(answer.offset == "4")
-        let path = try #require(answer.path)
+        #expect(response.status == 201)
+        #expect(response.offset == "4")
+        let path = try #require(response.path)
         #expect(try await send("o world", at: 4, to: path, of: bench).offset == "11")
     }
 
-    @Test("if not even the offset can be read after that, the fault is answered")
+    @Test("if the offset cannot be read after that, the response is the fault")
     func offsetUnknownAfterFault() async throws {
         let bench = try TusBench(storage: storage)
         storage.plan.fail(.append, with: Self.full)
         // The append reads it once before it begins.
         storage.plan.fail(.durableLength, onCall: 2, with: Self.broken)
-        let answer = try await bench.respond(
+        let response = try await bench.respond(
             "POST /files",
             TusBench.creation(length: 11, Self.upload),
             ScriptedBody([bytes("hello world")], announced: 11)
         )
-        #expect(answer.status == 507)
-        #expect(answer.path == nil)
-        #expect(answer.offset == nil)
+        #expect(response.status == 507)
+        #expect(response.path == nil)
+        #expect(response.offset == nil)
     }
 
     @Test("a fault of the storage is 500 without its cause, also on HEAD")
@@ -89,27 +89,27 @@ struct TusStorageFaultTests {
         #expect(refused.offset == nil)
     }
 
-    @Test("HEAD while there is no room to record a completion is 423, not a reason to start again")
+    @Test("HEAD is 423 while a completion cannot be recorded, so that clients do not start again")
     func fullOnHead() async throws {
         let bench = try TusBench(storage: storage)
         let path = try await bench.create(length: 5)
         storage.plan.fail(.synchronize, count: 2, with: Self.full)
         #expect(try await send("hello", at: 0, to: path, of: bench).status == 507)
         #expect(try await bench.respond("HEAD \(path)", TusBench.version).status == 423)
-        let answer = try await bench.respond("HEAD \(path)", TusBench.version)
-        #expect(answer.status == 200)
-        #expect(answer.offset == "5")
+        let response = try await bench.respond("HEAD \(path)", TusBench.version)
+        #expect(response.status == 200)
+        #expect(response.offset == "5")
     }
 
-    @Test("a checksum mismatch takes a creation back even if removing its bytes fails")
+    @Test("a checksum mismatch undoes a creation even if removing its bytes fails")
     func takingBackFails() async throws {
         let bench = try TusBench(storage: storage)
         storage.plan.fail(.remove, with: Self.broken)
         var fields = TusBench.creation(length: 5, Self.upload)
         fields.append("Upload-Checksum", "crc32c AAAAAA==")
-        let answer = try await bench.respond("POST /files", fields, ScriptedBody([bytes("hello")], announced: 5))
-        #expect(answer.status == 460)
-        #expect(answer.path == nil)
+        let response = try await bench.respond("POST /files", fields, ScriptedBody([bytes("hello")], announced: 5))
+        #expect(response.status == 460)
+        #expect(response.path == nil)
         #expect(try await bench.liveUploads().isEmpty)
     }
 }

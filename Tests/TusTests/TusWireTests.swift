@@ -8,19 +8,19 @@ import UploadCore
 
 @Suite("Golden wire files")
 struct TusWireTests {
-    @Test("the answers are those of the golden file", arguments: WireFile.names)
-    func answers(name: String) async throws {
+    @Test("the responses match the golden file", arguments: WireFile.names)
+    func responses(name: String) async throws {
         let file = try WireFile(name: name)
         let bench = try Self.bench(file.exchanges[0].directives)
         var locators: [String] = []
         for exchange in file.exchanges {
             let place: Comment = "\(name).wire:\(exchange.line)"
             for directive in exchange.directives { try await Self.perform(directive, on: bench, place) }
-            let answer = try await Self.send(exchange, to: bench, locators)
-            if answer.status == 201, let token = answer.path?.split(separator: "/").last {
+            let response = try await Self.send(exchange, to: bench, locators)
+            if response.status == 201, let token = response.path?.split(separator: "/").last {
                 locators.append(String(token))
             }
-            Self.compare(answer, exchange, locators, place)
+            Self.compare(response, exchange, locators, place)
         }
     }
 
@@ -34,7 +34,7 @@ struct TusWireTests {
 
     private static func bench(_ directives: [[String]]) throws -> TusBench {
         var settings = TusSettings()
-        // As tusd does, whose answers these are.
+        // Like tusd, whose responses these are.
         settings.deletesComplete = true
         var lifetime: TimeInterval? = 86400
         for words in directives {
@@ -53,7 +53,7 @@ struct TusWireTests {
         switch words[0] {
         case "cors", "lifetime", "gone": break
         case "advance": bench.clock.advance(by: try #require(TimeInterval(words[1]), place))
-        case "sweep": #expect(await bench.service.sweep().failures == 0, place)
+        case "sweep": #expect(await bench.services.sweep.run().failures == 0, place)
         case "uploads": #expect(try await bench.liveUploads().count == Int(words[1]), place)
         default: throw WireFile.Malformed(description: "\(place): unknown directive \(words[0])")
         }
@@ -109,13 +109,13 @@ struct TusWireTests {
     }
 
     private static func compare(
-        _ answer: Response,
+        _ response: Response,
         _ exchange: WireFile.Exchange,
         _ locators: [String],
         _ place: Comment
     ) {
         var head = String(
-            decoding: ResponseHeadWriter.bytes(ResponseHead(answer.status, answer.fields)),
+            decoding: ResponseHeadWriter.bytes(ResponseHead(response.status, response.fields)),
             as: UTF8.self
         )
         for (index, locator) in locators.enumerated() {
@@ -123,14 +123,14 @@ struct TusWireTests {
             head = head.replacing(locator, with: name)
         }
         let lines = head.split(separator: "\r\n").map(String.init)
-        #expect(lines.first == exchange.answerHead.first, "\(place): \(answer.text)")
-        #expect(lines.dropFirst().sorted() == exchange.answerHead.dropFirst().sorted(), place)
-        let body = answer.text.split(separator: "\n").map(String.init)
-        guard body.count == exchange.answerBody.count else {
-            #expect(body == exchange.answerBody, place)
+        #expect(lines.first == exchange.responseHead.first, "\(place): \(response.text)")
+        #expect(lines.dropFirst().sorted() == exchange.responseHead.dropFirst().sorted(), place)
+        let body = response.text.split(separator: "\n").map(String.init)
+        guard body.count == exchange.responseBody.count else {
+            #expect(body == exchange.responseBody, place)
             return
         }
-        for (line, expected) in zip(body, exchange.answerBody) {
+        for (line, expected) in zip(body, exchange.responseBody) {
             if expected.hasSuffix("…") {
                 #expect(line.hasPrefix(expected.dropLast()) && line.count >= expected.count, "\(place): \(line)")
             } else {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A golden file: requests as clients send them, each with the answer that is expected.
+/// A golden file: requests as clients send them, each with the expected response.
 ///
 ///     # What this shows, and where the requests come from.
 ///
@@ -10,22 +10,21 @@ import Foundation
 ///
 ///     hello
 ///     ---
-///     HTTP/1.1 204 No Content          all fields of the answer, in any order
+///     HTTP/1.1 204 No Content          all fields of the response, in any order
 ///     Upload-Offset: 5
 ///     ===
 ///     …                                the next request
 ///
-/// `{upload}` stands for the locator of the upload that was created last, `{id}` for its id, `{upload-1}` for the locator of
-/// the first that was created. A line of the answer's
-/// content may end with `…` for any further text.
+/// `{upload}` is the locator of the latest upload, `{id}` its id, and `{upload-1}` the locator of the first upload. A
+/// line of a response's content can end with `…` for any further text.
 struct WireFile: Sendable {
     struct Exchange: Sendable {
         var line: Int
         var directives: [[String]]
         var request: [String]
         var requestBody: [String]
-        var answerHead: [String]
-        var answerBody: [String]
+        var responseHead: [String]
+        var responseBody: [String]
     }
 
     struct Malformed: Error, CustomStringConvertible {
@@ -55,8 +54,8 @@ struct WireFile: Sendable {
                 directives: [],
                 request: [],
                 requestBody: [],
-                answerHead: [],
-                answerBody: []
+                responseHead: [],
+                responseBody: []
             )
             while index < lines.count, lines[index].isEmpty || lines[index].first == "#" || lines[index].first == "@" {
                 if lines[index].first == "@" {
@@ -66,8 +65,8 @@ struct WireFile: Sendable {
             }
             exchange.line = index + 1
             (exchange.request, exchange.requestBody) = Self.message(lines, &index, end: "---")
-            (exchange.answerHead, exchange.answerBody) = Self.message(lines, &index, end: "===")
-            guard !exchange.request.isEmpty, !exchange.answerHead.isEmpty else {
+            (exchange.responseHead, exchange.responseBody) = Self.message(lines, &index, end: "===")
+            guard !exchange.request.isEmpty, !exchange.responseHead.isEmpty else {
                 throw Malformed(description: "\(name).wire:\(exchange.line): request or answer is missing")
             }
             exchanges.append(exchange)

@@ -74,7 +74,7 @@ struct AccessAuthenticatorTests {
         #expect(state.plan.calls(of: .key) == 0)
     }
 
-    @Test("headers that are no bearer credential are refused and not repeated")
+    @Test("headers without a bearer credential are refused and not repeated")
     func otherSchemes() async throws {
         let (secret, _) = try await makeKey([.admin])
         let bad = [
@@ -121,7 +121,7 @@ struct AccessAuthenticatorTests {
         #expect(error.message.contains(key.id))
     }
 
-    @Test("a revocation is noticed within one second")
+    @Test("a revocation takes effect within one second")
     func revocation() async throws {
         let (secret, key) = try await makeKey([.read])
         #expect(try await authenticator.require(.read, authorization: "Bearer \(secret)") == key)
@@ -134,7 +134,7 @@ struct AccessAuthenticatorTests {
         #expect(error.message.contains("revoked"))
     }
 
-    @Test("within one second a key is read once, after that again")
+    @Test("a key is read once per second")
     func cache() async throws {
         let (secret, _) = try await makeKey([.read])
         for _ in 0..<10 { _ = try await authenticator.principal(authorization: "Bearer \(secret)") }
@@ -157,7 +157,7 @@ struct AccessAuthenticatorTests {
         #expect(error.code == .unauthenticated)
     }
 
-    @Test("a scope that is missing is named, and admin has every scope", arguments: Scope.allCases)
+    @Test("a missing scope is named, and admin has every scope", arguments: Scope.allCases)
     func scopes(_ scope: Scope) async throws {
         let (admin, adminKey) = try await makeKey([.admin])
         #expect(try await authenticator.require(scope, authorization: "Bearer \(admin)") == adminKey)
@@ -171,7 +171,7 @@ struct AccessAuthenticatorTests {
         #expect(error.message.contains(scope.rawValue))
     }
 
-    @Test("an upload token uploads, and does nothing else")
+    @Test("an upload token allows uploads and nothing else")
     func grants() async throws {
         let grant = makeGrant()
         let authorization = "Bearer \(sealer.seal(grant))"
@@ -182,14 +182,14 @@ struct AccessAuthenticatorTests {
             let error = try await failure { try await authenticator.require(scope, authorization: authorization) }
             #expect(error.code == .forbidden(scope: scope.rawValue))
         }
-        // The list of what was revoked, for all of them.
+        // The list of revocations was read once for all of them.
         #expect(state.plan.calls(of: .key) == 1)
         clock.advance(by: 60)
         let error = try await failure { try await authenticator.principal(authorization: authorization) }
         #expect(error.code == .unauthenticated)
     }
 
-    @Test("an upload token is good for its own protocol only")
+    @Test("an upload token is valid for its own protocol only")
     func dialects() async throws {
         let grant = makeGrant(dialect: "tus")
         let authorization = "Bearer \(sealer.seal(grant))"
@@ -201,7 +201,7 @@ struct AccessAuthenticatorTests {
         #expect(error.message.contains("tus"))
     }
 
-    @Test("a key with the scope upload is a grant without limits, another key is none")
+    @Test("a key with the scope upload is a grant without limits, other keys are not")
     func keysThatUpload() async throws {
         let (secret, key) = try await makeKey([.upload], lifetime: 100)
         let grant = try await authenticator.grantToUpload(dialect: "tus", authorization: "Bearer \(secret)")
@@ -220,7 +220,7 @@ struct AccessAuthenticatorTests {
         #expect(error.code == .forbidden(scope: "upload"))
     }
 
-    @Test("a state store that fails is not taken for an unknown key")
+    @Test("a failing state store is not mistaken for an unknown key")
     func failingStore() async throws {
         let (secret, _) = try await makeKey([.read])
         state.plan.fail(.key, with: UploadError(.storageFailure, "broken"))
@@ -245,7 +245,7 @@ struct AccessAuthenticatorTests {
         #expect(keys.filter { cache.key(digest: $0.digest, at: clock.now.addingTimeInterval(1)) != nil }.count <= 4)
     }
 
-    @Test("a full cache gives up what is stale before what is fresh")
+    @Test("a full cache evicts stale entries before fresh ones")
     func staleEntriesGoFirst() {
         let cache = KeyCache(capacity: 2)
         func make() -> APIKey {

@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import UploadCore
 
-/// A clock that stands until it is set.
+/// A clock that changes only when it is set.
 final class AccessClock: WallClock {
     private let moment = Mutex(Date(timeIntervalSince1970: 1_700_000_000))
 

@@ -31,7 +31,7 @@ struct AccessTokenTests {
 
     // MARK: Rotation
 
-    @Test("after a rotation, URLs, tokens and links of before are known until their secret is dropped")
+    @Test("after a rotation, older URLs, tokens and links work until their secret is removed")
     func rotation() throws {
         let rotated = try #require(MasterSecret(bytes: [UInt8](1...32), accepting: [[UInt8](0..<32)]))
         let id = UploadID.generate(at: now)
@@ -72,7 +72,7 @@ struct AccessTokenTests {
 
     // MARK: Upload URLs
 
-    @Test("an upload token names its upload")
+    @Test("an upload token identifies its upload")
     func locator() {
         let id = UploadID.generate(at: now)
         let token = UploadLocator(master: master).token(for: id)
@@ -82,7 +82,7 @@ struct AccessTokenTests {
         #expect(UploadLocator(master: master).id(in: "x\(token)".dropFirst()) == id)
     }
 
-    @Test("a token of another server, or a changed one, names nothing")
+    @Test("a token of another server, or a modified one, identifies nothing")
     func forgedLocators() {
         let locator = UploadLocator(master: master)
         let id = UploadID.generate(at: now)
@@ -106,7 +106,7 @@ struct AccessTokenTests {
 
     // MARK: Upload tokens
 
-    @Test("a sealed grant opens as it was")
+    @Test("opening a sealed grant returns the same grant")
     func sealing() throws {
         let sealer = GrantSealer(master: master)
         for expiry in [now.addingTimeInterval(0.001), now.addingTimeInterval(60), .distantFuture] {
@@ -119,7 +119,7 @@ struct AccessTokenTests {
         #expect(try sealer.open(sealer.seal(forever), at: now) == forever)
     }
 
-    @Test("a grant that has expired does not open")
+    @Test("an expired grant does not open")
     func expiredGrant() {
         let sealer = GrantSealer(master: master)
         let token = sealer.seal(grant(expiresAt: now))
@@ -131,7 +131,7 @@ struct AccessTokenTests {
         }
     }
 
-    @Test("a token that this server did not make does not open, and is not repeated")
+    @Test("a token of another server does not open, and is not repeated")
     func forgedGrants() {
         let sealer = GrantSealer(master: master)
         let token = sealer.seal(grant(expiresAt: .distantFuture))
@@ -149,7 +149,7 @@ struct AccessTokenTests {
 
     // MARK: API keys
 
-    @Test("a new key has a long random secret, of which only the hash is kept")
+    @Test("a new key has a long random secret, and only its hash is kept")
     func keys() {
         let made = APIKeySecret.generate(name: "ci", scopes: [.mint, .read], expiresAt: .distantFuture, at: now)
         #expect(made.secret.hasPrefix("slk_"))
@@ -185,7 +185,7 @@ struct AccessTokenTests {
 
     // MARK: Media links
 
-    /// What the query of a link that `key_a` makes now says.
+    /// The query values of a link that `key_a` creates now.
     func claim(_ links: MediaLinks, _ id: UploadID, _ expiresAt: Date) throws -> MediaLinks.Claim {
         let query = links.query(for: id, expiresAt: expiresAt, issuer: "key_a", at: now)
         let parts = query.split(separator: "&").map { $0.split(separator: "=", maxSplits: 1).map { String($0) } }
@@ -198,7 +198,7 @@ struct AccessTokenTests {
         )
     }
 
-    @Test("a media link works until its expiry, and tells who made it and when")
+    @Test("a media link works until its expiry, and names its issuer and time")
     func mediaLinks() throws {
         let links = MediaLinks(master: master)
         let id = UploadID.generate(at: now)
@@ -215,7 +215,7 @@ struct AccessTokenTests {
         #expect(error?.message.contains("expired") == true)
     }
 
-    @Test("a link of an earlier version works until its expiry, as one of nobody, made long ago")
+    @Test("a link of an earlier version works until its expiry, without an issuer and with an early time")
     func olderMediaLinks() throws {
         let links = MediaLinks(master: master)
         let id = UploadID.generate(at: now)
@@ -277,7 +277,7 @@ struct AccessTokenTests {
         _ = links.query(for: id, expiresAt: never, issuer: "key_a", at: never)
     }
 
-    @Test("a token whose subject is empty, too long or has control characters is refused, whoever sealed it")
+    @Test("a token whose subject is empty, too long or has control characters is refused, even if correctly sealed")
     func subjects() throws {
         let sealer = GrantSealer(master: master)
         for (subject, isValid) in [
@@ -289,7 +289,7 @@ struct AccessTokenTests {
         }
     }
 
-    @Test("a grant of an earlier version was issued when its id was made")
+    @Test("the issue time of a grant of an earlier version is taken from its id")
     func issueTimes() throws {
         var grant = Grant(id: Grant.newID(at: now), subject: nil, expiresAt: .distantFuture)
         #expect(grant.issueTime == now)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Signatures of content")
+@Suite("Content signatures")
 struct ContentSignatureTests {
     private static let files: [(String, [UInt8])] = [
         ("image/png", [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]), ("image/jpeg", [0xFF, 0xD8, 0xFF, 0xE0]),
@@ -23,16 +23,16 @@ struct ContentSignatureTests {
     func known(type: String, content: [UInt8]) throws {
         #expect(ContentSignature.types(of: content[...]).contains(type))
         try ContentSignature.check(content[...], declared: type, allowed: [type])
-        // Also where the bytes stand in the middle of an array.
+        // The index of the first byte does not matter.
         #expect(ContentSignature.types(of: ([1, 2] + content).dropFirst(2)).contains(type))
     }
 
-    @Test("a file that is cut short is not taken for what it might become", arguments: files)
+    @Test("a truncated file is not recognised by what might follow", arguments: files)
     func short(type: String, content: [UInt8]) {
         #expect(!ContentSignature.types(of: content.prefix(2)).contains(type))
     }
 
-    @Test("what is declared must be what is there, if that can be known")
+    @Test("the content must match the declared type if it can be recognised")
     func declared() throws {
         let png = Self.files[0].1[...]
         let zip = Self.files[14].1[...]
@@ -42,7 +42,7 @@ struct ContentSignatureTests {
         try ContentSignature.check(text, declared: "text/plain", allowed: ["text/*"])
         try ContentSignature.check(text, declared: nil, allowed: [])
         try ContentSignature.check(zip, declared: word, allowed: [word])
-        // A type that no signature tells may have any content, if everything is allowed.
+        // A type without a signature may have any content, if all types are allowed.
         try ContentSignature.check(png, declared: "application/x-own", allowed: [])
         func isRefused(_ content: ArraySlice<UInt8>, _ declared: String?, _ allowed: [String]) -> Bool {
             do throws(UploadError) {

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Limits of API keys")
 struct KeyLimitsTests {
-    @Test("no limits limit nothing")
+    @Test("empty limits limit nothing")
     func none() {
         let limits = KeyLimits()
         #expect(limits.covers(subject: nil, bucket: nil, key: nil))
@@ -15,7 +15,7 @@ struct KeyLimitsTests {
         #expect(limits.problem(with: [.admin]) == nil)
     }
 
-    @Test("a key for users is for those alone, and for nobody who has no name")
+    @Test("a key for some users is valid for them only, and not without a user")
     func subjects() {
         let limits = KeyLimits(subjects: ["anna", "tenant-1:*"])
         for subject in ["anna", "tenant-1:", "tenant-1:x"] {
@@ -29,7 +29,7 @@ struct KeyLimitsTests {
         #expect(KeyLimits(subjects: ["anna*"]).onlySubject == nil)
     }
 
-    @Test("a key for buckets and prefixes is for these objects, and for nothing that is no object")
+    @Test("a key for buckets and prefixes is valid for their objects only")
     func objects() {
         let limits = KeyLimits(buckets: ["b1", "b2"], prefixes: ["in/", "out/"])
         for key in ["in/", "in/a", "out/a/b"] { #expect(limits.allows(bucket: "b2", key: key)) }
@@ -39,7 +39,7 @@ struct KeyLimitsTests {
         #expect(KeyLimits(buckets: ["b1"]).allows(bucket: "b1", key: ""))
     }
 
-    @Test("limits that say nothing, or that nothing would keep to, are refused")
+    @Test("limits that are empty or cannot be enforced are refused")
     func problems() {
         let refused: [(KeyLimits, Set<Scope>)] = [
             (KeyLimits(subjects: ["a"]), [.admin]), (KeyLimits(subjects: [""]), [.mint]),
@@ -52,7 +52,7 @@ struct KeyLimitsTests {
         #expect(limits.problem(with: [.mint, .upload, .read, .delete]) == nil)
     }
 
-    @Test("a key for one user uploads for that user; one that is limited otherwise does not upload by itself")
+    @Test("a key for one user uploads for that user; other limited keys cannot upload themselves")
     func grants() async throws {
         let state = InMemoryState()
         let clock = AccessClock()
@@ -76,7 +76,7 @@ struct KeyLimitsTests {
         }
     }
 
-    @Test("a prefix is never empty, and that of a user ends with a slash and holds none")
+    @Test("a prefix is never empty, and the prefix of a user ends with a slash and contains no other")
     func prefixes() {
         #expect(KeyPrefix("") == nil)
         #expect(KeyPrefix(String(repeating: "x", count: 1025)) == nil)

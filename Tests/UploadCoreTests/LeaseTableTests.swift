@@ -10,7 +10,7 @@ import Testing
 struct LeaseTableTests {
     let id = UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000))
 
-    /// Remembers who ran, in order.
+    /// Records the order in which users ran.
     private final class Log: Sendable {
         private let names = Mutex<[String]>([])
         func add(_ name: String) { names.withLock { $0.append(name) } }
@@ -59,7 +59,7 @@ struct LeaseTableTests {
         #expect(table.count == 0)
     }
 
-    @Test("a newcomer interrupts the holder once, and runs when it has let go")
+    @Test("a newcomer interrupts the holder once, and runs when the lease is released")
     func takeOver() async {
         let takeOvers = Mutex(0)
         let table = LeaseTable(timeout: .seconds(60)) { _ in takeOvers.withLock { $0 += 1 } }
@@ -91,7 +91,7 @@ struct LeaseTableTests {
         #expect(table.count == 0)
     }
 
-    @Test("readers that wait run in the order in which they came")
+    @Test("waiting readers run in the order of arrival")
     func order() async {
         let table = LeaseTable(timeout: .seconds(60))
         let gate = Gate()
@@ -115,7 +115,7 @@ struct LeaseTableTests {
         #expect(log.all == (0..<10).map(String.init))
     }
 
-    @Test("of ten waiting writers the newest runs, and the others are told that they were superseded")
+    @Test("of ten waiting writers the newest runs, and the others are superseded")
     func newestWriterWins() async {
         let table = LeaseTable(timeout: .seconds(60))
         let gate = Gate()
@@ -133,7 +133,7 @@ struct LeaseTableTests {
                     }
                     return (number, result)
                 }
-                // One waits, all before it were turned away.
+                // One waits; all earlier ones were rejected.
                 if number > 0 {
                     let (loser, result) = await group.next() ?? (-1, nil)
                     #expect(loser == number - 1)
@@ -149,7 +149,7 @@ struct LeaseTableTests {
         #expect(log.all == ["9"])
     }
 
-    @Test("a reader keeps its place before a newer writer, and sends an older writer away")
+    @Test("a reader keeps its place before a newer writer, and supersedes an older one")
     func readersStay() async {
         let table = LeaseTable(timeout: .seconds(60))
         let gate = Gate()
@@ -181,7 +181,7 @@ struct LeaseTableTests {
         #expect(log.all == ["reader", "new writer"])
     }
 
-    @Test("who waits too long is told that the upload is busy, and the next one is served")
+    @Test("after the timeout the upload is reported as busy, and the next waiter is served")
     func timeout() async {
         let table = LeaseTable(timeout: .milliseconds(10))
         let gate = Gate()
@@ -195,7 +195,7 @@ struct LeaseTableTests {
         #expect(table.count == 0)
     }
 
-    @Test("a cancelled waiter leaves the line, before and after it entered it")
+    @Test("a cancelled waiter leaves the queue, whether it had joined it or not")
     func cancellation() async {
         let table = LeaseTable(timeout: .seconds(60))
         let gate = Gate()
@@ -217,7 +217,7 @@ struct LeaseTableTests {
         #expect(table.count == 0)
     }
 
-    @Test("a lease that may not disturb anybody is had only when nobody has it")
+    @Test("a lease without interruption is granted only if the upload is free")
     func ifFree() async throws {
         let table = LeaseTable(timeout: .seconds(60))
         let gate = Gate()
@@ -234,7 +234,7 @@ struct LeaseTableTests {
         #expect(table.count == 0)
     }
 
-    @Test("at shutdown the writer ends, waiting and later writers are turned away, readers are still served")
+    @Test("at shutdown the writer ends, waiting and later writers are rejected, readers are still served")
     func shutdown() async {
         let table = LeaseTable(timeout: .seconds(60))
         let reason = Mutex<SourceFailure?>(nil)
@@ -253,7 +253,7 @@ struct LeaseTableTests {
         await gate.open()
         #expect(await holder == nil)
         #expect(await reader == nil)
-        // The reader came first and had interrupted it as a newer request does.
+        // The reader arrived first, and interrupted it as a newer request does.
         #expect(reason.withLock { $0 } == .interrupted)
         #expect(await hold(table, gate, interrupter: interrupter) == .unavailable)
         #expect(await hold(table, gate) == nil)

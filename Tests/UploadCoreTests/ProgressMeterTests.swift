@@ -6,7 +6,7 @@ import Testing
 struct ProgressMeterTests {
     private let start = ContinuousClock.now
 
-    /// Sees what each second brings, after the start.
+    /// Adds one sample per second, starting after the first second.
     private func meter(_ bytes: [Int64], every step: Duration = .seconds(1)) -> ProgressMeter {
         var meter = ProgressMeter(offset: 0, at: start)
         var offset: Int64 = 0
@@ -17,7 +17,7 @@ struct ProgressMeterTests {
         return meter
     }
 
-    @Test("an even speed is told from the second look on, however often somebody looks")
+    @Test("a constant rate is reported from the second sample on, however often it is sampled")
     func even() {
         #expect(meter([]).bytesPerSecond == 0)
         for looks in 1...20 {
@@ -27,7 +27,7 @@ struct ProgressMeterTests {
         }
     }
 
-    @Test("a burst weighs little, and a change is followed within seconds")
+    @Test("a burst has little weight, and a change shows within seconds")
     func smooth() {
         var bytes = Array(repeating: Int64(1000), count: 10)
         let burst = meter(bytes + [4000]).bytesPerSecond
@@ -36,7 +36,7 @@ struct ProgressMeterTests {
         #expect(meter(bytes).bytesPerSecond > 2900)
     }
 
-    @Test("an upload that stands still has no speed, and begins anew")
+    @Test("a stalled upload has no rate, and starts again")
     func standstill() {
         let quiet = Array(repeating: Int64(0), count: 5)
         #expect(meter([1000] + quiet.dropLast()).bytesPerSecond > 0)
@@ -46,7 +46,7 @@ struct ProgressMeterTests {
         #expect(meter([1000] + quiet + [500]).bytesPerSecond == 500)
     }
 
-    @Test("bytes that are taken back are no speed, and neither is a look at the same moment")
+    @Test("removed bytes do not affect the rate, nor does a sample at the same time")
     func takenBack() {
         var meter = meter([1000, 1000])
         meter.see(500, at: start + .seconds(3))

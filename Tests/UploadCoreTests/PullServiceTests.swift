@@ -42,11 +42,12 @@ struct PullServiceTests {
 
     private func pulls(
         _ origin: ScriptedOrigin,
-        _ service: UploadService? = nil,
+        _ services: UploadServices? = nil,
         limits: PullLimits = PullLimits(attempts: 3, retryDelay: 0.001)
     ) -> PullService {
         PullService(
-            service: service ?? bench.service,
+            uploads: (services ?? bench.services).uploads,
+            pulls: bench.state,
             origin: origin,
             sealer: sealer,
             limits: limits,
@@ -79,12 +80,12 @@ struct PullServiceTests {
         return try await pulls.begin(new, under: bench.grant(maximumBytes: maximumBytes)).id
     }
 
-    /// Takes the job that is due, if it can be taken, and makes an attempt.
+    /// Claims a due job, if there is one, and makes an attempt.
     private func attempt(_ pulls: PullService) async {
         for job in (try? await bench.state.claimPulls(limit: 1, for: 30)) ?? [] { await pulls.attempt(job) }
     }
 
-    /// Makes attempts, each when it is due, until the job is over; claims of a process that died are waited for.
+    /// Makes each attempt when it is due until the job is over; waits for claims of a dead process to expire.
     private func finish(_ id: UploadID, _ pulls: PullService) async throws -> PullJob {
         for _ in 0..<100 {
             let job = try #require(try await pulls.job(of: id))
@@ -99,7 +100,7 @@ struct PullServiceTests {
 
     // MARK: What comes
 
-    @Test("a content is stored whole, and its secrets are forgotten", arguments: [true, false])
+    @Test("content is stored whole, and its secrets are removed", arguments: [true, false])
     func whole(_ isTotalKnown: Bool) async throws {
         let origin = ScriptedOrigin(.init(bytes: Self.bytes, isTotalKnown: isTotalKnown))
         let pulls = pulls(origin)
@@ -108,35 +109,35 @@ struct PullServiceTests {
         #expect(!before.sealed.isEmpty && !before.sealed.contains("secret"))
         let job = try await finish(id, pulls)
         #expect(job.attempts == 1 && job.sealed.isEmpty && !job.isFailed && job.lastError == nil)
-        #expect(try await bench.service.inspect(id).state == .completed)
+        #expect(try await bench.services.uploads.inspect(id).state == .completed)
         #expect(try await bench.contents(of: id) == Self.bytes)
         #expect(events.all == ["completed"])
     }
 
-    @Test("an empty content is a complete upload")
+    @Test("empty content makes a complete upload")
     func empty() async throws {
         let pulls = pulls(ScriptedOrigin(.init()))
         let id = try await begin(pulls)
         _ = try await finish(id, pulls)
-        #expect(try await bench.service.media(id).size == 0)
+        #expect(try await bench.services.media.media(id).size == 0)
     }
 
-    @Test("name and type are the origin's, unless the app told them")
+    @Test("name and type come from the origin unless the app set them")
     func metadata() async throws {
         let origin = ScriptedOrigin(.init(bytes: [1], filename: "theirs", contentType: "video/mp4"))
         let pulls = pulls(origin)
         let taken = try await begin(pulls, metadata: ["note": "n"])
         _ = try await finish(taken, pulls)
-        let media = try await bench.service.media(taken)
+        let media = try await bench.services.media.media(taken)
         #expect(media.metadata == ["note": "n", "filename": "theirs", "filetype": "video/mp4"])
-        let told = try await begin(pulls, metadata: ["name": "mine", "type": "text/plain"])
-        _ = try await finish(told, pulls)
-        #expect(try await bench.service.media(told).metadata == ["name": "mine", "type": "text/plain"])
+        let explicit = try await begin(pulls, metadata: ["name": "mine", "type": "text/plain"])
+        _ = try await finish(explicit, pulls)
+        #expect(try await bench.services.media.media(explicit).metadata == ["name": "mine", "type": "text/plain"])
     }
 
     // MARK: What breaks
 
-    @Test("after a cut connection the rest is asked for, and progress counts as no failure")
+    @Test("after a cut connection the rest is requested, and progress resets the failures")
     func resumes() async throws {
         let origin = ScriptedOrigin(.init(bytes: Self.bytes, cuts: [10, 10, 10, 10, 10, 10]))
         let pulls = pulls(origin)
@@ -147,7 +148,7 @@ struct PullServiceTests {
         #expect(try await bench.contents(of: id) == Self.bytes)
     }
 
-    @Test("without a validator, or without ranges, it begins anew", arguments: [true, false])
+    @Test("without a validator or ranges, the fetch starts again", arguments: [true, false])
     func beginsAnew(_ hasRanges: Bool) async throws {
         let script = ScriptedOrigin.Script(
             bytes: Self.bytes,
@@ -161,7 +162,7 @@ struct PullServiceTests {
         #expect(try await bench.contents(of: id) == Self.bytes)
     }
 
-    @Test("no byte of a content that has changed remains", arguments: [5, 100, 300])
+    @Test("no byte of changed content remains", arguments: [5, 100, 300])
     func changes(_ size: Int) async throws {
         let other = [UInt8](repeating: 9, count: size)
         let origin = ScriptedOrigin(
@@ -176,11 +177,11 @@ struct PullServiceTests {
         #expect(origin.requests.count == 2)
     }
 
-    @Test("a part of something else is not taken: its total tells")
+    @Test("a part of other content is detected by its total and refused")
     func foreignPart() async throws {
         let other = [UInt8](repeating: 9, count: 120)
         let origin = ScriptedOrigin(
-            // The validator stays: the origin does not look at it.
+            // The validator stays: the origin ignores it.
             .init(bytes: Self.bytes, cuts: [60]) { number, script in if number == 2 { script.bytes = other } }
         )
         let pulls = pulls(origin)
@@ -191,7 +192,7 @@ struct PullServiceTests {
         #expect(events.all == ["interrupted disconnected", "interrupted content_changed", "completed"])
     }
 
-    @Test("parts that are shorter than asked for are put together")
+    @Test("parts shorter than requested are put together")
     func shortParts() async throws {
         let origin = ScriptedOrigin(.init(bytes: Self.bytes, cuts: [10], largestPart: 25))
         let pulls = pulls(origin)
@@ -211,13 +212,13 @@ struct PullServiceTests {
         let id = try await begin(pulls)
         bench.state.plan.fail(.complete)
         _ = try await finish(id, pulls)
-        #expect(try await bench.service.media(id).size == 100)
+        #expect(try await bench.services.media.media(id).size == 100)
         #expect(origin.requests.map { $0?.offset } == (isTotalKnown ? [nil] : [nil, 100]))
     }
 
     // MARK: What is given up
 
-    @Test("a final failure ends the upload at once, others after some attempts")
+    @Test("a final failure ends the upload at once, other failures after some attempts")
     func givenUp() async throws {
         let gone = PullFailure("origin_status", "404", .final)
         let busy = PullFailure("origin_status", "503")
@@ -227,12 +228,12 @@ struct PullServiceTests {
             let job = try await finish(id, pulls)
             #expect(job.isFailed && job.attempts == attempts && job.sealed.isEmpty)
             #expect(job.lastError == failures[attempts - 1].reason)
-            #expect(try await bench.service.inspect(id).state == .terminated)
+            #expect(try await bench.services.uploads.inspect(id).state == .terminated)
         }
         #expect(try await bench.storage.list(after: nil, limit: 10) == [])
     }
 
-    @Test("what is complete when it is to be given up stays, and is no failure")
+    @Test("an upload that is complete when its pull is given up stays, and counts as no failure")
     func completeInTheEnd() async throws {
         let pulls = pulls(ScriptedOrigin(.init(bytes: [1], failures: [PullFailure("origin_status", "404", .final)])))
         let id = try await begin(pulls)
@@ -246,15 +247,15 @@ struct PullServiceTests {
         }
         let job = try await finish(id, pulls)
         #expect(!job.isFailed && job.lastError == nil && job.sealed.isEmpty)
-        #expect(try await bench.service.media(id).size == 0)
+        #expect(try await bench.services.media.media(id).size == 0)
         #expect(events.all == ["completed"])
     }
 
-    @Test("delays double, are spread, and obey the origin")
+    @Test("delays double, are randomised, and respect the origin")
     func delays() async throws {
         let busy = PullFailure("origin_status", "503")
-        let told = PullFailure("origin_status", "503", .retry(after: 100))
-        let origin = ScriptedOrigin(.init(bytes: [1], failures: [busy, busy, busy, busy, told]))
+        let explicit = PullFailure("origin_status", "503", .retry(after: 100))
+        let origin = ScriptedOrigin(.init(bytes: [1], failures: [busy, busy, busy, busy, explicit]))
         let pulls = pulls(origin, limits: PullLimits(attempts: 9, retryDelay: 2, longestDelay: 10))
         let id = try await begin(pulls)
         for most in [2.0, 4, 8, 10] {
@@ -292,7 +293,7 @@ struct PullServiceTests {
         #expect(job.lastError?.code == (isAllowed ? nil : "content_type_refused"))
     }
 
-    @Test("faults of the storage are waited out, however often")
+    @Test("faults of the storage are retried without limit")
     func storageFaults() async throws {
         let pulls = pulls(ScriptedOrigin(.init(bytes: Self.bytes)))
         let id = try await begin(pulls)
@@ -301,7 +302,7 @@ struct PullServiceTests {
         #expect(try await bench.contents(of: id) == Self.bytes)
     }
 
-    @Test("a request that another master secret sealed is given up")
+    @Test("a request sealed with another master secret is given up")
     func otherSecret() async throws {
         let pulls = pulls(ScriptedOrigin(.init(bytes: [1])))
         let new = NewUpload(
@@ -316,30 +317,30 @@ struct PullServiceTests {
 
     // MARK: Ends from elsewhere
 
-    @Test("an upload that was terminated or has expired closes its pull", arguments: [true, false])
+    @Test("the end of an upload, terminated or expired, closes its pull", arguments: [true, false])
     func ended(_ isTerminated: Bool) async throws {
         let busy = PullFailure("origin_status", "503", .retry(after: 7200))
         let pulls = pulls(ScriptedOrigin(.init(bytes: [1], failures: [busy])))
         let id = try await begin(pulls)
         await attempt(pulls)
         if isTerminated {
-            try await bench.service.terminate(id)
+            try await bench.services.uploads.terminate(id)
         } else {
             bench.clock.advance(by: 25 * 3600)
-            #expect(await bench.service.sweep().expired == 1)
+            #expect(await bench.services.sweep.run().expired == 1)
         }
         let job = try #require(try await pulls.job(of: id))
         #expect(job.nextAttemptAt == nil && job.sealed.isEmpty && !job.isFailed)
     }
 
-    @Test("a running pull is ended with its upload, by itself")
+    @Test("a running pull stops when its upload ends")
     func cancel() async throws {
         let origin = ScriptedOrigin(.init(bytes: Self.bytes, stalls: true))
         let pulls = pulls(origin)
         let running = Task { await pulls.run() }
         let id = try await begin(pulls)
         while origin.requests.isEmpty { await Task.yield() }
-        try await bench.service.terminate(id)
+        try await bench.services.uploads.terminate(id)
         pulls.cancel(id)
         while pulls.isRunning(id) { await Task.yield() }
         #expect(try await pulls.job(of: id)?.nextAttemptAt == nil)
@@ -347,7 +348,7 @@ struct PullServiceTests {
         await running.value
     }
 
-    @Test("some run at once, all in the end")
+    @Test("the concurrency is limited, and all pulls finish")
     func concurrency() async throws {
         let origin = ScriptedOrigin(.init(bytes: Self.bytes))
         let pulls = pulls(origin, limits: PullLimits(concurrency: 3, retryDelay: 0.001))
@@ -355,7 +356,7 @@ struct PullServiceTests {
         for _ in 0..<20 { ids.append(try await begin(pulls)) }
         let running = Task { await pulls.run() }
         for id in ids {
-            while try await bench.service.inspect(id).state == .open { await Task.yield() }
+            while try await bench.services.uploads.inspect(id).state == .open { await Task.yield() }
             #expect(try await bench.contents(of: id) == Self.bytes)
         }
         running.cancel()
@@ -382,12 +383,12 @@ struct PullServiceTests {
             )
             bench.fuse.burn(afterCalls: point)
             let hasFinished = await test.live(origin)
-            let service = bench.restarted()
-            let pulls = test.pulls(origin, service)
-            let uploads = try await service.list(UploadQuery())
+            let services = bench.restarted()
+            let pulls = test.pulls(origin, services)
+            let uploads = try await services.uploads.list(UploadQuery())
             for upload in uploads {
                 _ = try await test.finish(upload.id, pulls)
-                #expect(try await service.inspect(upload.id).state == .completed, "died after \(point) calls")
+                #expect(try await services.uploads.inspect(upload.id).state == .completed, "died after \(point) calls")
                 #expect(try await bench.contents(of: upload.id) == (isChanging ? other : Self.bytes), "\(point)")
             }
             if hasFinished { break }
@@ -396,7 +397,7 @@ struct PullServiceTests {
         #expect(point > 10)
     }
 
-    /// A process, until it dies.
+    /// A process that runs until it dies.
     private func live(_ origin: ScriptedOrigin) async -> Bool {
         let pulls = pulls(origin)
         guard let id = try? await begin(pulls) else { return false }

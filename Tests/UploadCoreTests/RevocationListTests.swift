@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("What was revoked")
+@Suite("Revocations")
 struct RevocationListTests {
     let state = FaultyState(InMemoryState())
     let clock = AccessClock()
@@ -22,7 +22,7 @@ struct RevocationListTests {
 
     private func pass() { clock.advance(by: RevocationList.lifetime) }
 
-    @Test("a key that is revoked ends what it minted, and nothing of another key")
+    @Test("revoking a key revokes what it minted, and nothing of another key")
     func keys() async throws {
         for id in ["key_a", "key_b"] { try await key(id) }
         let list = list()
@@ -38,7 +38,7 @@ struct RevocationListTests {
         #expect(try await ended("key_lost"), "of a key that there is not")
     }
 
-    @Test("a revocation ends what was issued before it, to the user that it names or to everybody")
+    @Test("a revocation applies to what was issued before it, for one user or for all")
     func bulk() async throws {
         try await key("key_a")
         let list = list()
@@ -54,7 +54,7 @@ struct RevocationListTests {
         #expect(try await ended("anna", -1))
         #expect(try await !ended("anna", 0))
         for subject in ["anna ", "ann", nil] { #expect(try await !ended(subject, -1)) }
-        // An older moment does not bring back what was revoked.
+        // An earlier time does not undo a revocation.
         let before = noon.addingTimeInterval(-10)
         try await state.insert(Revocation(subject: "anna", issuedBefore: before, createdAt: noon))
         list.expire()
@@ -65,7 +65,7 @@ struct RevocationListTests {
         #expect(try await !ended("bert", -9))
     }
 
-    @Test("the state is asked twice a second at most, however many ask")
+    @Test("the state is read at most twice a second, however many callers there are")
     func reads() async throws {
         try await key("key_a")
         let list = list()
@@ -84,13 +84,13 @@ struct RevocationListTests {
             }
         }
         #expect(state.plan.calls(of: .key) == before + 1)
-        // Nor may a clock that was set back let anything live.
+        // A clock that was set back must not delay a revocation either.
         _ = try await state.revokeKey("key_a", at: clock.now)
         clock.advance(by: -3600)
         #expect(try await list.isRevoked(issuer: "key_a", subject: nil, issuedAt: clock.now))
     }
 
-    @Test("an issuer that is no key counts as long as it is trusted")
+    @Test("an issuer that is not a key is valid while it is trusted")
     func others() async throws {
         let list = list { $0.hasPrefix("identity_") ? $0 == "identity_a" : nil }
         #expect(try await !list.isRevoked(issuer: "identity_a", subject: nil, issuedAt: clock.now))
@@ -98,7 +98,7 @@ struct RevocationListTests {
         #expect(try await !list.isRevoked(issuer: nil, subject: nil, issuedAt: clock.now))
     }
 
-    @Test("an upload token ends with its key, its user and its time")
+    @Test("an upload token becomes invalid with its key, its user and its expiry")
     func tokens() async throws {
         try await key("key_a")
         let list = list()

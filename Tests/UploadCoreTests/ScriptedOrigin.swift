@@ -3,27 +3,27 @@ import SluiceTesting
 import Synchronization
 import UploadCore
 
-/// An origin with one content that does what a test tells it to.
+/// An origin with one content that follows a script.
 final class ScriptedOrigin: PullOrigin {
     struct Script: Sendable {
         var bytes: [UInt8] = []
         var validator: String? = "\"one\""
-        /// Whether parts are sent.
+        /// Whether it supports ranges.
         var hasRanges = true
         var isTotalKnown = true
         var filename: String?
         var contentType: String?
-        /// Bytes after which the n-th answer breaks off.
+        /// Number of bytes after which the n-th response breaks off.
         var cuts: [Int?] = []
-        /// What the n-th request fails with.
+        /// The error of the n-th request.
         var failures: [PullFailure?] = []
-        /// Bytes of a part at most.
+        /// Maximum size of a part in bytes.
         var largestPart = Int.max
-        /// What the requests asked for.
+        /// The ranges that were requested.
         var requests: [OriginRest?] = []
-        /// Called before the n-th answer, counted from 1.
+        /// Called before the n-th response, counted from 1.
         var before: (@Sendable (Int, inout Script) -> Void)?
-        /// No byte comes until it is interrupted.
+        /// Sends nothing until it is interrupted.
         var stalls = false
     }
 
@@ -33,7 +33,7 @@ final class ScriptedOrigin: PullOrigin {
 
     var requests: [OriginRest?] { script.withLock { $0.requests } }
 
-    func open(_ request: PullRequest, rest: OriginRest?) async throws(PullFailure) -> OriginAnswer {
+    func open(_ request: PullRequest, rest: OriginRest?) async throws(PullFailure) -> OriginResponse {
         let (now, number) = script.withLock { script in
             script.requests.append(rest)
             let number = script.requests.count

@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-/// An upload service over adapters in memory that can be made to fail.
+/// An upload service over in-memory adapters that can be made to fail.
 struct ServiceBench {
     let clock = ManualClock()
     let fuse = Fuse()
@@ -13,19 +13,19 @@ struct ServiceBench {
     let storage: FaultyStorage
     let observer = RecordingObserver()
     let limits: UploadLimits
-    let service: UploadService
+    let services: UploadServices
 
     init(limits: UploadLimits = UploadLimits(maximumBytes: 1000, lifetime: 3600)) {
         self.limits = limits
         state = FaultyState(InMemoryState(clock: clock), fuse: fuse)
         storage = FaultyStorage(InMemoryStorage(), fuse: fuse)
-        service = UploadService(state: state, storage: storage, clock: clock, limits: limits, observer: observer)
+        services = UploadServices(state: state, storage: storage, clock: clock, limits: limits, observer: observer)
     }
 
-    /// What a new process makes of what the old one left.
-    func restarted() -> UploadService {
+    /// A new process with the state and storage of the old one.
+    func restarted() -> UploadServices {
         fuse.replace()
-        return UploadService(state: state, storage: storage, clock: clock, limits: limits, observer: observer)
+        return UploadServices(state: state, storage: storage, clock: clock, limits: limits, observer: observer)
     }
 
     func grant(
@@ -48,16 +48,16 @@ struct ServiceBench {
         )
     }
 
-    /// A new upload of `length` bytes with its first ones.
+    /// Creates an upload of `length` bytes and appends its first ones.
     func upload(_ length: Int64, holding bytes: [UInt8] = []) async throws -> UploadID {
-        let upload = try await service.create(NewUpload(dialect: "tus", length: length), under: grant())
+        let upload = try await services.uploads.create(NewUpload(dialect: "tus", length: length), under: grant())
         if !bytes.isEmpty { _ = try await append(bytes, to: upload.id, at: 0) }
         return upload.id
     }
 
     @discardableResult
     func append(_ bytes: [UInt8], to id: UploadID, at offset: Int64) async throws(UploadError) -> Upload {
-        try await service.append(
+        try await services.uploads.append(
             to: id,
             at: offset,
             contentLength: Int64(bytes.count),
@@ -67,7 +67,13 @@ struct ServiceBench {
     }
 
     func append(_ source: ScriptedSource, to id: UploadID, at offset: Int64) async throws(UploadError) -> Upload {
-        try await service.append(to: id, at: offset, contentLength: source.remaining, expecting: nil, from: source)
+        try await services.uploads.append(
+            to: id,
+            at: offset,
+            contentLength: source.remaining,
+            expecting: nil,
+            from: source
+        )
     }
 
     func contents(of id: UploadID) async throws -> [UInt8] {
@@ -75,7 +81,7 @@ struct ServiceBench {
     }
 }
 
-/// The code of what `body` throws; `nil` if it throws nothing.
+/// The code of the error that `body` throws; `nil` if it succeeds.
 func code<Value>(_ body: () async throws -> Value) async -> UploadError.Code? {
     do {
         _ = try await body()
@@ -88,7 +94,7 @@ func code<Value>(_ body: () async throws -> Value) async -> UploadError.Code? {
     }
 }
 
-/// A door that opens once.
+/// A gate that opens once.
 actor Gate {
     private var isOpen = false
     private var waiting: [CheckedContinuation<Void, Never>] = []

@@ -21,7 +21,7 @@ struct UploadServiceAppendTests {
         #expect(last.state == .completed)
         #expect(last.expiresAt == nil)
         #expect(last.endedAt == bench.clock.now)
-        #expect(try await bench.service.inspect(id) == last)
+        #expect(try await bench.services.uploads.inspect(id) == last)
         #expect(try await bench.contents(of: id) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
         #expect(bench.observer.story == ["created", "appended 3", "appended 7", "completed"])
     }
@@ -31,11 +31,11 @@ struct UploadServiceAppendTests {
         let bench = ServiceBench()
         let values = ["filename": "a.mp4", "filetype": "video/mp4", "x": "y"]
         let new = NewUpload(dialect: "tus", length: 2, metadata: UploadMetadata(values: values))
-        let id = try await bench.service.create(new, under: bench.grant()).id
-        #expect(await code { try await bench.service.media(id) } == .notFound)
+        let id = try await bench.services.uploads.create(new, under: bench.grant()).id
+        #expect(await code { try await bench.services.media.media(id) } == .notFound)
         try await bench.append([1, 2], to: id, at: 0)
-        let (media, blob) = try await bench.service.open(id)
-        #expect(media == (try await bench.service.media(id)))
+        let (media, blob) = try await bench.services.media.open(id)
+        #expect(media == (try await bench.services.media.media(id)))
         #expect(media.size == 2)
         #expect(media.subject == "alice")
         #expect(media.filename == "a.mp4")
@@ -57,7 +57,7 @@ struct UploadServiceAppendTests {
         #expect(source.unread == 1)
     }
 
-    @Test("a body that is announced to be too long is refused before a byte is read")
+    @Test("a body announced to be too long is refused before a byte is read")
     func announcedTooLong() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(5, holding: [1, 2, 3])
@@ -65,17 +65,17 @@ struct UploadServiceAppendTests {
         let result = await code { try await bench.append(source, to: id, at: 3) }
         #expect(result == .lengthExceeded(length: 5))
         #expect(source.unread == 3)
-        #expect(try await bench.service.status(of: id).offset == 3)
+        #expect(try await bench.services.uploads.status(of: id).offset == 3)
     }
 
-    @Test("a body without announced length that goes on completes the upload and is refused")
+    @Test("a body without announced length that is too long completes the upload and is refused")
     func unannouncedTooLong() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(5, holding: [1, 2, 3])
         let source = ScriptedSource([.bytes([4, 5, 6])])
         let result = await code { try await bench.append(source, to: id, at: 3) }
         #expect(result == .lengthExceeded(length: 5))
-        #expect(try await bench.service.status(of: id).state == .completed)
+        #expect(try await bench.services.uploads.status(of: id).state == .completed)
         #expect(try await bench.contents(of: id) == [1, 2, 3, 4, 5])
     }
 
@@ -87,19 +87,19 @@ struct UploadServiceAppendTests {
         #expect(upload.state == .completed)
     }
 
-    @Test("an upload is complete before it is known whether its body goes on")
+    @Test("an upload is complete before it is known whether its body continues")
     func completeBeforeExcess() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(2)
         let source = ScriptedSource([.bytes([1, 2]), .stall, .bytes([3])])
         async let appending = code { try await bench.append(source, to: id, at: 0) }
         await source.waitUntilStalled()
-        #expect(try await bench.service.inspect(id).state == .completed)
+        #expect(try await bench.services.uploads.inspect(id).state == .completed)
         source.proceed()
         #expect(await appending == .lengthExceeded(length: 2))
     }
 
-    @Test("appending nothing to a complete upload at its end changes nothing and asks no storage")
+    @Test("appending nothing at the end of a complete upload changes nothing and does not touch the storage")
     func nothingToComplete() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(2, holding: [1, 2])
@@ -130,7 +130,7 @@ struct UploadServiceAppendTests {
         let unknown = UploadID.generate(at: bench.clock.now)
         #expect(await code { try await bench.append([1], to: unknown, at: 0) } == .notFound)
         let id = try await bench.upload(5, holding: [1])
-        try await bench.service.terminate(id)
+        try await bench.services.uploads.terminate(id)
         #expect(await code { try await bench.append([1], to: id, at: 1) } == .gone)
     }
 
@@ -147,24 +147,24 @@ struct UploadServiceAppendTests {
         let id = try await bench.upload(10)
         let source = ScriptedSource([.bytes([1, 2, 3]), .fail(failure)])
         #expect(await code { try await bench.append(source, to: id, at: 0) } == expected)
-        #expect(try await bench.service.status(of: id).offset == 3)
+        #expect(try await bench.services.uploads.status(of: id).offset == 3)
         #expect(bench.observer.story == ["created", "appended 3", "broken off 3"])
     }
 
-    @Test("a full storage keeps what it took, and the upload goes on when there is room")
+    @Test("a full storage keeps what it stored, and the upload continues when there is space")
     func storageFull() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(10)
         bench.storage.failAppend(afterBytes: 4, with: UploadError(.storageFull, ""))
         let bytes = Array<UInt8>(1...10)
         #expect(await code { try await bench.append(bytes, to: id, at: 0) } == .storageFull)
-        #expect(try await bench.service.status(of: id).offset == 4)
+        #expect(try await bench.services.uploads.status(of: id).offset == 4)
         try await bench.append(Array(bytes[4...]), to: id, at: 4)
         #expect(try await bench.contents(of: id) == bytes)
         #expect(bench.observer.story == ["created", "appended 4", "failed", "appended 6", "completed"])
     }
 
-    @Test("a body with another digest than announced is not kept")
+    @Test("a body that does not match its announced digest is not kept")
     func digest() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(4)
@@ -172,7 +172,7 @@ struct UploadServiceAppendTests {
             as [([UInt8], UploadError.Code?)]
         {
             let result = await code {
-                try await bench.service.append(
+                try await bench.services.uploads.append(
                     to: id,
                     at: 0,
                     contentLength: 4,
@@ -187,7 +187,7 @@ struct UploadServiceAppendTests {
         #expect(try await bench.contents(of: id) == [1, 2, 3, 4])
     }
 
-    @Test("each append moves the expiry on, but small steps are not recorded")
+    @Test("each append renews the expiry, but small steps are not recorded")
     func expiry() async throws {
         let bench = ServiceBench()
         let start = bench.clock.now
@@ -199,19 +199,19 @@ struct UploadServiceAppendTests {
         bench.clock.advance(by: 10)
         upload = try await bench.append([2], to: id, at: 1)
         #expect(upload.expiresAt == start.addingTimeInterval(3640))
-        #expect(try await bench.service.status(of: id).expiresAt == start.addingTimeInterval(3640))
+        #expect(try await bench.services.uploads.status(of: id).expiresAt == start.addingTimeInterval(3640))
         #expect(bench.state.plan.calls(of: .setExpiry) == 1)
-        // Nothing came, so nothing moves.
+        // Without new bytes, the expiry is not renewed.
         bench.clock.advance(by: 1000)
         upload = try await bench.append([], to: id, at: 2)
         #expect(upload.expiresAt == start.addingTimeInterval(3640))
     }
 
-    @Test("an expiry that can not be recorded does not spoil the append")
+    @Test("failing to record the expiry does not fail the append")
     func expiryFails() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(10)
-        let before = try await bench.service.status(of: id).expiresAt
+        let before = try await bench.services.uploads.status(of: id).expiresAt
         bench.clock.advance(by: 1000)
         bench.state.plan.fail(.setExpiry)
         let upload = try await bench.append([1], to: id, at: 0)
@@ -225,7 +225,7 @@ struct UploadServiceAppendTests {
         let bench = ServiceBench(limits: UploadLimits(lifetime: nil))
         let id = try await bench.upload(10, holding: [1])
         bench.clock.advance(by: 1e9)
-        #expect(await bench.service.sweep().expired == 0)
+        #expect(await bench.services.sweep.run().expired == 0)
         #expect(try await bench.append([2], to: id, at: 1).expiresAt == nil)
     }
 }

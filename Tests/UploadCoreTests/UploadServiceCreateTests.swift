@@ -7,12 +7,12 @@ import Testing
 
 @Suite("Creating uploads")
 struct UploadServiceCreateTests {
-    @Test("a new upload carries what the client and the grant say")
+    @Test("a new upload has the properties from the client and the grant")
     func create() async throws {
         let bench = ServiceBench()
         let metadata = UploadMetadata(raw: "filename YS5tcDQ=", values: ["filename": "a.mp4", "note": "mine"])
         let grant = bench.grant("slg_1", dialect: "tus", metadata: ["note": "the app's", "course": "7"])
-        let upload = try await bench.service.create(
+        let upload = try await bench.services.uploads.create(
             NewUpload(dialect: "tus", length: 10, metadata: metadata),
             under: grant
         )
@@ -24,60 +24,60 @@ struct UploadServiceCreateTests {
         #expect(upload.metadata.raw == "filename YS5tcDQ=")
         #expect(upload.metadata.values == ["filename": "a.mp4", "note": "the app's", "course": "7"])
         #expect(upload.expiresAt == bench.clock.now.addingTimeInterval(3600))
-        #expect(try await bench.service.status(of: upload.id) == upload)
+        #expect(try await bench.services.uploads.status(of: upload.id) == upload)
         #expect(bench.observer.story == ["created"])
     }
 
     @Test("an empty upload is complete at once")
     func empty() async throws {
         let bench = ServiceBench()
-        let upload = try await bench.service.create(NewUpload(dialect: "tus", length: 0), under: bench.grant())
+        let upload = try await bench.services.uploads.create(NewUpload(dialect: "tus", length: 0), under: bench.grant())
         #expect(upload.state == .completed)
-        #expect(try await bench.service.media(upload.id).size == 0)
+        #expect(try await bench.services.media.media(upload.id).size == 0)
         #expect(bench.observer.story == ["created", "completed"])
     }
 
-    @Test("an empty upload whose completion is not recorded exists, and is completed when it is asked for")
+    @Test("an empty upload whose completion is not recorded exists, and is completed by the next request")
     func emptyUnrecorded() async throws {
         let bench = ServiceBench()
         bench.state.plan.fail(.complete)
-        let upload = try await bench.service.create(NewUpload(dialect: "tus", length: 0), under: bench.grant())
+        let upload = try await bench.services.uploads.create(NewUpload(dialect: "tus", length: 0), under: bench.grant())
         #expect(upload.state == .open)
         #expect(bench.observer.story == ["created", "failed"])
-        #expect(try await bench.service.status(of: upload.id).state == .completed)
+        #expect(try await bench.services.uploads.status(of: upload.id).state == .completed)
     }
 
-    @Test("more bytes than the server or the grant allows are refused with the limit that counts")
+    @Test("more bytes than the server or the grant allows are refused with the effective limit")
     func tooLarge() async throws {
         let bench = ServiceBench()
         for (length, ofGrant, limit) in [(1001, nil, 1000), (501, 500, 500), (5000, 9000, 1000)]
             as [(Int64, Int64?, Int64)]
         {
             let result = await code {
-                try await bench.service.create(
+                try await bench.services.uploads.create(
                     NewUpload(dialect: "tus", length: length),
                     under: bench.grant(maximumBytes: ofGrant)
                 )
             }
             #expect(result == .tooLarge(limit: limit))
         }
-        _ = try await bench.service.create(
+        _ = try await bench.services.uploads.create(
             NewUpload(dialect: "tus", length: 500),
             under: bench.grant(maximumBytes: 500)
         )
         #expect(bench.storage.plan.calls(of: .create) == 1)
     }
 
-    @Test("a negative length is refused, now and later")
+    @Test("a negative length is refused, at creation and later")
     func badLength() async throws {
         let bench = ServiceBench()
         let result = await code {
-            try await bench.service.create(NewUpload(dialect: "tus", length: -1), under: bench.grant())
+            try await bench.services.uploads.create(NewUpload(dialect: "tus", length: -1), under: bench.grant())
         }
         #expect(result == .invalidRequest)
-        let open = try await bench.service.create(NewUpload(dialect: "tus", length: nil), under: bench.grant())
+        let open = try await bench.services.uploads.create(NewUpload(dialect: "tus", length: nil), under: bench.grant())
         let later = await code {
-            try await bench.service.append(
+            try await bench.services.uploads.append(
                 to: open.id,
                 at: 0,
                 contentLength: 0,
@@ -93,7 +93,10 @@ struct UploadServiceCreateTests {
     func dialect() async {
         let bench = ServiceBench()
         let result = await code {
-            try await bench.service.create(NewUpload(dialect: "tus", length: 1), under: bench.grant(dialect: "vimeo"))
+            try await bench.services.uploads.create(
+                NewUpload(dialect: "tus", length: 1),
+                under: bench.grant(dialect: "vimeo")
+            )
         }
         #expect(result == .forbidden(scope: nil))
     }
@@ -113,7 +116,7 @@ struct UploadServiceCreateTests {
         let bench = ServiceBench()
         let metadata = UploadMetadata(values: declared.map { ["filetype": $0] } ?? [:])
         let result = await code {
-            try await bench.service.create(
+            try await bench.services.uploads.create(
                 NewUpload(dialect: "tus", length: 1, metadata: metadata),
                 under: bench.grant(contentTypes: allowed)
             )
@@ -121,11 +124,11 @@ struct UploadServiceCreateTests {
         #expect(result == (isAllowed ? nil : .contentTypeRefused))
     }
 
-    @Test("a client can not say under another name what the app has said")
+    @Test("a client cannot contradict the app under another name")
     func aliases() async throws {
         let bench = ServiceBench()
         let metadata = UploadMetadata(values: ["filetype": "text/html", "filename": "x.html", "name": "y"])
-        let upload = try await bench.service.create(
+        let upload = try await bench.services.uploads.create(
             NewUpload(dialect: "tus", length: 1, metadata: metadata),
             under: bench.grant(contentTypes: ["image/png"], metadata: ["type": "image/png", "name": "a.png"])
         )
@@ -133,7 +136,7 @@ struct UploadServiceCreateTests {
         #expect(upload.metadata.filename == "a.png")
     }
 
-    @Test("of twenty that use a one-time grant at the same time one creates an upload, and no blob is left over")
+    @Test("of twenty concurrent requests with a one-time grant one creates an upload, and no blob is left over")
     func oneTime() async throws {
         let bench = ServiceBench()
         let grant = bench.grant("slg_once", isOneTime: true)
@@ -141,7 +144,7 @@ struct UploadServiceCreateTests {
             for _ in 0..<20 {
                 group.addTask {
                     await code {
-                        try await bench.service.create(NewUpload(dialect: "tus", length: 1), under: grant)
+                        try await bench.services.uploads.create(NewUpload(dialect: "tus", length: 1), under: grant)
                     }
                 }
             }
@@ -149,20 +152,23 @@ struct UploadServiceCreateTests {
         }
         #expect(results.filter { $0 == nil }.count == 1)
         #expect(results.filter { $0 == .grantUsed }.count == 19)
-        #expect(try await bench.service.list(UploadQuery()).count == 1)
+        #expect(try await bench.services.uploads.list(UploadQuery()).count == 1)
         #expect(try await bench.storage.list(after: nil, limit: 100).count == 1)
     }
 
-    @Test("a grant that is not one-time admits many uploads")
+    @Test("other grants allow many uploads")
     func manyTimes() async throws {
         let bench = ServiceBench()
         for _ in 0..<3 {
-            _ = try await bench.service.create(NewUpload(dialect: "tus", length: 1), under: bench.grant("slg_many"))
+            _ = try await bench.services.uploads.create(
+                NewUpload(dialect: "tus", length: 1),
+                under: bench.grant("slg_many")
+            )
         }
-        #expect(try await bench.service.list(UploadQuery()).count == 3)
+        #expect(try await bench.services.uploads.list(UploadQuery()).count == 3)
     }
 
-    @Test("when storage or state fails nothing is left, a one-time grant is not used up, and the failure is reported")
+    @Test("when storage or state fails nothing is left, a one-time grant stays unused, and the failure is reported")
     func failures() async throws {
         let bench = ServiceBench()
         let grant = bench.grant("slg_once", isOneTime: true)
@@ -170,16 +176,16 @@ struct UploadServiceCreateTests {
         bench.state.plan.fail(.insertUpload, with: UploadError(.storageFailure, ""))
         for expected in [UploadError.Code.storageFull, .storageFailure] {
             let result = await code {
-                try await bench.service.create(NewUpload(dialect: "tus", length: 1), under: grant)
+                try await bench.services.uploads.create(NewUpload(dialect: "tus", length: 1), under: grant)
             }
             #expect(result == expected)
         }
         #expect(try await bench.storage.list(after: nil, limit: 100) == [])
         #expect(bench.observer.story == ["failed", "failed"])
-        _ = try await bench.service.create(NewUpload(dialect: "tus", length: 1), under: grant)
+        _ = try await bench.services.uploads.create(NewUpload(dialect: "tus", length: 1), under: grant)
     }
 
-    @Test("an id tells when it was made")
+    @Test("an id contains its creation time")
     func idTime() {
         for milliseconds in [0, 1, 1_750_000_000_123, 281_474_976_710_655] as [Int64] {
             let date = Date(timeIntervalSince1970: Double(milliseconds) / 1000)

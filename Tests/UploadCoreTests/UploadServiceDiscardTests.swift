@@ -3,36 +3,36 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Uploads that nobody can go on with")
+@Suite("Discarding uploads")
 struct UploadServiceDiscardTests {
-    @Test("record and bytes are ended")
+    @Test("the record and the bytes are removed")
     func ends() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(10, holding: [1, 2, 3])
-        await bench.service.discard(id)
-        #expect(try await bench.service.inspect(id).state == .terminated)
+        await bench.services.uploads.discard(id)
+        #expect(try await bench.services.uploads.inspect(id).state == .terminated)
         #expect(await code { try await bench.contents(of: id) } == .notFound)
     }
 
-    @Test("where there is no room for the record, the bytes make it")
+    @Test("on a full disk, the bytes are removed first to make space for the record")
     func makesRoom() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(10, holding: [1, 2, 3])
         bench.state.plan.fail(.end, with: UploadError(.storageFull, "full"))
-        await bench.service.discard(id)
-        #expect(try await bench.service.inspect(id).state == .terminated)
+        await bench.services.uploads.discard(id)
+        #expect(try await bench.services.uploads.inspect(id).state == .terminated)
         #expect(await code { try await bench.contents(of: id) } == .notFound)
     }
 
-    @Test("what can not be ended at all is reported, and expires")
+    @Test("a failure is reported, and the upload expires")
     func expires() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(10, holding: [1, 2, 3])
         bench.state.plan.fail(.end, count: 2, with: UploadError(.storageFull, "full"))
-        await bench.service.discard(id)
+        await bench.services.uploads.discard(id)
         #expect(await code { try await bench.contents(of: id) } == .notFound)
         bench.clock.advance(by: 4000)
-        #expect(await bench.service.sweep().expired == 1)
-        #expect(try await bench.service.inspect(id).state == .expired)
+        #expect(await bench.services.sweep.run().expired == 1)
+        #expect(try await bench.services.uploads.inspect(id).state == .expired)
     }
 }

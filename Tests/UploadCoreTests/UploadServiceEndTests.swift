@@ -7,48 +7,48 @@ import Testing
 
 @Suite("Ends, lists and sweeps")
 struct UploadServiceEndTests {
-    @Test("a terminated upload is gone with its bytes", arguments: [[1, 2], [1, 2, 3, 4, 5]] as [[UInt8]])
+    @Test("a terminated upload and its bytes are gone", arguments: [[1, 2], [1, 2, 3, 4, 5]] as [[UInt8]])
     func terminate(bytes: [UInt8]) async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(5, holding: bytes)
-        try await bench.service.terminate(id)
-        #expect(try await bench.service.inspect(id).state == .terminated)
+        try await bench.services.uploads.terminate(id)
+        #expect(try await bench.services.uploads.inspect(id).state == .terminated)
         #expect(try await bench.storage.list(after: nil, limit: 10) == [])
         for body in [
-            { _ = try await bench.service.status(of: id) },
-            { _ = try await bench.service.media(id) },
-            { _ = try await bench.service.open(id) },
-            { try await bench.service.terminate(id) },
+            { _ = try await bench.services.uploads.status(of: id) },
+            { _ = try await bench.services.media.media(id) },
+            { _ = try await bench.services.media.open(id) },
+            { try await bench.services.uploads.terminate(id) },
         ] { #expect(await code(body) == .gone) }
         #expect(bench.observer.story.last == "terminated")
     }
 
-    @Test("an unknown upload is not found by anybody")
+    @Test("an unknown upload is not found by any operation")
     func unknown() async {
         let bench = ServiceBench()
         let id = UploadID.generate(at: bench.clock.now)
         for body in [
-            { _ = try await bench.service.status(of: id) },
-            { _ = try await bench.service.inspect(id) },
-            { _ = try await bench.service.media(id) },
-            { _ = try await bench.service.open(id) },
-            { try await bench.service.terminate(id) },
+            { _ = try await bench.services.uploads.status(of: id) },
+            { _ = try await bench.services.uploads.inspect(id) },
+            { _ = try await bench.services.media.media(id) },
+            { _ = try await bench.services.media.open(id) },
+            { try await bench.services.uploads.terminate(id) },
         ] { #expect(await code(body) == .notFound) }
     }
 
-    @Test("an upload whose time is over is gone before the sweep has seen it")
+    @Test("an expired upload is gone before the sweep has seen it")
     func lazyExpiry() async throws {
         let bench = ServiceBench()
         let ids = [try await bench.upload(5, holding: [1]), try await bench.upload(5), try await bench.upload(5)]
         bench.clock.advance(by: 3600)
-        #expect(await code { try await bench.service.status(of: ids[0]) } == .gone)
+        #expect(await code { try await bench.services.uploads.status(of: ids[0]) } == .gone)
         #expect(await code { try await bench.append([1], to: ids[1], at: 0) } == .gone)
-        #expect(await code { try await bench.service.terminate(ids[2]) } == .gone)
-        for id in ids { #expect(try await bench.service.inspect(id).state == .expired) }
+        #expect(await code { try await bench.services.uploads.terminate(ids[2]) } == .gone)
+        for id in ids { #expect(try await bench.services.uploads.inspect(id).state == .expired) }
         #expect(try await bench.storage.list(after: nil, limit: 10) == [])
     }
 
-    @Test("the sweep expires what is over, once, and leaves the rest")
+    @Test("the sweep expires uploads once, and leaves the rest")
     func sweepExpired() async throws {
         let bench = ServiceBench()
         let old = try await bench.upload(5, holding: [1])
@@ -58,11 +58,11 @@ struct UploadServiceEndTests {
         bench.clock.advance(by: 1800)
         var expected = SweepReport()
         expected.expired = 1
-        #expect(await bench.service.sweep() == expected)
-        #expect(await bench.service.sweep() == SweepReport())
-        #expect(try await bench.service.inspect(old).state == .expired)
-        #expect(try await bench.service.status(of: young).offset == 1)
-        #expect(try await bench.service.media(complete).size == 1)
+        #expect(await bench.services.sweep.run() == expected)
+        #expect(await bench.services.sweep.run() == SweepReport())
+        #expect(try await bench.services.uploads.inspect(old).state == .expired)
+        #expect(try await bench.services.uploads.status(of: young).offset == 1)
+        #expect(try await bench.services.media.media(complete).size == 1)
         #expect(try await Set(bench.storage.list(after: nil, limit: 10)) == [young, complete])
         #expect(bench.observer.story.filter { $0 == "expired" }.count == 1)
     }
@@ -72,34 +72,34 @@ struct UploadServiceEndTests {
         let bench = ServiceBench()
         for _ in 0..<1100 { _ = try await bench.upload(5) }
         bench.clock.advance(by: 7200)
-        #expect(await bench.service.sweep().expired == 1100)
+        #expect(await bench.services.sweep.run().expired == 1100)
         #expect(try await bench.storage.list(after: nil, limit: 10) == [])
     }
 
-    @Test("records of ended uploads are forgotten after the retention")
+    @Test("records of ended uploads are removed after the retention time")
     func forget() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(5)
-        try await bench.service.terminate(id)
+        try await bench.services.uploads.terminate(id)
         bench.clock.advance(by: bench.limits.recordRetention)
-        _ = await bench.service.sweep()
-        #expect(try await bench.service.inspect(id).state == .terminated)
+        _ = await bench.services.sweep.run()
+        #expect(try await bench.services.uploads.inspect(id).state == .terminated)
         bench.clock.advance(by: 1)
-        _ = await bench.service.sweep()
-        #expect(await code { try await bench.service.inspect(id) } == .notFound)
+        _ = await bench.services.sweep.run()
+        #expect(await code { try await bench.services.uploads.inspect(id) } == .notFound)
     }
 
-    @Test("a blob without a record is set aside when it is old enough not to be one that is being created")
+    @Test("a blob without a record is set aside when it is too old to be one that is being created")
     func orphans() async throws {
         let bench = ServiceBench(limits: UploadLimits(lifetime: nil))
         let orphan = UploadID.generate(at: bench.clock.now)
         try await bench.storage.create(orphan)
         let kept = try await bench.upload(5, holding: [1])
-        #expect(await bench.service.sweep().orphansSetAside == 0)
+        #expect(await bench.services.sweep.run().orphansSetAside == 0)
         bench.clock.advance(by: 3601)
         let creating = UploadID.generate(at: bench.clock.now)
         try await bench.storage.create(creating)
-        #expect(await bench.service.sweep().orphansSetAside == 1)
+        #expect(await bench.services.sweep.run().orphansSetAside == 1)
         #expect(try await Set(bench.storage.list(after: nil, limit: 10)) == [kept, creating])
     }
 
@@ -108,15 +108,15 @@ struct UploadServiceEndTests {
         let bench = ServiceBench(limits: UploadLimits(lifetime: nil))
         let id = try await bench.upload(5, holding: [1])
         bench.storage.plan.fail(.remove)
-        try await bench.service.terminate(id)
+        try await bench.services.uploads.terminate(id)
         #expect(bench.observer.story.suffix(2) == ["terminated", "failed"])
         #expect(try await bench.storage.list(after: nil, limit: 10) == [id])
         bench.clock.advance(by: 3601)
-        #expect(await bench.service.sweep().orphansRemoved == 1)
+        #expect(await bench.services.sweep.run().orphansRemoved == 1)
         #expect(try await bench.storage.list(after: nil, limit: 10) == [])
     }
 
-    @Test("a failing step of the sweep is reported and keeps no other from being done")
+    @Test("a failing step of the sweep is reported and does not stop the others")
     func sweepFailures() async throws {
         let bench = ServiceBench()
         _ = try await bench.upload(5)
@@ -124,13 +124,13 @@ struct UploadServiceEndTests {
         bench.state.plan.fail(.uploads)
         bench.storage.plan.fail(.list)
         bench.state.plan.fail(.forgetEnded)
-        let report = await bench.service.sweep()
+        let report = await bench.services.sweep.run()
         #expect(report.expired == 1)
         #expect(report.failures == 3)
         #expect(bench.observer.story.filter { $0 == "failed" }.count == 3)
     }
 
-    @Test("lists go page by page, with current offsets, and ask the storage for open uploads only")
+    @Test("lists are paged, with current offsets, and query the storage for open uploads only")
     func list() async throws {
         let bench = ServiceBench()
         var ids: [UploadID] = []
@@ -138,23 +138,23 @@ struct UploadServiceEndTests {
             bench.clock.advance(by: 1)
             ids.insert(try await bench.upload(2, holding: Array(repeating: 1, count: number % 3)), at: 0)
         }
-        let first = try await bench.service.list(UploadQuery(limit: 3))
-        let second = try await bench.service.list(UploadQuery(before: first.last?.id, limit: 3))
+        let first = try await bench.services.uploads.list(UploadQuery(limit: 3))
+        let second = try await bench.services.uploads.list(UploadQuery(before: first.last?.id, limit: 3))
         #expect((first + second).map(\.id) == ids)
         #expect((first + second).map(\.offset) == [1, 0, 2, 1, 0])
         #expect(bench.storage.plan.calls(of: .currentLength) == 4)
     }
 
-    @Test("a blob that is lost is reported, and hides no other upload from the list")
+    @Test("a lost blob is reported, and hides no other upload from the list")
     func lostBlob() async throws {
         let bench = ServiceBench()
         let lost = try await bench.upload(5, holding: [1])
         _ = try await bench.upload(5, holding: [1])
         try await bench.storage.remove(lost)
-        #expect(try await bench.service.list(UploadQuery()).map(\.offset).sorted() == [0, 1])
-        #expect(await code { try await bench.service.inspect(lost) } == .storageFailure)
-        #expect(await code { try await bench.service.status(of: lost) } == .storageFailure)
+        #expect(try await bench.services.uploads.list(UploadQuery()).map(\.offset).sorted() == [0, 1])
+        #expect(await code { try await bench.services.uploads.inspect(lost) } == .storageFailure)
+        #expect(await code { try await bench.services.uploads.status(of: lost) } == .storageFailure)
         #expect(bench.observer.story.filter { $0 == "failed" }.count == 3)
-        try await bench.service.terminate(lost)
+        try await bench.services.uploads.terminate(lost)
     }
 }

@@ -9,7 +9,7 @@ import Testing
 struct UploadServiceFinishTests {
     private func create(_ bench: ServiceBench, length: Int64? = nil) async throws -> UploadID {
         let new = NewUpload(dialect: "http", length: length, completesWhenFull: false)
-        return try await bench.service.create(new, under: bench.grant()).id
+        return try await bench.services.uploads.create(new, under: bench.grant()).id
     }
 
     private func append(
@@ -21,12 +21,12 @@ struct UploadServiceFinishTests {
         announced: Bool = true,
         _ bench: ServiceBench
     ) async throws(UploadError) -> Upload {
-        try await bench.service.append(
+        try await bench.services.uploads.append(
             to: id,
             at: offset,
             contentLength: announced ? Int64(bytes.count) : nil,
             declaring: length,
-            finish: .told(isLast: isLast),
+            finish: .explicit(isLast: isLast),
             expecting: nil,
             from: ScriptedSource(bytes.isEmpty ? [] : [.bytes(bytes)], isLengthKnown: announced)
         )
@@ -36,25 +36,25 @@ struct UploadServiceFinishTests {
         "a full upload stays open until somebody says that it is complete, also after a crash",
         arguments: [false, true]
     )
-    func told(isAnnounced: Bool) async throws {
+    func explicit(isAnnounced: Bool) async throws {
         let bench = ServiceBench()
         let id = try await create(bench, length: 3)
         #expect(try await append([1, 2, 3], to: id, at: 0, isLast: false, bench).state == .open)
-        #expect(try await bench.service.status(of: id, .told(isLast: false)).state == .open)
-        #expect(await bench.service.sweep().completed == 0)
-        let service = bench.restarted()
-        #expect(await service.sweep().completed == 0)
+        #expect(try await bench.services.uploads.status(of: id, .explicit(isLast: false)).state == .open)
+        #expect(await bench.services.sweep.run().completed == 0)
+        let services = bench.restarted()
+        #expect(await services.sweep.run().completed == 0)
         let upload = try await append([], to: id, at: 3, isLast: true, announced: isAnnounced, bench)
         #expect(upload.state == .completed)
         #expect(await code { try await append([], to: id, at: 3, isLast: true, bench) } == .notOpen)
     }
 
-    @Test("who completes full uploads completes one that was not created for it")
+    @Test("a client that completes full uploads completes one that was not created for it")
     func whenFull() async throws {
         let bench = ServiceBench()
         let id = try await create(bench, length: 3)
         _ = try await append([1, 2, 3], to: id, at: 0, isLast: false, bench)
-        #expect(try await bench.service.status(of: id, .whenFull).state == .completed)
+        #expect(try await bench.services.uploads.status(of: id, .whenFull).state == .completed)
     }
 
     @Test("the last request ends the upload where its content ends", arguments: [false, true])
@@ -67,43 +67,43 @@ struct UploadServiceFinishTests {
         #expect(upload.length == 3)
     }
 
-    @Test("an end that is not that of the length is refused, before a byte is read if that can be known")
+    @Test("an end that contradicts the length is refused, before a byte is read if that can be known")
     func conflicts() async throws {
         let bench = ServiceBench()
         let id = try await create(bench, length: 5)
         #expect(
             await code { try await append([1, 2], to: id, at: 0, isLast: true, bench) } == .lengthConflict(length: 5)
         )
-        #expect(try await bench.service.inspect(id).offset == 0)
+        #expect(try await bench.services.uploads.inspect(id).offset == 0)
         let result = await code { try await append([1, 2], to: id, at: 0, isLast: true, announced: false, bench) }
         #expect(result == .lengthConflict(length: 5))
-        // What came is kept.
-        #expect(try await bench.service.inspect(id).offset == 2)
-        let told = await code { try await append([3], to: id, at: 2, isLast: true, declaring: 9, bench) }
-        #expect(told == .lengthConflict(length: 9))
+        // The bytes received are kept.
+        #expect(try await bench.services.uploads.inspect(id).offset == 2)
+        let explicit = await code { try await append([3], to: id, at: 2, isLast: true, declaring: 9, bench) }
+        #expect(explicit == .lengthConflict(length: 9))
         #expect(try await append([3, 4, 5], to: id, at: 2, isLast: true, bench).state == .completed)
     }
 
-    @Test("content that breaks off ends nothing")
+    @Test("interrupted content does not complete the upload")
     func brokenOff() async throws {
         let bench = ServiceBench()
         let id = try await create(bench)
         let source = ScriptedSource([.bytes([1, 2]), .fail(.disconnected)])
         let result = await code {
-            try await bench.service.append(
+            try await bench.services.uploads.append(
                 to: id,
                 at: 0,
                 contentLength: nil,
-                finish: .told(isLast: true),
+                finish: .explicit(isLast: true),
                 expecting: nil,
                 from: source
             )
         }
         #expect(result == .disconnected)
-        #expect(try await bench.service.status(of: id, .told(isLast: false)).offset == 2)
+        #expect(try await bench.services.uploads.status(of: id, .explicit(isLast: false)).offset == 2)
     }
 
-    @Test("wherever the process dies, an upload is completed once, and not before it was told to be")
+    @Test("wherever the process dies, an upload is completed once, and only on request")
     func everyPoint() async throws {
         var point = 0
         while true {
@@ -119,27 +119,27 @@ struct UploadServiceFinishTests {
                 _ = try await append([4], to: made, at: 3, isLast: true, bench)
                 isFinished = true
             } catch {
-                // The process died: nothing more is asked.
+                // The process died: the client stops.
             }
-            let service = bench.restarted()
-            #expect(await service.sweep().failures == 0, "died after \(point) calls")
+            let services = bench.restarted()
+            #expect(await services.sweep.run().failures == 0, "died after \(point) calls")
             if let id {
-                let upload = try await service.status(of: id, .told(isLast: false))
+                let upload = try await services.uploads.status(of: id, .explicit(isLast: false))
                 #expect(upload.offset >= acknowledged, "died after \(point) calls")
                 if upload.state == .open {
                     let rest = ArraySource(Array(([1, 2, 3, 4] as [UInt8])[Int(upload.offset)...]))
-                    let end = try await service.append(
+                    let end = try await services.uploads.append(
                         to: id,
                         at: upload.offset,
                         contentLength: rest.remaining,
-                        finish: .told(isLast: true),
+                        finish: .explicit(isLast: true),
                         expecting: nil,
                         from: rest
                     )
                     #expect(end.state == .completed, "died after \(point) calls")
                 }
                 #expect(try await bench.contents(of: id) == [1, 2, 3, 4], "died after \(point) calls")
-                #expect(try await service.media(id).size == 4)
+                #expect(try await services.media.media(id).size == 4)
                 let completions = bench.observer.events.count { event in
                     if case .completed = event { true } else { false }
                 }
@@ -151,20 +151,20 @@ struct UploadServiceFinishTests {
         #expect(point > 8)
     }
 
-    @Test("content that goes beyond the length completes nothing that has to be told", arguments: [false, true])
+    @Test("content beyond the length does not complete an upload that needs an explicit end", arguments: [false, true])
     func tooMuch(completesWhenFull: Bool) async throws {
         let bench = ServiceBench()
         let new = NewUpload(dialect: "http", length: 3, completesWhenFull: completesWhenFull)
-        let id = try await bench.service.create(new, under: bench.grant()).id
+        let id = try await bench.services.uploads.create(new, under: bench.grant()).id
         let result = await code {
             try await append([1, 2, 3, 4], to: id, at: 0, isLast: false, announced: false, bench)
         }
         #expect(result == .lengthExceeded(length: 3))
-        #expect(try await bench.service.inspect(id).state == .open)
-        #expect(await code { try await bench.service.media(id) } == .notFound)
+        #expect(try await bench.services.uploads.inspect(id).state == .open)
+        #expect(await code { try await bench.services.media.media(id) } == .notFound)
     }
 
-    @Test("a segment of a source leaves what it does not take, and tells whether the source has ended")
+    @Test("a segment of a source leaves the rest, and shows whether the source has ended")
     func segments() async throws {
         let source = ScriptedSource([.bytes([1]), .bytes([2])])
         let first = SourceSegment(of: source, seconds: 60, isFast: false)

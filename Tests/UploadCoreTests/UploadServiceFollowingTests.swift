@@ -8,74 +8,83 @@ import Testing
 @Suite("Metadata, names and events of uploads")
 struct UploadServiceFollowingTests {
     private func kinds(_ bench: ServiceBench) async throws -> [EventRecord.Kind] {
-        try await bench.service.events(EventQuery(after: 0)).map(\.kind)
+        try await bench.services.events.events(EventQuery(after: 0)).map(\.kind)
     }
 
-    @Test("metadata are changed, of the media too, and told once")
+    @Test("a change of metadata applies to the media too, and is reported once")
     func edit() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(2, holding: [1, 2])
         for _ in 1...2 {
-            let changed = try await bench.service.editMetadata(of: id) { $0.changed(by: ["filename": "b", "x": nil]) }
+            let changed = try await bench.services.uploads.editMetadata(of: id) {
+                $0.changed(by: ["filename": "b", "x": nil])
+            }
             #expect(changed.metadata.values == ["filename": "b"])
         }
-        #expect(try await bench.service.media(id).filename == "b")
+        #expect(try await bench.services.media.media(id).filename == "b")
         #expect(try await kinds(bench) == [.created, .completed, .updated])
     }
 
-    @Test("metadata that change while the bytes come are those of the media, and the writer goes on")
+    @Test("metadata changed while bytes arrive is that of the media, and the writer continues")
     func editWhileWriting() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(2)
         let source = ScriptedSource([.bytes([1]), .stall, .bytes([2])])
         let append = Task { try await bench.append(source, to: id, at: 0) }
         await source.waitUntilStalled()
-        let changed = try await bench.service.editMetadata(of: id) { $0.changed(by: ["filename": "late"]) }
+        let changed = try await bench.services.uploads.editMetadata(of: id) { $0.changed(by: ["filename": "late"]) }
         #expect(changed.state == .open)
         source.proceed()
         #expect(try await append.value.metadata.filename == "late")
-        #expect(try await bench.service.media(id).filename == "late")
-        #expect(try await bench.service.events(EventQuery(after: 0)).last?.upload.metadata.filename == "late")
+        #expect(try await bench.services.media.media(id).filename == "late")
+        #expect(try await bench.services.events.events(EventQuery(after: 0)).last?.upload.metadata.filename == "late")
     }
 
-    @Test("edits at the same time lose nothing")
+    @Test("concurrent edits lose nothing")
     func edits() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(2)
         try await withThrowingTaskGroup { group in
             for number in 0..<20 {
                 group.addTask {
-                    _ = try await bench.service.editMetadata(of: id) { $0.changed(by: ["k\(number)": "v"]) }
+                    _ = try await bench.services.uploads.editMetadata(of: id) { $0.changed(by: ["k\(number)": "v"]) }
                 }
             }
             try await group.waitForAll()
         }
-        #expect(try await bench.service.inspect(id).metadata.values.count == 20)
+        #expect(try await bench.services.uploads.inspect(id).metadata.values.count == 20)
     }
 
-    @Test("an upload that is gone, unknown or over keeps its metadata, and too many are refused")
+    @Test("metadata of an unknown or ended upload cannot be changed, and too much of it is refused")
     func refusals() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(2)
         let big = String(repeating: "x", count: 8000)
         #expect(
-            await code { try await bench.service.editMetadata(of: id) { $0.changed(by: ["a": big]) } }
+            await code { try await bench.services.uploads.editMetadata(of: id) { $0.changed(by: ["a": big]) } }
                 == .invalidRequest
         )
         let over = try await bench.upload(2)
-        try await bench.service.terminate(id)
+        try await bench.services.uploads.terminate(id)
         for gone in [id] {
-            #expect(await code { try await bench.service.editMetadata(of: gone) { _ in UploadMetadata() } } == .gone)
+            #expect(
+                await code { try await bench.services.uploads.editMetadata(of: gone) { _ in UploadMetadata() } }
+                    == .gone
+            )
         }
         bench.clock.advance(by: 3600)
-        #expect(await code { try await bench.service.editMetadata(of: over) { $0.changed(by: ["a": "b"]) } } == .gone)
+        #expect(
+            await code { try await bench.services.uploads.editMetadata(of: over) { $0.changed(by: ["a": "b"]) } }
+                == .gone
+        )
         let unknown = UploadID.generate(at: bench.clock.now)
         #expect(
-            await code { try await bench.service.editMetadata(of: unknown) { _ in UploadMetadata() } } == .notFound
+            await code { try await bench.services.uploads.editMetadata(of: unknown) { _ in UploadMetadata() } }
+                == .notFound
         )
     }
 
-    @Test("values that are not UTF-8 outlive changes of others")
+    @Test("values that are not UTF-8 survive changes of other values")
     func binaryValues() {
         let before = UploadMetadata(raw: "bin /w==,filename YQ==,empty", values: ["filename": "a", "empty": ""])
         #expect(before.changed(by: ["filename": "a", "nothing": nil]) == before)
@@ -87,7 +96,7 @@ struct UploadServiceFollowingTests {
         #expect(before.changed(by: ["filename": nil, "empty": nil, "bin": nil]) == UploadMetadata())
     }
 
-    @Test("an upload is found by its id and by its name, and the id goes first")
+    @Test("an upload is found by its id and by its name, and the id has priority")
     func identify() async throws {
         let bench = ServiceBench()
         let id = try await bench.upload(2)
@@ -101,11 +110,11 @@ struct UploadServiceFollowingTests {
             createdAt: bench.clock.now
         )
         try await bench.state.insert(named, consuming: nil)
-        #expect(try await bench.service.identify(id.text) == id)
-        #expect(try await bench.service.identify("holiday") == named.id)
-        #expect(try await bench.service.identify("Holiday") == nil)
+        #expect(try await bench.services.uploads.identify(id.text) == id)
+        #expect(try await bench.services.uploads.identify("holiday") == named.id)
+        #expect(try await bench.services.uploads.identify("Holiday") == nil)
         let unknown = UploadID.generate(at: bench.clock.now)
-        #expect(try await bench.service.identify(unknown.text) == nil)
+        #expect(try await bench.services.uploads.identify(unknown.text) == nil)
         let first = named.id
         named = Upload(
             id: unknown,
@@ -117,31 +126,31 @@ struct UploadServiceFollowingTests {
             createdAt: bench.clock.now
         )
         try await bench.state.insert(named, consuming: nil)
-        #expect(try await bench.service.identify(first.text) == first)
+        #expect(try await bench.services.uploads.identify(first.text) == first)
     }
 
-    @Test("who comes back is told whether events are missing")
+    @Test("a returning reader learns whether events are missing")
     func keepsEvents() async throws {
         let bench = ServiceBench()
-        #expect(try await bench.service.keepsEvents(after: 0))
+        #expect(try await bench.services.events.keepsEvents(after: 0))
         for _ in 1...3 { _ = try await bench.upload(2) }
         for sequence in 0...3 as ClosedRange<Int64> {
-            #expect(try await bench.service.keepsEvents(after: sequence))
+            #expect(try await bench.services.events.keepsEvents(after: sequence))
         }
         for sequence in [-1, 4, .max, .min] as [Int64] {
-            #expect(try await !bench.service.keepsEvents(after: sequence))
+            #expect(try await !bench.services.events.keepsEvents(after: sequence))
         }
         bench.clock.advance(by: bench.limits.recordRetention + 1)
         _ = try await bench.upload(2)
-        // They may be forgotten at any moment.
-        #expect(try await !bench.service.keepsEvents(after: 1))
-        _ = await bench.service.sweep()
-        #expect(try await !bench.service.keepsEvents(after: 0))
-        let newest = try await bench.service.lastEvent()
-        for sequence in [3, newest] { #expect(try await bench.service.keepsEvents(after: sequence)) }
+        // They may be removed at any time.
+        #expect(try await !bench.services.events.keepsEvents(after: 1))
+        _ = await bench.services.sweep.run()
+        #expect(try await !bench.services.events.keepsEvents(after: 0))
+        let newest = try await bench.services.events.lastEvent()
+        for sequence in [3, newest] { #expect(try await bench.services.events.keepsEvents(after: sequence)) }
     }
 
-    @Test("the first id of a moment stands between those of before and those of then")
+    @Test("the first id of a time sorts between those before it and those from then on")
     func firstID() {
         let moment = Date(timeIntervalSince1970: 1_750_000_000.123)
         let first = UploadID.first(at: moment)

@@ -9,7 +9,7 @@ import Testing
 extension ServiceBench {
     static let name = ObjectName(bucket: "media", key: "a/b.bin")
 
-    /// What is told of bytes without looking at them.
+    /// Digests that do not depend on the bytes.
     func content(_ bytes: [UInt8], _ source: (any ByteSource)? = nil, isRight: Bool = true) -> ObjectContent {
         ObjectContent(source ?? ArraySource(bytes), size: Int64(bytes.count)) { () async throws(UploadError) in
             guard isRight else { throw UploadError(.checksumMismatch, "others") }
@@ -36,10 +36,10 @@ extension ServiceBench {
         _ name: ObjectName = name,
         _ content: ObjectContent? = nil,
         if condition: ObjectCondition? = nil,
-        by service: UploadService? = nil
+        by services: UploadServices? = nil
     ) async throws(UploadError) -> Upload {
-        _ = try await (service ?? self.service).createBucket(name.bucket)
-        return try await (service ?? self.service).putObject(
+        _ = try await (services ?? self.services).objects.createBucket(name.bucket)
+        return try await (services ?? self.services).objects.putObject(
             object(name, length: Int64(bytes.count), if: condition),
             under: grant(),
             content ?? self.content(bytes)
@@ -47,13 +47,16 @@ extension ServiceBench {
     }
 
     func begin(_ name: ObjectName = name, maximumBytes: Int64? = nil) async throws(UploadError) -> UploadID {
-        _ = try await service.createBucket(name.bucket)
-        return try await service.create(object(name, takesParts: true), under: grant(maximumBytes: maximumBytes)).id
+        _ = try await services.objects.createBucket(name.bucket)
+        return try await services.uploads.create(
+            object(name, takesParts: true),
+            under: grant(maximumBytes: maximumBytes)
+        ).id
     }
 
     @discardableResult
     func put(_ bytes: [UInt8], part number: Int, of id: UploadID) async throws(UploadError) -> NamedPart {
-        let part = try await service.putPart(number, of: id, content(bytes), minimumSize: 0)
+        let part = try await services.parts.putPart(number, of: id, content(bytes), minimumSize: 0)
         return NamedPart(number: number, entityTag: part.entityTag)
     }
 
@@ -63,18 +66,23 @@ extension ServiceBench {
         _ parts: [NamedPart],
         minimumSize: Int64 = 0,
         if condition: ObjectCondition? = nil,
-        by service: UploadService? = nil
+        by services: UploadServices? = nil
     ) async throws(UploadError) -> Upload {
-        try await (service ?? self.service).completeParts(parts, of: id, minimumSize: minimumSize, if: condition) {
+        try await (services ?? self.services).parts.completeParts(
+            parts,
+            of: id,
+            minimumSize: minimumSize,
+            if: condition
+        ) {
             attributes,
             parts in
             attributes.entityTag = "whole-\(parts.count)"
         }
     }
 
-    /// What a client reads at a name; `nil` if there is nothing.
+    /// What a client reads under a name; `nil` if there is nothing.
     func read(_ name: ObjectName = name) async throws -> [UInt8]? {
-        guard let media = try await service.object(name) else { return nil }
+        guard let media = try await services.objects.object(name) else { return nil }
         return try await contents(of: media.id)
     }
 
@@ -87,33 +95,33 @@ extension ServiceBench {
 struct UploadServiceObjectTests {
     private let bench = ServiceBench()
 
-    @Test("an object is media with a name, and what was asked for is told of it")
+    @Test("an object is media with a name, and returns the requested attributes")
     func put() async throws {
         let upload = try await bench.put([1, 2, 3])
         #expect(upload.state == .completed)
-        let media = try #require(try await bench.service.object(ServiceBench.name))
+        let media = try #require(try await bench.services.objects.object(ServiceBench.name))
         #expect(media.id == upload.id && media.size == 3)
         #expect(media.attributes?.headers == ["cache-control": "no-store"])
         #expect(media.attributes?.entityTag == Hexadecimal.encode(Digest.hash([1, 2, 3], .md5)))
         #expect(try await bench.read() == [1, 2, 3])
-        #expect(try await bench.service.object(ObjectName(bucket: "media", key: "a/b")) == nil)
+        #expect(try await bench.services.objects.object(ObjectName(bucket: "media", key: "a/b")) == nil)
         #expect(try await bench.put([]).state == .completed)
         #expect(try await bench.read() == [])
     }
 
-    @Test("another object takes the place of the first, of which nothing remains")
+    @Test("an object replaces another one completely")
     func replace() async throws {
         let first = try await bench.put([1, 2, 3]).id
         let second = try await bench.put([4]).id
         #expect(try await bench.read() == [4])
         #expect(try await bench.storage.list(after: nil, limit: 10) == [second])
-        #expect(await code { try await bench.service.media(first) } == .gone)
-        let usage = try await bench.service.quota(of: Account(.subject, "alice")).usage
+        #expect(await code { try await bench.services.media.media(first) } == .gone)
+        let usage = try await bench.services.quota.quota(of: Account(.subject, "alice")).usage
         #expect(usage.storedBytes == 1 && usage.openUploads == 0 && usage.reservedBytes == 0)
         #expect(try await bench.eventKinds() == [.created, .completed, .created, .completed, .terminated])
     }
 
-    @Test("what is expected of the object that is there must hold")
+    @Test("a condition on the current object must hold")
     func conditions() async throws {
         #expect(await code { try await bench.put([1], if: .hasTag("x")) } == .conditionFailed)
         let tag = try #require(try await bench.put([1], if: .isAbsent).attributes?.entityTag)
@@ -122,11 +130,11 @@ struct UploadServiceObjectTests {
         #expect(try await bench.read() == [1])
         try await bench.put([2], if: .hasTag(tag))
         #expect(try await bench.read() == [2])
-        #expect(try await bench.service.object(ServiceBench.name)?.attributes?.condition == nil)
-        #expect(try await bench.service.list(UploadQuery(states: [.open])).isEmpty)
+        #expect(try await bench.services.objects.object(ServiceBench.name)?.attributes?.condition == nil)
+        #expect(try await bench.services.uploads.list(UploadQuery(states: [.open])).isEmpty)
     }
 
-    @Test("an object that comes while another is on its way is seen by its condition")
+    @Test("a condition takes an object into account that was stored meanwhile")
     func lateCondition() async throws {
         let source = ScriptedSource([.bytes([1]), .stall, .bytes([2])])
         async let late = code {
@@ -140,7 +148,7 @@ struct UploadServiceObjectTests {
         #expect(try await bench.storage.list(after: nil, limit: 10).count == 1)
     }
 
-    @Test("content that is not what was announced, or breaks off, leaves the object that was there, and nothing else")
+    @Test("content that is invalid or breaks off leaves the existing object, and nothing else")
     func refused() async throws {
         let id = try await bench.put([1]).id
         let wrong = await code {
@@ -155,30 +163,30 @@ struct UploadServiceObjectTests {
         #expect(less == .lengthConflict(length: 2))
         #expect(try await bench.read() == [1])
         #expect(try await bench.storage.list(after: nil, limit: 10) == [id])
-        #expect(try await bench.service.list(UploadQuery(states: [.open])).isEmpty)
+        #expect(try await bench.services.uploads.list(UploadQuery(states: [.open])).isEmpty)
     }
 
-    @Test("removing an object removes its bytes, and of nothing there is nothing to remove")
+    @Test("removing an object removes its bytes, and a missing object is no error")
     func remove() async throws {
         try await bench.put([1])
-        #expect(try await bench.service.removeObject(ServiceBench.name))
+        #expect(try await bench.services.objects.removeObject(ServiceBench.name))
         #expect(try await bench.read() == nil)
         #expect(try await bench.storage.list(after: nil, limit: 10).isEmpty)
-        #expect(try await bench.service.removeObject(ServiceBench.name) == false)
+        #expect(try await bench.services.objects.removeObject(ServiceBench.name) == false)
     }
 
-    @Test("of many that write one name each succeeds, and one remains")
+    @Test("concurrent writers of one name all succeed, and one object remains")
     func race() async throws {
         let ids = try await withThrowingTaskGroup(of: UploadID.self) { group in
             for value in 1...10 as ClosedRange<UInt8> { group.addTask { try await bench.put([value]).id } }
             return try await group.reduce(into: Set<UploadID>()) { $0.insert($1) }
         }
-        let left = try #require(try await bench.service.object(ServiceBench.name))
+        let left = try #require(try await bench.services.objects.object(ServiceBench.name))
         #expect(ids.contains(left.id))
         #expect(try await bench.storage.list(after: nil, limit: 20) == [left.id])
     }
 
-    @Test("wherever the process dies, the name has the old or the new object, and nothing is left over")
+    @Test("wherever the process dies, the name has the old or the new object, and nothing is left behind")
     func crashes() async throws {
         var point = 0
         while true {
@@ -186,14 +194,14 @@ struct UploadServiceObjectTests {
             try await bench.put([1, 2])
             bench.fuse.burn(afterCalls: point)
             let failure = await code { try await bench.put([3, 4, 5]) }
-            let service = bench.restarted()
+            let services = bench.restarted()
             bench.clock.advance(by: 25 * 3600)
-            #expect(await service.sweep().failures == 0, "died after \(point) calls")
-            let media = try #require(try await service.object(ServiceBench.name), "died after \(point) calls")
+            #expect(await services.sweep.run().failures == 0, "died after \(point) calls")
+            let media = try #require(try await services.objects.object(ServiceBench.name), "died after \(point) calls")
             let bytes = try await bench.contents(of: media.id)
             #expect(bytes == [3, 4, 5] || bytes == [1, 2] && failure != nil, "died after \(point) calls")
             #expect(try await bench.storage.list(after: nil, limit: 10) == [media.id], "died after \(point) calls")
-            let usage = try await service.quota(of: Account(.subject, "alice")).usage
+            let usage = try await services.quota.quota(of: Account(.subject, "alice")).usage
             #expect(usage.storedBytes == Int64(bytes.count) && usage.reservedBytes == 0 && usage.openUploads == 0)
             if failure == nil { break }
             point += 1

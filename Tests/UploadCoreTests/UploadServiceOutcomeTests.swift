@@ -4,7 +4,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Records of which nobody knows whether they were made")
+@Suite("Records with an unknown outcome")
 struct UploadServiceOutcomeTests {
     private let bench = ServiceBench()
     private let lost = UploadError(.unavailable, "The connection is lost.")
@@ -17,53 +17,53 @@ struct UploadServiceOutcomeTests {
     func recorded(code: UploadError.Code) async throws {
         bench.state.plan.lose(.insertUpload, with: UploadError(code, "lost"))
         let grant = bench.grant("once", isOneTime: true)
-        let id = try await bench.service.create(new, under: grant).id
+        let id = try await bench.services.uploads.create(new, under: grant).id
         #expect(try await bench.append([1, 2, 3], to: id, at: 0).state == .completed)
-        #expect(await UploadCoreTests.code { try await bench.service.create(new, under: grant) } == .grantUsed)
+        #expect(await UploadCoreTests.code { try await bench.services.uploads.create(new, under: grant) } == .grantUsed)
         #expect(try await bench.storage.list(after: nil, limit: 10) == [id])
     }
 
-    @Test("what nobody can find out keeps its blob, and the client that tries again gets it, once")
+    @Test("with an unknown outcome the blob stays, and the next attempt of the client gets the upload, once")
     func unknown() async throws {
         let grant = bench.grant("once", isOneTime: true)
         bench.state.plan.lose(.insertUpload, with: lost)
         bench.state.plan.fail(.upload, count: 10, with: lost)
-        #expect(await code { try await bench.service.create(new, under: grant) } == .unavailable)
+        #expect(await code { try await bench.services.uploads.create(new, under: grant) } == .unavailable)
         bench.state.plan.recover()
         #expect(try await bench.storage.list(after: nil, limit: 10).count == 1)
-        // Something else is not what was asked for.
+        // A different request does not match.
         let other = NewUpload(dialect: "tus", length: 4)
-        #expect(await code { try await bench.service.create(other, under: grant) } == .grantUsed)
-        let id = try await bench.service.create(new, under: grant).id
-        #expect(await code { try await bench.service.create(new, under: grant) } == .grantUsed)
+        #expect(await code { try await bench.services.uploads.create(other, under: grant) } == .grantUsed)
+        let id = try await bench.services.uploads.create(new, under: grant).id
+        #expect(await code { try await bench.services.uploads.create(new, under: grant) } == .grantUsed)
         #expect(try await bench.append([1, 2, 3], to: id, at: 0).state == .completed)
         #expect(try await bench.storage.list(after: nil, limit: 10) == [id])
     }
 
-    @Test("an upload that was not recorded does not spend its grant, and its blob goes with a sweep at the latest")
+    @Test("an unrecorded upload does not use up its grant, and the sweep removes its blob at the latest")
     func notRecorded() async throws {
         let grant = bench.grant("once", isOneTime: true)
         for code in [UploadError.Code.unavailable, .storageFailure, .storageFull] {
             bench.state.plan.fail(.insertUpload, with: UploadError(code, "not made"))
-            #expect(await UploadCoreTests.code { try await bench.service.create(new, under: grant) } == code)
+            #expect(await UploadCoreTests.code { try await bench.services.uploads.create(new, under: grant) } == code)
         }
-        let id = try await bench.service.create(new, under: grant).id
+        let id = try await bench.services.uploads.create(new, under: grant).id
         bench.clock.advance(by: 3601)
         let later = bench.restarted()
-        #expect(await later.sweep().orphansSetAside == 1)
+        #expect(await later.sweep.run().orphansSetAside == 1)
         #expect(try await bench.storage.list(after: nil, limit: 10).filter { $0 != id } == [])
     }
 
-    @Test("an upload that ends while the storage finishes it loses its bytes when that is done")
+    @Test("an upload that ends while the storage finishes it loses its bytes afterwards")
     func endedWhileFinishing() async throws {
         let finishing = UploadError(.finishing, "Not yet.")
         let id = try await bench.upload(3)
         bench.storage.plan.fail(.synchronize, with: finishing)
         #expect(try await bench.append([1, 2, 3], to: id, at: 0).state == .open)
         bench.storage.plan.fail(.remove, with: finishing)
-        try await bench.service.terminate(id)
+        try await bench.services.uploads.terminate(id)
         #expect(try await bench.storage.list(after: nil, limit: 10) == [id])
-        // No sweep: whoever waits for the storage sees to it.
+        // No sweep: the task that waits for the storage removes them.
         while try await bench.storage.list(after: nil, limit: 10) != [] { try await Task.sleep(for: .milliseconds(20)) }
         #expect(bench.observer.story.contains("failed") == false)
     }

@@ -10,7 +10,7 @@ import Testing
 struct UploadServicePartTests {
     private let bench = ServiceBench()
 
-    @Test("parts in any order become an object, those that are not named are left out")
+    @Test("parts in any order become an object, and unlisted parts are left out")
     func complete() async throws {
         let id = try await bench.begin()
         let third = try await bench.put([5, 6], part: 30, of: id)
@@ -18,21 +18,21 @@ struct UploadServicePartTests {
         try await bench.put([9], part: 2, of: id)
         let second = try await bench.put([3, 4], part: 2, of: id)
         try await bench.put([7], part: 7, of: id)
-        let (upload, parts) = try await bench.service.parts(of: id, after: 0, limit: 10)
+        let (upload, parts) = try await bench.services.parts.parts(of: id, after: 0, limit: 10)
         #expect(upload.offset == 7)
         #expect(parts.map(\.number) == [1, 2, 7, 30] && parts.map(\.size) == [2, 2, 1, 2])
-        #expect(try await bench.service.parts(of: id, after: 2, limit: 1).1.map(\.number) == [7])
-        #expect(try await bench.service.inspect(id).offset == 7)
+        #expect(try await bench.services.parts.parts(of: id, after: 2, limit: 1).1.map(\.number) == [7])
+        #expect(try await bench.services.uploads.inspect(id).offset == 7)
         let completed = try await bench.complete(id, [first, second, third])
         #expect(completed.state == .completed && completed.length == 6)
         #expect(try await bench.read() == [1, 2, 3, 4, 5, 6])
-        let media = try #require(try await bench.service.object(ServiceBench.name))
+        let media = try #require(try await bench.services.objects.object(ServiceBench.name))
         #expect(media.attributes?.entityTag == "whole-3")
         #expect(media.attributes?.partSizes == [2, 2, 2])
         #expect(media.attributes?.completing == nil)
     }
 
-    @Test("parts that can not be joined are refused, and nothing is lost by that")
+    @Test("parts that cannot be joined are refused, and nothing is lost")
     func invalid() async throws {
         let id = try await bench.begin()
         let one = try await bench.put([1, 2, 3], part: 1, of: id)
@@ -69,14 +69,14 @@ struct UploadServicePartTests {
             #expect(code == nil)
         } else {
             #expect(code == .invalidParts(.unknown(number: 2)))
-            // It goes on as it was.
+            // The upload continues as before.
             let again = try await bench.put([3, 4], part: 2, of: id)
             try await bench.complete(id, [one, again])
         }
         #expect(try await bench.read() == [1, 2, 3, 4])
     }
 
-    @Test("once it is complete it takes no part, and completing it again changes nothing")
+    @Test("a complete upload accepts no parts, and completing it again changes nothing")
     func completeAgain() async throws {
         let id = try await bench.begin()
         let part = try await bench.put([1], part: 1, of: id)
@@ -84,21 +84,25 @@ struct UploadServicePartTests {
         #expect(try await bench.complete(id, [part]).state == .completed)
         #expect(await code { try await bench.complete(id, [part, part]) } == .notFound)
         #expect(await code { try await bench.put([2], part: 2, of: id) } == .notOpen)
-        #expect(await code { try await bench.service.parts(of: id, after: 0, limit: 1) } == .notOpen)
+        #expect(await code { try await bench.services.parts.parts(of: id, after: 0, limit: 1) } == .notOpen)
         #expect(try await bench.eventKinds() == [.created, .completed])
     }
 
-    @Test("a part that breaks off or is not what was announced leaves the one that was there")
+    @Test("a part that breaks off or is invalid leaves the existing one")
     func broken() async throws {
         let id = try await bench.begin()
         let part = try await bench.put([1, 2], part: 1, of: id)
         let cut = ScriptedSource([.bytes([3]), .fail(.timedOut)])
         #expect(
-            await code { try await bench.service.putPart(1, of: id, bench.content([3, 4], cut), minimumSize: 0) }
+            await code {
+                try await bench.services.parts.putPart(1, of: id, bench.content([3, 4], cut), minimumSize: 0)
+            }
                 == .timedOut
         )
         let wrong = bench.content([3, 4], isRight: false)
-        #expect(await code { try await bench.service.putPart(1, of: id, wrong, minimumSize: 0) } == .checksumMismatch)
+        #expect(
+            await code { try await bench.services.parts.putPart(1, of: id, wrong, minimumSize: 0) } == .checksumMismatch
+        )
         for number in [0, -1, 10_001] {
             #expect(await code { try await bench.put([1], part: number, of: id) } == .invalidRequest)
         }
@@ -106,17 +110,17 @@ struct UploadServicePartTests {
         #expect(try await bench.read() == [1, 2])
     }
 
-    @Test("limits and quotas hold for all parts together, for those on their way too")
+    @Test("limits and quotas apply to all parts together, including those in progress")
     func limits() async throws {
         let id = try await bench.begin(maximumBytes: 1000)
         let bytes = [UInt8](repeating: 1, count: 600)
         let slow = ScriptedSource([.stall, .bytes(bytes)])
-        async let first = bench.service.putPart(1, of: id, bench.content(bytes, slow), minimumSize: 0)
+        async let first = bench.services.parts.putPart(1, of: id, bench.content(bytes, slow), minimumSize: 0)
         await slow.waitUntilStalled()
         #expect(await code { try await bench.put(bytes, part: 2, of: id) } == .tooLarge(limit: 1000))
         slow.proceed()
         _ = try await first
-        // In place of the one that is there it has room.
+        // There is room for a part that replaces the existing one.
         try await bench.put(bytes, part: 1, of: id)
         try await bench.put([UInt8](repeating: 1, count: 400), part: 2, of: id)
         #expect(await code { try await bench.put([1], part: 3, of: id) } == .tooLarge(limit: 1000))
@@ -124,16 +128,16 @@ struct UploadServicePartTests {
         let account = Account(.subject, "alice")
         var policy = Policy()
         policy.storedBytes = 1010
-        try await bench.service.setPolicy(policy, of: account)
+        try await bench.services.quota.setPolicy(policy, of: account)
         let other = try await bench.begin(ObjectName(bucket: "media", key: "other"))
         try await bench.put([1, 2, 3], part: 1, of: other)
-        #expect(try await bench.service.quota(of: account).usage.reservedBytes == 3)
+        #expect(try await bench.services.quota.quota(of: account).usage.reservedBytes == 3)
         try await bench.put([1, 2, 3, 4, 5, 6, 7], part: 2, of: other)
         let refused = await code { try await bench.put([UInt8](repeating: 1, count: 1001), part: 3, of: other) }
         #expect(refused != nil)
     }
 
-    @Test("parts that are too many bytes together for the server are not joined")
+    @Test("parts whose total is too large for the server are not joined")
     func tooLarge() async throws {
         let id = try await bench.begin()
         let bytes = [UInt8](repeating: 1, count: 600)
@@ -144,7 +148,7 @@ struct UploadServicePartTests {
         #expect(try await bench.read() == bytes)
     }
 
-    @Test("it takes no bytes in any other way")
+    @Test("it accepts bytes only as parts")
     func append() async throws {
         let id = try await bench.begin()
         #expect(await code { try await bench.append([1], to: id, at: 0) } == .notOpen)
@@ -153,22 +157,22 @@ struct UploadServicePartTests {
         #expect(await code { try await bench.complete(whole, []) } == .notFound)
     }
 
-    @Test("it lives as long as parts come, and expires with them")
+    @Test("parts renew its expiry, and it expires with them")
     func expiry() async throws {
         let id = try await bench.begin()
         bench.clock.advance(by: 3000)
         let part = try await bench.put([1], part: 1, of: id)
         bench.clock.advance(by: 3000)
-        #expect(await bench.service.sweep().expired == 0)
+        #expect(await bench.services.sweep.run().expired == 0)
         bench.clock.advance(by: 700)
         #expect(await code { try await bench.put([1], part: 2, of: id) } == .gone)
         #expect(await code { try await bench.complete(id, [part]) } == .gone)
-        _ = await bench.service.sweep()
+        _ = await bench.services.sweep.run()
         #expect(try await bench.storage.list(after: nil, limit: 1).isEmpty)
         #expect(await code { try await bench.put([1], part: 2, of: id) } == .gone)
     }
 
-    @Test("after a completion that failed parts come again, and others can be named", arguments: [false, true])
+    @Test("after a failed completion parts are accepted again, and others can be listed", arguments: [false, true])
     func failedCompletion(dies: Bool) async throws {
         let id = try await bench.begin()
         let one = try await bench.put([1, 2], part: 1, of: id)
@@ -176,23 +180,23 @@ struct UploadServicePartTests {
         if dies { bench.state.plan.fail(.setAttributes, onCall: 2) }
         #expect(await code { try await bench.complete(id, [one], if: .isAbsent) } == .storageFull)
         if dies {
-            // Its record says that it is being completed, until somebody looks.
+            // Its record says that it is being completed, until the next request checks.
             #expect(await code { try await bench.put([3], part: 2, of: id) } == .busy)
-            #expect(try await bench.service.status(of: id).state == .open)
+            #expect(try await bench.services.uploads.status(of: id).state == .open)
         }
         let two = try await bench.put([3], part: 2, of: id)
         try await bench.complete(id, [one, two])
         #expect(try await bench.read() == [1, 2, 3])
     }
 
-    @Test("a condition that does not hold costs no part")
+    @Test("a condition that does not hold costs no parts")
     func condition() async throws {
         try await bench.put([1])
         let id = try await bench.begin()
         let part = try await bench.put([2], part: 1, of: id)
         #expect(await code { try await bench.complete(id, [part], if: .isAbsent) } == .conditionFailed)
         let more = try await bench.put([3], part: 2, of: id)
-        let tag = try #require(try await bench.service.object(ServiceBench.name)?.attributes?.entityTag)
+        let tag = try #require(try await bench.services.objects.object(ServiceBench.name)?.attributes?.entityTag)
         try await bench.complete(id, [part, more], if: .hasTag(tag))
         #expect(try await bench.read() == [2, 3])
     }
@@ -219,28 +223,28 @@ struct UploadServicePartTests {
                 known?.parts.sort { $0.number < $1.number }
                 try await bench.complete(id, known?.parts ?? [])
             }
-            let service = bench.restarted()
+            let services = bench.restarted()
             var isCompleted = failure == nil
             if clientComesBack, let known, known.parts.count == 2, failure != nil {
-                // What was answered holds; the part that was not may be there or not.
-                let found = await code { try await service.parts(of: known.id, after: 0, limit: 10) }
+                // Acknowledged parts exist; an unacknowledged one may or may not.
+                let found = await code { try await services.parts.parts(of: known.id, after: 0, limit: 10) }
                 if found == nil {
-                    let stored = try await service.parts(of: known.id, after: 0, limit: 10).1
+                    let stored = try await services.parts.parts(of: known.id, after: 0, limit: 10).1
                     #expect(stored.map(\.number) == [1, 2], "died after \(point) calls")
                     let parts = stored.map { NamedPart(number: $0.number, entityTag: $0.entityTag) }
-                    isCompleted = try await bench.complete(known.id, parts, by: service).state == .completed
+                    isCompleted = try await bench.complete(known.id, parts, by: services).state == .completed
                 } else {
                     #expect(found == .notOpen, "died after \(point) calls")
                     isCompleted = true
                 }
             }
             bench.clock.advance(by: 25 * 3600)
-            #expect(await service.sweep().failures == 0, "died after \(point) calls")
-            let media = try #require(try await service.object(ServiceBench.name), "died after \(point) calls")
+            #expect(await services.sweep.run().failures == 0, "died after \(point) calls")
+            let media = try #require(try await services.objects.object(ServiceBench.name), "died after \(point) calls")
             let bytes = try await bench.contents(of: media.id)
             #expect(bytes == [1, 2, 4, 5] || bytes == [1, 2, 3] || bytes == [9, 9] && !isCompleted, "\(point)")
             #expect(try await bench.storage.list(after: nil, limit: 10) == [media.id], "died after \(point) calls")
-            let usage = try await service.quota(of: Account(.subject, "alice")).usage
+            let usage = try await services.quota.quota(of: Account(.subject, "alice")).usage
             #expect(usage.storedBytes == Int64(bytes.count) && usage.reservedBytes == 0 && usage.openUploads == 0)
             if failure == nil { break }
             point += 1

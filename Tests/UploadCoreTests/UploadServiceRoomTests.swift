@@ -5,21 +5,21 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Room for parts, and numbers that clients tell")
+@Suite("Room for parts, and extreme numbers from clients")
 struct UploadServiceRoomTests {
     private let bench = ServiceBench()
     private let bytes = [UInt8](repeating: 1, count: 100)
 
-    @Test("parts at the same time fit exactly into the limit that is the size of the file", arguments: [true, false])
+    @Test("concurrent parts fit exactly into a limit of the size of the file", arguments: [true, false])
     func exactly(limitsUpload: Bool) async throws {
         let account = Account(.subject, "alice")
         if !limitsUpload {
             var policy = Policy()
             policy.storedBytes = 1000
-            try await bench.service.setPolicy(policy, of: account)
+            try await bench.services.quota.setPolicy(policy, of: account)
         }
         let id = try await bench.begin(maximumBytes: limitsUpload ? 1000 : nil)
-        // A part that is recorded, and whose request is not over.
+        // A recorded part whose request is still running.
         let gate = Gate()
         let recorded = Gate()
         bench.state.plan.before(.setExpiry) {
@@ -29,30 +29,34 @@ struct UploadServiceRoomTests {
         bench.clock.advance(by: 120)
         async let first = bench.put(bytes, part: 1, of: id)
         await recorded.pass()
-        try await withThrowingTaskGroup(of: NamedPart.self) { group in
-            for number in 2...10 {
-                group.addTask { [bench, bytes] in try await bench.put(bytes, part: number, of: id) }
+        do {
+            try await withThrowingTaskGroup(of: NamedPart.self) { group in
+                for number in 2...10 {
+                    group.addTask { [bench, bytes] in try await bench.put(bytes, part: number, of: id) }
+                }
+                try await group.waitForAll()
             }
-            try await group.waitForAll()
+        } catch {
+            Issue.record(error)
         }
-        #expect(try await bench.service.recorded(id).reservedBytes == (limitsUpload ? 0 : 1000))
+        #expect(try await bench.services.uploads.recorded(id).reservedBytes == (limitsUpload ? 0 : 1000))
         await gate.open()
         _ = try await first
         #expect(await code { try await bench.put([1], part: 11, of: id) } != nil)
-        let (upload, parts) = try await bench.service.parts(of: id, after: 0, limit: 20)
+        let (upload, parts) = try await bench.services.parts.parts(of: id, after: 0, limit: 20)
         #expect(upload.offset == 1000)
         try await bench.complete(id, parts.map { NamedPart(number: $0.number, entityTag: $0.entityTag) })
-        if !limitsUpload { #expect(try await bench.service.quota(of: account).usage.storedBytes == 1000) }
+        if !limitsUpload { #expect(try await bench.services.quota.quota(of: account).usage.storedBytes == 1000) }
     }
 
-    @Test("a part that comes in place of a stored one needs only the room that it has more")
+    @Test("a part that replaces a stored one needs room only for the difference")
     func replacing() async throws {
         let id = try await bench.begin(maximumBytes: 200)
         try await bench.put(bytes, part: 1, of: id)
         let slow = ScriptedSource([.stall, .bytes(bytes)])
-        async let again = bench.service.putPart(1, of: id, bench.content(bytes, slow), minimumSize: 0)
+        async let again = bench.services.parts.putPart(1, of: id, bench.content(bytes, slow), minimumSize: 0)
         await slow.waitUntilStalled()
-        // A third one with the number, which is over before the second.
+        // A third part with the same number, which ends before the second.
         try await bench.put(bytes, part: 1, of: id)
         try await bench.put(bytes, part: 2, of: id)
         #expect(await code { try await bench.put([1], part: 3, of: id) } == .tooLarge(limit: 200))
@@ -61,12 +65,12 @@ struct UploadServiceRoomTests {
         #expect(await code { try await bench.put([1], part: 3, of: id) } == .tooLarge(limit: 200))
     }
 
-    @Test("a part that fails leaves its room to others")
+    @Test("a failed part releases its room")
     func failing() async throws {
         let id = try await bench.begin(maximumBytes: 100)
         let cut = ScriptedSource([.bytes([3]), .fail(.timedOut)])
         #expect(
-            await code { try await bench.service.putPart(1, of: id, bench.content(bytes, cut), minimumSize: 0) }
+            await code { try await bench.services.parts.putPart(1, of: id, bench.content(bytes, cut), minimumSize: 0) }
                 == .timedOut
         )
         bench.state.plan.fail(.putPart)
@@ -76,17 +80,17 @@ struct UploadServiceRoomTests {
 
     private static let huge: [Int64] = [1 << 50, 1 << 60, .max / 2 + 1, .max - 1, .max]
 
-    @Test("parts of any announced size are refused or taken, and nothing overflows", arguments: huge)
+    @Test("parts of any announced size are refused or accepted without overflow", arguments: huge)
     func hugeParts(size: Int64) async throws {
         for limit in [Int64.max, nil] {
             let bench = ServiceBench(limits: UploadLimits(maximumBytes: .max, lifetime: 3600))
             let account = Account(.subject, "alice")
             var policy = Policy()
             policy.storedBytes = .max
-            if limit == nil { try await bench.service.setPolicy(policy, of: account) }
+            if limit == nil { try await bench.services.quota.setPolicy(policy, of: account) }
             let id = try await bench.begin(maximumBytes: limit)
             try await bench.put([1, 2, 3], part: 9, of: id)
-            // Several at the same time, none of which ever comes.
+            // Several concurrent parts, none of which ever arrives.
             let sources = (1...4).map { _ in ScriptedSource([.stall]) }
             await withTaskGroup(of: UploadError.Code?.self) { group in
                 for (index, source) in sources.enumerated() {
@@ -96,7 +100,7 @@ struct UploadServiceRoomTests {
                         }
                         defer { source.interrupter.interrupt() }
                         return await code {
-                            try await bench.service.putPart(index + 1, of: id, content, minimumSize: 0)
+                            try await bench.services.parts.putPart(index + 1, of: id, content, minimumSize: 0)
                         }
                     }
                 }
@@ -108,26 +112,26 @@ struct UploadServiceRoomTests {
         }
     }
 
-    @Test("lengths and offsets of any size are refused or taken, and nothing overflows", arguments: huge)
+    @Test("lengths and offsets of any size are refused or accepted without overflow", arguments: huge)
     func hugeLengths(length: Int64) async throws {
         let bench = ServiceBench(limits: UploadLimits(maximumBytes: .max, lifetime: 3600))
         var policy = Policy()
         policy.storedBytes = .max
         policy.periodBytes = .max
-        try await bench.service.setPolicy(policy, of: Account(.subject, "alice"))
+        try await bench.services.quota.setPolicy(policy, of: Account(.subject, "alice"))
         let id = try await bench.upload(length, holding: [1, 2, 3])
         _ = await code { try await bench.upload(length, holding: [1]) }
         _ = await code { try await bench.upload(.max) }
-        let open = try await bench.service.create(
+        let open = try await bench.services.uploads.create(
             NewUpload(dialect: "http", length: nil, completesWhenFull: false),
             under: bench.grant()
         ).id
         for offset in [0, 3, length] {
-            for finish in [Finish.whenFull, .told(isLast: true), .told(isLast: false)] {
+            for finish in [Finish.whenFull, .explicit(isLast: true), .explicit(isLast: false)] {
                 for content in [length, 1] {
                     for target in [id, open] {
                         _ = await code {
-                            try await bench.service.append(
+                            try await bench.services.uploads.append(
                                 to: target,
                                 at: offset,
                                 contentLength: content,
@@ -141,7 +145,7 @@ struct UploadServiceRoomTests {
                 }
             }
         }
-        // Partial uploads whose lengths have no sum.
+        // Partial uploads whose total length overflows.
         var parts: [UploadID] = []
         for _ in 0..<3 {
             let new = NewUpload(
@@ -149,16 +153,18 @@ struct UploadServiceRoomTests {
                 length: length,
                 concatenation: Concatenation(.partial, raw: "partial")
             )
-            if let part = try? await bench.service.create(new, under: bench.grant("key_2")).id { parts.append(part) }
+            if let part = try? await bench.services.uploads.create(new, under: bench.grant("key_2")).id {
+                parts.append(part)
+            }
         }
         let final = Concatenation(.final(parts: parts + parts + parts), raw: "final")
         _ = await code {
-            try await bench.service.create(
+            try await bench.services.uploads.create(
                 NewUpload(dialect: "tus", length: nil, concatenation: final),
                 under: bench.grant("key_2")
             )
         }
-        await bench.service.discard(id)
-        #expect(try await bench.service.inspect(id).state == .terminated)
+        await bench.services.uploads.discard(id)
+        #expect(try await bench.services.uploads.inspect(id).state == .terminated)
     }
 }

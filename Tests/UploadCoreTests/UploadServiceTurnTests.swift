@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-/// One byte at a time, between which others have their turn.
+/// One byte at a time, with pauses in which others run.
 private final class SlowSource: ByteSource {
     private let base: ScriptedSource
 
@@ -20,7 +20,7 @@ private final class SlowSource: ByteSource {
     }
 }
 
-@Suite("Writers of one upload at the same time")
+@Suite("Concurrent writers of one upload")
 struct UploadServiceTurnTests {
     private static let long = UploadLimits(
         maximumBytes: 1000,
@@ -37,7 +37,7 @@ struct UploadServiceTurnTests {
                 for number in 0..<16 {
                     group.addTask {
                         await code {
-                            try await bench.service.append(
+                            try await bench.services.uploads.append(
                                 to: id,
                                 at: 0,
                                 contentLength: 20,
@@ -50,13 +50,13 @@ struct UploadServiceTurnTests {
                 return await group.reduce(into: []) { $0.append($1) }
             }
             #expect(results.filter { $0 == nil }.count == 1, "round \(round): \(results)")
-            #expect(try await bench.service.inspect(id).state == .completed, "round \(round)")
+            #expect(try await bench.services.uploads.inspect(id).state == .completed, "round \(round)")
             #expect(Set(try await bench.contents(of: id)).count == 1)
         }
         #expect(!bench.observer.story.contains("taken over"))
     }
 
-    /// An upload whose writer began at byte 2, has brought three bytes, and then stalls.
+    /// An upload whose writer began at byte 2, has sent three bytes, and stalls.
     private func whileStalled(
         _ bench: ServiceBench,
         _ body: (UploadID, ScriptedSource) async throws -> Void
@@ -69,7 +69,7 @@ struct UploadServiceTurnTests {
         return await writer
     }
 
-    @Test("an offset that can not be right is refused at once, and disturbs nobody", arguments: [0, 1, 6, 10, 11])
+    @Test("an impossible offset is refused at once, and disturbs no writer", arguments: [0, 1, 6, 10, 11])
     func impossible(offset: Int64) async throws {
         let bench = ServiceBench(limits: Self.long)
         let writer = try await whileStalled(bench) { (id: UploadID, source: ScriptedSource) async throws in
@@ -80,7 +80,7 @@ struct UploadServiceTurnTests {
         #expect(writer == nil)
     }
 
-    @Test("who knows where the writer is, as after an offset query, takes over at once, and so does a query")
+    @Test("a client that knows the writer's offset, as after an offset query, takes over at once, and so does a query")
     func known() async throws {
         let bench = ServiceBench(limits: Self.long)
         let first = try await whileStalled(bench) { (id: UploadID, source: ScriptedSource) async throws in
@@ -88,7 +88,7 @@ struct UploadServiceTurnTests {
         }
         #expect(first == .interrupted)
         let second = try await whileStalled(bench) { (id: UploadID, source: ScriptedSource) async throws in
-            #expect(try await bench.service.status(of: id).offset == 5)
+            #expect(try await bench.services.uploads.status(of: id).offset == 5)
         }
         #expect(second == .interrupted)
     }

@@ -4,7 +4,7 @@ import UploadCore
 
 @testable import Webhooks
 
-/// Members and types are those of tusd 2 (https://tus.github.io/tusd/advanced-topics/hooks/, package `hooks`).
+/// Members and types are those of tusd 2, plus `Subject` (https://tus.github.io/tusd/advanced-topics/hooks/, package `hooks`).
 @Suite("Payloads of hooks")
 struct HookPayloadTests {
     private let id: UploadID
@@ -58,11 +58,18 @@ struct HookPayloadTests {
         let storage = isNew ? "null" : #"{"ID":"01jd3v0m5xq4n8e2r7t9w6y1zk","Type":"sluice"}"#
         let fields =
             #""ID":"\#(isNew ? "" : id.text)","IsFinal":false,"IsPartial":false,\#(Self.metadata),"Offset":1000,"#
-            + #""PartialUploads":null,"Size":432724,"SizeIsDeferred":false,"Storage":\#(storage)"#
+            + #""PartialUploads":null,"Size":432724,"SizeIsDeferred":false,"Storage":\#(storage),"Subject":"alice""#
         #expect(try json(HookPayload(name, upload(), request)) == expected(name.rawValue, fields))
     }
 
-    @Test("a deferred length, a partial and a final upload, and what the app named")
+    @Test("the subject of an upload without one is null")
+    func noSubject() throws {
+        var upload = upload()
+        upload.subject = nil
+        #expect(try json(HookPayload(.postFinish, upload, request)).contains(#""Subject":null"#))
+    }
+
+    @Test("a deferred length, a partial and a final upload, and an id and a key from the app")
     func unusual() throws {
         var partial = upload(length: nil)
         partial.concatenation = Concatenation(.partial, raw: "partial")
@@ -81,14 +88,14 @@ struct HookPayloadTests {
         #expect(whole.storage == ["Type": "sluice", "ID": id.text, "Key": "bucket/1.mp4"])
     }
 
-    @Test("what no request caused has an empty one")
+    @Test("an event without a request has an empty one")
     func noRequest() {
         let request = HookPayload(.postTerminate, upload(), nil).event.request
         #expect(request == HookPayload.Request(method: "", uri: "", remoteAddress: "", header: [:]))
     }
 }
 
-@Suite("Answers of hooks")
+@Suite("Responses of hooks")
 struct HookReplyTests {
     private func reply(_ text: String) throws(HookFailure) -> HookReply { try HookReply(content: Array(text.utf8)) }
 
@@ -98,13 +105,13 @@ struct HookReplyTests {
             "", " \n", "{}", #"{"HTTPResponse":{"StatusCode":0,"Body":"","Header":null},"RejectUpload":false}"#,
         ] {
             let reply = try reply(text)
-            #expect(reply.hookAnswer == nil, "\(text)")
+            #expect(reply.hookResponse == nil, "\(text)")
             #expect(reply.creationChanges == CreationChanges())
         }
         #expect(try reply(#"{"ChangeFileInfo":{"ID":"","MetaData":null,"Storage":null}}"#).creationChanges.alias == nil)
     }
 
-    @Test("everything that can be said is read")
+    @Test("every member is decoded")
     func full() throws {
         let reply = try reply(
             """
@@ -113,13 +120,13 @@ struct HookReplyTests {
              "ChangeFileInfo": {"ID": "a/b", "MetaData": {}, "Storage": {"Path": "p"}}}
             """
         )
-        #expect(reply.hookAnswer == HookAnswer(status: 402, body: "pay", fields: ["X-A": "1"]))
+        #expect(reply.hookResponse == HookResponse(status: 402, body: "pay", fields: ["X-A": "1"]))
         #expect(reply.rejectsUpload == true && reply.rejectsTermination == true && reply.stopsUpload == true)
         #expect(reply.creationChanges == CreationChanges(alias: "a/b", metadata: [:], key: "p"))
     }
 
     @Test(
-        "what can not be is a failure",
+        "an invalid response is a failure",
         arguments: [
             "x", "[]", "null", #"{"RejectUpload":"yes"}"#, #"{"HTTPResponse":{"StatusCode":100}}"#,
             #"{"HTTPResponse":{"StatusCode":600}}"#, #"{"ChangeFileInfo":{"ID":"/a"}}"#,
@@ -131,7 +138,7 @@ struct HookReplyTests {
         #expect(throws: HookFailure.self) { try reply(text) }
     }
 
-    @Test("attempts come later and later, an hour apart at most")
+    @Test("the pause between attempts grows to at most an hour")
     func pauses() {
         for (attempt, seconds) in [(1, 1.0), (2, 2), (5, 16), (12, 2048), (13, 3600), (1000, 3600)] {
             let pause = HookDispatcher.pause(after: attempt)

@@ -1,1 +1,1 @@
-"""What the acceptance tests share. It speaks to a running server and never looks into its code."""
+"""Shared code of the acceptance tests. It uses a running server and never imports its code."""

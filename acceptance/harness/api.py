@@ -15,7 +15,7 @@ OFFSET_TYPE = "application/offset+octet-stream"
 
 
 def patch_fields(offset, length):
-    """Of a PATCH that is sent by hand."""
+    """Header fields of a PATCH that is sent by hand."""
     return [*TUS.items(), ("Upload-Offset", offset), ("Content-Type", OFFSET_TYPE), ("Content-Length", length)]
 
 
@@ -108,7 +108,7 @@ class API:
 
 
 def upload_id(url):
-    """The id in an upload URL: what stands before the dot of its last part."""
+    """The id in an upload URL: the text before the dot in its last part."""
     return path_of(url).rsplit("/", 1)[1].split(".", 1)[0]
 
 

@@ -1,4 +1,4 @@
-"""A browser with a page of some origin, which tells what it saw."""
+"""A browser with a page of some origin, which reports what it saw."""
 
 import contextlib
 import json
@@ -70,7 +70,7 @@ class Page:
         self.server.server_close()
 
     def run(self, script, values, profile, timeout=120):
-        """What an asynchronous function body returns in the page, to which `values` are known as `given`."""
+        """Runs an asynchronous function body in the page, with `values` as `given`, and returns its result."""
         self.html = f"""<!doctype html><meta charset=utf-8><script type=module>
             const given = {json.dumps(values)}
             let told

@@ -1,4 +1,4 @@
-"""An app that is called back by OSS once an object is stored: a real HTTP server with all the faults that apps have."""
+"""An app that receives OSS callbacks: a real HTTP server with all the faults that apps have."""
 
 import base64
 import contextlib
@@ -48,7 +48,7 @@ class Callback:
 
 
 def reply(status=200, body=None, **fields):
-    """An answer that tells its length, unless `Content_Length` is `None`."""
+    """A response with its length, unless `Content_Length` is `None`."""
     body = json.dumps(ANSWER, ensure_ascii=False).encode() if body is None else body
     fields = {"Content-Type": "application/json", "Content-Length": len(body)} | {
         name.replace("_", "-"): value for name, value in fields.items()
@@ -59,7 +59,7 @@ def reply(status=200, body=None, **fields):
 class CallbackApp:
     """Answers each path as `replies` says: what `reply` makes, or a function of the callback that returns that.
 
-    `secret`: what calls are signed with.
+    `secret`: verifies the signatures of calls.
     """
 
     def __init__(self, secret=None):
@@ -71,7 +71,7 @@ class CallbackApp:
         app = self
 
         class Handler(BaseHTTPRequestHandler):
-            # What has no length ends with the connection.
+            # A response without a length ends with the connection.
             protocol_version = "HTTP/1.0"
 
             def do_POST(self):
@@ -109,7 +109,7 @@ class CallbackApp:
             self.changed.notify_all()
         answer = self.replies.get(request.path.partition("?")[0], reply())
         status, fields, content = answer(call) if callable(answer) else answer
-        # The other side may be gone.
+        # The peer may have disconnected.
         with contextlib.suppress(OSError):
             request.send_response(status)
             for name, value in fields.items():
@@ -123,7 +123,7 @@ class CallbackApp:
             return [call for call in self.calls if call.path.partition("?")[0] == path]
 
     def wait(self, path, count=1, timeout=20):
-        """The callbacks to a path, when there are as many."""
+        """Waits for this many callbacks to a path and returns them."""
         with self.changed:
             assert self.changed.wait_for(lambda: len(self.to(path)) >= count, timeout), (
                 f"no {count} callbacks to {path}"

@@ -7,9 +7,9 @@ import threading
 
 
 class Cutter:
-    """Passes bytes on to `target` until as many as planned have gone up; then it resets the connection on both sides.
+    """Forwards bytes to `target` until the planned number has been sent; then it resets the connection on both sides.
 
-    `cuts` are totals of bytes over all connections, ascending. After the last one nothing is cut any more.
+    `cuts` are totals of bytes over all connections, ascending. After the last one nothing is cut.
     """
 
     def __init__(self, target=None, cuts=()):
@@ -72,7 +72,7 @@ class Cutter:
         server.close()
 
     def _count(self, count):
-        """How many of `count` bytes may pass, and whether the connection is cut after them."""
+        """How many of `count` bytes to forward, and whether to cut the connection after them."""
         with self.lock:
             if self.cuts and self.sent + count >= self.cuts[0]:
                 cut = self.cuts.pop(0)

@@ -1,4 +1,4 @@
-"""Other people's servers as child processes: started in the foreground, and ended by their own process id."""
+"""Third-party servers as child processes: started in the foreground, and ended by their process id."""
 
 import collections
 import contextlib
@@ -25,7 +25,7 @@ for pid in $pids; do kill -9 "$pid"; done
 
 
 class Watcher:
-    """Ends what runs when this process ends, even if by kill -9."""
+    """Ends the servers when this process ends, even by kill -9."""
 
     lock = threading.Lock()
     process = None
@@ -82,7 +82,7 @@ class Daemon:
         return self
 
     def wait_for_port(self, port, timeout=60):
-        """Returns once somebody listens; fails if the process ends before."""
+        """Returns once the port is open; fails if the process ends before."""
         self.wait_for(lambda: listens(port), f"does not listen on port {port}", timeout)
         return self
 
@@ -99,14 +99,14 @@ class Daemon:
         self.process.send_signal(number)
 
     def pause(self):
-        """SIGSTOP: connections stay open, nothing is answered."""
+        """SIGSTOP: connections stay open, and there are no responses."""
         self.send_signal(signal.SIGSTOP)
 
     def go_on(self):
         self.send_signal(signal.SIGCONT)
 
     def stop(self, timeout=15, number=signal.SIGTERM):
-        """Asks it to end; kills it if it does not."""
+        """Asks it to end, and kills it if it does not."""
         if self.process is None:
             return
         if self.is_running():
@@ -120,7 +120,7 @@ class Daemon:
         self._forget()
 
     def _forget(self):
-        """Its process id may be somebody else's from now on."""
+        """From now on its process id can belong to another process."""
         Watcher.tell("-", self.pid)
         self.process.wait()
         self.process = None
@@ -138,9 +138,9 @@ class Daemon:
 
 
 class Ports:
-    """Those that were given away; none is given twice, or two servers that are yet to start would meet on it."""
+    """Ports that were returned; none is returned twice, because two servers could start on it."""
 
-    # Not the generator of `random`, which some tests begin anew.
+    # Not the shared generator of `random`, which some tests seed.
     random = random.SystemRandom()
     given = set()
     # The newest of them stay bound, without listening. Whoever sets SO_REUSEADDR can listen there nevertheless, as all
@@ -149,7 +149,7 @@ class Ports:
 
 
 def free_ports(count):
-    """Ports on which nobody listens now; for servers that can not choose one themselves, or must keep theirs.
+    """Free ports, for servers that cannot choose one themselves or must keep theirs.
 
     Not of those that the system gives to connections by itself: one of them could take it while a server is away.
     """
@@ -158,7 +158,7 @@ def free_ports(count):
     while len(found) < count:
         one = socket.socket()
         try:
-            # Without SO_REUSEADDR yet, so that it fails where somebody else holds a port in this way.
+            # Without SO_REUSEADDR yet, so that it fails if another process holds a port in this way.
             one.bind(("127.0.0.1", Ports.random.randrange(10_000, first) if first > 15_000 else 0))
         except OSError:
             one.close()
@@ -189,7 +189,7 @@ def listens(port, host="127.0.0.1"):
 
 
 def show(store):
-    """Prints the settings of an object store that runs, and waits until it is gone, or for Ctrl-C."""
+    """Prints the settings of a running object store, and waits until it ends or for Ctrl-C."""
     for name, value in store.settings().items():
         print(f"{name}={value}")
     print("ready", flush=True)

@@ -22,7 +22,7 @@ def content(size, seed):
 
 
 def write_file(path, size, seed):
-    """Writes such a file and returns its SHA-256."""
+    """Writes pseudo-random bytes to a file and returns their SHA-256."""
     digest = hashlib.sha256()
     with open(path, "wb") as file:
         for piece in pieces(size, seed):

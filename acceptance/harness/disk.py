@@ -9,7 +9,7 @@ import pytest
 
 @contextlib.contextmanager
 def mounted(folder, options, device):
-    """Mounts it for a while; skips the test where nothing can be mounted."""
+    """Mounts it for a while; skips the test if mounting is not possible."""
     folder.mkdir()
     command = ["mount", *options, str(device), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True) if shutil.which("mount") else None

@@ -1,4 +1,4 @@
-"""A client of "Resumable Uploads for HTTP", as raw bytes: Python's HTTP client takes a 104 for the final answer."""
+"""A client of "Resumable Uploads for HTTP", as raw bytes: Python's HTTP client treats a 104 as the final response."""
 
 import json
 
@@ -12,7 +12,7 @@ TYPES = "https://iana.org/assignments/http-problem-types#"
 
 
 class Client:
-    """Speaks one version of the draft, or the newest without saying so (`None`)."""
+    """Uses one version of the draft, or the newest without the version field (`None`)."""
 
     def __init__(self, server, version):
         self.server = server

@@ -1,4 +1,4 @@
-"""Event streams, read byte by byte as the WHATWG standard says (HTML §9.2.6), so that nothing is forgiven."""
+"""Event streams, read byte by byte as the WHATWG standard says (HTML §9.2.6), strictly."""
 
 import json
 import socket
@@ -67,7 +67,7 @@ class Stream:
         assert "no-store" in self.head["cache-control"]
 
     def start(self):
-        """Reads in a thread from now on."""
+        """Starts reading in a thread."""
         self.thread = threading.Thread(target=self._read, daemon=True)
         self.thread.start()
         return self

@@ -1,12 +1,12 @@
 // System calls that fail, for a process that is started with this as LD_PRELOAD. See faults.py, which builds and steers it.
 //
-// Only calls on files below FAULTS_ROOT are looked at. FAULTS_CONTROL names a file with a `struct control`, which the
+// Only calls on files below FAULTS_ROOT count. FAULTS_CONTROL names a file with a `struct control`, which the
 // process and the test map: the test writes the rule, the process counts.
 //
-// Syncs are not passed on, because nobody cuts the power; instead each inode has a list of what was written to it since its
-// last good sync. A sync that fails takes that back, as Linux does once the pages of a failed write are dropped: the file
-// keeps its size and has the bytes from before, or zeros. As in Linux (errseq_t), each descriptor that was open by then is
-// told once, and later syncs succeed.
+// Syncs are not forwarded, because there is no power cut; instead each inode has a list of its writes since the last good
+// sync. A failed sync undoes them, like Linux when it drops the pages of a failed write: the file keeps its size and has the
+// earlier bytes, or zeros. As in Linux (errseq_t), each descriptor that was open gets the error once, and later syncs
+// succeed.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -235,7 +235,7 @@ static void remember(struct inode *inode, int64_t start, int64_t count, char *ol
     inode->last = piece;
 }
 
-// Of a process before this one. What was overwritten is not known any more: zeros.
+// Of a process before this one. The overwritten bytes are unknown: zeros.
 static void recall(void) {
     for (struct slot *slot = control->slots; slot < control->slots + SLOTS; slot++) {
         if (!slot->count) continue;
@@ -562,7 +562,7 @@ int sync_file_range(int file, off64_t start, off64_t count, unsigned flags) {
     if (judge(WRITEBACK, path) != FAIL) return real(file, start, count, flags);
     int number = errno;
     struct stat status;
-    // Who waits for the writing is told what a sync would have told, and the sync is not any more.
+    // A wait for writeback reports the error of the sync, and the sync then does not.
     if (flags & SYNC_FILE_RANGE_WAIT_AFTER && fstat(file, &status) == 0) {
         pthread_mutex_lock(&mutex);
         struct inode *inode = inode_of(&status);

@@ -22,9 +22,9 @@ KINDS = (
 PLACES = ["blobs", "state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "other"]
 LOG_LINES, LOG_WIDTH, SLOTS = 64, 192, 65536
 
-# Those that write data, and may write a part of it.
+# Calls that write data, and can write part of it.
 WRITES = {"pwrite", "write", "splice", "copy_file_range"}
-# Those that can find no room (syncs because of delayed allocation); the others fail with EIO where these have ENOSPC.
+# Calls that can find no space (syncs because of delayed allocation); the others fail with EIO where these have ENOSPC.
 ROOM = WRITES | set("create writev fallocate ftruncate fsync fdatasync mkdir rename setxattr link".split())
 
 
@@ -128,7 +128,7 @@ class Faults:
 
     @property
     def undone(self):
-        """Bytes that failed syncs took back."""
+        """Bytes that failed syncs discarded."""
         return self.control.undone
 
     def recent(self, count=8):
@@ -158,7 +158,7 @@ class FaultyServer(ObjectServer):
         self.status = process.returncode if process is not None else None
 
     def try_to_start(self):
-        """Whether it listens; else it must have said why and ended as it should."""
+        """Whether it listens; otherwise it must have reported why and ended properly."""
         mark = self.log.stat().st_size if self.log.exists() else 0
         try:
             self.start()

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from harness.daemon import free_port
+from harness.objects import MARK
 
 PIECE = 64 * 1024
 
@@ -32,7 +33,7 @@ PIECE = 64 * 1024
 
 @dataclass
 class Call:
-    """One request, as far as it came. Times are of `time.monotonic()`."""
+    """One request, as far as it was received. Times are of `time.monotonic()`."""
 
     number: int
     operation: str
@@ -45,14 +46,14 @@ class Call:
     headers: dict
     began: float
     ended: float | None = None
-    # Bytes of the body that came from the gateway, and that the store was sent.
+    # Bytes of the body received from the gateway, and sent to the store.
     received: int = 0
     forwarded: int = 0
-    # Bytes of the body that the gateway was sent.
+    # Bytes of the response body sent to the gateway.
     answered: int = 0
-    # What the gateway was answered; None if nothing.
+    # The status sent to the gateway; None if none.
     status: int | None = None
-    # The fault that it met.
+    # The fault that applied.
     fault: object = None
 
     @property
@@ -105,7 +106,7 @@ def _name(method, bucket, key, query, headers):
 
 @dataclass
 class Fault:
-    """What happens to a request; by itself nothing.
+    """Base of all faults; it changes nothing.
 
     `handle(exchange)` may read the request, ask the store and answer, and returns whether the gateway's connection may
     carry another request.
@@ -117,7 +118,7 @@ class Fault:
 
 @dataclass
 class Refuse(Fault):
-    """Answers with an error, and the store hears nothing. With `early` before the body is read: the connection is
+    """Responds with an error without calling the store. With `early` before the body is read: the connection is
     closed after the answer then."""
 
     status: int = 503
@@ -178,7 +179,7 @@ class LoseAnswer(Fault):
 
 @dataclass
 class Hang(Fault):
-    """Keeps silent for some seconds, and then goes on as if nothing had been (or resets, with `then_reset`).
+    """Pauses for some seconds, and then continues normally (or resets, with `then_reset`).
 
     With `after_bytes` it first lets so many bytes of the body through, else it does not even read the body.
     """
@@ -210,7 +211,7 @@ class Delay(Fault):
 
 @dataclass
 class Lose(Fault):
-    """Answers a part or an object with 200 and the ETag that it should have, but the store never gets it."""
+    """Responds to a part or an object with 200 and the right ETag, but the store never gets it."""
 
     async def handle(self, exchange):
         digest = await exchange.take_body()
@@ -315,7 +316,7 @@ class Hold(Fault):
 
 @dataclass
 class Rule:
-    """A fault and the requests that meet it: those that fit, from the `first` of them on, `times` of them."""
+    """A fault and its requests: those that match, from the `first` one on, `times` of them."""
 
     operation: str | None
     fault: Fault
@@ -324,7 +325,7 @@ class Rule:
     upload_id: str | None = None
     first: int = 1
     times: float = 1
-    # How many fitted so far, and how many met the fault.
+    # How many matched so far, and how many got the fault.
     seen: int = 0
     met: int = 0
 
@@ -366,7 +367,7 @@ class FaultyStore:
         self.loop = asyncio.new_event_loop()
         self.connections = set()
         self.server = None
-        # It is kept while it is down.
+        # The port is kept while the proxy is down.
         self.port = free_port()
 
     def __enter__(self):
@@ -379,7 +380,7 @@ class FaultyStore:
         self.loop.call_soon_threadsafe(self.loop.stop)
 
     async def _end(self):
-        """Nothing runs any more when the loop stops."""
+        """Nothing runs after the loop has stopped."""
         await self._down()
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in tasks:
@@ -400,7 +401,7 @@ class FaultyStore:
     # Scripting
 
     def fault(self, operation, fault, **about):
-        """Adds a rule (see `Rule`) and returns it; the first one that takes a request has it."""
+        """Adds a rule (see `Rule`) and returns it; the first matching rule applies."""
         rule = Rule(operation, fault, **about)
         with self.lock:
             self.rules.append(rule)
@@ -439,13 +440,17 @@ class FaultyStore:
     # Looking
 
     def of(self, operation=None, **about):
-        """The calls of an operation (a pattern), in the order in which they began."""
+        """The calls of an operation (a pattern), in the order in which they began.
+
+        Without those for the gateway's mark, which it writes now and then, unless its key is asked for.
+        """
         with self.lock:
             calls = list(self.calls)
         return [
             call
             for call in calls
             if (operation is None or re.fullmatch(operation, call.operation))
+            and (call.key != MARK or about.get("key") == MARK)
             and all(getattr(call, name) == value for name, value in about.items())
         ]
 
@@ -453,7 +458,7 @@ class FaultyStore:
         return len(self.of(operation, **about))
 
     def settle(self, quiet=0.5, timeout=30):
-        """Waits until no call runs and none has begun for a while: nothing is done behind anybody's back any more."""
+        """Waits until no call runs and none has begun for a while, so that background work has ended."""
         deadline = time.monotonic() + timeout
         while True:
             calls = self.of()
@@ -546,7 +551,7 @@ class Exchange:
     # The request
 
     async def _invited(self):
-        """Who expects 100 Continue waits for it, unless the store has sent it."""
+        """Sends 100 Continue to a client that expects it, unless the store has."""
         if self.call.headers.get("expect", "").lower() == "100-continue" and not self.was_invited:
             self.was_invited = True
             self.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -565,7 +570,7 @@ class Exchange:
     async def _connect(self):
         self.store = await asyncio.open_connection(*self.proxy.target, limit=4 * PIECE)
         self.store[1].get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # The proxy itself invites the body, so the store is not asked whether it wants it.
+        # The proxy itself sends 100 Continue, so the store need not.
         self.store[1].write(re.sub(rb"(?im)^expect:[^\r\n]*\r\n", b"", self.head))
 
     async def _send_body(self, corrupt=None, limit=None):
@@ -621,7 +626,7 @@ class Exchange:
         try:
             await self._send_body(corrupt)
         except (ConnectionError, asyncio.IncompleteReadError):
-            # Nothing will come of it, so nobody waits for an answer.
+            # The request cannot succeed, so do not wait for a response.
             reset(self.store[1])
 
     async def ask(self):
@@ -659,7 +664,7 @@ class Exchange:
             async for _ in self._answer_body(head):
                 pass
             return False
-        # Told before it is sent: who has all of the answer may look at the call at once.
+        # Recorded before it is sent: the test may read the call as soon as the response is complete.
         self.call.status = status
         try:
             if rewrite:

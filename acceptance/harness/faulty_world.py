@@ -1,7 +1,7 @@
-"""Clients of a gateway whose disk fails, and what they know: what was acknowledged, and what may be after an error.
+"""Clients of a gateway whose disk fails, with their knowledge of acknowledged and uncertain requests.
 
-They do what clients do after an error: they ask how far the server is, and send again. What an error left open (the
-request took effect, or did not) is decided by what the server says next; what was acknowledged before must stay.
+After an error they read the offset and send again, like real clients. Whether a failed request took effect is decided
+by the server's next response; acknowledged bytes must stay.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ S3_CODES = {"InternalError", "ServiceUnavailable", "SlowDown", "InsufficientStor
 PROBLEMS = {"storage_failure", "storage_full", "unavailable"}
 TUS_CODES = {"ERR_STORAGE_FAILURE", "ERR_STORAGE_FULL", "ERR_UNAVAILABLE", "ERR_FINISHING"}
 GONE = {404, 410}
-# Seconds; who waits longer says that the server hangs.
+# Seconds after which the server counts as hanging.
 PATIENCE = 30
 
 
@@ -109,7 +109,7 @@ class World:
             raise AssertionError(f"{call}: no answer: {error}") from error
 
     def attempt(self, what, ask, good, good_later=None):
-        """Asks until it goes well: at once, unless a call failed meanwhile; then what failed is mended, and it must."""
+        """Repeats a request until it succeeds. After a failed call the fault is removed, and it must succeed."""
         for turn in range(4):
             before = self.faults.fired
             answer = ask()
@@ -299,13 +299,13 @@ class World:
             for number, piece in enumerate(pieces, 1)
         ]
         parameters = {"Key": key, "UploadId": upload, "MultipartUpload": {"Parts": parts}}
-        # Where parts were not forced to disk one by one, a failed sync may have lost some, and nobody knows which.
+        # If parts were not synchronised one by one, a failed sync may have lost some, and it is unknown which.
         lost = {"InvalidPart", "InternalError"} if self.durability == "completed" else set()
         answer = self.attempt(
             "CompleteMultipartUpload",
             lambda: self.ask_s3("complete_multipart_upload", **parameters),
             is_ok,
-            # It took effect: the object is looked at below.
+            # It took effect: the object is checked below.
             lambda one: is_ok(one) or one.code in {"NoSuchUpload"} | lost,
         )
         if answer.code in lost:
@@ -336,7 +336,7 @@ class World:
             self.check_gone(place) if place.startswith("/") else self.check_no_object(place)
 
     def trim(self, count=40):
-        """Forgets the oldest, so that a long run stays fast."""
+        """Drops the oldest, so that a long run stays fast."""
         for place in list(self.kept)[:-count]:
             del self.kept[place]
         del self.gone[:-count]

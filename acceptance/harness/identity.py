@@ -55,7 +55,7 @@ class Key:
 
 
 class IdentityProvider:
-    """Answers on a port of its own; `failing` is a status for all that is asked, or `hang`."""
+    """Serves on its own port; `failing` is a status for all requests, or `hang`."""
 
     def __init__(self):
         self.keys = [Key("one"), Key("two", "ES256")]
@@ -69,7 +69,7 @@ class IdentityProvider:
             def do_GET(self):
                 provider.asked.append(self.path)
                 if provider.failing == "hang":
-                    # Longer than anybody waits.
+                    # Longer than any client waits.
                     time.sleep(30)
                 documents = {
                     CONFIGURATION: {"issuer": provider.url, "jwks_uri": f"{provider.url}/keys"},
@@ -119,5 +119,5 @@ class IdentityProvider:
 
 
 def hmac_by(secret):
-    """A signature as of HS256 with a text that everybody knows."""
+    """A signature like HS256 with a public text as the key."""
     return lambda message: hmac.new(secret, message, hashlib.sha256).digest()

@@ -6,11 +6,12 @@ import subprocess
 
 
 def is_available():
-    """Only the superuser may, and not in every container."""
+    """Needs root, and does not work in every container."""
     if os.geteuid() != 0:
         return False
     try:
-        with loss(1, 0):
+        # The name of the table is that of the port; several processes may ask at once.
+        with loss(1 + os.getpid() % 65535, 0):
             return True
     except (OSError, subprocess.CalledProcessError):
         return False
@@ -31,7 +32,7 @@ class Link:
         self.port = port
 
     def lose(self, percent):
-        """From now on so many of 100 packets, in both directions; 100 is a cut."""
+        """Drops this many of 100 packets from now on, in both directions; 100 is an interruption."""
         _nft(f"add table inet sluice_{self.port}\ndelete table inet sluice_{self.port}\n{_table(self.port, percent)}")
 
 

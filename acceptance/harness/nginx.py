@@ -1,4 +1,4 @@
-"""One nginx in front of several servers: in turns, nothing sticky, nothing buffered, nothing tried twice."""
+"""One nginx in front of several servers: in turns, without stickiness, buffering or retries."""
 
 import os
 from pathlib import Path
@@ -58,7 +58,7 @@ class Nginx:
         configuration = self.folder / "nginx.conf"
         configuration.write_text(
             CONFIGURATION.format(
-                # As root it would become another user, who can not reach the folder.
+                # As root it would switch to another user, who cannot read the folder.
                 user="user root;" if os.geteuid() == 0 else "",
                 folder=self.folder,
                 port=self.port,

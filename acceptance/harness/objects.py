@@ -132,7 +132,7 @@ class ObjectStore:
             client.delete_object(Bucket=bucket, Key=key)
 
     def assert_empty(self, bucket=BUCKET):
-        """Neither objects, nor side objects, nor parts."""
+        """No objects, tail objects or parts."""
         assert (self.keys(bucket), self.multiparts(bucket)) == ({}, [])
 
     # The reference to which the gateway is compared

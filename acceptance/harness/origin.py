@@ -25,7 +25,7 @@ class Resource:
     cuts: list = field(default_factory=list)
     # Statuses of the first requests, each with further headers.
     statuses: list = field(default_factory=list)
-    # Says another length than there is.
+    # Announces another length than the real one.
     told_length: int | None = None
     chunked: bool = False
     # Seconds after each piece of `piece` bytes.
@@ -79,7 +79,7 @@ class Origin:
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def add(self, path, data=b"", **options):
-        """Serves a content and returns it, to be changed and looked at."""
+        """Serves a content and returns it, so that the test can change and inspect it."""
         self.resources[path] = Resource(data, **options)
         return self.resources[path]
 

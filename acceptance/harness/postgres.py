@@ -36,7 +36,7 @@ def programs():
 class Postgres:
     """A context manager that starts one and removes its directory in the end.
 
-    Killing it loses nothing of what was committed: only the system could, as nothing is forced to disk.
+    Killing it loses nothing that was committed; only a system crash could, because nothing is forced to disk.
     """
 
     def __init__(self, *, connections=200):
@@ -101,7 +101,7 @@ class Postgres:
                 time.sleep(0.02)
             if self.daemon.is_running():
                 return self
-            # Of one that was killed some memory may be in use for a moment, which the next refuses to share.
+            # After a kill, shared memory can be in use for a moment, and the next process refuses to share it.
             assert time.monotonic() < deadline, f"PostgreSQL ended:\n{self.daemon.log_tail()}"
             time.sleep(0.1)
 
@@ -128,7 +128,7 @@ class Postgres:
                 os.kill(child, signal.SIGKILL)
 
     def pause(self):
-        """Nothing is answered, neither on connections nor to new ones."""
+        """No responses, neither on open connections nor on new ones."""
         pid = self.daemon.pid
         self.paused = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
         for one in self.paused:
@@ -188,7 +188,7 @@ class Postgres:
         return [line.split("\t") for line in text.splitlines()]
 
     def terminate_connections(self):
-        """Cuts the connections of all clients, and says how many."""
+        """Cuts the connections of all clients and returns their number."""
         rows = self.query(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"

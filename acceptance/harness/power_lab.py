@@ -21,6 +21,7 @@ request may have done before its response is told by a mark before the request.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -48,7 +49,7 @@ def run(*command):
 
 
 def require(filesystem):
-    """Skips the test where there is nothing to make such a disk with; says what is missing."""
+    """Skips the test if something for such a disk is missing, and says what."""
     if os.geteuid() != 0:
         pytest.skip("power cuts need root")
     for command in ("fusermount3", "losetup", MAKE[filesystem][0], "unshare"):
@@ -126,35 +127,24 @@ def serve(folder, size, log):
 
 
 class State:
-    """The disk as a power cut at one moment may have left it."""
+    """The disk as a power cut at one moment may have left it. It must be mounted before the next state is requested."""
 
-    def __init__(self, disk, moment, kept, seed, marks):
+    def __init__(self, disk, moment, kept, seed, marks, pending):
         self.disk, self.moment, self.kept, self.seed, self.marks = disk, moment, kept, seed, marks
+        self.pending = pending
 
     def __repr__(self):
         return f"State(moment={self.moment}, kept={self.kept}, seed={self.seed}, marks={len(self.marks)})"
 
     def build(self, image):
         """Writes the image; unflushed writes survive by whole blocks, as `kept` says: none, all, or some."""
-        run("cp", "--sparse=always", self.disk.base, image)
-        chance, pending = random.Random(self.seed), []
-        descriptor = os.open(image, os.O_RDWR)
-        try:
-            for index, (kind, offset, data) in enumerate(self.disk.records()):
-                if index >= self.moment:
-                    break
-                if kind == b"W":
-                    pending.append((offset, data))
-                elif kind == b"F":
-                    for where, piece in pending:
-                        os.pwrite(descriptor, piece, where)
-                    pending.clear()
-            for where, piece in pending if self.kept != "none" else []:
+        run("cp", "--sparse=always", self.disk.flushed, image)
+        chance = random.Random(self.seed)
+        with open(image, "r+b", buffering=0) as file:
+            for where, piece in self.pending if self.kept != "none" else []:
                 for start in range(0, len(piece), BLOCK):
                     if self.kept == "all" or chance.random() < 0.5:
-                        os.pwrite(descriptor, piece[start : start + BLOCK], where + start)
-        finally:
-            os.close(descriptor)
+                        os.pwrite(file.fileno(), piece[start : start + BLOCK], where + start)
 
     @contextlib.contextmanager
     def mounted(self):
@@ -179,6 +169,7 @@ class Disk:
     def __init__(self, folder, mebibytes=256, filesystem="ext4"):
         self.folder, self.size, self.filesystem = os.path.abspath(folder), mebibytes << 20, filesystem
         self.log, self.base = os.path.join(self.folder, "log"), os.path.join(self.folder, "base.image")
+        self.flushed = os.path.join(self.folder, "flushed.image")
         self.device = self.process = None
         self.start = 0
 
@@ -241,19 +232,35 @@ class Disk:
                 yield kind, offset, file.read(count)
 
     def states(self, count, seed):
-        """States at random moments, half of them right after a mark, when what was acknowledged is most at risk."""
+        """States at random moments, half of them right after a mark, when what was acknowledged is most at risk.
+
+        In the order of their moments, so that one pass over the log makes them all.
+        """
         chance = random.Random(seed)
         marks, total = [], 0
         for kind, _, data in self.records():
             total += 1
             if kind == b"M":
                 marks.append((total, json.loads(data)))
+        chosen = []
         for number in range(count):
             after = marks and number % 2 == 0
             moment = chance.choice(marks)[0] if after else chance.randint(0, total)
-            kept = ("none", "some", "all")[number % 3]
-            made = [value for place, value in marks if place <= moment]
-            yield State(self, moment, kept, seed + number, made)
+            chosen.append((moment, number))
+        run("cp", "--sparse=always", self.base, self.flushed)
+        records, place, pending = self.records(), 0, []
+        for moment, number in sorted(chosen):
+            with open(self.flushed, "r+b", buffering=0) as flushed:
+                for kind, offset, data in itertools.islice(records, moment - place):
+                    if kind == b"W":
+                        pending.append((offset, data))
+                    elif kind == b"F":
+                        for where, piece in pending:
+                            os.pwrite(flushed.fileno(), piece, where)
+                        pending.clear()
+            place = moment
+            made = [value for position, value in marks if position <= moment]
+            yield State(self, moment, ("none", "some", "all")[number % 3], seed + number, made, pending)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from standardwebhooks import Webhook
 
 @dataclass
 class Call:
-    """One hook as it came."""
+    """One received hook."""
 
     id: str
     fields: dict
@@ -92,7 +92,7 @@ class Receiver:
             return [one for one in self.calls if one.type == kind and upload in (None, one.upload["ID"])]
 
     def wait(self, kind, count=1, upload=None, timeout=20):
-        """The calls of a kind, when there are as many."""
+        """Waits for this many calls of a kind and returns them."""
         with self.changed:
             enough = self.changed.wait_for(
                 lambda: sum(one.type == kind and upload in (None, one.upload["ID"]) for one in self.calls) >= count,

@@ -21,7 +21,7 @@ from harness.server import Server
 from harness.wire import until
 
 MIB = 1 << 20
-# The least that stores take, so that few bytes make many parts.
+# The minimum of stores, so that few bytes make many parts.
 PART = 5 * MIB
 # Short, so that tests of long failures end soon; each is a setting of the gateway.
 SETTINGS = {"SLUICE_S3_PART_SIZE": "5MiB", "SLUICE_S3_RETRY_TIME": "10s", "SLUICE_S3_MEMORY": "64MiB"}
@@ -55,7 +55,7 @@ class Relay:
         try:
             self.server.start()
             self.api = API(self.server.url, self.server.admin_key)
-            # What the start asked is nobody's business.
+            # Requests of the start do not count.
             self.proxy.settle(0.2)
             self.proxy.forget()
         except BaseException:
@@ -83,7 +83,7 @@ class Relay:
 
     def assert_stored(self, *contents):
         """Each of these (SHA-256, size) is one object, nothing else is there, and no multipart upload is left."""
-        # What a process that was killed has left is removed beside the requests that find it.
+        # The remains of a killed process are removed in the background of requests that find them.
         until(lambda: self.objects() == sorted(contents) and self.store.multiparts(self.bucket) == [], 20)
 
     def assert_nothing_left(self):
@@ -177,7 +177,7 @@ def main():
             port=port,
         ) as cluster,
     ):
-        print(f"export SLUICE={cluster.url}\nexport KEY={cluster.admin_key}")
+        print(f"export SLUICE={cluster.url}\nexport SLUICE_API_KEY={cluster.admin_key}")
         print(
             f"# nodes: {' '.join(node.url for node in cluster.nodes)}; store: {store.url}; logs: {folder}", flush=True
         )

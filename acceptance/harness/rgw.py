@@ -171,7 +171,7 @@ class RGW(ObjectStore):
         return self
 
     def stop(self):
-        # It has nothing to save, and would take seconds to end well.
+        # It has nothing to save, and a proper end would take seconds.
         for daemon in (self.rgw, self.osd, self.mon):
             daemon.kill()
 
@@ -220,7 +220,7 @@ class RGW(ObjectStore):
         self.admin("user", "enable", "--uid", USER)
 
     def set_quota(self, size):
-        """Most bytes; beyond them the answer is 403 QuotaExceeded. `None` is no limit."""
+        """Maximum bytes; beyond them the response is 403 QuotaExceeded. `None` means no limit."""
         if size is None:
             self.admin("quota", "disable", "--quota-scope", "user", "--uid", USER)
         else:
@@ -245,7 +245,7 @@ class RGW(ObjectStore):
         self.remove_key(before)
 
     def add_role(self, name, trusted=USER):
-        """A role that may do everything, and that one user may take; returns its name for AssumeRole."""
+        """A role with all rights that one user can assume; returns its name for AssumeRole."""
         trust = {
             "Effect": "Allow",
             "Principal": {"AWS": [f"arn:aws:iam:::user/{trusted}"]},

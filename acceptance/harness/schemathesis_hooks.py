@@ -14,8 +14,8 @@ def raw(context, value):
 def before_call(context, case, kwargs):
     """Makes a request fit for a test.
 
-    Who sends that field is sent interim answers (104), which Python's HTTP client takes for the final one. And nothing
-    is to be fetched from hosts of the wide world.
+    That field would cause interim responses (104), which Python's HTTP client treats as final. And nothing may be
+    fetched from hosts on the Internet.
     """
     if case.headers:
         case.headers.pop("Upload-Draft-Interop-Version", None)

@@ -85,7 +85,7 @@ class Server:
         ready.set()
 
     def stop(self, timeout=30):
-        """Asks it to stop and checks that it ends well."""
+        """Asks it to stop and checks that it ends properly."""
         if self.process is None:
             return
         if self.process.poll() is None:
@@ -117,7 +117,7 @@ class Server:
         else:
             self.kill()
 
-    # What can be seen of it
+    # Observation
 
     @property
     def pid(self):
@@ -138,7 +138,7 @@ class Server:
     @property
     def object_url(self):
         """Of the endpoint for clients of S3."""
-        return self.wait_for_output(r"clients of S3 are served at (\S+)")[1]
+        return self.wait_for_output(r"the object endpoint for S3 clients is at (\S+)")[1]
 
     def pair(self, key_id=None):
         """Access key and secret with which clients of S3 use an API key, by default the preset one."""
@@ -178,12 +178,12 @@ class Server:
         return [path for path in self.data.rglob("*") if path.is_file() and upload_id in path.name]
 
     def stored_bytes(self, upload_id):
-        """Bytes of the disk that an upload takes, with what was set aside for it."""
+        """Disk space of an upload, including reserved space."""
         return sum(path.stat().st_blocks * 512 for path in self.stored_files(upload_id))
 
 
 def run(*arguments, data=None, environment=None, check=True):
-    """Runs a command of the binary and returns what it did."""
+    """Runs a command of the binary and returns its result."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")}
     if data:
         variables["SLUICE_DATA_DIR"] = str(data)

@@ -128,7 +128,7 @@ class SwiftS3(ObjectStore):
         (self.folder / "proxy.conf").write_text(proxy)
 
     def _make_rings(self):
-        """Not here: who imports `swift` has other threads and sockets afterwards."""
+        """Not at the top: importing `swift` replaces threads and sockets."""
         ports = json.dumps(self.ports)
         subprocess.run([sys.executable, "-c", RINGS, self.folder, ports], check=True, timeout=60)
 

@@ -92,7 +92,7 @@ def run_aiotus_parallel(endpoint, key, path, chunk, retries, checksum):
 
 
 def run_tuspy2_pipe(endpoint, key, path, chunk, retries, checksum):
-    """Input that can not be sought: the length is deferred and told with an empty PATCH at the end."""
+    """Unseekable input: the length is deferred and declared with an empty PATCH at the end."""
     import subprocess
 
     import tus

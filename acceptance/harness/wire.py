@@ -22,7 +22,7 @@ class Reply:
 
 
 class Closed(Exception):
-    """The server closed the connection; `partial` is what came before."""
+    """The server closed the connection; `partial` has the bytes before."""
 
     def __init__(self, partial=b"", was_reset=False):
         super().__init__(f"closed{' by reset' if was_reset else ''} after {partial[:200]!r}")
@@ -74,10 +74,18 @@ class Wire:
         self.buffer += data
 
     def _take(self, count):
-        while len(self.buffer) < count:
-            self._fill()
-        taken, self.buffer = self.buffer[:count], self.buffer[count:]
-        return taken
+        # Not in the buffer, of which each addition makes a copy.
+        taken = bytearray()
+        while True:
+            missing = count - len(taken)
+            taken += self.buffer[:missing]
+            self.buffer = self.buffer[missing:]
+            if len(taken) == count:
+                return bytes(taken)
+            try:
+                self._fill()
+            except Closed as end:
+                raise Closed(bytes(taken), was_reset=end.was_reset) from None
 
     def _line(self):
         while b"\r\n" not in self.buffer:
@@ -114,11 +122,11 @@ class Wire:
         return answer
 
     def _chunks(self):
-        body = b""
+        body = bytearray()
         while size := int(self._line().split(";")[0], 16):
             body += self._take(size)
             assert self._take(2) == b"\r\n"
-        return body
+        return bytes(body)
 
     def rest(self):
         """Everything until the server closes."""
@@ -141,7 +149,7 @@ class Wire:
         return False
 
     def is_silent(self, seconds=0.3):
-        """Whether nothing comes for a while."""
+        """Whether nothing arrives for a while."""
         self.socket.settimeout(seconds)
         try:
             self._fill()

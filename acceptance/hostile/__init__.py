@@ -1,8 +1,8 @@
 """Tables of what hostile and broken clients send, byte by byte, with the rule that decides and what must come of it.
 
-A case is sent as it stands, followed by `CANARY`, a good request that is told apart by its answer. A refused message
-must end the connection: whoever refuses a message does not know where the next one begins (RFC 9112 §6.3, §11.2), so a
-canary that is answered behind a refusal is a smuggled request.
+A case is sent unchanged, followed by `CANARY`, a valid request with a recognisable response. A refused message must end
+the connection, because the start of the next one is unknown (RFC 9112 §6.3, §11.2): a canary that gets a response after
+a refusal is a smuggled request.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Case:
     data: bytes
     # Statuses of the answers, in their order; each a set of those that are right. None at all: closed in silence.
     answers: tuple
-    # Whether the canary behind it is answered, as the request that it is.
+    # Whether the canary after it gets its response.
     goes_on: bool = False
     # Whether the client ends its side behind `data`, without a canary.
     is_cut: bool = False

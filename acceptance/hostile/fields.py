@@ -33,7 +33,7 @@ CASES = [
         201,
     ),
     accepted("Expect 100-CONTINUE", "RFC 9110 §10.1.1", get(b"Expect: 100-CONTINUE"), 200),
-    # Nobody knows whether a client that was refused sends the content all the same.
+    # It is unknown whether a refused client sends its content anyway.
     answered(
         "Expect 100-continue, refused, and a request for content",
         "RFC 9110 §10.1.1",

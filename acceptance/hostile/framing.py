@@ -1,4 +1,4 @@
-"""Where the content ends: Content-Length, Transfer-Encoding, both, and their disguises (RFC 9112 §6)."""
+"""Framing: Content-Length, Transfer-Encoding, both, and disguised forms of them (RFC 9112 §6)."""
 
 from hostile import accepted, answered, chunked, cut, post, refused
 

@@ -1,4 +1,4 @@
-"""Other protocols that come to the plain port of an HTTP server."""
+"""Other protocols on the plain port of an HTTP server."""
 
 import struct
 

@@ -68,7 +68,7 @@ class Target:
 
 
 class Shelf:
-    """Finished uploads; whoever reads one borrows it, so that it is not deleted meanwhile."""
+    """Finished uploads; a reader borrows one, so that it is not deleted meanwhile."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -92,7 +92,7 @@ class Shelf:
             self.borrowed[item.identifier] -= 1
 
     def surplus(self, limit=SHELF_BYTES):
-        """Takes what is to be deleted: the oldest that nobody reads, until the rest fits."""
+        """Takes the uploads to delete: the oldest ones without readers, until the rest fits."""
         taken = []
         with self.lock:
             size = sum(item.size for item in self.items)
@@ -166,11 +166,11 @@ class Log:
             if is_last or len(self.failures) < self.MOST:
                 self.failures.append(text)
             else:
-                self.over.set()  # Nothing more is learned from this run.
+                self.over.set()  # Further failures of this run add nothing.
 
 
 class Worker(threading.Thread):
-    """Does its turn again and again until the load stops; whatever a turn raises is a failure of the server."""
+    """Repeats its turn until the load stops; any exception in a turn is a failure of the server."""
 
     # Seconds between turns, at the most.
     pause = 0.1

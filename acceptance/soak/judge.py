@@ -22,7 +22,7 @@ MOST_STATE_FILES = 12
 MOST_DISK = 2 * 1024 * MIB
 # Seconds of load at either end whose medians are compared.
 WINDOW = 120
-# Where there is less load than this, growth within it is not told from warming up.
+# With less load than this, growth cannot be distinguished from warming up.
 LEAST_LOAD = 300
 SHORT_GROWTH = 24 * MIB
 

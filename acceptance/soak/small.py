@@ -65,7 +65,7 @@ class Idler(Worker):
         now = time.monotonic()
         for _ in range(self.generator.randint(0, 4)):
             if len(self.open) < self.most:
-                # Longer than the server's patience now and then.
+                # Sometimes longer than the server's timeouts.
                 self.open.append((self.connect(), now + self.generator.expovariate(1 / 6)))
         for entry in list(self.open):
             wire, until = entry

@@ -175,7 +175,7 @@ class Uploader(Worker):
             expect(answer.status in wanted or self.was_late(item, answer), f"{wanted} was due: {answer}")
 
     def look(self, item, least):
-        """The offset that HEAD tells: no acknowledged byte is lost, and none is made up."""
+        """The offset from HEAD: no acknowledged byte is lost, and none is invented."""
         answer = self.target.ask("HEAD", item.path, TUS)
         while self.is_busy(answer):
             time.sleep(0.5)
@@ -186,7 +186,7 @@ class Uploader(Worker):
         return offset
 
     def give_up(self, item):
-        """Leaves it to expire, or ends it while bytes come."""
+        """Leaves it to expire, or ends it while bytes arrive."""
         count = self.generator.randint(0, item.size - 1)
         with self.target.wire() as wire:
             self.send_cut(wire, item, 0, count)

@@ -1,4 +1,4 @@
-"""What a server has at a moment, as the system and its own metrics tell."""
+"""The resources of a server at one time, from the system and its own metrics."""
 
 import os
 import re
@@ -107,6 +107,6 @@ def wait_until_idle(target, seconds=30):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.5)
-    # What was written is let go of after the last connection is.
+    # Files are released after the last connection.
     time.sleep(2)
     return True

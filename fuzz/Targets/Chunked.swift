@@ -1,5 +1,5 @@
-// The chunked transfer coding: any split, any way of taking the content out, and a second reading straight from the grammar
-// come to the same.
+// The chunked transfer coding: the result does not depend on the split or on how the content is taken, and a second decoder,
+// written directly from the grammar, agrees.
 
 internal import HTTPWire
 
@@ -103,7 +103,7 @@ private func readByGrammar(_ bytes: [UInt8]) -> (content: [UInt8], rest: Int)? {
         guard position + 2 <= bytes.count, bytes[position] == 13, bytes[position + 1] == 10 else { return nil }
         position += 2
     }
-    // As many trailers as are let in.
+    // As many trailers as are allowed.
     for _ in 0...64 {
         guard let field = line() else { return nil }
         if field.isEmpty { return (content, bytes.count - position) }
@@ -114,7 +114,7 @@ private func readByGrammar(_ bytes: [UInt8]) -> (content: [UInt8], rest: Int)? {
     return nil
 }
 
-/// What the encoder writes is what the decoder reads.
+/// The decoder reads what the encoder writes.
 private func checkEncoded(_ content: [UInt8], _ generator: inout SeededGenerator) {
     var encoded: [UInt8] = []
     var start = 0

@@ -1,5 +1,5 @@
 // Values of fields, read and written: ranges, dates, entity tags and conditions, media types, Accept, Authorization,
-// Forwarded, Content-Disposition, CORS, and heads of answers. The first byte of an input chooses which.
+// Forwarded, Content-Disposition, CORS, and heads of responses. The first byte of an input chooses which.
 
 internal import Bytes
 internal import Glibc
@@ -193,15 +193,16 @@ private func checkCORS(_ given: String) {
     ]
     for policy in policies {
         guard let policy else { continue }
-        if let answer = policy.preflight(head, methods: [.post, .patch]) { checkAnswer(answer) }
+        if let response = policy.preflight(head, methods: [.post, .patch]) { checkResponse(response) }
         head.method = .post
-        var answer = Response(200)
-        policy.decorate(&answer, for: head)
-        if policy.origins == .only(["https://app.example"]), let allowed = answer.fields["Access-Control-Allow-Origin"]
+        var response = Response(200)
+        policy.decorate(&response, for: head)
+        if policy.origins == .only(["https://app.example"]),
+            let allowed = response.fields["Access-Control-Allow-Origin"]
         {
             expect(allowed.utf8.elementsEqual("https://app.example".utf8), "let in \(allowed)")
         }
-        checkAnswer(answer)
+        checkResponse(response)
         head.method = .options
     }
 }
@@ -213,17 +214,17 @@ private func checkWriting(_ given: String) {
     let value = parts.count > 1 ? String(parts[1]) : ""
     var response = Response(200, ["A": "b"])
     response.fields.append(name, value)
-    checkAnswer(response)
+    checkResponse(response)
     response.fields[name] = value
     response.fields[name] = value + value
     expectEqual(response.fields.count(of: name), 1, "set twice")
-    checkAnswer(response)
+    checkResponse(response)
     response.fields[name] = nil
     expect(!response.fields.contains(name), "removed")
 }
 
 /// A status line, one line for each field, an empty line; nothing breaks out.
-private func checkAnswer(_ response: Response) {
+private func checkResponse(_ response: Response) {
     let bytes = ResponseHeadWriter.bytes(ResponseHead(response.status, response.fields))
     expect(bytes.suffix(4).elementsEqual([13, 10, 13, 10]), "no empty line at the end")
     let lines = bytes.dropLast(4).split(separator: 10, omittingEmptySubsequences: false)

@@ -63,12 +63,12 @@ private func checkFields(_ fields: HTTPFields, _ limits: HeadLimits) {
     }
 }
 
-/// RFC 9112 §6.3, read off the fields anew.
+/// RFC 9112 §6.3, derived from the fields again.
 private func checkFraming(_ summary: HeadOutcome.Summary) {
     let lengths = summary.fields.all("Content-Length")
     let codings = summary.fields.all("Transfer-Encoding")
     switch summary.framing {
-    case .none: expect(lengths.isEmpty && codings.isEmpty, "content that nobody sees")
+    case .none: expect(lengths.isEmpty && codings.isEmpty, "content without framing")
     case .length(let length):
         expect(codings.isEmpty && lengths.count == 1, "more than one framing")
         let digits = lengths.first?.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
@@ -95,7 +95,7 @@ private func checkTarget(_ summary: HeadOutcome.Summary) {
     }
 }
 
-/// What was understood, written down again, is understood in the same way.
+/// A parsed head that is written again parses to the same.
 private func checkRewritten(_ summary: HeadOutcome.Summary) {
     let target = summary.target
     var line = summary.method + " "

@@ -1,10 +1,10 @@
-// Tokens of identity providers and their keys: whatever the bytes say, nobody is believed who has no private key.
+// Tokens of identity providers and their keys: no token is accepted without the private key.
 
 internal import Bytes
 internal import Signing
 
 private let rules = IdentityTokenRules(issuer: "https://id.example", audiences: ["sluice"])
-// The example of RFC 7517 A.1, whose private half is not here.
+// The example of RFC 7517 A.1, without its private half.
 private let keys = JSONWebKeySet(
     json: Array(
         """
@@ -32,7 +32,7 @@ private func check(_ given: String) {
     do throws(IdentityTokenRules.Failure) {
         _ = try rules.identity(in: token, keys: keys.keys(for: token), at: now)
     } catch {
-        return expectEqual(error, .invalid("is not signed with a key of the issuer"), "refused")
+        return expectEqual(error, .invalid("is not signed with a key of its issuer"), "refused")
     }
     expect(false, "believed")
 }

@@ -1,4 +1,4 @@
-// Multipart content: any split, any way of taking the data out, and a second reading straight from the grammar come to the same.
+// Multipart content: the result does not depend on the split, and a second parser written directly from the grammar agrees.
 
 internal import HTTPWire
 
@@ -13,7 +13,7 @@ func fuzzOne(_ bytes: [UInt8]) {
     switch whole {
     case .parts(let parts): expectEqual(readByGrammar(bytes), parts, "the grammar reads it otherwise")
     case .incomplete: expect(readByGrammar(bytes) == nil, "the grammar sees an end")
-    // Heads have rules of their own, which `Fields` looks at.
+    // Heads have their own rules; `Fields` tests them.
     case .failed: break
     }
     checkWritten(bytes, &generator)
@@ -90,7 +90,7 @@ private func readByGrammar(_ bytes: [UInt8]) -> [[UInt8]]? {
     }
 }
 
-/// What a client writes is read as it was.
+/// What a client writes parses to the original.
 private func checkWritten(_ bytes: [UInt8], _ generator: inout SeededGenerator) {
     let delimiter = Array("\r\n--b".utf8)
     let framed = [13, 10] + bytes
@@ -107,7 +107,7 @@ private func checkWritten(_ bytes: [UInt8], _ generator: inout SeededGenerator) 
     )
 }
 
-/// Any bytes may stand there; names as browsers write them come back.
+/// Any bytes are allowed; names in the form of browsers parse to the original.
 private func checkDisposition(_ bytes: [UInt8]) {
     if let disposition = FormDisposition(bytes) {
         expect(disposition.filename?.utf8.contains(UInt8(ascii: "/")) != true, "a path as a file name")

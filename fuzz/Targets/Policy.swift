@@ -1,8 +1,9 @@
-// Session policies and policies of forms, in all three dialects: what denies everything denies everything, a second matcher
-// agrees, and what a form's policy does not allow is refused.
+// Session policies and policies of forms, of all vendors: a denial of everything denies everything, a second
+// matcher agrees, and requests that a form's policy does not allow are refused.
 
 internal import Bytes
 internal import Foundation
+internal import Signing
 
 private let accesses = ObjectAction.allCases.map {
     ObjectAccess($0, bucket: "bucket-1250000000", key: "a/b", contentLength: 5, contentType: "text/plain")
@@ -10,17 +11,17 @@ private let accesses = ObjectAction.allCases.map {
 
 func fuzzOne(_ bytes: [UInt8]) {
     let json = text(bytes)
-    for dialect in ObjectDialect.allCases {
-        checkSession(json, dialect)
-        checkForm(bytes, dialect)
+    for vendor in Vendor.allCases {
+        checkSession(json, vendor)
+        checkForm(bytes, vendor)
     }
     let halves = bytes.split(separator: UInt8(ascii: "\n"), maxSplits: 1, omittingEmptySubsequences: false)
     if halves.count == 2, bytes.count <= 64 { checkPattern(text(halves[0]), text(halves[1])) }
 }
 
-private func checkSession(_ json: String, _ dialect: ObjectDialect) {
+private func checkSession(_ json: String, _ vendor: Vendor) {
     let policy: SessionPolicy
-    do throws(PolicyProblem) { policy = try SessionPolicy(json, dialect: dialect) } catch {
+    do throws(PolicyProblem) { policy = try SessionPolicy(json, vendor: vendor) } catch {
         return expect(!error.message.isEmpty, "no reason")
     }
     for access in accesses {
@@ -34,14 +35,14 @@ private func checkSession(_ json: String, _ dialect: ObjectDialect) {
         resources: [WildcardPattern("*")],
         conditions: []
     )
-    let denying = SessionPolicy(dialect: dialect, statements: policy.statements + [all])
+    let denying = SessionPolicy(vendor: vendor, statements: policy.statements + [all])
     for access in accesses { expect(!denying.allows(access), "\(json) allows although all is denied") }
 }
 
-private func checkForm(_ json: [UInt8], _ dialect: ObjectDialect) {
+private func checkForm(_ json: [UInt8], _ vendor: Vendor) {
     let policy: PostPolicy
     do throws(PostPolicyProblem) {
-        policy = try PostPolicy(base64: Base64.encode(json), dialect: dialect)
+        policy = try PostPolicy(base64: Base64.encode(json), vendor: vendor)
     } catch {
         return expect(!error.message.isEmpty, "no reason")
     }
@@ -54,7 +55,7 @@ private func checkForm(_ json: [UInt8], _ dialect: ObjectDialect) {
             expect((try? policy.check(length: lengths.lowerBound - 1, isComplete: true)) == nil, "too small")
         }
     }
-    guard let form = try? PostForm([("key", "a/${filename}"), ("x-ignore-a", "1")], fileName: "c\\b", dialect: dialect)
+    guard let form = try? PostForm([("key", "a/${filename}"), ("x-ignore-a", "1")], fileName: "c\\b", vendor: vendor)
     else { return expect(false, "the form is refused") }
     expectEqual(form["KEY"], "a/b", "key")
     let expired: Void? = try? policy.check(form, bucket: "bucket", at: policy.expiresAt)

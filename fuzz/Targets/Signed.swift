@@ -1,4 +1,4 @@
-// What the targets for signatures share: a request out of bytes, and what must hold of every scheme.
+// Shared by the targets for signatures: makes a request from bytes, and checks properties of every scheme.
 
 internal import HTTPWire
 internal import Signing
@@ -52,7 +52,7 @@ extension SigningRequest {
         return plain
     }
 
-    /// With these fields in place of those of the same names.
+    /// With these fields instead of those with the same names.
     func adding(_ fields: [SigningField]) -> SigningRequest {
         var signed = self
         let names = Set(fields.map(\.name))
@@ -62,7 +62,7 @@ extension SigningRequest {
     }
 }
 
-/// Nobody but who has the secret makes a request that is accepted: whatever the bytes say, another secret does not fit.
+/// A request is only accepted with the right secret: whatever the bytes, another secret fails.
 func expectRefusal(_ verify: () throws(RequestSignatureFailure) -> Void, line: UInt = #line) {
     do throws(RequestSignatureFailure) {
         try verify()
@@ -72,7 +72,7 @@ func expectRefusal(_ verify: () throws(RequestSignatureFailure) -> Void, line: U
     expect(false, "accepted", line: line)
 }
 
-/// What was signed here is accepted.
+/// A request that was signed here is accepted.
 func expectAcceptance(
     _ what: @autoclosure () -> String,
     line: UInt = #line,
@@ -92,6 +92,6 @@ let otherCredentials = SigningCredentials(
 )
 
 extension SeededGenerator {
-    /// That no input of the corpus was signed with.
+    /// A secret that signed no input of the corpus.
     fileprivate static let unguessable = "another secret"
 }

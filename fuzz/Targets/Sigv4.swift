@@ -27,7 +27,7 @@ func fuzzOne(_ bytes: [UInt8]) {
     for changed in changes(of: signed) { expectRefusal { () throws(RequestSignatureFailure) in try check(changed) } }
 
     var presigned = plain
-    // Who makes a URL does not know the content.
+    // The signer of a URL does not know the content.
     presigned.payload = .unsigned
     presigned.query = signer.presign(presigned, at: now, lifetime: 60)
     expectAcceptance("\(presigned)") { () throws(RequestSignatureFailure) in try check(presigned) }

@@ -1,5 +1,5 @@
 // A connection: requests one after the other, heads and contents. Any split gives the same requests, no byte belongs to
-// two of them, and after a refusal nothing is taken for a request.
+// two of them, and nothing after a refusal counts as a request.
 
 internal import HTTPWire
 
@@ -23,7 +23,7 @@ private struct Message: Equatable {
     let head: HeadOutcome.Summary
     let content: [UInt8]
     let trailers: HTTPFields
-    /// Index behind its last byte.
+    /// Index after its last byte.
     let end: Int
 }
 
@@ -56,7 +56,7 @@ private struct Session {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Goes on with the bytes before `available`.
+    /// Continues with the bytes before `available`.
     mutating func go(_ available: Int) {
         while !isOver, step(available) {}
     }

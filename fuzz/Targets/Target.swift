@@ -1,4 +1,4 @@
-// Request targets: both ways to parse one agree, what comes out cannot leave its place, and it can be written again.
+// Request targets: both parsers agree, a segment cannot leave its place, and the target can be written again.
 
 internal import HTTPWire
 

@@ -1,4 +1,4 @@
-// Small XML documents: what is read is bounded, and text that is written is read as it was.
+// Small XML documents: the size of the result is limited, and escaped text parses to the original.
 
 internal import Bytes
 internal import XMLText
@@ -10,7 +10,7 @@ func fuzzOne(_ bytes: [UInt8]) {
         expect(count <= bytes.count, "more elements than bytes")
     }
     let given = text(bytes)
-    // What XML can not hold at all, and line ends, which it reads as one (XML 1.0 §2.2, §2.11).
+    // Except characters that XML cannot contain, and line ends, which are normalised (XML 1.0 §2.2, §2.11).
     let isText = given.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0xFFFE && $0.value != 0xFFFF }
     guard isText else { return }
     let written = "<a><b>\(xmlEscaped(given))</b></a>"

@@ -2,7 +2,7 @@
 #ifndef CCURL_SHIM_H
 #define CCURL_SHIM_H
 
-// The checks are macros, which a variable option defeats.
+// The type checks are macros that do not work with a variable option.
 #define CURL_DISABLE_TYPECHECK 1
 #include <curl/curl.h>
 #include <stdint.h>
@@ -46,7 +46,7 @@ static inline CURLcode ccurl_set_before_request(CURL *handle, curl_prereq_callba
 static inline CURLcode ccurl_info_long(CURL *handle, CURLINFO info, long *value) {
     return curl_easy_getinfo(handle, info, value);
 }
-/// A transfer that is given up does not wait for a name look-up that goes on; older versions of libcurl lack it.
+/// A cancelled transfer does not wait for a running name look-up. Older versions of libcurl lack this option.
 static inline void ccurl_set_quick_exit(CURL *handle) {
 #if LIBCURL_VERSION_NUM >= 0x075700
     (void)curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
@@ -58,7 +58,7 @@ static inline CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, l
     return curl_multi_setopt(multi, option, value);
 }
 
-/// The next transfer that has ended, and how; null if there is none.
+/// The next finished transfer and its result, or null if no transfer has finished.
 static inline CURL *ccurl_next_ended(CURLM *multi, CURLcode *result) {
     int left = 0;
     CURLMsg *message;
@@ -79,14 +79,14 @@ static inline size_t ccurl_address_bytes(const struct curl_sockaddr *address, ui
     return 0;
 }
 
-/// A socket for that address, closed on exec; `CURL_SOCKET_BAD` with `errno` on failure.
+/// Opens a socket for that address, closed on exec; `CURL_SOCKET_BAD` with `errno` on failure.
 static inline curl_socket_t ccurl_open_socket(const struct curl_sockaddr *address) {
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-/// The port at either end of a connection; returns 0, or -1 with `errno`.
+/// The local and remote port of a connection; returns 0, or -1 with `errno`.
 static inline int ccurl_socket_ports(curl_socket_t socket, int32_t *local, int32_t *remote) {
-    // RFC 3493 §3.3: where the port is, in network order, is the same in sockaddr_in and sockaddr_in6.
+    // RFC 3493 §3.3: the port, in network order, is at the same place in sockaddr_in and sockaddr_in6.
     struct sockaddr_storage ends[2];
     socklen_t sizes[2] = {sizeof ends[0], sizeof ends[1]};
     if (getsockname(socket, (struct sockaddr *)&ends[0], &sizes[0])) return -1;

@@ -1,4 +1,4 @@
-/// OpenSSL 3 for Swift: the headers, and static inline wrappers (prefix `cossl_`) for what is a macro there.
+/// OpenSSL 3 for Swift: the headers, and static inline wrappers (prefix `cossl_`) for macros.
 #ifndef COPENSSL_SHIM_H
 #define COPENSSL_SHIM_H
 
@@ -35,7 +35,7 @@ static const uint64_t cossl_op_no_compression = SSL_OP_NO_COMPRESSION;
 static const uint64_t cossl_op_ignore_unexpected_eof = SSL_OP_IGNORE_UNEXPECTED_EOF;
 static const uint64_t cossl_op_cipher_server_preference = SSL_OP_CIPHER_SERVER_PREFERENCE;
 
-/// An HMAC context with its hash set and no key; null if OpenSSL does not offer it.
+/// An HMAC context with a hash and without a key; null if OpenSSL does not offer it.
 static inline EVP_MAC_CTX *cossl_hmac_context(const unsigned char *digest) {
     EVP_MAC *method = EVP_MAC_fetch(NULL, "HMAC", NULL);
     EVP_MAC_CTX *context = method == NULL ? NULL : EVP_MAC_CTX_new(method);

@@ -1,4 +1,4 @@
-/// libpq for Swift: the headers, and constants that are character macros there.
+/// libpq for Swift: the headers, and constants that the headers define as macros.
 #ifndef CPOSTGRES_SHIM_H
 #define CPOSTGRES_SHIM_H
 

@@ -87,7 +87,7 @@ int csys_block(int socket, int timeout_ms) {
 
 int csys_pipe(int fds[2], int size) {
     if (pipe2(fds, O_CLOEXEC) != 0) return -1;
-    // A user near its pipe limit gets a smaller pipe, which works too.
+    // A user near the pipe limit gets a smaller pipe, which also works.
     for (int wanted = size; wanted >= 65536; wanted /= 2)
         if (fcntl(fds[1], F_SETPIPE_SZ, wanted) >= 0) break;
     return 0;

@@ -6,19 +6,19 @@
 #include <immintrin.h>
 #endif
 
-// Reflected CRCs: the lowest bit of a register is the coefficient of the highest power of x. Those of 32 bits are in the
+// Reflected CRCs: the lowest bit of a register is the coefficient of the highest power of x. Registers of 32 bits are in the
 // low half of a word.
 
-// By how many bits the folding constants move a block of 128 bits: to the next one, and past three to the fourth.
+// How far the folding constants move a block of 128 bits: to the next block, and to the fourth one.
 enum { DISTANCES = 2 };
 static const int distances[DISTANCES] = {128, 512};
 
 typedef struct {
     int width;
     uint64_t polynomial;
-    // Eight tables of 256: entry n of table k is what byte n does to the register with k zero bytes after it.
+    // Eight tables of 256: entry n of table k is the effect of byte n on the register, followed by k zero bytes.
     uint64_t tables[8][256];
-    // For each distance: what the first and the second word of a block are multiplied by.
+    // For each distance, the factors of the first and the second word of a block.
     uint64_t folds[DISTANCES][2];
 } crc_variant;
 
@@ -28,7 +28,7 @@ static crc_variant variants[CSYS_CRC_COUNT] = {
     [CSYS_CRC32] = {.width = 32, .polynomial = 0xEDB88320u},
 };
 
-// x to the power of `exponent`, modulo the polynomial, as the upper bits of a word.
+// x to the power of `exponent`, modulo the polynomial, in the upper bits of a word.
 static uint64_t power(const crc_variant *variant, int exponent) {
     uint64_t value = (uint64_t)1 << (variant->width - 1);
     for (; exponent > 0; exponent--) value = value & 1 ? value >> 1 ^ variant->polynomial : value >> 1;
@@ -48,8 +48,8 @@ __attribute__((constructor)) static void make_tables(void) {
                 uint64_t before = variant->tables[k - 1][n];
                 variant->tables[k][n] = before >> 8 ^ variant->tables[0][before & 255];
             }
-        // One less than the distance, because the product of two reflected words is short of one bit, so it stands for
-        // x times as much. The first word of a block is 64 bits further from the end than the second.
+        // One less than the distance, because the product of two reflected words is one bit short and therefore stands for x times
+        // as much. The first word of a block is 64 bits further from the end than the second.
         for (int k = 0; k < DISTANCES; k++) {
             variant->folds[k][0] = power(variant, distances[k] + 64 - 1);
             variant->folds[k][1] = power(variant, distances[k] - 1);
@@ -63,7 +63,7 @@ static uint64_t advance_by_tables(const crc_variant *variant, uint64_t crc, cons
         uint64_t word = 0;
         for (int i = 0; i < 8; i++) word |= (uint64_t)bytes[i] << 8 * i;
         word ^= crc;
-        // The first byte has seven more to pass, the last one none.
+        // Seven more bytes follow the first byte, none the last one.
         crc = tables[7][word & 255] ^ tables[6][word >> 8 & 255] ^ tables[5][word >> 16 & 255] ^
               tables[4][word >> 24 & 255] ^ tables[3][word >> 32 & 255] ^ tables[2][word >> 40 & 255] ^
               tables[1][word >> 48 & 255] ^ tables[0][word >> 56];
@@ -73,7 +73,7 @@ static uint64_t advance_by_tables(const crc_variant *variant, uint64_t crc, cons
 }
 
 #if defined(__x86_64__)
-// A block, moved on by the distance of `factors`, and what is there.
+// A block moved by the distance of `factors`, added to the block there.
 __attribute__((target("pclmul"))) static inline __m128i fold(__m128i block, __m128i factors, __m128i there) {
     __m128i first = _mm_clmulepi64_si128(block, factors, 0x00);
     __m128i second = _mm_clmulepi64_si128(block, factors, 0x11);
@@ -82,9 +82,9 @@ __attribute__((target("pclmul"))) static inline __m128i fold(__m128i block, __m1
 
 static inline __m128i load(const uint8_t *bytes) { return _mm_loadu_si128((const __m128i *)bytes); }
 
-// At least 64 bytes. Blocks of 128 bits are added to those behind them, multiplied by the power of x that is between them,
-// until one is left that leaves the same remainder as all of them (Gopal and others, "Fast CRC Computation for Generic
-// Polynomials Using PCLMULQDQ Instruction", 2009). The remainder of that one is looked up.
+// For at least 64 bytes. Blocks of 128 bits are multiplied by the power of x between them and the following blocks and added to
+// those, until one block with the same remainder is left (Gopal et al., "Fast CRC Computation for Generic Polynomials Using
+// PCLMULQDQ Instruction", 2009). Tables give the remainder of that block.
 __attribute__((target("pclmul"))) static uint64_t advance_by_folding(const crc_variant *variant, uint64_t crc,
                                                                       const uint8_t *bytes, size_t count) {
     __m128i far = load((const uint8_t *)variant->folds[1]);

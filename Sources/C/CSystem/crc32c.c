@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-// Eight tables of 256: entry n of table k is what byte n does to the register with k zero bytes after it.
+// Eight tables of 256: entry n of table k is the effect of byte n on the register, followed by k zero bytes.
 static uint32_t tables[8][256];
 
-// Bytes of a lane: three of them are summed beside each other, since the instruction takes three cycles, but one can begin
-// in each.
+// Bytes of a lane: three lanes are processed in parallel, because the instruction takes three cycles but one can start in
+// each cycle.
 #define LANE 2048
 
-// Entry n of table k is what LANE zero bytes make of a register that has n in its byte k.
+// Entry n of table k is the effect of LANE zero bytes on a register with n in its byte k.
 static uint32_t lane_tables[4][256];
 
 static uint32_t advance_by_tables(uint32_t crc, const uint8_t *bytes, size_t count);
@@ -24,7 +24,7 @@ __attribute__((constructor)) static void make_tables(void) {
         for (int n = 0; n < 256; n++) tables[k][n] = tables[k - 1][n] >> 8 ^ tables[0][tables[k - 1][n] & 255];
     static const uint8_t zeros[LANE];
     for (int bit = 0; bit < 32; bit++) {
-        // Registers add up: it is enough to know what becomes of each bit.
+        // The CRC is linear, so the effect on each bit is enough.
         uint32_t shifted = advance_by_tables(1u << bit, zeros, LANE);
         for (int n = 0; n < 256; n++)
             if (n >> bit % 8 & 1) lane_tables[bit / 8][n] ^= shifted;
@@ -35,7 +35,7 @@ static uint32_t advance_by_tables(uint32_t crc, const uint8_t *bytes, size_t cou
     for (; count >= 8; bytes += 8, count -= 8) {
         uint32_t low = crc ^ ((uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
                               (uint32_t)bytes[3] << 24);
-        // The first byte has seven more to pass, the last one none.
+        // Seven more bytes follow the first byte, none the last one.
         crc = tables[7][low & 255] ^ tables[6][low >> 8 & 255] ^ tables[5][low >> 16 & 255] ^ tables[4][low >> 24] ^
               tables[3][bytes[4]] ^ tables[2][bytes[5]] ^ tables[1][bytes[6]] ^ tables[0][bytes[7]];
     }

@@ -1,15 +1,15 @@
-// The compression function of MD5 (RFC 1321 §3.4) for four messages beside each other. Each step waits for the one before,
-// so that a processor has little to do with one message; four in the lanes of vectors take hardly longer.
+// The compression function of MD5 (RFC 1321 §3.4) for four messages in parallel. Each step depends on the previous one, so one
+// message leaves most of a processor idle; four messages in vector lanes take hardly longer.
 
 #include "CSystem.h"
 
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words of MD5 are read as they are in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "MD5 reads little-endian words");
 
 typedef uint32_t lanes __attribute__((vector_size(16)));
 
-// Floor of 2^32 times |sin(n + 1)|.
+// The integer part of 2^32 * |sin(n + 1)|.
 static const uint32_t K[64] = {
     0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501,
     0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be, 0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821,
@@ -22,7 +22,7 @@ static const uint32_t K[64] = {
 };
 
 #define F(x, y, z) ((z) ^ ((x) & ((y) ^ (z))))
-// The two halves have no bit in common: as a sum, only one of them waits for x.
+// The halves share no bit, so they can be added; only one of them depends on x.
 #define G(x, y, z) (((x) & (z)) + ((y) & ~(z)))
 #define H(x, y, z) ((x) ^ (y) ^ (z))
 #define I(x, y, z) ((y) ^ ((x) | ~(z)))
@@ -57,7 +57,7 @@ static const uint32_t K[64] = {
     FOUR(I, 60, 4, 11, 2, 9, 6, 10, 15, 21)
 
 
-// The words 4 * quarter up to 4 * quarter + 3 of a block of each message.
+// Loads words 4 * quarter to 4 * quarter + 3 of a block of each message.
 static inline __attribute__((always_inline)) void load(lanes *words, const uint8_t *const *messages, size_t offset) {
     lanes rows[4];
     for (int lane = 0; lane < 4; lane++) memcpy(&rows[lane], messages[lane] + offset, 16);
@@ -89,7 +89,7 @@ static inline __attribute__((always_inline)) void advance(uint32_t state[4][4], 
 }
 
 #if defined(__x86_64__)
-// With rotations and three-way logic as one instruction each.
+// With single instructions for rotation and three-operand logic.
 __attribute__((target("avx512f,avx512vl"))) static void advance_wide(uint32_t state[4][4],
                                                                      const uint8_t *const *messages, size_t blocks) {
     advance(state, messages, blocks);

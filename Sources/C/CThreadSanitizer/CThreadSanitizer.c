@@ -14,10 +14,10 @@ extern void __tsan_acquire(void *address);
 extern void __tsan_release(void *address);
 extern void *swift_task_getCurrent(void);
 
-// What is done here must add no order of its own: that would hide races.
+// This code must not add an order between threads of its own: that would hide races.
 #pragma clang attribute push(__attribute__((disable_sanitizer_instrumentation)), apply_to = function)
 
-/// The library's function that the one of the same name here stands before.
+/// The library function that the function of the same name in this file replaces.
 static void *next(void *_Atomic *cache, const char *name) {
     void *found = atomic_load_explicit(cache, memory_order_acquire);
     if (found == NULL) {
@@ -30,8 +30,8 @@ static void *next(void *_Atomic *cache, const char *name) {
 
 // MARK: Mutex
 //
-// Uncontended, `Mutex` is an atomic exchange that is inlined into its user, where the sanitizer sees it. Contended, the
-// kernel hands the lock over inside libswiftSynchronization. `mutex` is the address of that same atomic.
+// An uncontended `Mutex` is an atomic exchange that is inlined into its user, where the sanitizer sees it. If it is contended, the
+// kernel hands the lock over inside libswiftSynchronization. `mutex` is the address of the same atomic.
 
 #define LOCK_SLOW "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
 #define TRY_LOCK_SLOW "$s15Synchronization12_MutexHandleV12_tryLockSlowSbyF"
@@ -68,9 +68,9 @@ SWIFT_METHOD void csan_unlock_slow(SWIFT_SELF void *mutex) {
 
 // MARK: Continuations
 //
-// `swift_continuation_resume` tells the sanitizer that it releases the task, and whoever takes a task out of a queue
-// tells that it acquires it. But a task that is resumed before it waits goes on at once in `swift_continuation_await`,
-// which tells nothing. Here each goes on through `resumed`, which does.
+// `swift_continuation_resume` tells the sanitizer that it releases the task, and taking a task out of a queue tells it that the
+// task is acquired. But a task that is resumed before it waits continues at once in `swift_continuation_await`, which tells
+// the sanitizer nothing. Here such tasks continue through `resumed`, which does.
 
 #define SWIFT_ASYNC __attribute__((swiftasynccall))
 
@@ -83,14 +83,14 @@ struct continuation {
     resume_function *resume;
 };
 
-/// Where a continuation that waits goes on.
+/// Where a waiting continuation continues.
 struct waiting {
     struct waiting *next;
     struct continuation *continuation;
     resume_function *resume;
 };
 
-/// Invariant: `first` is touched only by whoever has set `isLocked`.
+/// Invariant: `first` is accessed only by the thread that has set `isLocked`.
 static struct {
     atomic_flag isLocked;
     struct waiting *first;

@@ -2,13 +2,13 @@ internal import Foundation
 internal import HTTPClient
 internal import Signing
 
-/// Asks a service that hands out credentials, in its own short time.
+/// Sends requests to a service that issues credentials, with a short timeout.
 struct CredentialsService: Sendable {
     let client: HTTPClient
-    /// Of each request.
+    /// Timeout of each request.
     let timeout: Duration
 
-    /// Sends a request, and again a little later, twice at most, if the service says that it is in trouble.
+    /// Sends a request; retries it up to twice after a short pause if the service reports an error of its own.
     func send(
         _ method: String,
         _ url: String,
@@ -38,8 +38,9 @@ struct CredentialsService: Sendable {
     }
 }
 
-/// What containers and instances answer ("Retrieve security credentials from instance metadata", Amazon EC2 User Guide).
-struct CredentialsAnswer: Decodable {
+/// The response of container agents and instances ("Retrieve security credentials from instance metadata", Amazon EC2
+/// User Guide).
+struct CredentialsResponse: Decodable {
     private enum CodingKeys: String, CodingKey {
         case code = "Code"
         case id = "AccessKeyId"
@@ -54,23 +55,25 @@ struct CredentialsAnswer: Decodable {
     private let token: String?
     private let expiration: String?
 
-    /// - Throws: In which way the answer is none, without a word of it.
+    /// - Throws: A `CredentialsError` that describes the problem of the response without quoting it.
     static func credentials(in body: [UInt8]) throws(CredentialsError) -> FetchedCredentials {
-        guard let answer = try? JSONDecoder().decode(CredentialsAnswer.self, from: Data(body)) else {
-            throw CredentialsError("the answer is not what was expected")
+        guard let response = try? JSONDecoder().decode(CredentialsResponse.self, from: Data(body)) else {
+            throw CredentialsError("the response is not the expected JSON")
         }
-        guard answer.code == nil || answer.code == "Success" else { throw CredentialsError("the answer is no success") }
-        let end = answer.expiration.flatMap(FetchedCredentials.date)
-        guard answer.expiration == nil || end != nil else {
-            throw CredentialsError("the answer has an expiration that is no time")
+        guard response.code == nil || response.code == "Success" else {
+            throw CredentialsError("the response does not report success")
+        }
+        let end = response.expiration.flatMap(FetchedCredentials.date)
+        guard response.expiration == nil || end != nil else {
+            throw CredentialsError("the expiration in the response is not a time")
         }
         let fetched = FetchedCredentials(
-            id: answer.id,
-            secret: answer.secret,
-            token: answer.token,
+            id: response.id,
+            secret: response.secret,
+            token: response.token,
             end.map { .until($0) } ?? .untilReplaced
         )
-        guard let fetched else { throw CredentialsError("the answer has no credentials in it") }
+        guard let fetched else { throw CredentialsError("the response contains no credentials") }
         return fetched
     }
 }

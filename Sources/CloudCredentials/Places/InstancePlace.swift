@@ -2,9 +2,9 @@ internal import Foundation
 internal import HTTPClient
 internal import Signing
 
-/// The role of the instance, by version 2 of its metadata service ("Use IMDSv2", Amazon EC2 User Guide).
+/// The role of the instance, from version 2 of its metadata service ("Use IMDSv2", Amazon EC2 User Guide).
 ///
-/// Version 1 is not asked: whoever makes the gateway send a plain GET could read it as well.
+/// Version 1 is not used: an attacker who makes the gateway send a plain GET could read it, too.
 struct InstancePlace: CredentialsPlace {
     private static let role = "/latest/meta-data/iam/security-credentials/"
 
@@ -12,9 +12,9 @@ struct InstancePlace: CredentialsPlace {
     private let service: CredentialsService
 
     /// - Parameters:
-    ///   - environment: Of the process.
-    ///   - client: Asks the service.
-    ///   - timeout: Of each request; short, as elsewhere nobody answers, and the start waits for that.
+    ///   - environment: The environment of the process.
+    ///   - client: For the metadata service.
+    ///   - timeout: For each request; short, because outside EC2 nothing responds and start-up waits for it.
     init(
         environment: CredentialsEnvironment,
         client: HTTPClient,
@@ -34,13 +34,13 @@ struct InstancePlace: CredentialsPlace {
         return text.hasSuffix("/") ? String(text.dropLast()) : text
     }
 
-    func look() async throws(CredentialsError) -> Finding {
+    func fetch() async throws(CredentialsError) -> Finding {
         guard environment["AWS_EC2_METADATA_DISABLED"]?.lowercased() != "true" else {
             return .nothing("AWS_EC2_METADATA_DISABLED is set")
         }
         let endpoint = endpoint
         guard let shown = WebAddress(endpoint)?.shown else {
-            throw CredentialsError("AWS_EC2_METADATA_SERVICE_ENDPOINT is no absolute http or https URL")
+            throw CredentialsError("AWS_EC2_METADATA_SERVICE_ENDPOINT is not an absolute http or https URL")
         }
         let token: HTTPClientResponse
         do throws(HTTPClientError) {
@@ -50,9 +50,9 @@ struct InstancePlace: CredentialsPlace {
                 headers: [("X-aws-ec2-metadata-token-ttl-seconds", "300")]
             )
         } catch {
-            return .nothing("no answer from \(shown): \(error.message)")
+            return .nothing("no response from \(shown): \(error.message)")
         }
-        guard token.status == 200 else { return .nothing("\(shown) gave no token: it answered \(token.status)") }
+        guard token.status == 200 else { return .nothing("\(shown) gave no token: status \(token.status)") }
         let fields = [(name: "X-aws-ec2-metadata-token", value: String(decoding: token.body, as: UTF8.self))]
 
         let list = try await get(endpoint + Self.role, fields)
@@ -61,9 +61,9 @@ struct InstancePlace: CredentialsPlace {
         let names = String(decoding: list.body, as: UTF8.self).split(whereSeparator: \.isNewline)
         guard let name = names.first else { return .nothing("the instance has no role") }
 
-        let answer = try await get(endpoint + Self.role + SigningRequest.path(of: String(name)), fields)
-        try check(answer, "the credentials of the role")
-        return .found(try CredentialsAnswer.credentials(in: answer.body))
+        let response = try await get(endpoint + Self.role + SigningRequest.path(of: String(name)), fields)
+        try check(response, "the credentials of the role")
+        return .found(try CredentialsResponse.credentials(in: response.body))
     }
 
     private func get(
@@ -77,9 +77,9 @@ struct InstancePlace: CredentialsPlace {
         }
     }
 
-    private func check(_ answer: HTTPClientResponse, _ what: String) throws(CredentialsError) {
-        guard answer.status == 200 else {
-            throw CredentialsError("when asked for \(what), it answered \(answer.status)")
+    private func check(_ response: HTTPClientResponse, _ what: String) throws(CredentialsError) {
+        guard response.status == 200 else {
+            throw CredentialsError("the request for \(what) failed with status \(response.status)")
         }
     }
 }

@@ -1,10 +1,11 @@
 internal import Foundation
 
-/// A profile of the shared credentials file: AWS_SHARED_CREDENTIALS_FILE and AWS_PROFILE, else `~/.aws/credentials` and `default`.
+/// A profile of the shared credentials file: AWS_SHARED_CREDENTIALS_FILE and AWS_PROFILE, default `~/.aws/credentials`
+/// and `default`.
 ///
 /// "Shared config and credentials files" (AWS SDKs and Tools Reference Guide).
 struct SharedFilePlace: CredentialsPlace {
-    /// What asks for credentials in a way that is not there.
+    /// Keys of credential sources that are not supported.
     private static let unsupported = ["role_arn", "credential_process", "sso_session", "sso_start_url"]
 
     let environment: CredentialsEnvironment
@@ -14,7 +15,7 @@ struct SharedFilePlace: CredentialsPlace {
 
     var name: String { "the file \(path)" }
 
-    func look() async throws(CredentialsError) -> Finding {
+    func fetch() async throws(CredentialsError) -> Finding {
         let name = environment["AWS_PROFILE"] ?? "default"
         switch await files.read(path) {
         case .missing: return try nothing("there is none")
@@ -27,7 +28,7 @@ struct SharedFilePlace: CredentialsPlace {
         }
     }
 
-    /// That there is no profile is an error only if somebody asked for it.
+    /// A missing profile is an error only if AWS_PROFILE names it.
     private func nothing(_ reason: String) throws(CredentialsError) -> Finding {
         guard let name = environment["AWS_PROFILE"] else { return .nothing(reason) }
         throw CredentialsError("AWS_PROFILE asks for \(name), but \(reason)")
@@ -37,7 +38,7 @@ struct SharedFilePlace: CredentialsPlace {
         of profile: CredentialsProfile,
         _ name: String
     ) throws(CredentialsError) -> Finding {
-        // The keys beside it are those of somebody who may take the role, and may have other rights.
+        // The keys next to it belong to an identity that may assume the role; its own permissions can differ.
         if let key = unsupported.first(where: { profile[$0] != nil }) {
             throw CredentialsError("profile \(name) has \(key), which is not supported")
         }
@@ -49,7 +50,7 @@ struct SharedFilePlace: CredentialsPlace {
         }
         let token = profile["aws_session_token"]
         guard let found = FetchedCredentials(id: id, secret: secret, token: token, .untilReplaced) else {
-            throw CredentialsError("profile \(name) holds something else than visible ASCII characters")
+            throw CredentialsError("profile \(name) contains characters other than visible ASCII")
         }
         return .found(found)
     }
@@ -59,17 +60,17 @@ struct SharedFilePlace: CredentialsPlace {
 struct CredentialsProfile {
     private var values: [String: String] = [:]
 
-    /// - Returns: `nil` if there is no section with this name; the last of several values counts.
+    /// - Returns: `nil` if no section has this name. The last of several values counts.
     init?(_ name: String, in text: String) {
         var isThere = false
         var isInside = false
-        /// How far the last key of the section is moved in.
+        /// Indentation of the last key of the section.
         var indent: Int?
         for line in text.split(whereSeparator: \.isNewline) {
             let moved = line.prefix(while: \.isWhitespace).count
             let line = line.dropFirst(moved)
             guard let first = line.first, first != "#", first != ";" else { continue }
-            // What is moved in further belongs to the value before it, which is none of those that are wanted.
+            // A further indented line belongs to the previous value, which is not needed here.
             if let indent, moved > indent { continue }
             if first == "[" {
                 isInside = line.dropFirst().prefix { $0 != "]" }.trimmingCharacters(in: .whitespaces) == name
@@ -84,10 +85,10 @@ struct CredentialsProfile {
         guard isThere else { return nil }
     }
 
-    /// `nil` for a value that is empty.
+    /// `nil` for an empty value.
     subscript(_ key: String) -> String? { values[key].flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// Without a comment behind it.
+    /// The value without a trailing comment.
     private static func value(_ text: Substring) -> String {
         var previous: Character = " "
         let end = text.firstIndex { character in

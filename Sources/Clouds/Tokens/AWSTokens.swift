@@ -7,12 +7,12 @@ internal import XMLText
 
 /// AWS's token service: `AssumeRole` of a role, or without one `GetFederationToken` ("AWS Security Token Service API Reference").
 ///
-/// A form by POST, signed by Signature Version 4 for the service `sts`; the answer is XML.
+/// A form by POST, signed by Signature Version 4 for the service `sts`; the response is XML.
 package struct AWSTokens: CloudTokens {
     package struct Role: Sendable, Equatable {
         /// `arn:aws:iam::123456789012:role/uploader`.
         package let name: String
-        /// What the role's trust policy may ask for.
+        /// The external id that the role's trust policy may require.
         package let externalID: String?
 
         package init(name: String, externalID: String?) {
@@ -30,11 +30,11 @@ package struct AWSTokens: CloudTokens {
 
     /// - Parameters:
     ///   - caller: Sends the requests.
-    ///   - credentials: Of who may take the role, or of the user who federates.
-    ///   - endpoint: Of the token service.
-    ///   - region: That requests are signed for.
+    ///   - credentials: Of a user who may assume the role, or of the user who federates.
+    ///   - endpoint: The address of the token service.
+    ///   - region: The region to sign for.
     ///   - role: `nil` for `GetFederationToken`.
-    ///   - clock: The time of signatures.
+    ///   - clock: The time for signatures.
     package init(
         caller: CloudCaller,
         credentials: any AWSCredentialsProvider,
@@ -58,11 +58,11 @@ package struct AWSTokens: CloudTokens {
     package func mint(_ request: CloudTokenRequest) async throws(CloudFailure) -> TemporaryCredentials {
         let held = try await credentials.held(for: caller.cloud)
         let call = call(request, signedWith: held)
-        let answer = try await caller.post(call)
-        let document = XMLNode.parse(answer.body)
-        guard answer.status == 200 else {
-            let failure = caller.failure(call, status: answer.status, document)
-            // So that those that were replaced meanwhile are fetched.
+        let response = try await caller.post(call)
+        let document = XMLNode.parse(response.body)
+        guard response.status == 200 else {
+            let failure = caller.failure(call, status: response.status, document)
+            // Drops the cached credentials, so that replaced ones are fetched.
             if failure.code == "ExpiredToken" || failure.code == "InvalidClientTokenId" {
                 await credentials.invalidate()
             }
@@ -113,7 +113,7 @@ package struct AWSTokens: CloudTokens {
 }
 
 extension AWSCredentialsProvider {
-    /// Credentials to ask a cloud with.
+    /// The credentials for requests to a cloud.
     package func held(for cloud: String) async throws(CloudFailure) -> SigningCredentials {
         do throws(CredentialsError) {
             return try await credentials()

@@ -6,8 +6,8 @@ package import UploadCore
 
 /// Alibaba Cloud's token service: `AssumeRole` of version 2015-04-01.
 ///
-/// By POST with the parameters in the query, as the vendor's SDKs send them, signed in the header (ACS3-HMAC-SHA256); the answer
-/// is JSON.
+/// A POST with its parameters in the query, as the vendor's SDKs send it, signed in the header (ACS3-HMAC-SHA256); the
+/// response is JSON.
 package struct AliyunTokens: CloudTokens {
     private let caller: CloudCaller
     private let credentials: SigningCredentials
@@ -17,10 +17,10 @@ package struct AliyunTokens: CloudTokens {
 
     /// - Parameters:
     ///   - caller: Sends the requests.
-    ///   - credentials: Of a RAM user who may take the role.
-    ///   - endpoint: Of the token service.
+    ///   - credentials: Of a RAM user who may assume the role.
+    ///   - endpoint: The address of the token service.
     ///   - role: `acs:ram::1234567890123456:role/uploader`.
-    ///   - clock: The time of signatures.
+    ///   - clock: The time for signatures.
     package init(
         caller: CloudCaller,
         credentials: SigningCredentials,
@@ -40,16 +40,16 @@ package struct AliyunTokens: CloudTokens {
     package func mint(_ request: CloudTokenRequest) async throws(CloudFailure) -> TemporaryCredentials {
         let call = call(request, nonce: UUID().uuidString)
         let response = try await caller.post(call)
-        let answer = CloudDocument(response.body)
+        let document = CloudDocument(response.body)
         guard response.status == 200 else {
-            throw caller.failure(call, status: response.status, code: answer["Code"], message: answer["Message"])
+            throw caller.failure(call, status: response.status, code: document["Code"], message: document["Message"])
         }
         guard
             let credentials = TemporaryCredentials(
-                id: answer["Credentials", "AccessKeyId"],
-                secret: answer["Credentials", "AccessKeySecret"],
-                token: answer["Credentials", "SecurityToken"],
-                expiration: answer["Credentials", "Expiration"]
+                id: document["Credentials", "AccessKeyId"],
+                secret: document["Credentials", "AccessKeySecret"],
+                token: document["Credentials", "SecurityToken"],
+                expiration: document["Credentials", "Expiration"]
             )
         else { throw caller.malformed(call) }
         return credentials
@@ -57,7 +57,7 @@ package struct AliyunTokens: CloudTokens {
 
     /// The signed request.
     func call(_ request: CloudTokenRequest, nonce: String) -> CloudCaller.Call {
-        // The documentation of 2021 allows 32 characters, that of later years more.
+        // The documentation of 2021 allows 32 characters, later ones allow more.
         let name = request.sessionName(maximum: 32) {
             CloudTokenRequest.isLetterOrDigit($0) || ".@-_".utf8.contains($0)
         }
@@ -83,7 +83,7 @@ package struct AliyunTokens: CloudTokens {
             url: "\(endpoint.origin)/?\(SigningRequest.query(of: query))",
             headers: headers + fields,
             credentials: credentials,
-            // Its nonce is good for one.
+            // The nonce is valid only once.
             isOnce: true
         )
     }

@@ -2,24 +2,24 @@ package import CloudCredentials
 internal import Bytes
 internal import Digests
 
-/// A real token service, which makes credentials that expire.
+/// A real token service, which issues temporary credentials.
 package protocol CloudTokens: Sendable {
-    /// Seconds that they may last.
+    /// Allowed lifetimes in seconds.
     var lifetimes: ClosedRange<Int64> { get }
 
-    /// Makes credentials.
+    /// Requests credentials.
     ///
-    /// - Parameter request: For whom, and what they allow.
-    /// - Returns: What the service gave.
-    /// - Throws: What it said, or why it said nothing.
+    /// - Parameter request: The session and what it may do.
+    /// - Returns: The issued credentials.
+    /// - Throws: The service's error, or why there was no response.
     func mint(_ request: CloudTokenRequest) async throws(CloudFailure) -> TemporaryCredentials
 }
 
-/// What is asked of a token service.
+/// A request to a token service.
 package struct CloudTokenRequest: Sendable, Equatable {
-    /// The app user, any text.
+    /// The app user; any string.
     package var subject: String
-    /// JSON, in the vendor's own grammar; see `ObjectGrant.sessionPolicy`.
+    /// JSON in the vendor's policy syntax; see `ObjectGrant.sessionPolicy`.
     package var policy: String
     /// Seconds.
     package var lifetime: Int64
@@ -30,13 +30,13 @@ package struct CloudTokenRequest: Sendable, Equatable {
         self.lifetime = lifetime
     }
 
-    /// The subject as the name of a session, by which the vendor's own log knows it.
+    /// The subject as a session name, which identifies it in the vendor's own log.
     ///
     /// - Parameters:
-    ///   - maximum: Most characters, at least 18.
-    ///   - isAllowed: Which ASCII characters may be in it, letters at least.
-    /// - Returns: The subject itself if it is such a name of at least two characters. Otherwise what is left of it, and 16
-    ///   letters of its SHA-256, so that two users never have the same name.
+    ///   - maximum: Maximum number of characters, at least 18.
+    ///   - isAllowed: Which ASCII characters are allowed; at least letters.
+    /// - Returns: The subject itself if it is a valid name of at least two characters. Otherwise its allowed characters
+    ///   and 16 letters of its SHA-256, so that two users never share a name.
     func sessionName(maximum: Int, _ isAllowed: (UInt8) -> Bool) -> String {
         let kept = subject.utf8.filter { $0 < 0x80 && isAllowed($0) }
         let isWhole = kept.count == subject.utf8.count && (2...maximum).contains(kept.count)

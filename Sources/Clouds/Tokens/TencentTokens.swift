@@ -7,7 +7,7 @@ package import UploadCore
 
 /// Tencent Cloud's token service: `GetFederationToken` of version 2018-08-13.
 ///
-/// JSON by POST, signed by TC3-HMAC-SHA256; the answer is JSON with status 200, also where it is an error.
+/// A JSON POST, signed with TC3-HMAC-SHA256; the response is JSON with status 200, even for errors.
 package struct TencentTokens: CloudTokens {
     private let caller: CloudCaller
     private let credentials: SigningCredentials
@@ -17,10 +17,10 @@ package struct TencentTokens: CloudTokens {
 
     /// - Parameters:
     ///   - caller: Sends the requests.
-    ///   - credentials: Of the account, or of a user of it.
-    ///   - endpoint: Of the token service.
-    ///   - region: Such as `ap-guangzhou`.
-    ///   - clock: The time of signatures.
+    ///   - credentials: Of the account, or of one of its users.
+    ///   - endpoint: The address of the token service.
+    ///   - region: A region such as `ap-guangzhou`.
+    ///   - clock: The time for signatures.
     package init(
         caller: CloudCaller,
         credentials: SigningCredentials,
@@ -35,27 +35,27 @@ package struct TencentTokens: CloudTokens {
         self.clock = clock
     }
 
-    /// Above two hours only for keys of users, not of the account itself, which is for the service to judge.
+    /// More than two hours only with keys of users, not of the account itself; the service enforces that.
     package var lifetimes: ClosedRange<Int64> { 60...129_600 }
 
     package func mint(_ request: CloudTokenRequest) async throws(CloudFailure) -> TemporaryCredentials {
         let call = call(request)
         let response = try await caller.post(call)
-        let answer = CloudDocument(response.body)
-        if response.status != 200 || answer.has("Response", "Error") {
+        let document = CloudDocument(response.body)
+        if response.status != 200 || document.has("Response", "Error") {
             throw caller.failure(
                 call,
                 status: response.status,
-                code: answer["Response", "Error", "Code"],
-                message: answer["Response", "Error", "Message"]
+                code: document["Response", "Error", "Code"],
+                message: document["Response", "Error", "Message"]
             )
         }
         guard
             let credentials = TemporaryCredentials(
-                id: answer["Response", "Credentials", "TmpSecretId"],
-                secret: answer["Response", "Credentials", "TmpSecretKey"],
-                token: answer["Response", "Credentials", "Token"],
-                expiration: answer["Response", "Expiration"]
+                id: document["Response", "Credentials", "TmpSecretId"],
+                secret: document["Response", "Credentials", "TmpSecretKey"],
+                token: document["Response", "Credentials", "Token"],
+                expiration: document["Response", "Expiration"]
             )
         else { throw caller.malformed(call) }
         return credentials
@@ -66,13 +66,13 @@ package struct TencentTokens: CloudTokens {
         let name = request.sessionName(maximum: 64, CloudTokenRequest.isLetter)
         let question: [String: JSONValue] = [
             "Name": .string(name),
-            // Escaped within the JSON, as the service wants it.
+            // The service requires percent-encoding inside the JSON.
             "Policy": .string(SigningRequest.path(of: request.policy)),
             "DurationSeconds": .integer(request.lifetime),
         ]
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Texts and numbers can always be encoded.
+        // Strings and numbers always encode.
         let body = [UInt8]((try? encoder.encode(question)) ?? Data())
         let headers = [
             SigningField("Content-Type", "application/json"), SigningField("X-TC-Action", "GetFederationToken"),

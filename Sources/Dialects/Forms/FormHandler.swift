@@ -2,58 +2,58 @@ internal import Bytes
 package import HTTPWire
 package import UploadCore
 
-/// Files that a form brings (`multipart/form-data`, RFC 7578), as browsers, `curl -F` and HTTP libraries send them.
+/// Uploads by form (`multipart/form-data`, RFC 7578), as sent by browsers, `curl -F` and HTTP libraries.
 ///
-/// Each file becomes an upload of its own, while it comes. Text fields are metadata of the files after them. Nobody knows the
-/// URL of such an upload, so what breaks off is ended; files that were complete stay.
+/// Each file becomes an upload while it arrives. Text fields are metadata of the files after them. No client knows the
+/// URL of such an upload, so an interrupted one is ended; complete files stay.
 package struct FormHandler: Sendable {
     let service: UploadService
     let limits: FormLimits
     let grants: @Sendable (String) async throws(UploadError) -> Grant
-    let answer: @Sendable (FormOutcome, Request) -> Response
+    let response: @Sendable (FormOutcome, Request) -> Response
 
     /// - Parameters:
-    ///   - service: Does what is asked for.
-    ///   - limits: Of all that is no file.
+    ///   - service: Executes the uploads.
+    ///   - limits: For everything except files.
     ///   - grants: Authorises uploads by the value of an Authorization field.
-    ///   - answer: Tells what became of the form.
+    ///   - response: Makes the response from the outcome.
     package init(
         service: UploadService,
         limits: FormLimits = FormLimits(),
         grants: @escaping @Sendable (String) async throws(UploadError) -> Grant,
-        answer: @escaping @Sendable (FormOutcome, Request) -> Response
+        response: @escaping @Sendable (FormOutcome, Request) -> Response
     ) {
         self.service = service
         self.limits = limits
         self.grants = grants
-        self.answer = answer
+        self.response = response
     }
 
-    /// Whether a request brings a form.
+    /// Whether the request's content is a form.
     ///
-    /// One that says that more requests will follow does not: a form can not be resumed. That it is complete says a client that
-    /// would resume if it were offered.
+    /// Not if it announces further requests: a form cannot be resumed. `Upload-Complete: ?1` is
+    /// accepted: it only says that the client could resume.
     package static func isMeant(by head: RequestHead) -> Bool {
         let fields = head.fields
         return head.method == .post && type(of: head)?.essence == "multipart/form-data"
             && fields["Upload-Complete"] != "?0" && fields["Upload-Incomplete"] != "?1"
     }
 
-    /// Answers a request that brings a form.
+    /// Handles a request whose content is a form.
     package func respond(to request: Request) async -> Response {
         var outcome: FormOutcome
         if let boundary = Self.type(of: request.head).flatMap({ MultipartBoundary(of: $0) }) {
-            var reception = FormReception(self, FormReader(request.body, boundary: boundary))
-            outcome = await reception.run(authorization: request.head.fields["Authorization"])
+            var upload = FormUpload(self, FormReader(request.body, boundary: boundary))
+            outcome = await upload.run(authorization: request.head.fields["Authorization"])
         } else {
             outcome = FormOutcome()
             let error = UploadError(
                 .invalidRequest,
-                "Content-Type must tell one boundary of 1 to 70 letters, digits and '()+_,-./:=? as RFC 2046 §5.1.1 has it."
+                "Content-Type must have one boundary of 1 to 70 letters, digits and '()+_,-./:=? (RFC 2046 §5.1.1)."
             )
             outcome.failures.append(FormFailure(field: nil, filename: nil, error: error))
         }
-        var response = answer(outcome, request)
+        var response = response(outcome, request)
         response.trace.uploadID = outcome.media.first?.media.id.text
         return response
     }

@@ -1,19 +1,20 @@
 package import UploadCore
 
-/// What became of a form.
+/// The result of a form.
 package struct FormOutcome: Sendable {
-    /// The files that are media now, in their order, each with the name of its control.
+    /// The files that became media, in order, each with the name of its control.
     package var media: [(field: String, media: Media)] = []
-    /// Text fields in the order of their first appearance, the credential left out; of a name that stands twice the last value
-    /// counts.
+    /// Text fields in the order of their first appearance, without the credential.
+    ///
+    /// The last value of a repeated name counts.
     package var fields: [(name: String, value: String)] = []
-    /// What went wrong, in its order.
+    /// Failures, in order.
     package var failures: [FormFailure] = []
 
     package init() {}
 }
 
-/// Why a file of a form did not become media, or why the form could not be read any further.
+/// Why a file of a form did not become media, or why the rest of the form could not be read.
 package struct FormFailure: Sendable {
     /// The name of the control; `nil` for the whole form.
     package var field: String?
@@ -21,13 +22,15 @@ package struct FormFailure: Sendable {
     package var error: UploadError
 }
 
-/// How much of everything but files a form may have.
+/// Limits of everything in a form except files.
 package struct FormLimits: Sendable, Equatable {
-    /// Text fields.
+    /// Number of text fields.
     package var maximumFields: Int
-    /// Bytes of the names and values of all text fields together: they become metadata of each file after them.
+    /// Bytes of the names and values of all text fields together.
+    ///
+    /// They become metadata of each file after them.
     package var maximumFieldBytes: Int
-    /// Bytes of refused files that are read and thrown away, so that the files after them are stored.
+    /// Bytes of refused files that are read and discarded so that later files can be stored.
     package var maximumSkippedBytes: Int64
 
     package init(maximumFields: Int = 100, maximumFieldBytes: Int = 8192, maximumSkippedBytes: Int64 = 64 << 20) {

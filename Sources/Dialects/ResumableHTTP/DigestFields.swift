@@ -2,11 +2,11 @@ package import Digests
 package import HTTPWire
 internal import UploadCore
 
-/// Digest fields (RFC 9530), by the algorithms that it does not call deprecated (§5): sha-256 and sha-512.
+/// Digest fields (RFC 9530) with the algorithms that it does not deprecate (§5): sha-256 and sha-512.
 package enum DigestFields {
-    /// What `Content-Digest` (§2) or `Repr-Digest` (§3) says.
+    /// Parses `Content-Digest` (§2) or `Repr-Digest` (§3).
     ///
-    /// - Returns: Nothing for algorithms that are unknown or deprecated, which prove nothing.
+    /// - Returns: Without unknown and deprecated algorithms, which prove nothing.
     static func values(_ name: FieldName, _ fields: HTTPFields) throws(UploadProblem) -> DigestValues {
         guard let text = fields[name] else { return [:] }
         guard let members = StructuredField.dictionary(text) else {
@@ -27,15 +27,16 @@ package enum DigestFields {
         return values
     }
 
-    /// What `Content-Digest` says, in the head or in the trailer that the head announces (RFC 9530 §2, RFC 9110 §6.6.2).
+    /// The digest in `Content-Digest`, from the head or from an announced trailer (RFC 9530 §2, RFC 9110 §6.6.2).
     ///
-    /// - Returns: `nil` for a request without either. A trailer that was not announced comes too late: the bytes are stored.
+    /// - Returns: `nil` without either. A trailer that was not announced is ignored: the bytes are stored before it
+    ///   arrives.
     static func expectation(of request: Request) throws(UploadProblem) -> DigestExpectation? {
         let fields = request.head.fields
         if let digest = strongest(try values("Content-Digest", fields)) { return .known(digest) }
         guard fields.list("Trailer").contains(where: { $0.lowercased() == "content-digest" }) else { return nil }
         let body = request.body
-        return .told { () throws(UploadError) in
+        return .explicit { () throws(UploadError) in
             do throws(UploadProblem) {
                 if let digest = strongest(try values("Content-Digest", body.trailers)) { return digest }
             } catch {
@@ -43,12 +44,12 @@ package enum DigestFields {
             }
             throw UploadError(
                 .invalidRequest,
-                "The trailer field Content-Digest was announced and did not come with sha-256 or sha-512."
+                "The trailer field Content-Digest was announced but not sent with sha-256 or sha-512."
             )
         }
     }
 
-    /// The digest by the strongest algorithm.
+    /// The digest with the strongest algorithm.
     static func strongest(_ values: DigestValues) -> ExpectedDigest? {
         for (_, algorithm) in algorithms.reversed() {
             if let value = values[algorithm] { return ExpectedDigest(algorithm: algorithm, value: value) }
@@ -58,8 +59,8 @@ package enum DigestFields {
 
     /// The algorithm that `Want-Content-Digest` or `Want-Repr-Digest` prefers (§4).
     ///
-    /// - Returns: That of the largest weight, sha-256 among equals; `nil` if none is wanted, or the field is malformed: it is a
-    ///   hint.
+    /// - Returns: The algorithm with the highest weight, sha-256 among equals; `nil` if none is wanted or the field,
+    ///   which is only a hint, is malformed.
     static func wanted(_ name: FieldName, _ fields: HTTPFields) -> DigestAlgorithm? {
         guard let members = fields[name].flatMap({ StructuredField.dictionary($0) }) else { return nil }
         var best: (algorithm: DigestAlgorithm, weight: Int64)?
@@ -70,15 +71,16 @@ package enum DigestFields {
         return best?.algorithm
     }
 
-    /// Adds the digests that a request wants of media to its answer.
+    /// Adds the digests of media that a request asks for to its response.
     ///
-    /// `Repr-Digest` is that of the media, also in an answer that only tells about them: the draft has it so for the answer that
-    /// ends an upload, and the media are what such an answer refers to (§3.1). `Content-Digest` is that of the content.
+    /// `Repr-Digest` is the digest of the media, also in a response that only describes them: the draft defines it so
+    /// for the response that completes an upload, which refers to the media (§3.1). `Content-Digest` is the digest of
+    /// the content.
     ///
     /// - Parameters:
-    ///   - response: The whole media, a part of them, or what is told about them.
+    ///   - response: The whole media, a part of them, or a description.
     ///   - head: The request.
-    ///   - digest: Computes that of the media; `nil` where it can not: then the field is left out, and nothing else.
+    ///   - digest: Computes the digest of the media; if it returns `nil`, only the field is left out.
     package static func add(
         to response: inout Response,
         wantedBy head: RequestHead,
@@ -87,12 +89,12 @@ package enum DigestFields {
         if let algorithm = wanted("Want-Repr-Digest", head.fields), let value = await digest(algorithm) {
             response.fields["Repr-Digest"] = text(algorithm, value)
         }
-        // To HEAD there is no content (§B.2).
+        // A response to HEAD has no content (§B.2).
         guard head.method != .head, let algorithm = wanted("Want-Content-Digest", head.fields) else { return }
         let value: [UInt8]? =
             switch response.content {
             case .bytes(let bytes): Digest.hash(bytes, algorithm)
-            // Of the media, since only their length is known before they are sent.
+            // The digest of the media, because only their length is known before they are sent.
             case .file where response.status == 200, .stream(.some, _) where response.status == 200:
                 await digest(algorithm)
             case .file, .stream, .empty: nil
@@ -105,6 +107,6 @@ package enum DigestFields {
         return key + "=" + StructuredField.text(value)
     }
 
-    /// The weakest first.
+    /// From the weakest to the strongest.
     private static let algorithms: [(String, DigestAlgorithm)] = [("sha-256", .sha256), ("sha-512", .sha512)]
 }

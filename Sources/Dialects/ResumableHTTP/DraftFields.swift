@@ -1,6 +1,6 @@
 internal import HTTPWire
 
-/// Request fields of the draft, and those of RFC 9110 that describe content.
+/// Request fields of the draft, and fields of RFC 9110 that describe content.
 enum DraftFields {
     static func hasPartialType(_ fields: HTTPFields) -> Bool { hasType(fields, "application/partial-upload") }
 
@@ -14,13 +14,13 @@ enum DraftFields {
             throw UploadProblem(
                 400,
                 "invalid_request",
-                "Upload-Offset must be there, and be the number of bytes that HEAD answers: at most 15 digits and no sign."
+                "Upload-Offset is required: send the offset from the response to HEAD, at most 15 digits, without a sign."
             )
         }
         return offset
     }
 
-    /// `Upload-Length`, the size of the whole in bytes; a value in another form is to be ignored.
+    /// `Upload-Length`, the size of the whole upload in bytes; an invalid value must be ignored.
     static func length(_ fields: HTTPFields) -> Int64? { integer("Upload-Length", fields) }
 
     private static func integer(_ name: FieldName, _ fields: HTTPFields) -> Int64? {
@@ -30,7 +30,8 @@ enum DraftFields {
         return value
     }
 
-    /// Refuses content in a coding: the media would be served without its name, and is not what was meant without it.
+    /// Refuses content with a coding: the media would be served without the name of the coding and could not be
+    /// decoded.
     static func requirePlainContent(_ fields: HTTPFields) throws(UploadProblem) {
         guard fields.list("Content-Encoding").contains(where: { $0.lowercased() != "identity" }) else { return }
         var problem = UploadProblem(415, "unsupported_media_type", "Send the content without Content-Encoding.")

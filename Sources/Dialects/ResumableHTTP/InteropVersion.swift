@@ -1,7 +1,7 @@
 internal import HTTPWire
 
-/// `Upload-Draft-Interop-Version`: which draft of "Resumable Uploads for HTTP" a request speaks
-/// (draft-ietf-httpbis-resumable-upload; the number stands in its §4.2 or thereabouts).
+/// `Upload-Draft-Interop-Version`: the draft of "Resumable Uploads for HTTP" that a request uses
+/// (draft-ietf-httpbis-resumable-upload; the number is in §4.2 or near it).
 ///
 /// | number | draft | number | draft |
 /// |---|---|---|---|
@@ -9,11 +9,11 @@ internal import HTTPWire
 /// | 4 | -02 | 7 | -06 to -08 |
 /// | 5 | -03 | 8 | -09 to -11 |
 ///
-/// Without the field, as in the RFC to come, the rules are those of the newest draft.
+/// Without the field, as in the future RFC, the rules of the newest draft apply.
 struct InteropVersion: Equatable, Sendable {
     static let known = 3...8
 
-    /// `nil` without the field, and for a version that is not spoken.
+    /// `nil` without the field and for an unsupported version.
     let number: Int?
 
     init(_ fields: HTTPFields) {
@@ -28,37 +28,40 @@ struct InteropVersion: Equatable, Sendable {
 
     private var rules: Int { number ?? Self.known.upperBound }
 
-    /// Interim answers (104) are for those only who said that they know them; others take one for the final answer.
+    /// Interim responses (104) are only sent to clients that announced support; others could treat one as the final
+    /// response.
     var hasInterim: Bool { number != nil }
-    /// More than one 104, with the offset (since -03).
+    /// More than one 104 response, with the offset (since -03).
     var hasProgress: Bool { number.map { $0 >= 5 } ?? false }
     /// PATCH needs `application/partial-upload` (since -04).
     var needsMediaType: Bool { rules >= 6 }
     /// `Upload-Limit` (since -04).
     var hasLimits: Bool { rules >= 6 }
-    /// The key of `Upload-Limit` for the seconds that are left: `expires` became `max-age` with -06.
+    /// The key in `Upload-Limit` for the remaining seconds: `expires` became `max-age` in -06.
     var ageKey: String { rules >= 7 ? "max-age" : "expires" }
-    /// PATCH must say whether it is the last; before -06 silence meant that.
+    /// PATCH must say whether it is the last request; before -06 a missing field meant that it is.
     var needsCompleteness: Bool { rules >= 7 }
     /// HEAD and DELETE with fields of an append are refused (until -05).
     var refusesStrayFields: Bool { rules <= 6 }
     /// Content beyond the length ends the upload (since -06).
     var overlengthEnds: Bool { rules >= 7 }
-    /// The answer that completes an upload is that of the target (since -06); before, it named the upload resource.
-    var targetAnswers: Bool { rules >= 7 }
-    /// `completed-upload` is gone with -09: an append to a complete upload has a wrong length, or finds nothing.
+    /// The response that completes an upload comes from the target (since -06); before, it described the upload
+    /// resource.
+    var targetResponses: Bool { rules >= 7 }
+    /// `completed-upload` was removed in -09: an append to a complete upload has a wrong length or finds nothing.
     var hasCompletedProblem: Bool { rules <= 7 }
-    /// An append that is not the last was answered 201 until -05.
+    /// The status of an append that is not the last: 201 until -05.
     var appendStatus: Status { rules <= 6 ? 201 : 204 }
-    /// An upload that has ended is not there (404, until -05); later it may be told that it was (410).
+    /// An ended upload does not exist (404, until -05); later drafts allow 410.
     var endedIsNotFound: Bool { rules <= 6 }
-    /// Also an append that fails tells how far the upload is (until -05).
+    /// A failed append also reports the offset (until -05).
     var failuresTellOffset: Bool { rules <= 6 }
 
     /// `Upload-Complete`, or its opposite `Upload-Incomplete` in -01.
     private var completenessField: FieldName { rules == 3 ? "Upload-Incomplete" : "Upload-Complete" }
 
-    /// Whether the content of the request ends the upload; `nil` if it does not say, or in a form that is to be ignored.
+    /// Whether the content of the request completes the upload; `nil` if this is missing or in a form that must be
+    /// ignored.
     func isLast(_ fields: HTTPFields) -> Bool? {
         guard let text = fields[completenessField], case .boolean(let value)? = StructuredField.item(text) else {
             return nil
@@ -70,10 +73,10 @@ struct InteropVersion: Equatable, Sendable {
         fields[completenessField] = StructuredField.text(rules == 3 ? !isComplete : isComplete)
     }
 
-    /// Whether a request carries what belongs to an append only.
+    /// Whether a request has fields that only belong to an append.
     func hasStrayFields(_ fields: HTTPFields, of method: HTTPMethod) -> Bool {
         guard refusesStrayFields else { return false }
-        // In -04 and -05, which have the field.
+        // In -04 and -05, which define the field.
         if rules == 6, method == .head, fields.contains("Upload-Length") { return true }
         return fields.contains("Upload-Offset") || fields.contains(completenessField)
     }

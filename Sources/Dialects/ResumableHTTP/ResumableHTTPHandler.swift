@@ -3,12 +3,13 @@ internal import Foundation
 package import HTTPWire
 package import UploadCore
 
-/// "Resumable Uploads for HTTP" (draft-ietf-httpbis-resumable-upload), interop versions 3 to 8, and plain uploads by POST and
-/// PUT, which are its case without interruption.
+/// "Resumable Uploads for HTTP" (draft-ietf-httpbis-resumable-upload), interop versions 3 to 8, and plain uploads by
+/// POST and PUT, which are the same without interruption.
 ///
-/// It shares `/files` and its upload resources with tus: what was created by one can be finished by the other.
+/// It shares `/files` and its upload resources with tus: each protocol can finish uploads of the other.
 package struct ResumableHTTPHandler: Sendable {
     let service: UploadService
+    let media: MediaService
     let locator: UploadLocator
     let grants: @Sendable (RequestHead) async throws(UploadError) -> Grant
     let admits: @Sendable (UploadID) async throws(UploadError) -> Void
@@ -19,17 +20,20 @@ package struct ResumableHTTPHandler: Sendable {
     let target: @Sendable (Upload, Request) -> Response
 
     /// - Parameters:
-    ///   - service: Does what is asked for.
-    ///   - locator: Makes and checks the last path segment of upload URLs.
+    ///   - service: Executes the requests.
+    ///   - media: Has the digests of complete uploads.
+    ///   - locator: Creates and verifies the last path segment of upload URLs.
     ///   - grants: Authorises a creation by the head of its request.
-    ///   - admits: Throws for an upload whose URL is good for nothing any more, though the upload is there.
-    ///   - deletesComplete: Whether DELETE of an upload URL removes what is complete, too.
-    ///   - metadata: What fields of a request say about the file, beyond its media type.
-    ///   - uploadsURL: The absolute URL below which upload resources are, as the client of this request reaches it.
-    ///   - canInform: Whether interim answers reach the client of a request.
-    ///   - target: The answer of the target: 201 with the media of a complete upload, or with the upload as it is.
+    ///   - admits: Throws if the URL of an existing upload is no longer valid.
+    ///   - deletesComplete: Whether DELETE of an upload URL also removes complete uploads.
+    ///   - metadata: What the fields of a request say about the file, besides its media type.
+    ///   - uploadsURL: The absolute URL of the collection of upload resources, as seen by the client of the request.
+    ///   - canInform: Whether interim responses reach the client of a request.
+    ///   - target: Makes the response of the target: 201 with the media of a complete upload, or the state of an
+    /// incomplete one.
     package init(
         service: UploadService,
+        media: MediaService,
         locator: UploadLocator,
         grants: @escaping @Sendable (RequestHead) async throws(UploadError) -> Grant,
         admits: @escaping @Sendable (UploadID) async throws(UploadError) -> Void = { _ in },
@@ -40,6 +44,7 @@ package struct ResumableHTTPHandler: Sendable {
         target: @escaping @Sendable (Upload, Request) -> Response
     ) {
         self.service = service
+        self.media = media
         self.locator = locator
         self.grants = grants
         self.admits = admits
@@ -50,10 +55,10 @@ package struct ResumableHTTPHandler: Sendable {
         self.target = target
     }
 
-    /// Whether a request speaks this protocol, where it shares its path with tus.
+    /// Whether a request uses this protocol, at a path that it shares with tus.
     ///
-    /// `Tus-Resumable` decides for tus. Else the fields of the draft do; a creation without fields of either is a plain upload,
-    /// and the newest draft has requests without any field of its own.
+    /// `Tus-Resumable` means tus. Otherwise fields of the draft decide. A creation without fields of either protocol is
+    /// a plain upload, and the newest draft has requests without fields of its own.
     package static func isMeant(by head: RequestHead) -> Bool {
         let fields = head.fields
         if fields.contains("Tus-Resumable") || head.method == .options { return false }
@@ -62,7 +67,7 @@ package struct ResumableHTTPHandler: Sendable {
         {
             return true
         }
-        // It makes any method another one, by tus only.
+        // Only tus defines it, and it can change any method.
         if fields.contains("X-HTTP-Method-Override") { return false }
         if [.put, .head, .get, .delete].contains(head.method) { return true }
         if head.method == .patch { return !DraftFields.hasType(fields, "application/offset+octet-stream") }
@@ -72,12 +77,12 @@ package struct ResumableHTTPHandler: Sendable {
         return head.method == .post && !ofTus.contains(where: fields.contains)
     }
 
-    /// Answers a request for the collection (`token` is `nil`) or for an upload resource.
+    /// Handles a request for the collection (`token` is `nil`) or for an upload resource.
     package func respond(to request: Request, upload token: String?) async -> Response {
         let version = InteropVersion(request.head.fields)
         var response: Response
         do throws(UploadProblem) {
-            response = try await answer(request, token, version)
+            response = try await self.response(request, token, version)
         } catch {
             var error = error
             if error.status == 410, version.endedIsNotFound {
@@ -93,7 +98,7 @@ package struct ResumableHTTPHandler: Sendable {
         return response
     }
 
-    private func answer(
+    private func response(
         _ request: Request,
         _ token: String?,
         _ version: InteropVersion
@@ -115,7 +120,7 @@ package struct ResumableHTTPHandler: Sendable {
             throw UploadProblem(
                 400,
                 "invalid_request",
-                "\(method) must have neither Upload-Offset nor a field that tells completeness."
+                "\(method) must have neither Upload-Offset nor a field about completeness."
             )
         }
         if method == .delete {
@@ -128,7 +133,7 @@ package struct ResumableHTTPHandler: Sendable {
     }
 
     private static func notAllowed(_ methods: String) -> UploadProblem {
-        var problem = UploadProblem(405, "method_not_allowed", "This resource has no such method; see Allow.")
+        var problem = UploadProblem(405, "method_not_allowed", "This resource does not support this method; see Allow.")
         problem.fields["Allow"] = methods
         return problem
     }
@@ -137,7 +142,7 @@ package struct ResumableHTTPHandler: Sendable {
 
     private func offset(of id: UploadID, _ version: InteropVersion) async throws(UploadProblem) -> Response {
         let upload = try await UploadProblem.wrapping { () async throws(UploadError) in
-            try await service.status(of: id, .told(isLast: false))
+            try await service.status(of: id, .explicit(isLast: false))
         }
         var response = Response(204, ["Cache-Control": "no-store"])
         describe(upload, version, in: &response)
@@ -147,18 +152,18 @@ package struct ResumableHTTPHandler: Sendable {
 
     private func create(_ request: Request, _ version: InteropVersion) async throws(UploadProblem) -> Response {
         let head = request.head
-        // Its framing would become part of the file.
+        // The framing of the form would become part of the file.
         guard !DraftFields.hasType(head.fields, "multipart/form-data") else {
             throw UploadProblem(
                 415,
                 "unsupported_media_type",
-                "Send the file itself as the content; a form is taken by POST only, and can not be resumed."
+                "Send the file itself as the content; forms need POST and cannot be resumed."
             )
         }
         try DraftFields.requirePlainContent(head.fields)
         let grant = try await UploadProblem.wrapping { () async throws(UploadError) in try await grants(head) }
-        let told = version.isLast(head.fields)
-        let isLast = told ?? true
+        let explicit = version.isLast(head.fields)
+        let isLast = explicit ?? true
         let length = try newLength(head.fields, contentLength: request.body.remaining, isLast: isLast)
         let contentDigest = try DigestFields.expectation(of: request)
         let expectedDigests = try DigestFields.values("Repr-Digest", head.fields)
@@ -173,10 +178,10 @@ package struct ResumableHTTPHandler: Sendable {
             try await service.create(new, under: grant)
         }
         let location = uploadsURL(request) + "/" + locator.token(for: upload)
-        // Who can not learn the URL before the end can not go on either.
-        let isResumable = told != nil && version.hasInterim && canInform(request)
+        // A client that does not learn the URL before the end cannot resume.
+        let isResumable = explicit != nil && version.hasInterim && canInform(request)
         if isResumable { await inform(request, upload, version, ["Location": location]) }
-        // Hashed while it comes instead of read again, where nothing would be kept of what breaks off anyway.
+        // If an interrupted upload would be discarded anyway, hash while receiving instead of reading the bytes again.
         let digest =
             contentDigest ?? (isLast && !isResumable ? DigestFields.strongest(expectedDigests).map { .known($0) } : nil)
         if isLast || request.body.remaining != 0 {
@@ -184,7 +189,7 @@ package struct ResumableHTTPHandler: Sendable {
                 upload = try await append(request, to: upload.id, at: 0, length, isLast: isLast, digest, version)
             } catch {
                 var error = error
-                if error.code == .checksumMismatch, contentDigest == nil { error = UploadService.digestMismatch }
+                if error.code == .checksumMismatch, contentDigest == nil { error = UploadError.digestMismatch }
                 let isUsable = error.code.leavesUploadUsable || error.code == .checksumMismatch
                 if !isResumable || !isUsable { await service.discard(upload.id) }
                 throw UploadProblem(error)
@@ -215,8 +220,8 @@ package struct ResumableHTTPHandler: Sendable {
             throw problem
         }
         let offset = try DraftFields.offset(fields)
-        let told = version.isLast(fields)
-        guard let isLast = told ?? (version.needsCompleteness ? nil : true) else {
+        let explicit = version.isLast(fields)
+        guard let isLast = explicit ?? (version.needsCompleteness ? nil : true) else {
             throw UploadProblem(
                 400,
                 "invalid_request",
@@ -279,7 +284,7 @@ package struct ResumableHTTPHandler: Sendable {
             at: offset,
             contentLength: request.body.remaining,
             declaring: length,
-            finish: .told(isLast: isLast),
+            finish: .explicit(isLast: isLast),
             expecting: digest,
             from: request.body,
             progress: progress
@@ -288,7 +293,9 @@ package struct ResumableHTTPHandler: Sendable {
 
     // MARK: Answers
 
-    /// A 104; that it can not be sent is seen when the content is read or the answer written.
+    /// Sends a 104.
+    ///
+    /// A failure is detected later, when the content is read or the response is written.
     private func inform(
         _ request: Request,
         _ upload: Upload,
@@ -310,9 +317,9 @@ package struct ResumableHTTPHandler: Sendable {
     ) async -> Response {
         var response = target(upload, request)
         await DigestFields.add(to: &response, wantedBy: request.head) { algorithm in
-            try? await service.digest(of: upload.id, by: algorithm)
+            try? await media.digest(of: upload.id, by: algorithm)
         }
-        if !version.targetAnswers { response.fields["Location"] = location }
+        if !version.targetResponses { response.fields["Location"] = location }
         response.fields["Upload-Offset"] = String(upload.offset)
         version.setComplete(true, in: &response.fields)
         return response
@@ -324,10 +331,10 @@ package struct ResumableHTTPHandler: Sendable {
         if version.hasLimits, upload.state == .open { response.fields["Upload-Limit"] = limits(of: upload, version) }
     }
 
-    /// `Upload-Limit`; without an upload what holds for all of them.
+    /// The value of `Upload-Limit`; without an upload, the limits of all uploads.
     private func limits(of upload: Upload?, _ version: InteropVersion) -> String {
         let most = min(service.limits.maximumBytes, upload?.maximumBytes ?? .max)
-        // Structured integers have 15 digits at most (RFC 9651 §3.3.1).
+        // Structured integers have at most 15 digits (RFC 9651 §3.3.1).
         var text = "max-size=\(min(most, 999_999_999_999_999))"
         if let expiresAt = upload?.expiresAt {
             let secondsLeft = Int64(max(0, expiresAt.timeIntervalSince(service.now)))
@@ -338,7 +345,7 @@ package struct ResumableHTTPHandler: Sendable {
         return text
     }
 
-    /// What OPTIONS says of this protocol, beside what it says of tus.
+    /// Adds the fields of this protocol to a response to OPTIONS.
     package func describeDiscovery(to head: RequestHead, in response: inout Response) {
         let version = InteropVersion(head.fields)
         response.fields["Upload-Limit"] = limits(of: nil, version)
@@ -367,13 +374,14 @@ package struct ResumableHTTPHandler: Sendable {
 }
 
 extension UploadError.Code {
-    /// Whether an append that failed so leaves an upload whose offset can be asked for without disturbing anybody.
+    /// Whether an append that failed with this error leaves an upload whose offset can be read without interrupting
+    /// another request.
     fileprivate var leavesOffset: Bool {
         switch self {
         case .offsetMismatch, .lengthConflict, .lengthExceeded, .tooLarge, .checksumMismatch, .notOpen, .timedOut,
             .quotaExceeded, .storageFull, .storageFailure, .finishing, .invalidRequest:
             true
-        // Whoever interrupted is writing now.
+        // Another request is writing now.
         case .interrupted, .busy, .notFound, .gone, .unavailable, .disconnected, .unauthenticated, .forbidden,
             .contentTypeRefused, .digestMismatch, .unsupportedChecksum, .conditionFailed, .invalidParts, .grantUsed,
             .rejected:

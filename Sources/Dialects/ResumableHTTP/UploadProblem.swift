@@ -2,18 +2,18 @@ internal import Foundation
 internal import HTTPWire
 internal import UploadCore
 
-/// Why a request gets no good answer; rendered as a problem document (RFC 9457).
+/// Why a request is refused or fails; rendered as a problem document (RFC 9457).
 struct UploadProblem: Error {
     var status: Status
-    /// Stable: for programs.
+    /// Stable; for programs.
     var code: String
-    /// `nil` for one that says no more than its status.
+    /// `nil` if the problem says no more than its status.
     var type: String?
-    /// For the client: what to change.
+    /// For the client: what is wrong and what to change.
     var detail: String
     var expectedOffset: Int64?
     var providedOffset: Int64?
-    /// With `expectedOffset`: it is that of a complete upload.
+    /// Used with `expectedOffset`: whether the upload is complete.
     var isComplete = false
     var quota: QuotaRefusal?
     var fields = HTTPFields()
@@ -42,8 +42,8 @@ struct UploadProblem: Error {
 
     /// The error table of the dialect.
     ///
-    /// Clients go on after 5xx and stop after 4xx (draft §4.4), so what passes by itself is 5xx; but for a content that came
-    /// too slowly, which is the client's doing (RFC 9110 §15.5.9).
+    /// Clients retry after 5xx and stop after 4xx (draft §4.4), so temporary failures are 5xx. The exception is content
+    /// that arrived too slowly, which is caused by the client (RFC 9110 §15.5.9).
     init(_ error: UploadError) {
         let text = error.message
         switch error.code {
@@ -127,7 +127,7 @@ struct UploadProblem: Error {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         var response = Response(status, ["Content-Type": "application/problem+json", "Cache-Control": "no-store"])
         response.fields.append(contentsOf: fields)
-        // Strings and numbers, which always can be encoded.
+        // Strings and numbers, which can always be encoded.
         response.content = .bytes([UInt8]((try? encoder.encode(document)) ?? Data()) + [10])
         response.closesConnection = closesConnection
         response.trace.errorCode = code

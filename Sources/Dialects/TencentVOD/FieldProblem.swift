@@ -2,7 +2,7 @@
 package struct FieldProblem: Sendable, Equatable, Encodable {
     /// The name of the field.
     package let field: String
-    /// What it must be, to be read after the name: "must be an integer".
+    /// The rule, worded to follow the name: "must be an integer".
     package let message: String
 
     package init(field: String, message: String) {
@@ -11,11 +11,11 @@ package struct FieldProblem: Sendable, Equatable, Encodable {
     }
 }
 
-/// A request for a signature that can not be met.
+/// An invalid request for a signature.
 package struct InvalidSignatureRequest: Error, Sendable, Equatable {
-    /// What to change, in one sentence; holds all `problems`.
+    /// What to change, in one sentence; contains all `problems`.
     package let message: String
-    /// Everything that is wrong with fields, the documented ones first; empty if the body is no JSON object.
+    /// All invalid fields, the documented ones first; empty if the body is not a JSON object.
     package let problems: [FieldProblem]
 
     init(message: String) {

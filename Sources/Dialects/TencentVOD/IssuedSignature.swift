@@ -1,6 +1,6 @@
-/// A signature, and what the app may want to know about it; encodes as the answer of the REST API.
+/// A signature and its parameters; encodes as the response of the REST API.
 package struct IssuedSignature: Sendable, Equatable, Encodable {
-    /// What the app hands to the upload SDK.
+    /// For the upload SDK.
     package let signature: String
     package let secretID: String
     /// Unix seconds.

@@ -3,10 +3,10 @@ enum SignatureField: String, CaseIterable {
     case secretId, currentTimeStamp, expireTime, random
     case classId, procedure, taskPriority, taskNotifyMode, sourceContext, oneTimeValid, vodSubAppId, sessionContext
     case storageRegion
-    // Not the vendor's.
+    // Extensions of Sluice.
     case expiresIn, subject
 
-    /// What a value must be, whatever the other fields are.
+    /// The allowed values, regardless of other fields.
     var rule: String {
         switch self {
         case .secretId: "must be left out, or be the secret id that this server signs with"

@@ -2,13 +2,14 @@ internal import Signing
 internal import UploadCore
 
 extension SignatureRequest {
-    /// Everything that is wrong with the values, in the order of the fields; empty if a signature can be made.
+    /// All invalid values, in field order; empty if a signature can be issued.
     ///
     /// - Parameters:
     ///   - now: Unix seconds.
-    ///   - secretID: The id that will sign.
-    /// - Returns: At most two problems for each field.
-    func problems(at now: Int64, secretID: String) -> [FieldProblem] {
+    ///   - secretID: The id of the signing key pair.
+    ///   - mode: The mode of the issuer.
+    /// - Returns: At most two problems per field.
+    func problems(at now: Int64, secretID: String, mode: TencentSignatureIssuer.Mode) -> [FieldProblem] {
         var problems: [FieldProblem] = []
         func require(_ isRight: Bool, _ field: SignatureField, _ message: String? = nil) {
             if !isRight { problems.append(field.problem(message)) }
@@ -30,19 +31,24 @@ extension SignatureRequest {
         require((1...TencentUploadSignature.maximumLifetime).contains(expiresIn ?? 1), .expiresIn)
         require(expiresIn == nil || expireTime == nil, .expiresIn, "must be left out where expireTime is given")
         require(subject.map(SubjectText.isValid) ?? true, .subject)
+        require(
+            mode == .relay || sourceContext != nil || Self.has(subject, atMost: 250),
+            .subject,
+            "must have at most 250 characters in direct mode, where it becomes the sourceContext"
+        )
         return problems
     }
 
-    /// The two times to sign; of a request without problems.
+    /// The two times to sign; call only for a request without problems.
     func times(at now: Int64) -> (currentTimeStamp: Int64, expireTime: Int64) {
         let start = currentTimeStamp ?? now
         return (start, expireTime ?? start + (expiresIn ?? Self.defaultLifetime))
     }
 
-    /// Finds what is wrong with the end of the signature.
+    /// Checks the expiry of the signature.
     ///
-    /// Times of the past are signed as they are asked for, which makes signatures repeatable. Those of the future must end
-    /// within 90 days from now as well, or they would be a way around the vendor's limit.
+    /// Past times are signed as requested, which makes signatures reproducible. Future ones must also end within 90
+    /// days from now, otherwise they would circumvent the vendor's limit.
     private func appendExpiryProblem(at now: Int64, to problems: inout [FieldProblem]) {
         let longest = TencentUploadSignature.maximumLifetime
         let latest = now + longest

@@ -1,18 +1,18 @@
 internal import Bytes
 internal import Foundation
 
-/// The body of a request for a signature: all parameters of a client upload signature, each of them optional.
+/// The body of a request for a signature: all parameters of a client upload signature, all optional.
 ///
 /// Vendor: "Signature for Upload from Client" (documents 266/33922 and 266/9221); the limits of the two contexts are those
 /// of `ApplyUpload` in VOD API 3.0. Characters are counted as Unicode scalars.
 package struct SignatureRequest: Sendable, Equatable {
-    /// Only as a check: the secret id that signs.
+    /// The signing secret id, as a check only.
     package var secretID: String?
     /// Unix seconds; now if not given.
     package var currentTimeStamp: Int64?
     /// Unix seconds, at most 7776000 after `currentTimeStamp`; in place of `expiresIn`.
     package var expireTime: Int64?
-    /// 0 to 4294967295; if not given, another one for each signature.
+    /// 0 to 4294967295; by default different for each signature.
     package var random: Int64?
     package var classID: Int64?
     /// Not empty.
@@ -32,26 +32,27 @@ package struct SignatureRequest: Sendable, Equatable {
     package var storageRegion: String?
     /// Seconds from `currentTimeStamp` to `expireTime`, 1 to 7776000; `defaultLifetime` if neither is given.
     package var expiresIn: Int64?
-    /// The app user who will upload, 1 to 250 characters; `TencentSignatureIssuer` says what becomes of it.
+    /// The app user who will upload, 1 to 250 characters; see `TencentSignatureIssuer` for its effect.
     package var subject: String?
 
-    /// Seconds that a signature lasts if the request does not say: one day, as in the vendor's samples.
+    /// Default lifetime of a signature in seconds: one day, as in the vendor's samples.
     ///
-    /// The mobile SDKs show the first signature again when all bytes are there, and resume an upload within one day; a
-    /// shorter life would make long uploads fail at their end.
+    /// Mobile SDKs send the first signature again after the last byte, and resume an upload within one day, so with a
+    /// shorter lifetime long uploads would fail at their end.
     package static let defaultLifetime: Int64 = 86_400
 
-    /// A request that leaves everything to the defaults.
+    /// A request with all defaults.
     package init() {}
 
-    /// Reads the body of an HTTP request: a JSON object in UTF-8 (RFC 8259), or nothing, which stands for an empty object.
+    /// Parses the body of an HTTP request: a JSON object in UTF-8 (RFC 8259), or nothing, which counts as an empty
+    /// object.
     ///
-    /// - Throws: An error that names every field that is unknown, is there more than once, or has another JSON type. What
-    ///   the values may be is checked by `TencentSignatureIssuer`.
+    /// - Throws: An error that lists every field that is unknown, repeated, or of the wrong JSON type.
+    ///   `TencentSignatureIssuer` checks the values.
     package init(json: [UInt8]) throws(InvalidSignatureRequest) {
-        // Most apps mint with the defaults.
+        // Fast path: most apps use the defaults.
         guard !json.isEmpty, json != Array("{}".utf8) else { return }
-        // JSONDecoder would also read UTF-16 and UTF-32, which have zero bytes.
+        // JSONDecoder would accept UTF-16 and UTF-32 too, which contain zero bytes.
         guard !json.contains(0), String(validating: json, as: UTF8.self) != nil else {
             throw InvalidSignatureRequest(message: "The body must be a JSON object in UTF-8.")
         }
@@ -80,10 +81,10 @@ extension SignatureRequest: Decodable {
         init?(intValue: Int) { nil }
     }
 
-    /// Reads an object; `null` is the same as no field.
+    /// Decodes an object; `null` counts as a missing field.
     ///
-    /// - Throws: `InvalidSignatureRequest` with every field that is unknown or has another type; what the decoder throws
-    ///   where there is no object.
+    /// - Throws: `InvalidSignatureRequest` with every field that is unknown or has the wrong type; the decoder's error
+    ///   if it is not an object.
     package init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Name.self)
         var wrong: Set<SignatureField> = []

@@ -1,6 +1,6 @@
 package import Signing
 
-/// A secret id and its secret key: those of a cloud account, or Sluice's own.
+/// A secret id with its secret key: of a cloud account, or Sluice's own.
 package struct TencentCredentials: Sendable, Equatable {
     package let secretID: String
     package let secretKey: String
@@ -20,7 +20,7 @@ package struct TencentCredentials: Sendable, Equatable {
         )
     }
 
-    /// Letters and digits of 64 derived bits each, so that none is more likely than another by a share that matters.
+    /// Letters and digits from 64 derived bits each, so that their distribution is practically uniform.
     private static func characters(_ count: Int, of master: MasterSecret, for purpose: String) -> String {
         let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
         let bytes = master.key(for: purpose, count: count * 8)

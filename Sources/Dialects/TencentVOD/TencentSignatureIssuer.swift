@@ -5,16 +5,16 @@ internal import UploadCore
 
 /// Issues client upload signatures for Tencent Cloud VOD, or for the relay that speaks its protocol.
 ///
-/// What the app wants to have signed is signed as it is. The `subject` of a request is no parameter of the vendor's: in `relay`
-/// mode it is signed as the additional parameter `sluiceSubject`, by which the relay knows whose upload it is; in
-/// `direct` mode it is left out, because the cloud's documents name no such parameter. An app that wants to see the user in
-/// the cloud's events puts the user into `sourceContext`.
+/// It signs the request unchanged. `subject` is not a parameter of the vendor. In `relay` mode it is signed as the
+/// additional parameter `sluiceSubject`, which identifies the uploading user to the relay. The cloud does not know that
+/// parameter, so in `direct` mode the subject becomes the `sourceContext`, which the cloud repeats in its events,
+/// unless the app sets its own `sourceContext`.
 package final class TencentSignatureIssuer: Sendable {
-    /// Where the bytes go.
+    /// Where clients upload to.
     package enum Mode: String, Sendable, CaseIterable {
-        /// To Sluice; the credentials are its own.
+        /// To Sluice, with its own credentials.
         case relay
-        /// To the cloud; the credentials are those of the account.
+        /// To the cloud, with the account's credentials.
         case direct
     }
 
@@ -38,12 +38,12 @@ package final class TencentSignatureIssuer: Sendable {
     /// - Parameters:
     ///   - request: What to sign.
     ///   - now: The time of day; fractions of a second are dropped.
-    /// - Returns: The signature and the values that were chosen.
+    /// - Returns: The signature and the chosen values.
     /// - Throws: Everything that is wrong with the request.
     package func issue(_ request: SignatureRequest, at now: Date) throws(InvalidSignatureRequest) -> IssuedSignature {
-        // Held to where 90 days can be added.
+        // Clamped so that 90 days can be added.
         let now = min(max(now.unixSeconds, 0), .max / 2)
-        let problems = request.problems(at: now, secretID: secretID)
+        let problems = request.problems(at: now, secretID: secretID, mode: mode)
         guard problems.isEmpty else { throw InvalidSignatureRequest(problems: problems) }
 
         let (currentTimeStamp, expireTime) = request.times(at: now)
@@ -57,7 +57,7 @@ package final class TencentSignatureIssuer: Sendable {
             procedure: request.procedure,
             taskPriority: request.taskPriority,
             taskNotifyMode: request.taskNotifyMode,
-            sourceContext: request.sourceContext,
+            sourceContext: request.sourceContext ?? (mode == .direct ? request.subject : nil),
             oneTimeValid: request.oneTimeValid,
             vodSubAppID: request.vodSubAppID,
             sessionContext: request.sessionContext,
@@ -75,11 +75,11 @@ package final class TencentSignatureIssuer: Sendable {
         )
     }
 
-    /// A number that this issuer does not give again for 2^32 signatures.
+    /// A number that this issuer does not repeat within 2^32 signatures.
     ///
-    /// So no two signatures of one second are equal, which the cloud would refuse. It guards nothing and may be foreseen.
+    /// The cloud refuses two equal signatures within a second. The number is not a secret and may be predictable.
     private func nextRandom() -> UInt32 {
-        // A sequence from a random start, mixed by the final step of MurmurHash3, which maps no two numbers to one.
+        // A sequence from a random start, mixed with the final step of MurmurHash3, which is a bijection.
         var number = sequence.wrappingAdd(1, ordering: .relaxed).newValue
         number = (number ^ number >> 16) &* 0x85EB_CA6B
         number = (number ^ number >> 13) &* 0xC2B2_AE35

@@ -3,9 +3,9 @@ internal import UploadCore
 
 /// tus 1.0.0, concatenation: `Upload-Concat: partial`, or `final;` and the URLs of partial uploads.
 enum TusConcatenation {
-    /// What the field asks for; `nil` without it.
+    /// Parses the field; `nil` without it.
     ///
-    /// - Throws: `.invalidConcatenation`; `.notFound` for a URL that is none of ours.
+    /// - Throws: `.invalidConcatenation`; `.notFound` for a URL that does not belong to this server.
     static func parse(_ fields: HTTPFields, locator: UploadLocator) throws(TusFailure) -> Concatenation? {
         guard let raw = fields["Upload-Concat"] else { return nil }
         if raw == "partial" { return Concatenation(.partial, raw: raw) }
@@ -20,7 +20,7 @@ enum TusConcatenation {
         for (index, url) in urls.enumerated() {
             guard let id = locator.id(in: lastSegment(of: url)) else {
                 throw .upload(
-                    UploadError(.notFound, "URL \(index + 1) of Upload-Concat is not that of an upload of this server.")
+                    UploadError(.notFound, "URL \(index + 1) of Upload-Concat is not an upload URL of this server.")
                 )
             }
             parts.append(id)
@@ -28,7 +28,7 @@ enum TusConcatenation {
         return Concatenation(.final(parts: parts), raw: raw)
     }
 
-    /// Absolute or relative, the URL is never fetched: its last segment alone proves that the client knows the upload.
+    /// The URL, absolute or relative, is never fetched: its last segment alone proves that the client knows the upload.
     private static func lastSegment(of url: Substring) -> Substring {
         url.lastIndex(of: "/").map { url[url.index(after: $0)...] } ?? url
     }

@@ -5,9 +5,9 @@ internal import UploadCore
 
 /// tus 1.0.0, creation, creation-with-upload and concatenation.
 extension TusHandler {
-    /// Creates an upload, and takes the body as its first bytes if it has the content type of a PATCH.
+    /// Creates an upload, and stores the body as its first bytes if it has the content type of a PATCH.
     ///
-    /// A body of another content type is ignored: clients label an empty body as they like.
+    /// A body with another content type is ignored: clients send arbitrary types with an empty body.
     func create(_ request: Request) async throws(TusFailure) -> Response {
         let fields = request.head.fields
         let grant = try await TusFailure.wrapping { () async throws(UploadError) in try await grants(request.head) }
@@ -21,7 +21,7 @@ extension TusHandler {
         let metadata = try TusMetadata.parse(fields["Upload-Metadata"], maximumBytes: settings.maximumMetadataBytes)
         let takesBody = TusFields.hasOffsetType(fields)
         let digest = takesBody ? try TusChecksum.expectation(of: request) : nil
-        // All that can be known to fail is refused while nothing exists yet.
+        // Requests that are certain to fail are refused before the upload is created.
         if takesBody {
             if let length, let announced = request.body.remaining, announced > length {
                 throw .upload(.overlong(length))
@@ -44,10 +44,10 @@ extension TusHandler {
         return response
     }
 
-    /// A final upload has the bytes and the length of its parts.
+    /// A final upload gets the bytes and the length of its parts.
     private func requireNoContent(_ fields: HTTPFields) throws(TusFailure) {
         if fields.contains("Upload-Length") || fields.contains("Upload-Defer-Length") {
-            throw .refused(.invalidLength("A final upload has the length of its parts: leave out Upload-Length."))
+            throw .refused(.invalidLength("A final upload gets its length from its parts: leave out Upload-Length."))
         }
         if TusFields.hasOffsetType(fields) {
             throw .upload(.finalUpload)
@@ -60,13 +60,13 @@ extension TusHandler {
         return base + "/" + locator.token(for: upload)
     }
 
-    /// Appends the body of a creation.
+    /// Appends the body of a creation request.
     ///
-    /// If that breaks off in a way that leaves the upload usable, the answer is still 201: the client learns the URL and
-    /// how far it came, and goes on with PATCH, instead of starting again beside a remnant that it can not name. If the
-    /// body itself is wrong, nothing remains, and the creation failed as a whole.
+    /// If the append is interrupted but the upload is still usable, the response is still 201: the client learns the
+    /// URL and the offset and continues with PATCH. Otherwise it would start again and leave an upload behind that it
+    /// cannot name. If the body itself is invalid, the upload is removed and the creation fails as a whole.
     ///
-    /// - Returns: The upload as it is now, and whether the connection is of no more use.
+    /// - Returns: The current upload, and whether the connection must be closed.
     private func takeFirstBytes(
         of upload: Upload,
         from body: any RequestBody,
@@ -84,7 +84,7 @@ extension TusHandler {
         } catch {
             let failure = TusFailure(ofAppend: error)
             guard error.code.leavesUploadUsable else {
-                // Best effort: what is left behind expires.
+                // If this fails, the upload expires later.
                 await service.discard(upload.id)
                 throw failure
             }
@@ -97,7 +97,7 @@ extension TusHandler {
         }
     }
 
-    /// Makes sure that a body for an upload of no bytes is empty, and has the digest of nothing.
+    /// Requires an empty body, with the digest of no bytes, for an upload of length 0.
     private func requireNothing(
         in body: any RequestBody,
         expecting expectation: DigestExpectation?
@@ -106,7 +106,7 @@ extension TusHandler {
         do throws(SourceFailure) {
             first = try await body.next(maximum: 1)
         } catch {
-            throw .upload(UploadError(.disconnected, "The body did not come to its end.", cause: error))
+            throw .upload(UploadError(.disconnected, "The body is incomplete.", cause: error))
         }
         if first != nil { throw .upload(.overlong(0)) }
         guard let expectation else { return }

@@ -1,17 +1,19 @@
 internal import HTTPWire
 internal import UploadCore
 
-/// Why a request gets no good answer.
+/// Why a request is refused or fails.
 enum TusFailure: Error, Sendable {
     case upload(UploadError)
     case refused(TusRefusal)
 
-    /// That of an append, which is `.rejected` only where the app has stopped the upload.
+    /// The failure of an append.
+    ///
+    /// `.rejected` then means that the app has stopped the upload.
     init(ofAppend error: UploadError) {
         self = error.code == .rejected ? .refused(.stopped(error.message)) : .upload(error)
     }
 
-    /// Runs calls into the domain, so that their errors and those of the dialect come out as one type.
+    /// Runs calls into the domain and converts their errors, so that callers handle one error type.
     static func wrapping<Success>(
         _ work: () async throws(UploadError) -> Success
     ) async throws(TusFailure) -> Success {
@@ -23,7 +25,7 @@ enum TusFailure: Error, Sendable {
     }
 }
 
-/// What is wrong with a request in the words of the protocol, before the domain is asked.
+/// A violation of the protocol that is detected before the domain is called.
 ///
 /// The texts are for the client.
 enum TusRefusal: Sendable {
@@ -35,17 +37,17 @@ enum TusRefusal: Sendable {
     case invalidMetadata(String)
     case invalidChecksum(String)
     case invalidConcatenation(String)
-    /// The app or the server has ended the upload while bytes came.
+    /// The app or the server ended the upload during the request.
     case stopped(String)
 }
 
 /// The error table of the dialect.
 ///
-/// tus 1.0.0 fixes some status codes and no form; the form is tusd's, a stable code and a text: `ERR_…: text`.
+/// tus 1.0.0 defines some status codes and no format. The format is tusd's: a stable code and a text, `ERR_…: text`.
 ///
-/// Clients rule the choice of status where the protocol leaves one: TUSKit reads `Upload-Offset` from any answer to a
-/// PATCH, so no error but 409 has it; tus-js-client tries again after 409, 423 and 5xx but gives up after other 4xx,
-/// and after HEAD starts from zero unless it sees 423.
+/// Where the protocol leaves the status open, client behaviour decides. TUSKit reads `Upload-Offset` from any response
+/// to PATCH, so 409 is the only error with that field. tus-js-client retries after 409, 423 and 5xx but gives up after
+/// other 4xx; after HEAD it starts from zero unless the status is 423.
 enum TusErrors {
     static func response(to failure: TusFailure, for method: HTTPMethod) -> Response {
         var response =
@@ -60,96 +62,96 @@ enum TusErrors {
     private static func response(to error: UploadError, for method: HTTPMethod) -> Response {
         let text = error.message
         switch error.code {
-        case .invalidRequest: return answer(400, "ERR_INVALID_REQUEST", text)
+        case .invalidRequest: return response(400, "ERR_INVALID_REQUEST", text)
         case .unauthenticated:
-            return answer(401, "ERR_UNAUTHENTICATED", text, ["WWW-Authenticate": "Bearer"])
+            return response(401, "ERR_UNAUTHENTICATED", text, ["WWW-Authenticate": "Bearer"])
         case .forbidden(let scope):
             // RFC 6750 §3.1
             let challenge = scope.map { "Bearer error=\"insufficient_scope\", scope=\"\($0)\"" }
-            return answer(403, "ERR_FORBIDDEN", text, challenge.map { ["WWW-Authenticate": $0] } ?? [:])
-        case .notFound: return answer(404, "ERR_UPLOAD_NOT_FOUND", text)
-        case .gone: return answer(410, "ERR_UPLOAD_GONE", text)
+            return response(403, "ERR_FORBIDDEN", text, challenge.map { ["WWW-Authenticate": $0] } ?? [:])
+        case .notFound: return response(404, "ERR_UPLOAD_NOT_FOUND", text)
+        case .gone: return response(410, "ERR_UPLOAD_GONE", text)
         case .offsetMismatch(let expected):
-            return answer(409, "ERR_MISMATCHED_OFFSET", text, ["Upload-Offset": String(expected)])
+            return response(409, "ERR_MISMATCHED_OFFSET", text, ["Upload-Offset": String(expected)])
         // tus 1.0.0, creation-defer-length, fixes no status; tusd has 400.
-        case .lengthConflict: return answer(400, "ERR_INVALID_UPLOAD_LENGTH", text)
-        case .lengthExceeded: return answer(413, "ERR_UPLOAD_SIZE_EXCEEDED", text)
-        case .tooLarge: return answer(413, "ERR_MAX_SIZE_EXCEEDED", text)
-        case .contentTypeRefused: return answer(415, "ERR_CONTENT_TYPE_REFUSED", text)
-        case .checksumMismatch: return answer(460, "ERR_CHECKSUM_MISMATCH", text)
-        // Not 460, after which the same bytes could be sent again.
-        case .digestMismatch: return answer(400, "ERR_DIGEST_MISMATCH", text)
+        case .lengthConflict: return response(400, "ERR_INVALID_UPLOAD_LENGTH", text)
+        case .lengthExceeded: return response(413, "ERR_UPLOAD_SIZE_EXCEEDED", text)
+        case .tooLarge: return response(413, "ERR_MAX_SIZE_EXCEEDED", text)
+        case .contentTypeRefused: return response(415, "ERR_CONTENT_TYPE_REFUSED", text)
+        case .checksumMismatch: return response(460, "ERR_CHECKSUM_MISMATCH", text)
+        // Not 460: clients would send the same bytes again.
+        case .digestMismatch: return response(400, "ERR_DIGEST_MISMATCH", text)
         case .unsupportedChecksum(let offered):
-            return answer(
+            return response(
                 400,
                 "ERR_UNSUPPORTED_CHECKSUM",
                 text + " Offered: " + offered.joined(separator: ", ") + ".",
                 ["Tus-Checksum-Algorithm": offered.joined(separator: ",")]
             )
-        // tus 1.0.0, concatenation: PATCH to a final upload.
-        case .notOpen: return answer(403, "ERR_FINAL_UPLOAD", text)
-        case .conditionFailed: return answer(412, "ERR_CONDITION_FAILED", text)
-        case .invalidParts: return answer(400, "ERR_INVALID_PARTS", text)
-        case .grantUsed: return answer(403, "ERR_GRANT_USED", text)
+        // tus 1.0.0, concatenation: a PATCH to a final upload.
+        case .notOpen: return response(403, "ERR_FINAL_UPLOAD", text)
+        case .conditionFailed: return response(412, "ERR_CONDITION_FAILED", text)
+        case .invalidParts: return response(400, "ERR_INVALID_PARTS", text)
+        case .grantUsed: return response(403, "ERR_GRANT_USED", text)
         case .quotaExceeded(let refusal):
             let fields: HTTPFields? = refusal.secondsToWait.map { ["Retry-After": String($0)] }
-            return answer(refusal.resetsAt == nil ? 403 : 429, "ERR_QUOTA_EXCEEDED", text, fields ?? [:])
-        case .rejected: return answer(400, "ERR_REJECTED", text)
-        case .interrupted: return answer(423, "ERR_UPLOAD_INTERRUPTED", text, closes: true)
-        case .busy: return answer(423, "ERR_UPLOAD_LOCKED", text, retryAfter)
-        case .timedOut: return answer(transient(408, method), "ERR_READ_TIMEOUT", text, closes: true)
-        // Only a client that closed one direction sees this: a body shorter than announced (RFC 9112 §8).
-        case .disconnected: return answer(400, "ERR_BODY_INCOMPLETE", text, closes: true)
-        case .storageFull: return answer(transient(507, method), "ERR_STORAGE_FULL", text + " Try again later.")
-        case .storageFailure: return answer(500, "ERR_STORAGE_FAILURE", text)
-        case .finishing: return answer(transient(503, method), "ERR_FINISHING", text, retryAfter)
-        case .unavailable: return answer(transient(503, method), "ERR_UNAVAILABLE", text, retryAfter, closes: true)
+            return response(refusal.resetsAt == nil ? 403 : 429, "ERR_QUOTA_EXCEEDED", text, fields ?? [:])
+        case .rejected: return response(400, "ERR_REJECTED", text)
+        case .interrupted: return response(423, "ERR_UPLOAD_INTERRUPTED", text, closes: true)
+        case .busy: return response(423, "ERR_UPLOAD_LOCKED", text, retryAfter)
+        case .timedOut: return response(transient(408, method), "ERR_READ_TIMEOUT", text, closes: true)
+        // Only a client that closed its sending side can see this: the body was shorter than announced (RFC 9112 §8).
+        case .disconnected: return response(400, "ERR_BODY_INCOMPLETE", text, closes: true)
+        case .storageFull: return response(transient(507, method), "ERR_STORAGE_FULL", text + " Try again later.")
+        case .storageFailure: return response(500, "ERR_STORAGE_FAILURE", text)
+        case .finishing: return response(transient(503, method), "ERR_FINISHING", text, retryAfter)
+        case .unavailable: return response(transient(503, method), "ERR_UNAVAILABLE", text, retryAfter, closes: true)
         }
     }
 
     private static func response(to refusal: TusRefusal) -> Response {
         switch refusal {
         case .unsupportedVersion:
-            answer(
+            response(
                 412,
                 "ERR_UNSUPPORTED_VERSION",
                 "Send Tus-Resumable: \(Tus.version).",
                 ["Tus-Version": Tus.version]
             )
         case .methodNotAllowed(let allowed):
-            answer(
+            response(
                 405,
                 "ERR_METHOD_NOT_ALLOWED",
-                "This resource has no such method; see Allow.",
+                "This resource does not support this method; see Allow.",
                 ["Allow": allowed.map(\.rawValue).joined(separator: ", ")]
             )
         case .wrongContentType:
-            answer(415, "ERR_INVALID_CONTENT_TYPE", "Send Content-Type: application/offset+octet-stream.")
-        case .invalidLength(let text): answer(400, "ERR_INVALID_UPLOAD_LENGTH", text)
-        case .invalidOffset(let text): answer(400, "ERR_INVALID_OFFSET", text)
-        case .invalidMetadata(let text): answer(400, "ERR_INVALID_METADATA", text)
+            response(415, "ERR_INVALID_CONTENT_TYPE", "Send Content-Type: application/offset+octet-stream.")
+        case .invalidLength(let text): response(400, "ERR_INVALID_UPLOAD_LENGTH", text)
+        case .invalidOffset(let text): response(400, "ERR_INVALID_OFFSET", text)
+        case .invalidMetadata(let text): response(400, "ERR_INVALID_METADATA", text)
         case .invalidChecksum(let text):
-            answer(
+            response(
                 400,
                 "ERR_INVALID_CHECKSUM",
                 text + " Offered: " + TusChecksum.offered.joined(separator: ", ") + ".",
                 ["Tus-Checksum-Algorithm": TusChecksum.offered.joined(separator: ",")]
             )
-        case .invalidConcatenation(let text): answer(400, "ERR_INVALID_CONCAT", text)
-        // The code and the status of tusd.
-        case .stopped(let text): answer(400, "ERR_UPLOAD_STOPPED", text)
+        case .invalidConcatenation(let text): response(400, "ERR_INVALID_CONCAT", text)
+        // The same code and status as tusd.
+        case .stopped(let text): response(400, "ERR_UPLOAD_STOPPED", text)
         }
     }
 
-    /// In seconds: soon enough for an impatient client, late enough for a restart.
+    /// In seconds: short for an impatient client, long enough for a restart.
     private static let retryAfter: HTTPFields = ["Retry-After": "1"]
 
-    /// What passes by itself is 423 on HEAD.
+    /// Temporary failures are 423 for HEAD.
     private static func transient(_ status: Status, _ method: HTTPMethod) -> Status {
         method == .head ? 423 : status
     }
 
-    private static func answer(
+    private static func response(
         _ status: Status,
         _ code: String,
         _ text: String,
@@ -157,7 +159,7 @@ enum TusErrors {
         closes: Bool = false
     ) -> Response {
         var fields = fields
-        // 404 and 410 may be cached otherwise (RFC 9110 §15.1), and nothing about an upload may be.
+        // 404 and 410 are cacheable by default (RFC 9110 §15.1), but no response about an upload may be cached.
         fields.append("Cache-Control", "no-store")
         fields.append("Content-Type", "text/plain; charset=utf-8")
         var response = Response(status, fields, .bytes(Array("\(code): \(text)\n".utf8)))

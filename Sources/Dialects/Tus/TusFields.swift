@@ -7,14 +7,14 @@ internal import UploadCore
 enum TusFields {
     /// Whether the content is bytes of the upload.
     ///
-    /// Parameters of the media type mean nothing and are let pass.
+    /// Parameters of the media type are ignored.
     static func hasOffsetType(_ fields: HTTPFields) -> Bool {
         fields["Content-Type"].flatMap { MediaType($0) }?.essence == "application/offset+octet-stream"
     }
 
     /// The length of a new upload: exactly one of `Upload-Length` and `Upload-Defer-Length: 1` (tus 1.0.0, creation).
     ///
-    /// - Returns: Bytes; `nil` if a later request will tell.
+    /// - Returns: In bytes; `nil` if a later request declares it.
     static func newLength(_ fields: HTTPFields) throws(TusFailure) -> Int64? {
         let length = try declaredLength(fields)
         guard let deferral = fields["Upload-Defer-Length"] else {
@@ -30,7 +30,9 @@ enum TusFields {
         return nil
     }
 
-    /// `Upload-Length`, which with PATCH tells a length that was deferred (tus 1.0.0, creation-defer-length).
+    /// `Upload-Length`.
+    ///
+    /// With PATCH it declares a deferred length (tus 1.0.0, creation-defer-length).
     static func declaredLength(_ fields: HTTPFields) throws(TusFailure) -> Int64? {
         guard let text = fields["Upload-Length"] else { return nil }
         guard let length = number(text) else {
@@ -41,7 +43,7 @@ enum TusFields {
 
     static func offset(_ fields: HTTPFields) throws(TusFailure) -> Int64 {
         guard let text = fields["Upload-Offset"] else {
-            throw .refused(.invalidOffset("Upload-Offset is missing: send the number of bytes that HEAD answers."))
+            throw .refused(.invalidOffset("Upload-Offset is missing: send the offset from the response to HEAD."))
         }
         guard let offset = number(text) else {
             throw .refused(.invalidOffset("Upload-Offset must be a number of bytes: digits only, below 2^63."))
@@ -49,7 +51,7 @@ enum TusFields {
         return offset
     }
 
-    /// A non-negative integer in decimal digits; a sign, a space, a list of two or an overflow is none.
+    /// A non-negative integer in decimal digits; `nil` for a sign, a space, a list or an overflow.
     static func number(_ text: String) -> Int64? {
         guard text.utf8.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }) else {
             return nil
@@ -60,20 +62,21 @@ enum TusFields {
 
 /// tus 1.0.0, checksum: the digest of the body of one request.
 enum TusChecksum {
-    /// `sha1` is mandatory; the others in the order in which they are recommended.
+    /// `sha1` is mandatory; the order is the order of recommendation.
     static let algorithms: [DigestAlgorithm] = [.sha256, .sha1, .crc32c, .md5]
     static let offered = algorithms.map(\.rawValue)
 
-    /// What a request says of the digest of its body: by `Upload-Checksum`, or in a trailer field that it announces (tus
+    /// The digest of the request's body, from `Upload-Checksum` or from a trailer field that the request announces (tus
     /// 1.0.0, checksum-trailer).
     ///
-    /// - Returns: `nil` for a request without either. A trailer that was not announced comes too late: the bytes are stored.
+    /// - Returns: `nil` without either. A trailer that was not announced is ignored: the bytes are stored before it
+    ///   arrives.
     static func expectation(of request: Request) throws(TusFailure) -> DigestExpectation? {
         let fields = request.head.fields
         if let digest = try expected(by: fields) { return .known(digest) }
         guard fields.list("Trailer").contains(where: { $0.lowercased() == "upload-checksum" }) else { return nil }
         let body = request.body
-        return .told { () throws(UploadError) in
+        return .explicit { () throws(UploadError) in
             do throws(TusFailure) {
                 if let digest = try expected(by: body.trailers) { return digest }
             } catch {
@@ -83,11 +86,11 @@ enum TusChecksum {
                 case .refused: break
                 }
             }
-            throw UploadError(.invalidRequest, "The trailer field Upload-Checksum was announced and did not come.")
+            throw UploadError(.invalidRequest, "The trailer field Upload-Checksum was announced but not sent.")
         }
     }
 
-    /// What `Upload-Checksum` says; `nil` without it.
+    /// The value of `Upload-Checksum`; `nil` without it.
     private static func expected(by fields: HTTPFields) throws(TusFailure) -> ExpectedDigest? {
         guard let text = fields["Upload-Checksum"] else { return nil }
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
@@ -98,7 +101,7 @@ enum TusChecksum {
             throw .upload(
                 UploadError(
                     .unsupportedChecksum(offered: offered),
-                    "Upload-Checksum names an algorithm that is not offered."
+                    "Upload-Checksum names an unsupported algorithm; see Tus-Checksum-Algorithm."
                 )
             )
         }

@@ -7,13 +7,14 @@ package import UploadCore
 /// creation-with-upload, creation-defer-length, concatenation, concatenation-unfinished, expiration, checksum,
 /// checksum-trailer and termination.
 ///
-/// It reads `RequestTarget.segments` as what follows `/files`: nothing for the collection, one segment for an upload.
-/// That segment is the upload's locator, and whoever knows it may continue or remove the upload; only creating one needs
-/// a grant.
+/// `RequestTarget.segments` is the path after `/files`: empty for the collection, one segment for an upload. That
+/// segment is the upload's locator. A client that knows it can continue or remove the upload; only creation needs a
+/// grant.
 package struct TusHandler: RequestHandler {
-    /// What is served: method, and template below the root.
+    /// The routes: method, and template below the root.
     ///
-    /// POST to an upload is for `X-HTTP-Method-Override` only; GET is listed because its 405 has the protocol's form.
+    /// POST to an upload is only for `X-HTTP-Method-Override`. GET is listed so that its 405 response has the format of
+    /// the protocol.
     package static let routes: [(HTTPMethod, String)] = [
         (.options, "/files"),
         (.post, "/files"),
@@ -28,19 +29,20 @@ package struct TusHandler: RequestHandler {
     let service: UploadService
     let locator: UploadLocator
     let grants: @Sendable (RequestHead) async throws(UploadError) -> Grant
-    /// Throws for an upload whose URL is good for nothing any more, though the upload is there.
+    /// Throws if the URL of an existing upload is no longer valid.
     let admits: @Sendable (UploadID) async throws(UploadError) -> Void
     let settings: TusSettings
     let baseURL: @Sendable (Request) -> String
 
     /// - Parameters:
-    ///   - service: Does what is asked for.
-    ///   - locator: Makes and checks the last path segment of upload URLs.
-    ///   - grants: Authorises a creation by the head of its request; throws `.unauthenticated`, `.forbidden` and whatever
-    ///     the look-up of a key throws.
-    ///   - admits: Throws for an upload whose URL is good for nothing any more, though the upload is there.
-    ///   - settings: What can be configured.
-    ///   - baseURL: The absolute URL of the collection as the client of this request reaches it, e.g.
+    ///   - service: Executes the requests.
+    ///   - locator: Creates and verifies the last path segment of upload URLs.
+    ///   - grants: Authorises a creation by the head of its request. Throws `.unauthenticated`, `.forbidden`, and
+    /// errors of the key
+    ///     look-up.
+    ///   - admits: Throws if the URL of an existing upload is no longer valid.
+    ///   - settings: See `TusSettings`.
+    ///   - baseURL: The absolute URL of the collection as seen by the client of the request, such as
     ///     `https://uploads.example/files`.
     package init(
         service: UploadService,
@@ -60,11 +62,11 @@ package struct TusHandler: RequestHandler {
 
     package func respond(to request: Request) async -> Response {
         let resource = TusResource(segments: request.head.target.segments)
-        if let answer = settings.cors.preflight(request.head, methods: resource.preflightMethods) { return answer }
+        if let response = settings.cors.preflight(request.head, methods: resource.preflightMethods) { return response }
         let method = Self.effectiveMethod(of: request.head)
         var response: Response
         do throws(TusFailure) {
-            response = try await answer(request, as: method, on: resource)
+            response = try await self.response(request, as: method, on: resource)
         } catch {
             response = refusal(error, for: method)
         }
@@ -73,11 +75,11 @@ package struct TusHandler: RequestHandler {
         return response
     }
 
-    /// The method that a request stands for: "the actual method of the request MUST be ignored" (tus 1.0.0,
+    /// The method to use for a request: "the actual method of the request MUST be ignored" (tus 1.0.0,
     /// X-HTTP-Method-Override).
     ///
-    /// Frameworks send it in lower case, too. A page of another origin cannot send it without a preflight, and a request that
-    /// changes something needs `Tus-Resumable` as well.
+    /// Some frameworks send it in lower case. A page of another origin cannot send the field without a preflight, and
+    /// requests that change something also need `Tus-Resumable`.
     private static func effectiveMethod(of head: RequestHead) -> HTTPMethod {
         guard let override = head.fields["X-HTTP-Method-Override"], !override.isEmpty else { return head.method }
         return HTTPMethod(rawValue: override.uppercased())
@@ -90,15 +92,15 @@ package struct TusHandler: RequestHandler {
         return TusErrors.response(to: .upload(UploadError(.notFound, error.message, cause: error)), for: method)
     }
 
-    /// Routes by the effective method, so that an override reaches nothing that the method itself would not reach.
-    private func answer(
+    /// Routes by the effective method, so that an override gives no access beyond that of the method itself.
+    private func response(
         _ request: Request,
         as method: HTTPMethod,
         on resource: TusResource
     ) async throws(TusFailure) -> Response {
-        if resource == .unknown { throw .upload(UploadError(.notFound, "There is nothing at this path.")) }
+        if resource == .unknown { throw .upload(UploadError(.notFound, "There is no resource at this path.")) }
         guard resource.methods.contains(method) else { throw .refused(.methodNotAllowed(resource.allowed)) }
-        // Discovery needs no version, and no upload either.
+        // Discovery needs neither a version nor an upload.
         if method == .options { return discovery(resource) }
         try requireVersion(request.head.fields, for: method)
         guard case .upload(let token) = resource else { return try await create(request) }
@@ -118,7 +120,9 @@ package struct TusHandler: RequestHandler {
         }
     }
 
-    /// The answer to a PATCH that failed; every one tells when the upload expires (tus 1.0.0, Upload-Expires), if it lives on.
+    /// The response to a failed PATCH.
+    ///
+    /// If the upload still exists, it includes the expiry (tus 1.0.0, Upload-Expires).
     private func refusal(of failure: TusFailure, to id: UploadID) async -> Response {
         var response = self.refusal(failure, for: .patch)
         switch failure {
@@ -130,11 +134,11 @@ package struct TusHandler: RequestHandler {
         return response
     }
 
-    /// Refuses every version but the one that is spoken, with the list of them (tus 1.0.0, Tus-Resumable).
+    /// Refuses every unsupported version, with a list of the supported ones (tus 1.0.0, Tus-Resumable).
     ///
-    /// HEAD may go without the field: it stores and removes nothing, its answer means the same to everybody, and upload
-    /// URLs are also looked at with tools that are no tus clients (tusd lets them, too). A version that is named and is
-    /// not ours is refused there as well: its client would take the answer for something else.
+    /// HEAD is allowed without the field: it changes nothing, its response has the same meaning for every client, and
+    /// people inspect upload URLs with tools that are not tus clients (tusd allows it, too). An unsupported version is
+    /// refused for HEAD, too: the client would misinterpret the response.
     private func requireVersion(_ fields: HTTPFields, for method: HTTPMethod) throws(TusFailure) {
         guard let version = fields["Tus-Resumable"] else {
             if method == .head { return }
@@ -164,7 +168,8 @@ package struct TusHandler: RequestHandler {
         }
         var response = Response(200, ["Cache-Control": "no-store"])
         let isFinal = upload.concatenation?.parts != nil
-        // A final upload has no offset before it is joined (tus 1.0.0, concatenation), and no length before its parts have.
+        // A final upload has no offset before it is joined (tus 1.0.0, concatenation), and no length before its parts
+        // have one.
         if !isFinal || upload.state == .completed { response.fields.append("Upload-Offset", String(upload.offset)) }
         if let length = upload.length {
             response.fields.append("Upload-Length", String(length))
@@ -208,16 +213,16 @@ package struct TusHandler: RequestHandler {
         return response
     }
 
-    /// `Upload-Expires` for an upload that will expire (tus 1.0.0, expiration); a complete one will not.
+    /// Adds `Upload-Expires` for an upload that can expire (tus 1.0.0, expiration); complete ones cannot.
     func addExpiry(of upload: Upload, to response: inout Response) {
         guard let date = upload.expiresAt else { return }
-        // `HTTPDate` knows years up to 9999.
+        // `HTTPDate` supports years up to 9999.
         let seconds = Int64(exactly: date.timeIntervalSince1970.rounded(.down)) ?? .max
         response.fields.append("Upload-Expires", HTTPDate.format(seconds))
     }
 }
 
-/// Fixed texts of the protocol.
+/// Constants of the protocol.
 enum Tus {
     static let version = "1.0.0"
     static let extensions = [
@@ -227,23 +232,23 @@ enum Tus {
     ]
 }
 
-/// What a path below `/files` names.
+/// The resource at a path below `/files`.
 enum TusResource: Equatable {
     case collection
-    /// By its locator, which is not checked yet.
+    /// The locator of an upload, not verified yet.
     case upload(String)
     case unknown
 
     init(segments: [String]) {
         switch segments.count {
         case 0: self = .collection
-        // `/files/` too.
+        // The path is `/files/` or names an upload.
         case 1: self = segments[0].isEmpty ? .collection : .upload(segments[0])
         default: self = .unknown
         }
     }
 
-    /// Methods that mean something here, after an override.
+    /// The supported methods, after an override.
     var methods: [HTTPMethod] {
         switch self {
         case .collection: [.options, .post]
@@ -252,7 +257,8 @@ enum TusResource: Equatable {
         }
     }
 
-    /// What `Allow` tells: also what other protocols serve here (RFC 9110 §10.2.1 speaks of the resource).
+    /// The value of `Allow`: includes methods of the other protocols at this path (RFC 9110 §10.2.1 refers to the
+    /// resource).
     var allowed: [HTTPMethod] {
         switch self {
         case .collection: [.options, .post, .put, .patch]
@@ -261,10 +267,10 @@ enum TusResource: Equatable {
         }
     }
 
-    /// Methods that a page may use here, before an override.
+    /// The methods that a page may use, before an override.
     var preflightMethods: [HTTPMethod] {
         switch self {
-        // PUT and PATCH are those of plain uploads, which share the collection.
+        // PUT and PATCH belong to plain uploads, which share the collection.
         case .collection: [.options, .post, .put, .patch]
         case .upload: [.options, .head, .patch, .delete, .post]
         case .unknown: [.options]
@@ -273,7 +279,7 @@ enum TusResource: Equatable {
 }
 
 extension UploadError.Code {
-    /// Whether an upload lives on after an append that failed so.
+    /// Whether the upload still exists after an append that failed with this error.
     fileprivate var leavesUpload: Bool {
         switch self {
         case .offsetMismatch, .lengthConflict, .lengthExceeded, .tooLarge, .checksumMismatch, .unsupportedChecksum,

@@ -4,7 +4,7 @@ package import UploadCore
 
 /// tus 1.0.0, `Upload-Metadata`: `key base64,key base64,…`.
 package enum TusMetadata {
-    /// What the field of a request says, also where another protocol has borrowed it.
+    /// Parses the field of a request, which other protocols use, too.
     ///
     /// - Throws: `.invalidRequest`.
     package static func parse(_ fields: HTTPFields, maximumBytes: Int) throws(UploadError) -> UploadMetadata {
@@ -19,13 +19,13 @@ package enum TusMetadata {
         }
     }
 
-    /// Checks the text and decodes what of it is UTF-8.
+    /// Validates the text and decodes the values that are UTF-8.
     ///
-    /// An empty field is no metadata (tuspy always sends the field). Spaces around commas are let pass, as in any list
-    /// field; several fields count as one (RFC 9110 §5.3).
+    /// An empty field means no metadata (tuspy always sends the field). Spaces around commas are allowed, as in any
+    /// list field; several fields are joined (RFC 9110 §5.3).
     ///
-    /// - Throws: `.invalidMetadata`, naming the pair by its position, counted from 1. Its text is not repeated: it
-    ///   may be anything.
+    /// - Throws: `.invalidMetadata` with the position of the pair, counted from 1. The message does not repeat its
+    ///   text, which can be anything.
     static func parse(_ field: String?, maximumBytes: Int) throws(TusFailure) -> UploadMetadata {
         guard let raw = field?.trimmingWhitespace(), !raw.isEmpty else { return UploadMetadata() }
         guard raw.utf8.count <= maximumBytes else {
@@ -52,7 +52,8 @@ package enum TusMetadata {
         return UploadMetadata(raw: raw, values: values)
     }
 
-    /// The replacement character stands for bytes that are not UTF-8 and could not be echoed as they came.
+    /// Refuses the replacement character: it stands for bytes that are not UTF-8, which could not be returned
+    /// unchanged.
     private static func isKey(_ text: Substring) -> Bool {
         !text.isEmpty && !text.unicodeScalars.contains { $0 == "\u{FFFD}" || $0.properties.isWhitespace }
     }

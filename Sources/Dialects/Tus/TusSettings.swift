@@ -1,15 +1,15 @@
 package import HTTPWire
 
-/// What of the dialect can be configured.
+/// The settings of the dialect.
 package struct TusSettings: Sendable, Equatable {
     /// Which web pages may upload.
     package var cors: CORSPolicy
-    /// Longest `Upload-Metadata` that is taken, in bytes as sent; more answers 400.
+    /// Maximum length of `Upload-Metadata` in bytes as sent; a longer field is refused with 400.
     package var maximumMetadataBytes: Int
-    /// Whether DELETE of an upload URL removes what is complete, too, and not only what is open.
+    /// Whether DELETE of an upload URL also removes complete uploads, not only open ones.
     package var deletesComplete: Bool
-    /// An upload that has expired or was terminated is answered 404 instead of 410: some clients, among them
-    /// tus-java-client, create a new upload after that only.
+    /// Whether an expired or terminated upload gives 404 instead of 410: some clients, such as tus-java-client, create
+    /// a new upload only after 404.
     package var goneIsNotFound: Bool
 
     package init(

@@ -1,4 +1,4 @@
-/// The bytes of a `PartBuffer` at one time, held even if that is discarded.
+/// A snapshot of the bytes in a `PartBuffer`; it stays valid if the buffer is discarded.
 struct BufferedBytes: Sendable {
     let count: Int64
     private let slabs: [Slab]
@@ -12,13 +12,13 @@ struct BufferedBytes: Sendable {
         self.count = count
     }
 
-    /// Bytes from `offset` on in one piece: up to the end of a slab, or as many as a slab has.
+    /// Contiguous bytes from `offset`: up to the end of a slab, or as many as fit into a slab.
     ///
     /// - Parameters:
     ///   - offset: Less than `count`.
-    ///   - least: So many bytes are returned at least, unless there are fewer; no more than a slab has.
-    ///   - spare: Where bytes are put that are not in one piece; made when it is needed.
-    /// - Returns: Valid while this and `spare` are held; `nil` if the file can not be read.
+    ///   - least: Minimum number of bytes, at most the size of a slab; fewer are returned only at the end.
+    ///   - spare: Receives bytes that are not contiguous; allocated on demand.
+    /// - Returns: Valid while this and `spare` are retained; `nil` if the file cannot be read.
     func piece(at offset: Int64, least: Int, spare: inout Slab?) -> UnsafeRawBufferPointer? {
         var slab = UnsafeRawBufferPointer(start: nil, count: 0)
         if offset < inMemory {
@@ -27,7 +27,7 @@ struct BufferedBytes: Sendable {
             slab = UnsafeRawBufferPointer(rebasing: slabs[Int(offset / Int64(Slab.size))].bytes[start..<start + count])
             if count >= least || offset + Int64(count) == self.count { return slab }
         }
-        // What is left of the memory, and what comes behind it.
+        // The rest of the memory, and what follows it.
         let wanted = Int(min(Int64(Slab.size), count - offset))
         guard let file, slab.count <= wanted else { return nil }
         let own = spare ?? SlabStore.shared.make()

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// The memory that all uploads together may use for bytes that the store has not confirmed yet: a number of bytes, which
-/// callers take and give back.
+/// The memory budget of all uploads for bytes that the store has not confirmed yet: a number of bytes that callers take
+/// and return.
 final class MemoryPool: Sendable {
     private struct Waiter {
         let ticket: UInt64
@@ -25,7 +25,7 @@ final class MemoryPool: Sendable {
 
     var used: Int { capacity - contents.withLock { $0.free } }
 
-    /// Takes bytes, if there are so many and nobody waits for some.
+    /// Takes bytes if enough are free and no other caller is waiting.
     func take(_ bytes: Int) -> Bool {
         bytes == 0
             || contents.withLock { contents in
@@ -35,12 +35,12 @@ final class MemoryPool: Sendable {
             }
     }
 
-    /// Takes bytes, in the order of arrival.
+    /// Takes bytes; callers are served in order.
     ///
     /// - Parameters:
-    ///   - bytes: More than there are at all count as all.
-    ///   - limit: How long to wait.
-    /// - Returns: `false`, with nothing taken, when they did not come in time.
+    ///   - bytes: Limited to the capacity of the pool.
+    ///   - limit: Maximum waiting time.
+    /// - Returns: `false`, with nothing taken, if they were not available in time.
     func take(_ bytes: Int, within limit: Duration) async -> Bool {
         let bytes = min(bytes, capacity)
         if take(bytes) { return true }
@@ -48,7 +48,7 @@ final class MemoryPool: Sendable {
             contents.lastTicket += 1
             return contents.lastTicket
         }
-        // Owned by this call: cancelled as soon as the wait is over.
+        // Owned by this call, and cancelled as soon as the wait is over.
         let timer = Task {
             try? await Task.sleep(for: limit)
             if !Task.isCancelled { turnAway(ticket) }
@@ -63,7 +63,7 @@ final class MemoryPool: Sendable {
         }
     }
 
-    func giveBack(_ bytes: Int) {
+    func release(_ bytes: Int) {
         let served = contents.withLock { contents in
             contents.free = min(capacity, contents.free + bytes)
             return Self.serve(&contents)
@@ -75,7 +75,7 @@ final class MemoryPool: Sendable {
         let (waiter, served): (Waiter?, [Waiter]) = contents.withLock { contents in
             guard let index = contents.waiters.firstIndex(where: { $0.ticket == ticket }) else { return (nil, []) }
             let waiter = contents.waiters.remove(at: index)
-            // Those behind it may want less.
+            // Callers behind it may need less.
             return (waiter, Self.serve(&contents))
         }
         waiter?.continuation.resume(returning: false)

@@ -2,26 +2,27 @@ internal import Digests
 internal import HTTPClient
 internal import Synchronization
 
-/// Bytes on their way to the store: written by whoever receives them, read by the requests that send them, from the
-/// beginning again if one of these fails.
+/// Bytes to be sent to the store.
 ///
-/// They are in memory, and from some byte on in a spool file. Memory is accounted for by the caller.
+/// An upload writes them while requests read them; a request that is repeated starts again at the first byte.
+///
+/// The bytes are in memory, and from some offset on in a spool file. The caller accounts for the memory.
 final class PartBuffer: HTTPRequestContent, Sendable {
     private struct Contents {
-        /// Full, but for the last one.
+        /// All are full except the last one.
         var slabs: [Slab] = []
-        /// Bytes in `slabs`.
+        /// Number of bytes in `slabs`.
         var inMemory: Int64 = 0
-        /// What comes after `inMemory` is here.
+        /// Holds the bytes after `inMemory`.
         var file: SpoolFile?
         var count: Int64 = 0
-        /// Bytes in the end; `nil` while nobody knows.
+        /// Final length in bytes; `nil` while it is unknown.
         var length: Int64?
-        /// They are all there.
+        /// Whether all bytes have been added.
         var isWhole = false
-        /// MD5 of all bytes, once it is known.
+        /// MD5 of all bytes; `nil` while it is unknown.
         var md5: [UInt8]?
-        /// Nobody is to read it any more.
+        /// Whether reading has been stopped.
         var isStopped = false
         var wake: (@Sendable () -> Void)?
         var isReaderWaiting = false
@@ -30,7 +31,7 @@ final class PartBuffer: HTTPRequestContent, Sendable {
 
     private let contents = Mutex(Contents())
 
-    /// The same bytes for other readers; there will be no more.
+    /// A buffer with the same bytes for other readers; it must not grow any more.
     func copy() -> PartBuffer {
         let copy = PartBuffer()
         contents.withLock { contents in
@@ -48,13 +49,13 @@ final class PartBuffer: HTTPRequestContent, Sendable {
 
     // MARK: Writing
 
-    /// Bytes that are there.
+    /// Number of bytes added so far.
     var count: Int64 { contents.withLock { $0.count } }
 
-    /// Bytes of memory that it holds: those of its slabs, full or not.
+    /// Memory of its slabs in bytes, full or not.
     var memory: Int { contents.withLock { $0.slabs.count * Slab.size } }
 
-    /// Bytes of memory that it holds more once so many bytes are added in memory, at either end.
+    /// Additional memory in bytes after adding `count` bytes at either end.
     func memory(adding count: Int) -> Int {
         contents.withLock { contents in
             let slabs = (Int(contents.inMemory) + count + Slab.size - 1) / Slab.size
@@ -62,25 +63,25 @@ final class PartBuffer: HTTPRequestContent, Sendable {
         }
     }
 
-    /// Where further bytes go; `nil` while they are in memory.
+    /// The file for further bytes; `nil` while they are added in memory.
     var file: SpoolFile? { contents.withLock { $0.file } }
 
     var isLengthKnown: Bool { contents.withLock { $0.length != nil } }
 
-    /// 16 bytes; `nil` while nobody has said it.
+    /// 16 bytes; `nil` while it is unknown.
     var md5: [UInt8]? { contents.withLock { $0.md5 } }
 
     init() {}
 
-    /// Bytes that are all there.
+    /// A complete buffer with these bytes.
     convenience init(whole bytes: [UInt8]) {
         self.init()
         append(bytes)
         close()
-        tell(md5: Digest.hash(bytes, .md5))
+        setMD5(Digest.hash(bytes, .md5))
     }
 
-    /// Adds bytes in memory; not after `spool`.
+    /// Adds bytes in memory; must not be called after `spool`.
     func append(_ bytes: [UInt8]) {
         change { contents in
             Self.copy(bytes, into: &contents)
@@ -105,7 +106,7 @@ final class PartBuffer: HTTPRequestContent, Sendable {
         }
     }
 
-    /// Adds bytes in front of all others, before anything was read.
+    /// Inserts bytes before all others; only before the first read.
     func prepend(_ bytes: [UInt8]) {
         guard !bytes.isEmpty else { return }
         let old = contents.withLock { contents in
@@ -131,22 +132,22 @@ final class PartBuffer: HTTPRequestContent, Sendable {
         }
     }
 
-    /// Has all further bytes in a file.
+    /// Redirects all further bytes to a file.
     func spool(to file: SpoolFile) {
         contents.withLock { $0.file = file }
     }
 
-    /// Counts bytes that were written to the file.
+    /// Adds the number of bytes that were written to the file.
     func appendSpooled(_ count: Int) {
         change { $0.count += Int64(count) }
     }
 
-    /// Tells how many bytes there will be, which a request that sends them must say first.
-    func settle(length: Int64) {
+    /// Sets the final length, which a request must announce before it sends the bytes.
+    func setLength(_ length: Int64) {
         change { $0.length = length }
     }
 
-    /// Says that all bytes are there.
+    /// Marks the bytes as complete.
     func close() {
         change { contents in
             contents.length = contents.count
@@ -154,19 +155,19 @@ final class PartBuffer: HTTPRequestContent, Sendable {
         }
     }
 
-    /// Says which digest they have, once they are all there.
-    func tell(md5: [UInt8]) {
+    /// Sets the MD5 of the complete bytes.
+    func setMD5(_ md5: [UInt8]) {
         change { $0.md5 = md5 }
     }
 
-    /// Ends all requests that send it: the rest does not come.
+    /// Fails all requests that send the buffer: the rest will not be added.
     func stopReaders() {
         change { $0.isStopped = true }
     }
 
-    /// Gives up what it holds, whoever still knows it.
+    /// Releases its memory, even if it is still referenced.
     ///
-    /// - Returns: Bytes of memory that are free now.
+    /// - Returns: Number of bytes of memory released.
     func discard() -> Int {
         stopReaders()
         return contents.withLock { contents in
@@ -201,9 +202,9 @@ final class PartBuffer: HTTPRequestContent, Sendable {
 
     var length: Int64 { contents.withLock { $0.length ?? $0.count } }
 
-    /// Waits until all bytes are there, and their digest is known.
+    /// Waits until all bytes were added and their digest is known.
     ///
-    /// - Returns: `false` when they will never be.
+    /// - Returns: `false` if that will never happen.
     func whole() async -> Bool {
         await withCheckedContinuation { continuation in
             let verdict: Bool? = contents.withLock { contents in
@@ -256,7 +257,7 @@ final class PartBuffer: HTTPRequestContent, Sendable {
         return .bytes(copied)
     }
 
-    /// What is there now, to be read without asking for each byte; `nil` when nobody is to read it any more.
+    /// The current bytes, for reading without a lock per piece; `nil` if reading has been stopped.
     var snapshot: BufferedBytes? {
         contents.withLock { contents in
             contents.isStopped ? nil : BufferedBytes(contents.slabs, contents.inMemory, contents.file, contents.count)
@@ -265,7 +266,7 @@ final class PartBuffer: HTTPRequestContent, Sendable {
 
     var isStopped: Bool { contents.withLock { $0.isStopped } }
 
-    /// All its bytes, which have come; for what is small.
+    /// All bytes of a complete buffer; for small ones.
     func bytes() -> [UInt8]? {
         let count = Int(self.count)
         var position = 0

@@ -2,31 +2,31 @@ internal import Digests
 internal import Foundation
 internal import Synchronization
 
-/// Computes the MD5s of parts, those of several beside each other: see docs/decisions/0021-md5-of-several-parts.md.
+/// Computes the MD5s of parts, several in parallel: see docs/decisions/0021-md5-of-several-parts.md.
 ///
-/// A part waits a moment for others, of whatever upload, unless somebody waits for it.
+/// A part waits a moment for others, of any upload, unless its result is needed now.
 final class PartHashes: Sendable {
     private struct Contents {
-        /// Fewer than fit beside each other.
+        /// Fewer parts than there are lanes.
         var waiting: [PartBuffer] = []
-        /// Waited long enough.
+        /// Parts that have waited long enough.
         var due: [PartBuffer] = []
-        /// How many times some are hashed beside each other now.
+        /// Number of running groups of parallel hashes.
         var running = 0
-        /// How often those that waited were taken.
+        /// Incremented each time waiting parts are taken.
         var round: UInt64 = 0
     }
 
     private let contents = Mutex(Contents())
-    private let patience: Duration
-    /// At the same time, each on a core; more would only hold memory.
-    private let mostRunning = max(2, ProcessInfo.processInfo.activeProcessorCount / 2)
+    private let waitTimeout: Duration
+    /// Maximum number of groups at the same time, each on a core; more would only hold memory.
+    private let maximumRunning = max(2, ProcessInfo.processInfo.activeProcessorCount / 2)
 
-    init(patience: Duration = .milliseconds(250)) {
-        self.patience = patience
+    init(waitTimeout: Duration = .milliseconds(250)) {
+        self.waitTimeout = waitTimeout
     }
 
-    /// Has the digest of a part computed, which is whole; the part is told.
+    /// Starts computing the digest of a complete part; the part receives the result.
     func add(_ part: PartBuffer) {
         let (isFull, round) = contents.withLock { contents in
             contents.waiting.append(part)
@@ -35,17 +35,17 @@ final class PartHashes: Sendable {
         flush { _ in isFull }
         guard !isFull else { return }
         Task {
-            try? await Task.sleep(for: patience)
+            try? await Task.sleep(for: waitTimeout)
             flush { $0.round == round }
         }
     }
 
-    /// Lets a part wait no longer.
-    func hurry(_ part: PartBuffer) {
+    /// Ends the wait of a part.
+    func hashNow(_ part: PartBuffer) {
         flush { contents in contents.waiting.contains { $0 === part } }
     }
 
-    /// Lets no part wait any longer: the memory is needed.
+    /// Ends the wait of all parts, because their memory is needed.
     func flush() {
         flush { _ in true }
     }
@@ -63,7 +63,7 @@ final class PartHashes: Sendable {
     private func startDue() {
         let groups = contents.withLock { contents in
             var groups: [[PartBuffer]] = []
-            while contents.running < mostRunning, !contents.due.isEmpty {
+            while contents.running < maximumRunning, !contents.due.isEmpty {
                 groups.append(Array(contents.due.prefix(ParallelMD5.lanes)))
                 contents.due.removeFirst(min(ParallelMD5.lanes, contents.due.count))
                 contents.running += 1
@@ -79,17 +79,17 @@ final class PartHashes: Sendable {
         }
     }
 
-    /// Bytes of each part after which others have their turn.
-    private static let stretch: Int64 = 1 << 20
+    /// Bytes of each part before other groups get a turn.
+    private static let bytesPerTurn: Int64 = 1 << 20
 
     private static func hash(_ parts: [PartBuffer]) async {
         var lanes = parts.compactMap { part in part.snapshot.map { Lane(part, $0) } }
         var md5 = ParallelMD5()
-        var next = stretch
+        var next = bytesPerTurn
         while lanes.contains(where: { !$0.isDone }) {
             step(&lanes, &md5)
             if let offset = lanes.lazy.map(\.offset).max(), offset >= next {
-                next = offset + stretch
+                next = offset + bytesPerTurn
                 await Task.yield()
                 for index in lanes.indices where lanes[index].part.isStopped { lanes[index].end() }
             }
@@ -98,10 +98,10 @@ final class PartHashes: Sendable {
 
     private struct Lane {
         let part: PartBuffer
-        /// `nil` when it is done: their memory is not kept for the other lanes.
+        /// `nil` when the part is finished, so that its memory is not held until the other lanes finish.
         private(set) var bytes: BufferedBytes?
         var offset: Int64 = 0
-        /// Has bytes of a file.
+        /// Holds bytes read from a file.
         var spare: Slab?
 
         init(_ part: PartBuffer, _ bytes: BufferedBytes) {
@@ -117,7 +117,7 @@ final class PartHashes: Sendable {
         }
     }
 
-    /// Takes all lanes to the end of the shortest piece that one of them has.
+    /// Advances all lanes by the shortest contiguous piece of any lane.
     private static func step(_ lanes: inout [Lane], _ md5: inout ParallelMD5) {
         var pieces = [UnsafeRawPointer?](repeating: nil, count: ParallelMD5.lanes)
         var common = Int.max
@@ -129,7 +129,7 @@ final class PartHashes: Sendable {
                 guard
                     let found = bytes.piece(at: offset, least: ParallelMD5.blockSize, spare: &lanes[index].spare)
                 else {
-                    // What can not be read can not be sent either.
+                    // Bytes that cannot be read cannot be sent either.
                     part.stopReaders()
                     lanes[index].end()
                     continue
@@ -141,7 +141,7 @@ final class PartHashes: Sendable {
                 pieces[index] = piece.baseAddress
                 common = min(common, blocks)
             } else {
-                part.tell(md5: md5.finish(index, rest: piece))
+                part.setMD5(md5.finish(index, rest: piece))
                 lanes[index].end()
             }
         }

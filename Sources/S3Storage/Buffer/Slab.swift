@@ -1,8 +1,8 @@
 internal import Synchronization
 
-/// A piece of memory of one size, which goes back to its store when the last reference goes.
+/// A block of memory of fixed size; it returns to its store when the last reference is released.
 ///
-/// Unchecked, because `PartBuffer` writes it before it shares it: behind the bytes that are there nobody reads.
+/// Unchecked because `PartBuffer` writes bytes before it shares them: bytes not written yet are never read.
 final class Slab: @unchecked Sendable {
     static let size = 64 << 10
 
@@ -16,19 +16,21 @@ final class Slab: @unchecked Sendable {
 
     deinit { store.takeBack(memory) }
 
-    /// Puts bytes at `offset`, where nobody reads yet; they end before the slab does.
+    /// Writes bytes at `offset`, where nothing reads yet; they must fit into the slab.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
         precondition(offset >= 0 && offset + bytes.count <= Self.size, "bytes end within a slab")
         UnsafeMutableRawBufferPointer(start: memory + offset, count: bytes.count).copyMemory(from: bytes)
     }
 
-    /// Its memory, of which only what was written before may be read, and only while this is held.
+    /// Its memory.
+    ///
+    /// Only bytes that were written may be read, and only while the slab is retained.
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: memory, count: Self.size) }
 
-    /// The same, to be written by whoever alone holds it.
+    /// The same, for writing by the only owner.
     var room: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(start: memory, count: Self.size) }
 
-    /// Copies bytes from `offset` on, which were written before.
+    /// Copies bytes from `offset`, which must have been written.
     func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) {
         precondition(offset >= 0 && offset + buffer.count <= Self.size, "bytes end within a slab")
         buffer.copyMemory(from: UnsafeRawBufferPointer(start: memory + offset, count: buffer.count))
@@ -37,10 +39,10 @@ final class Slab: @unchecked Sendable {
 
 /// Memory for all bytes that wait for the store.
 ///
-/// Taken from the system in large blocks and used again and again, so that it takes no more than was in use at one time,
-/// however the sizes of pieces change.
+/// It is allocated in large blocks and reused, so it never exceeds the maximum that was in use at one time, however the
+/// sizes of pieces vary.
 final class SlabStore: Sendable {
-    /// Invariant: each free piece is in the list once, and in no slab.
+    /// Invariant: each free piece is in the list once, and belongs to no slab.
     private struct Contents: @unchecked Sendable {
         var free: [UnsafeMutableRawPointer] = []
     }
@@ -53,7 +55,7 @@ final class SlabStore: Sendable {
     func make() -> Slab {
         let memory = contents.withLock { contents in
             if contents.free.isEmpty {
-                // Never given back to the system: its slabs are somewhere in use nearly always.
+                // Never released to the system: some of its slabs are nearly always in use.
                 let block = UnsafeMutableRawPointer.allocate(
                     byteCount: Slab.size * Self.slabsPerBlock,
                     alignment: 4096

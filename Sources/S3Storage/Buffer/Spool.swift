@@ -7,7 +7,8 @@ package import Transport
 internal import Glibc
 #endif
 
-/// Where bytes wait for the store that have no room in memory: files without a name, which end with the process.
+/// Disk space for bytes that wait for the store and have no room in memory: files without names, which end with the
+/// process.
 package final class Spool: Sendable {
     private struct Contents {
         var free: Int64
@@ -20,9 +21,9 @@ package final class Spool: Sendable {
     private let contents: Mutex<Contents>
 
     /// - Parameters:
-    ///   - directory: Is there.
-    ///   - capacity: Bytes in all files together; 0 for none.
-    ///   - pool: Where files are written.
+    ///   - directory: Must exist.
+    ///   - capacity: Maximum bytes in all files together; 0 disables the spool.
+    ///   - pool: Runs file operations.
     package init(directory: String, capacity: Int64, pool: BlockingPool) {
         self.directory = directory
         self.capacity = capacity
@@ -30,10 +31,10 @@ package final class Spool: Sendable {
         contents = Mutex(Contents(free: capacity))
     }
 
-    /// Files that were made since the start.
+    /// Number of files created since the start.
     package var filesMade: Int { contents.withLock { $0.files } }
 
-    /// A new file; `nil` if there is no room, or none can be made.
+    /// Creates a file; `nil` if there is no room or it cannot be created.
     func makeFile() async -> SpoolFile? {
         guard contents.withLock({ $0.free > 0 }) else { return nil }
         return await pool.run { [self] in
@@ -52,7 +53,7 @@ package final class Spool: Sendable {
         }
     }
 
-    fileprivate func giveBack(_ bytes: Int64) {
+    fileprivate func release(_ bytes: Int64) {
         contents.withLock { $0.free = min(capacity, $0.free + bytes) }
     }
 
@@ -77,7 +78,7 @@ package final class Spool: Sendable {
     }
 }
 
-/// One file of a spool; its room is free again when the last reference goes.
+/// A file of a spool; its space is released with the last reference.
 final class SpoolFile: Sendable {
     private let file: OpenFile
     private let spool: Spool
@@ -88,23 +89,23 @@ final class SpoolFile: Sendable {
         self.spool = spool
     }
 
-    deinit { spool.giveBack(size.withLock { $0 }) }
+    deinit { spool.release(size.withLock { $0 }) }
 
-    /// Writes bytes behind those that are there.
+    /// Appends bytes.
     ///
-    /// - Returns: `false` if there is no room for them, or the disk fails; what is there stays as it is.
+    /// - Returns: `false` if there is no room for them or the disk fails; earlier bytes are unaffected.
     func append(_ bytes: [UInt8]) async -> Bool {
         guard spool.take(Int64(bytes.count)) else { return false }
         let offset = size.withLock { $0 }
         guard await spool.write(bytes, to: file, at: offset) else {
-            spool.giveBack(Int64(bytes.count))
+            spool.release(Int64(bytes.count))
             return false
         }
         size.withLock { $0 += Int64(bytes.count) }
         return true
     }
 
-    /// - Returns: How many bytes were read; 0 for a failure.
+    /// - Returns: Number of bytes read; 0 on failure.
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         while true {
             let count = pread(file.descriptor, buffer.baseAddress, buffer.count, off_t(offset))

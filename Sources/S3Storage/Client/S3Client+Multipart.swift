@@ -10,12 +10,13 @@ extension S3Client {
     /// CreateMultipartUpload.
     ///
     /// - Parameters:
-    ///   - key: Of the object.
-    ///   - bucket: Where it will be.
-    ///   - headers: Of the object.
-    ///   - isCertain: Becomes `false` if there may be further ones, because answers were lost.
+    ///   - key: Key of the object.
+    ///   - bucket: Bucket of the object.
+    ///   - headers: Headers of the object.
+    ///   - isCertain: Becomes `false` if responses were lost, so that the store may have created further multipart
+    /// uploads.
     /// - Returns: The store's id.
-    /// - Throws: Why not.
+    /// - Throws: The store's failure.
     func createMultipart(
         _ key: String,
         in bucket: String,
@@ -28,12 +29,12 @@ extension S3Client {
         guard let id = try await ask(request, for: "InitiateMultipartUploadResult", isFirst: &isCertain)["UploadId"],
             !id.isEmpty
         else {
-            throw S3Failure(.refused, "the store gave a multipart upload no id")
+            throw S3Failure(.refused, "the store returned no id for a multipart upload")
         }
         return id
     }
 
-    /// UploadPart; `digest` is the MD5 of the content, if the store is to compare it.
+    /// UploadPart; `digest` is the MD5 of the content, if the store must verify it.
     ///
     /// - Returns: The entity tag, with its quotes.
     func putPart(
@@ -54,13 +55,13 @@ extension S3Client {
     /// UploadPartCopy.
     ///
     /// - Parameters:
-    ///   - number: Of the part.
-    ///   - blob: That gets it.
-    ///   - source: Key of an object.
-    ///   - bucket: Where that is.
-    ///   - range: Of its bytes.
+    ///   - number: Part number.
+    ///   - blob: The blob that gets the part.
+    ///   - source: Key of the source object.
+    ///   - bucket: Bucket of the source object.
+    ///   - range: Range of the source object.
     /// - Returns: The entity tag, with its quotes.
-    /// - Throws: Why not.
+    /// - Throws: The store's failure.
     func copyPart(
         _ number: Int,
         of blob: BlobRecord,
@@ -74,7 +75,7 @@ extension S3Client {
             SigningField("x-amz-copy-source", Self.copySource(source, in: bucket)),
             SigningField("x-amz-copy-source-range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)"),
         ]
-        // The store may send nothing for as long as it copies.
+        // The store may send nothing while it copies.
         request.timeout = .seconds(600)
         request.stallTimeout = .zero
         let tag = try await ask(request, for: "CopyPartResult")["ETag"] ?? ""
@@ -85,7 +86,7 @@ extension S3Client {
         [SigningField("partNumber", String(number)), SigningField("uploadId", blob.multipart ?? "")]
     }
 
-    /// CompleteMultipartUpload; the answer may take minutes, and may be an error although its status is 200.
+    /// CompleteMultipartUpload; the response can take minutes, and can be an error although its status is 200.
     func complete(_ blob: BlobRecord, _ parts: [BlobPart]) async throws(S3Failure) {
         var request = S3Request(method: "POST", bucket: blob.bucket, key: blob.key)
         request.query = [SigningField("uploadId", blob.multipart ?? "")]
@@ -100,14 +101,18 @@ extension S3Client {
         _ = try await ask(request, for: "CompleteMultipartUploadResult")
     }
 
-    /// AbortMultipartUpload; one that is not there is no error.
-    func abort(_ multipart: String, of key: String, in bucket: String) async throws(S3Failure) {
+    /// AbortMultipartUpload; a missing one is not an error.
+    ///
+    /// - Returns: Whether it existed. Some stores report a multipart upload as missing while they complete it.
+    @discardableResult
+    func abort(_ multipart: String, of key: String, in bucket: String) async throws(S3Failure) -> Bool {
         var request = S3Request(method: "DELETE", bucket: bucket, key: key)
         request.query = [SigningField("uploadId", multipart)]
         do throws(S3Failure) {
             _ = try await send(request)
+            return true
         } catch  where error.kind == .missing {
-            return
+            return false
         }
     }
 
@@ -131,7 +136,7 @@ extension S3Client {
         return parts
     }
 
-    /// ListMultipartUploads of one key: the ids.
+    /// ListMultipartUploads of one key; returns the ids.
     func multiparts(of key: String, in bucket: String) async throws(S3Failure) -> [String] {
         var ids: [String] = []
         var markers: [SigningField] = []

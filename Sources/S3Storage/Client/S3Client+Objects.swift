@@ -6,11 +6,11 @@ internal import HTTPWire
 internal import Signing
 internal import XMLText
 
-/// What the store says of an object.
+/// The properties of an object in the store.
 struct S3ObjectHead: Sendable {
     var size: Int64
     var entityTag: String
-    /// The upload that made it (`x-amz-meta-sluice-upload`).
+    /// The upload that created it (`x-amz-meta-sluice-upload`).
     var upload: String?
     var contentType: String?
 }
@@ -22,15 +22,15 @@ extension S3Client {
     /// PutObject.
     ///
     /// - Parameters:
-    ///   - key: Of the object.
-    ///   - bucket: Where it is.
-    ///   - content: Sent as it is made; `bytes` is ignored then.
-    ///   - digest: MD5 of `content`, if the store is to compare it.
+    ///   - key: Key of the object.
+    ///   - bucket: Bucket of the object.
+    ///   - content: Streamed content; replaces `bytes`.
+    ///   - digest: MD5 of `content`, if the store must verify it.
     ///   - bytes: The whole content.
-    ///   - headers: Further ones.
+    ///   - headers: Additional headers.
     ///   - ready: See `send`.
     /// - Returns: The entity tag, with its quotes.
-    /// - Throws: Why not.
+    /// - Throws: The store's failure.
     func put(
         _ key: String,
         in bucket: String,
@@ -55,15 +55,15 @@ extension S3Client {
     /// RFC 1864.
     static func contentMD5(_ digest: [UInt8]) -> SigningField { SigningField("content-md5", Base64.encode(digest)) }
 
-    /// GetObject, of some bytes or all.
+    /// GetObject, a range or the whole object.
     ///
     /// - Parameters:
-    ///   - key: Of the object.
-    ///   - bucket: Where it is.
-    ///   - range: Of its bytes; `nil` for all.
-    ///   - tag: What its entity tag must be; else it is another object under the same key.
-    /// - Returns: The bytes as they come.
-    /// - Throws: Why not.
+    ///   - key: Key of the object.
+    ///   - bucket: Bucket of the object.
+    ///   - range: Range of bytes; `nil` for all.
+    ///   - tag: Required entity tag: another one means that the key now has another object.
+    /// - Returns: The bytes as they arrive.
+    /// - Throws: The store's failure.
     func get(
         _ key: String,
         in bucket: String,
@@ -80,38 +80,39 @@ extension S3Client {
         }
         let download = try await open(request)
         if let range, !range.isEmpty, download.head.status != 206 {
-            // Else all of the object would be taken for a piece of it.
+            // Otherwise the whole object would be mistaken for a part of it.
             throw S3Failure(.refused, "the store sent another range", status: download.head.status)
         }
         return download
     }
 
-    /// HeadObject; `nil` if there is none.
+    /// HeadObject; `nil` if there is no such object.
     func head(_ key: String, in bucket: String) async throws(S3Failure) -> S3ObjectHead? {
         do throws(S3Failure) {
-            let answer = try await send(S3Request(method: "HEAD", bucket: bucket, key: key))
-            guard let size = answer.headers["Content-Length"].flatMap({ Int64($0) }) else {
-                throw S3Failure(.refused, "the store does not tell the size of an object", status: answer.status)
+            let response = try await send(S3Request(method: "HEAD", bucket: bucket, key: key))
+            guard let size = response.headers["Content-Length"].flatMap({ Int64($0) }) else {
+                throw S3Failure(.refused, "the store returned no size of an object", status: response.status)
             }
             return S3ObjectHead(
                 size: size,
-                entityTag: answer.headers["ETag"] ?? "",
-                upload: FieldName(Self.ownerHeader).flatMap { answer.headers[$0] },
-                contentType: answer.headers["Content-Type"]
+                entityTag: response.headers["ETag"] ?? "",
+                upload: FieldName(Self.ownerHeader).flatMap { response.headers[$0] },
+                contentType: response.headers["Content-Type"]
             )
         } catch  where error.kind == .missing {
             return nil
         }
     }
 
-    /// DeleteObject; one that is not there is no error.
+    /// DeleteObject; a missing object is not an error.
     ///
     /// - Parameters:
-    ///   - key: Of the object.
-    ///   - bucket: Where it is.
-    ///   - tag: Its entity tag: another object under the key stays, in a store that compares it. Most compare nothing ("Conditional
-    ///     deletes" is of 2025), so the caller must have looked.
-    /// - Throws: Why not.
+    ///   - key: Key of the object.
+    ///   - bucket: Bucket of the object.
+    ///   - tag: Required entity tag, so that another object with the key stays. Most stores ignore it ("Conditional
+    /// deletes" is of
+    ///     2025), so the caller must check the tag first.
+    /// - Throws: The store's failure.
     func delete(_ key: String, in bucket: String, matching tag: String? = nil) async throws(S3Failure) {
         var request = S3Request(method: "DELETE", bucket: bucket, key: key)
         if let tag, !tag.isEmpty {
@@ -138,7 +139,7 @@ extension S3Client {
         var request = S3Request(method: "PUT", bucket: bucket, key: key, headers: headers)
         request.headers.append(SigningField("x-amz-copy-source", Self.copySource(source, in: bucket)))
         request.headers.append(SigningField("x-amz-metadata-directive", "REPLACE"))
-        // The store may send nothing for as long as it copies.
+        // The store may send nothing while it copies.
         request.timeout = .seconds(600)
         request.stallTimeout = .zero
         return try await ask(request, for: "CopyObjectResult")["ETag"] ?? ""
@@ -148,20 +149,24 @@ extension S3Client {
         "/" + SigningRequest.path(of: bucket) + "/" + SigningRequest.path(of: key)
     }
 
-    /// The document of a good answer; an error in it is a failure.
-    static func document(_ name: String, of answer: HTTPClientResponse) throws(S3Failure) -> XMLNode {
-        guard let document = XMLNode.parse(answer.body) else {
-            // Cut off, or not of a store.
-            throw S3Failure(.away, "the store answered with something that is no XML", status: answer.status)
+    /// The document of a successful response; an error in it is a failure.
+    static func document(_ name: String, of response: HTTPClientResponse) throws(S3Failure) -> XMLNode {
+        guard let document = XMLNode.parse(response.body) else {
+            // Truncated, or not from a store.
+            throw S3Failure(.away, "the response of the store is not XML", status: response.status)
         }
         guard document.name == name else {
-            if document.name == "Error" { throw S3Failure(status: answer.status, body: answer.body) }
-            throw S3Failure(.refused, "the store answered with \(document.name.prefix(40))", status: answer.status)
+            if document.name == "Error" { throw S3Failure(status: response.status, body: response.body) }
+            throw S3Failure(
+                .refused,
+                "the store responded with the document \(document.name.prefix(40))",
+                status: response.status
+            )
         }
         return document
     }
 
-    /// A page of ListObjectsV2: keys with their time, and where the next one begins.
+    /// A page of ListObjectsV2: keys with their times, and the token of the next page.
     func list(
         _ prefix: String,
         in bucket: String,
@@ -189,7 +194,7 @@ extension S3Client {
         _ = try await send(S3Request(method: "HEAD", bucket: bucket))
     }
 
-    /// CreateBucket; one that is ours already is no error.
+    /// CreateBucket; it is not an error if we already own the bucket.
     func createBucket(_ bucket: String) async throws(S3Failure) {
         var request = S3Request(method: "PUT", bucket: bucket)
         if settings.region != "us-east-1", !settings.region.isEmpty {

@@ -8,42 +8,42 @@ internal import Synchronization
 internal import UploadCore
 internal import XMLText
 
-/// What is asked of the store.
+/// A request to the store.
 struct S3Request: Sendable {
     var method: String
     var bucket: String
-    /// `nil` for the bucket itself.
+    /// `nil` for requests to the bucket itself.
     var key: String?
     /// Decoded.
     var query: [SigningField] = []
     /// In lower case.
     var headers: [SigningField] = []
     var body: [UInt8] = []
-    /// Instead of `body`.
+    /// Streamed content; replaces `body`.
     var content: (any HTTPRequestContent)?
-    /// Bytes of the answer that are taken.
+    /// Maximum bytes of the response.
     var maximumResponseBytes = 4 << 20
-    /// Of one attempt, to the end of the answer; zero for no limit other than that of stalls.
+    /// Timeout of one attempt, to the end of the response; zero for none except the stall timeout.
     var timeout = Duration.seconds(60)
-    /// An attempt must not be made twice without anybody's knowledge.
+    /// Prevents that libcurl repeats an attempt unnoticed.
     var needsNewConnection = false
-    /// Not an answer for so long is a stall.
+    /// Maximum time without any byte.
     var stallTimeout: Duration?
 }
 
-/// Sends requests to the store: signed, and again when that may help.
+/// Sends signed requests to the store, with retries.
 final class S3Client: Sendable {
     let settings: S3Settings
     private let http: HTTPClient
     private let credentials: any AWSCredentialsProvider
     private let clock: any WallClock
     private let keys = SigV4Keys(capacity: 8)
-    /// `scheme://`, and host with port.
+    /// `scheme://`; the host includes the port.
     private let scheme: String
     private let authority: String
-    /// Attempts by their outcome.
+    /// Attempts by outcome.
     private let outcomes = Mutex<[String: UInt64]>([:])
-    /// Seconds that the clock of the store is ahead of ours.
+    /// Seconds by which the store's clock is ahead of ours.
     private let skew = Mutex<TimeInterval>(0)
 
     init(
@@ -61,7 +61,7 @@ final class S3Client: Sendable {
         authority = parts.last.map(String.init) ?? ""
     }
 
-    /// How many attempts to ask the store succeeded (`ok`), and how many failed, by the kind of failure.
+    /// Number of attempts that succeeded (`ok`) or failed, by kind of failure.
     var attempts: [String: UInt64] { outcomes.withLock { $0 } }
 
     private func count(_ outcome: String) {
@@ -70,12 +70,12 @@ final class S3Client: Sendable {
 
     // MARK: One request
 
-    /// Sends a request, and again after failures that may pass, until it succeeded or that took too long.
+    /// Sends a request; retries transient failures until it succeeds or the retry time is over.
     ///
     /// - Parameters:
-    ///   - request: Its content is sent anew with each attempt.
-    ///   - ready: Asked before each attempt but the first; `false` gives up.
-    /// - Returns: An answer with a status of 200 to 299.
+    ///   - request: Its content is sent again with each attempt.
+    ///   - ready: Called before each attempt except the first; `false` ends the retries.
+    /// - Returns: A response with a status from 200 to 299.
     /// - Throws: The last failure.
     func send(
         _ request: S3Request,
@@ -87,16 +87,18 @@ final class S3Client: Sendable {
                 return try await sendOnce(request)
             } catch {
                 try await attempts.wait(after: error, skew: skew, credentials)
-                guard await ready() else { throw S3Failure(.contentFailed, "the content broke off") }
+                guard await ready() else { throw S3Failure(.contentFailed, "the content ended early") }
             }
         }
     }
 
-    /// As `send`, for an answer that is a document; an error in one that began as a success is a failure like others.
+    /// Like `send`, for a response with a document.
+    ///
+    /// An error in a response with status 200 is a failure like others.
     ///
     /// - Parameters:
-    ///   - request: As in `send`.
-    ///   - name: Of the root of the document.
+    ///   - request: See `send`.
+    ///   - name: Name of the document's root.
     /// - Returns: The root.
     /// - Throws: The last failure.
     func ask(_ request: S3Request, for name: String) async throws(S3Failure) -> XMLNode {
@@ -104,7 +106,7 @@ final class S3Client: Sendable {
         return try await ask(request, for: name, isFirst: &isFirst)
     }
 
-    /// The same, and tells whether the first attempt succeeded.
+    /// The same; also reports whether the first attempt succeeded.
     func ask(_ request: S3Request, for name: String, isFirst: inout Bool) async throws(S3Failure) -> XMLNode {
         var attempts = Attempts(settings.retryTime)
         while true {
@@ -117,7 +119,7 @@ final class S3Client: Sendable {
         }
     }
 
-    /// As `send`, and returns with the head of the answer; its content comes as it is pulled.
+    /// Like `send`, but returns after the head of the response; the caller pulls the content.
     func open(_ request: S3Request) async throws(S3Failure) -> HTTPDownload {
         var attempts = Attempts(settings.retryTime)
         while true {
@@ -191,14 +193,14 @@ final class S3Client: Sendable {
             timeout: request.timeout,
             maximumResponseBytes: request.maximumResponseBytes
         )
-        // Of a PUT the length of nothing has to be told as well.
+        // PUT must announce its length even if it is zero.
         prepared.content = request.content ?? (request.isEmptyPut ? PartBuffer(whole: []) : nil)
         prepared.needsNewConnection = request.needsNewConnection
         prepared.stallTimeout = request.stallTimeout ?? settings.stallTimeout
         return prepared
     }
 
-    /// A URL that lets whoever has it do this for some time.
+    /// A URL with which anyone can make this request until it expires.
     func presigned(_ request: S3Request, lifetime: Int64) async throws(S3Failure) -> String {
         let (host, path) = address(request)
         let signer = SigV4Signer(credentials: try await currentCredentials(), region: settings.region, keys: keys)
@@ -232,7 +234,7 @@ final class S3Client: Sendable {
     }
 }
 
-/// When a request is tried again.
+/// Decides when a request is sent again.
 private struct Attempts {
     private let limit: Duration
     private var failures = 0
@@ -243,7 +245,7 @@ private struct Attempts {
 
     /// Waits before the next attempt.
     ///
-    /// - Throws: `failure`, when there is to be none.
+    /// - Throws: `failure`, if there is no further attempt.
     mutating func wait(
         after failure: S3Failure,
         skew: borrowing Mutex<TimeInterval>,
@@ -261,13 +263,13 @@ private struct Attempts {
             throw failure
         }
         var delay = Duration.milliseconds(min(5000, 100 << min(failures - 1, 6))) * Double.random(in: 0.5...1)
-        // Credentials are fetched anew once a second at most.
+        // Credentials are fetched at most once a second.
         if credentialFailures == 2, failure.isAboutCredentials { delay = .milliseconds(1200) }
         guard now + delay < end else { throw failure }
         do {
             try await Task.sleep(for: delay)
         } catch {
-            throw S3Failure(.cancelled, "the request was given up")
+            throw S3Failure(.cancelled, "the request was cancelled")
         }
     }
 }
@@ -275,7 +277,7 @@ private struct Attempts {
 extension S3Request {
     fileprivate var isEmptyPut: Bool { method == "PUT" && body.isEmpty && content == nil }
 
-    /// Requests that make an object say how it is to be encrypted; its parts need not.
+    /// Whether the request must specify the encryption: requests that create an object do, parts do not.
     fileprivate var takesEncryption: Bool {
         let isPart = query.contains { $0.name == "partNumber" }
         let makesObject = method == "PUT" || method == "POST" && query.contains { $0.name == "uploads" }

@@ -2,29 +2,29 @@ internal import HTTPClient
 internal import UploadCore
 internal import XMLText
 
-/// Why the store did not do what it was asked to.
+/// Why a request to the store failed.
 struct S3Failure: Error, Sendable, CustomStringConvertible {
     enum Kind: String, Sendable, Equatable {
-        /// The store can not be reached, is overloaded, or broken; it was tried again without success.
+        /// The store is unreachable, overloaded or broken; retries did not help.
         case away
-        /// What was asked for is not there.
+        /// The requested object or upload does not exist.
         case missing
-        /// Our credentials are not, or not any more, good for this.
+        /// Our credentials do not allow the request, or not any more.
         case denied
-        /// The store has no room, or no more for us.
+        /// The store has no space left, or our quota is used up.
         case full
-        /// It answers something else than what was asked for.
+        /// The response is not the expected one.
         case refused
-        /// The content of the request did not come to its end.
+        /// The content of the request ended early.
         case contentFailed = "content_failed"
-        /// Given up by us.
+        /// Cancelled by us.
         case cancelled
     }
 
     var kind: Kind
-    /// Of the answer; 0 if there was none.
+    /// Status of the response; 0 if there was none.
     var status = 0
-    /// The store's word for it, such as `NoSuchUpload`.
+    /// The store's error code, such as `NoSuchUpload`.
     var code: String?
     var message: String
 
@@ -41,16 +41,16 @@ struct S3Failure: Error, Sendable, CustomStringConvertible {
         self.message = message
     }
 
-    /// What an answer means that is no success.
+    /// Interprets a response that is not a success.
     init(status: Int, body: [UInt8]) {
         let document = XMLNode.parse(body)
-        // An error within an answer that began well (CompleteMultipartUpload) stands alone or in a list.
+        // An error in a response with status 200 (CompleteMultipartUpload) is the root or in a list.
         let error = document?.name == "Error" ? document : document?.all("Error").first
         let code = error?["Code"]
         let text = error?["Message"] ?? ""
         self.init(
             Self.kind(status, code),
-            text.isEmpty ? "the store answered \(status)" : String(text.prefix(300)),
+            text.isEmpty ? "the store responded with status \(status)" : String(text.prefix(300)),
             status: status,
             code: code.map { String($0.prefix(80)) }
         )
@@ -71,7 +71,7 @@ struct S3Failure: Error, Sendable, CustomStringConvertible {
         case "QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFull", "EntityTooLarge": return .full
         case "SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "OperationAborted", "Throttling",
             "TooManyRequests", "RequestLimitExceeded", "RequestTimeTooSkewed", "IncompleteBody",
-            // Bytes were changed on their way.
+            // Bytes were changed during the transfer.
             "BadDigest":
             return .away
         default: break
@@ -85,24 +85,26 @@ struct S3Failure: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether the same request may succeed a little later.
+    /// Whether the same request may succeed later.
     var isTransient: Bool { kind == .away }
 
-    /// Whether other credentials, or newer ones, may help.
+    /// Whether other or newer credentials may help.
     var isAboutCredentials: Bool {
         kind == .denied
             || ["ExpiredToken", "InvalidToken", "TokenRefreshRequired", "ExpiredTokenException"].contains(code)
     }
 
-    /// What it means for an upload; that something is missing is a loss, where the caller does not know better.
+    /// The error for an upload.
+    ///
+    /// A missing object is a loss, unless the caller knows better.
     var uploadError: UploadError {
         switch kind {
         case .away, .denied, .cancelled:
-            // That our key does not fit is the operator's business, and soon mended: what is stored is not lost.
-            UploadError(.unavailable, "The store of the server is not available now; try again later.", cause: self)
-        case .full: UploadError(.storageFull, "The store has no room for more.", cause: self)
+            // Refused credentials are the operator's problem and can be fixed: nothing stored is lost.
+            UploadError(.unavailable, "The server's store is not available; try again later.", cause: self)
+        case .full: UploadError(.storageFull, "The store has no space left.", cause: self)
         case .missing, .refused, .contentFailed:
-            UploadError(.storageFailure, "The store of the server did not do what it was asked to.", cause: self)
+            UploadError(.storageFailure, "The server's store failed; tell the operator of the server.", cause: self)
         }
     }
 }

@@ -1,30 +1,30 @@
 internal import Bytes
 internal import Digests
 
-/// Why content in the coding `aws-chunked` is refused; nothing that comes after it can be understood.
+/// Why content with the coding `aws-chunked` is refused; the rest of it cannot be interpreted.
 package enum AWSChunkedFailure: Error, Sendable, Equatable {
-    /// Not what the coding looks like.
+    /// The content does not follow the syntax of the coding.
     case malformed(String)
-    /// The signature of a chunk is not that of its data.
+    /// A chunk has a wrong signature.
     case wrongChunkSignature
-    /// The signature of the trailers is not theirs.
+    /// The trailers have a wrong signature.
     case wrongTrailerSignature
-    /// More or fewer bytes than `x-amz-decoded-content-length` says.
+    /// The number of bytes differs from `x-amz-decoded-content-length`.
     case wrongLength
 }
 
-/// Takes the content coding `aws-chunked` apart and checks its signatures; see `AWSChunkedEncoder` for the form.
+/// Decodes the content coding `aws-chunked` and verifies its signatures; see `AWSChunkedEncoder` for the format.
 ///
-/// It is used like `ChunkedDecoder`, except that it must see the data, of which it computes the digest of each chunk. Data are
-/// handed out before their chunk has come to its end, so they are to be taken back if a later step fails: only the first
-/// `verifiedCount` bytes are vouched for.
+/// It is used like `ChunkedDecoder`, but it must see the data to compute the digest of each chunk. Data are returned
+/// before their chunk has ended, so the caller must discard them if a later step fails: only the first `verifiedCount`
+/// bytes are verified.
 package struct AWSChunkedDecoder: ~Copyable, Sendable {
     package enum Step: Sendable, Equatable {
-        /// The buffer holds no data: `consumed` bytes of it are done with, and that is all of it.
+        /// The buffer holds no data. All its `consumed` bytes were framing.
         case needMore(consumed: Int)
-        /// Behind `skip` bytes, which are done with, stand `count` bytes of data (at least 1).
+        /// After `skip` bytes of framing, the buffer holds `count` bytes of data (at least 1).
         case data(skip: Int, count: Int)
-        /// The content has ended `consumed` bytes into the buffer.
+        /// The content ended `consumed` bytes into the buffer.
         case end(consumed: Int, trailers: [SigningField])
     }
 
@@ -33,9 +33,9 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
         case trailer, trailerLineFeed, afterLineFeed, blankLineFeed, lastReturn, lastLineFeed, finished
     }
 
-    /// Bytes of data that come before the next framing.
+    /// Bytes of data before the next framing.
     package private(set) var remainingInChunk: Int64 = 0
-    /// Bytes of data from the start whose signatures were right; with chunks that are not signed, all of whole chunks.
+    /// Number of leading bytes with correct signatures; without signatures, the bytes of all complete chunks.
     package private(set) var verifiedCount: Int64 = 0
 
     private var signer: SigV4ChunkSigner?
@@ -49,17 +49,17 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
     private var trailerBytes = 0
     private var trailers: [SigningField] = []
 
-    /// Bytes of a line that gives a size: 15 digits, and the signature.
+    /// Bytes of a size line: 15 digits and the signature.
     private static let maximumLine = 128
     private static let maximumTrailerBytes = 8192
     private static let maximumTrailers = 16
 
-    /// A decoder for the content of one request; `nil` if it is not in chunks.
+    /// A decoder for the content of one request; `nil` if it is not chunked.
     ///
     /// - Parameters:
-    ///   - payload: What the request says of its content.
-    ///   - signature: That of the request, when it was verified.
-    ///   - length: `x-amz-decoded-content-length`, if it is known.
+    ///   - payload: What the request declares about its content.
+    ///   - signature: The verified signature of the request.
+    ///   - length: `x-amz-decoded-content-length`, if known.
     package init?(payload: SigV4Payload, signature: SigV4Signature, length: Int64?) {
         switch payload {
         case .signedChunks, .signedChunksAndTrailers: signer = signature.chunkSigner
@@ -70,11 +70,11 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
         self.length = length
     }
 
-    /// Says what the first bytes of `buffer` are.
+    /// Decodes the beginning of `buffer`.
     ///
-    /// - Parameter buffer: What was received and neither consumed nor taken; may be empty.
-    /// - Returns: What to do with these bytes.
-    /// - Throws: What is wrong.
+    /// - Parameter buffer: All bytes that were received and neither consumed nor taken; can be empty.
+    /// - Returns: What the caller must do with these bytes.
+    /// - Throws: The problem of the content.
     package mutating func next(_ buffer: Span<UInt8>) throws(AWSChunkedFailure) -> Step {
         var index = 0
         while state != .finished {
@@ -89,11 +89,11 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
         return .end(consumed: index, trailers: trailers)
     }
 
-    /// Says that the caller has taken these bytes of data.
+    /// Reports that the caller has taken these bytes of data.
     ///
     /// - Precondition: They are at most `remainingInChunk`.
     package mutating func took(_ bytes: UnsafeRawBufferPointer) {
-        precondition(Int64(bytes.count) <= remainingInChunk, "more data taken than the chunk holds")
+        precondition(Int64(bytes.count) <= remainingInChunk, "the caller took more data than the chunk has")
         guard !bytes.isEmpty else { return }
         if signer != nil { digest.update(bytes) }
         remainingInChunk -= Int64(bytes.count)
@@ -101,7 +101,7 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
         if remainingInChunk == 0 { state = .dataReturn }
     }
 
-    /// Says that the caller has taken these bytes of data.
+    /// Reports that the caller has taken these bytes of data.
     ///
     /// - Precondition: They are at most `remainingInChunk`.
     package mutating func took(_ bytes: [UInt8]) {
@@ -115,7 +115,7 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
                 state = .lineLineFeed
                 return
             }
-            guard line.count < Self.maximumLine else { throw .malformed("line of a chunk too long") }
+            guard line.count < Self.maximumLine else { throw .malformed("chunk line too long") }
             line.append(byte)
         case .lineLineFeed:
             try expect(10, byte)
@@ -159,18 +159,18 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
         let parts = line.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
         line.removeAll(keepingCapacity: true)
         var size: Int64 = 0
-        guard let digits = parts.first, (1...15).contains(digits.count) else { throw .malformed("size of a chunk") }
+        guard let digits = parts.first, (1...15).contains(digits.count) else { throw .malformed("chunk size") }
         for digit in digits {
-            guard let value = Hexadecimal.value(of: digit) else { throw .malformed("size of a chunk") }
+            guard let value = Hexadecimal.value(of: digit) else { throw .malformed("chunk size") }
             size = size << 4 | Int64(value)
         }
         if signer == nil {
-            guard parts.count == 1 else { throw .malformed("signature of a chunk in content without") }
+            guard parts.count == 1 else { throw .malformed("chunk signature in unsigned content") }
         } else {
             let start = Array("\(AWSChunkedEncoder.signatureName)=".utf8)
             guard parts.count == 2, parts[1].starts(with: start),
                 let signature = Self.signature(parts[1].dropFirst(start.count))
-            else { throw .malformed("signature of a chunk") }
+            else { throw .malformed("chunk signature") }
             chunkSignature = signature
         }
         if let length {
@@ -195,10 +195,10 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
         verifiedCount = dataCount
     }
 
-    /// One byte of a trailer.
+    /// Takes one byte of a trailer.
     ///
-    /// Lines end with CRLF, as the SDKs write them, or with LF, after which a CRLF may follow, as the documentation has it and
-    /// MinIO's clients write it.
+    /// Lines end with CRLF, as the SDKs write them, or with LF and an optional CRLF, as in the documentation and in
+    /// MinIO's clients.
     private mutating func takeTrailer(_ byte: UInt8) throws(AWSChunkedFailure) {
         switch byte {
         case 13:
@@ -222,11 +222,11 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
         defer { line.removeAll(keepingCapacity: true) }
         state = .trailer
         guard !line.isEmpty else {
-            guard signer == nil || !hasTrailers else { throw .malformed("signature of the trailers missing") }
+            guard signer == nil || !hasTrailers else { throw .malformed("trailer signature missing") }
             state = .finished
             return
         }
-        guard hasTrailers else { throw .malformed("trailers in content without") }
+        guard hasTrailers else { throw .malformed("trailers in content that announced none") }
         guard trailers.count < Self.maximumTrailers else { throw .malformed("too many trailers") }
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > 0,
             let name = String(validating: line[..<colon], as: UTF8.self),
@@ -241,12 +241,12 @@ package struct AWSChunkedDecoder: ~Copyable, Sendable {
             return
         }
         guard let signature = signer?.sign(trailers: trailers) else {
-            throw .malformed("signature of trailers in content without")
+            throw .malformed("trailer signature in unsigned content")
         }
         guard SigV4Hash(trailer.value) != nil, constantTimeEquals(signature.utf8, trailer.value.utf8) else {
             throw .wrongTrailerSignature
         }
-        // Nothing but the empty line may follow.
+        // Only the empty line may follow.
         state = .lastReturn
     }
 

@@ -1,12 +1,12 @@
 internal import Digests
 
-/// Writes the content coding `aws-chunked`, with signed chunks or without.
+/// Writes the content coding `aws-chunked`, with or without signatures.
 ///
-/// Source: "Transferring Payload in Multiple Chunks", Amazon S3 API Reference. A chunk is `size;chunk-signature=…` (or `size`
-/// alone), CRLF, data, CRLF, with the size in hexadecimal; the last chunk is empty. Trailers stand between the line of the last
-/// chunk and an empty line.
+/// Source: "Transferring Payload in Multiple Chunks", Amazon S3 API Reference. A chunk is `size;chunk-signature=…` (or
+/// only `size`), CRLF, data, CRLF, with the size in hexadecimal; the last chunk is empty. Trailers are between the line
+/// of the last chunk and an empty line.
 package struct AWSChunkedEncoder: Sendable {
-    /// What ends the data of a chunk.
+    /// Ends the data of a chunk.
     package static let dataEnd: [UInt8] = [13, 10]
 
     static let signatureName = "chunk-signature"
@@ -14,7 +14,7 @@ package struct AWSChunkedEncoder: Sendable {
 
     private var signer: SigV4ChunkSigner?
 
-    /// - Parameter signer: Of a request with signed chunks; `nil` for chunks that are not signed.
+    /// - Parameter signer: The signer of a request with signed chunks; `nil` for unsigned chunks.
     package init(signer: SigV4ChunkSigner?) {
         self.signer = signer
     }
@@ -22,15 +22,15 @@ package struct AWSChunkedEncoder: Sendable {
     /// The line before the data of a chunk.
     ///
     /// - Parameters:
-    ///   - count: Bytes of the chunk, at least 1.
-    ///   - hash: Their SHA-256; not asked for if chunks are not signed.
-    /// - Returns: The line with its end.
+    ///   - count: Bytes in the chunk, at least 1.
+    ///   - hash: Their SHA-256; not evaluated for unsigned chunks.
+    /// - Returns: The line including its end.
     package mutating func header(count: Int, sha256 hash: @autoclosure () -> [UInt8]) -> [UInt8] {
         precondition(count > 0, "an empty chunk ends the content")
         return line(count, hash())
     }
 
-    /// One whole chunk; nothing for no bytes.
+    /// One complete chunk; empty if `bytes` is empty.
     package mutating func chunk(_ bytes: [UInt8]) -> [UInt8] {
         guard !bytes.isEmpty else { return [] }
         return header(count: bytes.count, sha256: Digest.hash(bytes, .sha256)) + bytes + Self.dataEnd
@@ -38,8 +38,8 @@ package struct AWSChunkedEncoder: Sendable {
 
     /// The last chunk, the trailers with their signature, and the end of the content.
     ///
-    /// - Parameter trailers: In any order; `nil` for content that was announced without trailers.
-    /// - Returns: All that comes after the last data.
+    /// - Parameter trailers: In any order; `nil` for content that announced no trailers.
+    /// - Returns: Everything after the last data.
     package mutating func end(trailers: [SigningField]?) -> [UInt8] {
         var output = line(0, Digest.hash([], .sha256))
         if let trailers {
@@ -59,14 +59,14 @@ package struct AWSChunkedEncoder: Sendable {
         return Array(text.utf8) + Self.dataEnd
     }
 
-    /// Bytes of the whole content when it is written, for `Content-Length`.
+    /// Length of the encoded content in bytes, for `Content-Length`.
     ///
     /// - Parameters:
-    ///   - length: Bytes before the coding, as in `x-amz-decoded-content-length`.
-    ///   - chunk: Bytes in each chunk but the last with data; at least 1.
+    ///   - length: Bytes before encoding, as in `x-amz-decoded-content-length`.
+    ///   - chunk: Bytes in each chunk except the last one with data; at least 1.
     ///   - isSigned: Whether chunks are signed.
-    ///   - trailers: With values of the length that they will have; `nil` for content without trailers.
-    /// - Returns: Bytes.
+    ///   - trailers: With values of the final length; `nil` for content without trailers.
+    /// - Returns: In bytes.
     package static func encodedLength(
         of length: Int64,
         chunk: Int64,

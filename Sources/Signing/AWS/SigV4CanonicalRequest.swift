@@ -1,14 +1,14 @@
-/// The form of a request that both sides sign ("Create a signed AWS API request", step 1, AWS IAM User Guide).
+/// The canonical form of a request, which is signed ("Create a signed AWS API request", step 1, AWS IAM User Guide).
 enum SigV4CanonicalRequest {
     /// The canonical request.
     ///
     /// - Parameters:
-    ///   - request: With all headers that are signed.
-    ///   - query: The parameters that are signed, in any order.
-    ///   - signedHeaders: Names in lower case, in the order of their bytes.
+    ///   - request: With all signed headers.
+    ///   - query: The signed parameters, in any order.
+    ///   - signedHeaders: Names in lower case, in byte order.
     ///   - payload: The last line.
-    ///   - rules: How the path is written.
-    /// - Returns: Text in ASCII, except for headers with other characters.
+    ///   - rules: How to write the path.
+    /// - Returns: ASCII text, except for headers with other characters.
     static func text(
         of request: SigningRequest,
         query: [SigningField],
@@ -42,17 +42,17 @@ enum SigV4CanonicalRequest {
         return text
     }
 
-    /// The parameters escaped and in the order of their bytes, first of the names, then of the values.
+    /// The escaped parameters in byte order, by name and then by value.
     static func query(_ parameters: [SigningField]) -> String {
         parameters.canonical(keepsEquals: true)
     }
 
-    /// The names without repetition, in lower case, in the order of their bytes.
+    /// The distinct names in lower case, in byte order.
     static func names(of headers: [SigningField]) -> [String] {
         Set(headers.map { SigningText.lowercased($0.name) }).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     }
 
-    /// The value without white space around it, and with one space for each white space in it.
+    /// Appends the value, trimmed, with each run of white space replaced by one space.
     static func appendValue(_ value: String, to text: inout [UInt8]) {
         var isFirst = true
         for word in value.utf8.split(whereSeparator: isWhitespace) {

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Digests
 
-/// The signatures of the chunks of one content, each of which depends on the one before.
+/// Signs the chunks of one content; each signature depends on the previous one.
 ///
 /// Sources: "Signature Calculations for the Authorization Header: Transferring Payload in Multiple Chunks" and "… Including
 /// Trailing Headers", Amazon S3 API Reference.
@@ -28,7 +28,7 @@ package struct SigV4ChunkSigner: Sendable {
         sign("PAYLOAD", "\(Self.hashOfNothing)\n\(Hexadecimal.encode(hash))")
     }
 
-    /// The signature of the trailers, which comes after that of the last chunk.
+    /// The signature of the trailers, which follows the signature of the last chunk.
     package mutating func sign(trailers: [SigningField]) -> String {
         sign("TRAILER", Hexadecimal.encode(Digest.hash(Self.canonical(trailers), .sha256)))
     }
@@ -39,7 +39,7 @@ package struct SigV4ChunkSigner: Sendable {
         return previous
     }
 
-    /// Lines `name:value` in the order of their names, each ended by a line feed.
+    /// Lines `name:value` in the order of their names, each ending with a line feed.
     private static func canonical(_ trailers: [SigningField]) -> [UInt8] {
         let lines = trailers.map { (name: SigningText.lowercased($0.name), value: $0.value) }
         var text: [UInt8] = []

@@ -1,39 +1,39 @@
-/// What a request says about its signature; nobody has vouched for it.
+/// The signature information in a request; not verified yet.
 ///
-/// It is what `SigV4Verifier.claim` found in order, all but the signature and the token, for which the secret is needed.
+/// `SigV4Verifier.claim` has checked everything except the signature and the token, which need the secret.
 package struct SigV4Claim: Sendable {
-    /// Whose secret is to be looked up.
+    /// The id of the secret to look up.
     package let accessKeyID: String
     package let scope: SigV4Scope
     /// When it was signed, Unix seconds.
     package let date: Int64
-    /// What it says of the content.
+    /// What it declares about the content.
     package let payload: SigV4Payload
-    /// Seconds from `date` in which a signature in a query is in force; `nil` for one in `Authorization`.
+    /// Seconds after `date` during which a signature in a query is valid; `nil` for one in `Authorization`.
     package let lifetime: Int64?
-    /// Names in lower case, in order.
+    /// In lower case, in order.
     package let signedHeaders: [String]
     package let token: String?
 
     let timestamp: String
     let signature: String
     let request: SigningRequest
-    /// The parameters of the query without the signature.
+    /// The parameters of the query except the signature.
     let query: [SigningField]
 }
 
-/// The parts of a signature as they stand in `Authorization` or the query.
+/// The parts of a signature, as written in `Authorization` or in the query.
 struct SigV4Parts {
     let isQuery: Bool
     let credential: String
     let signedHeaders: [String]
     let signature: String
-    /// Of a query only, as they came.
+    /// Only from a query; as written.
     let date: String?
     let lifetime: String?
     let token: String?
 
-    /// The scope and the access key that the credential is made of; the access key may hold `/`.
+    /// The access key and the scope in the credential; the access key can contain `/`.
     func scope() throws(RequestSignatureFailure) -> (accessKeyID: String, scope: SigV4Scope) {
         let (accessKeyID, parts) = try AuthorizationParts.credential(credential, count: 4)
         guard parts[3] == SigV4Scope.terminator else { throw .wrongScope }
@@ -42,8 +42,8 @@ struct SigV4Parts {
 }
 
 extension SigV4Parts {
-    /// Reads `Authorization`: the algorithm, and `Credential`, `SignedHeaders` and `Signature` in any order, separated by
-    /// commas with or without white space.
+    /// Parses `Authorization`: the algorithm, and `Credential`, `SignedHeaders` and `Signature` in any order, separated
+    /// by commas with or without white space.
     init(authorization: String) throws(RequestSignatureFailure) {
         let parts = try AuthorizationParts(authorization, algorithm: SigV4Signature.algorithm)
         try parts.allow(["Credential", "SignedHeaders", "Signature"])
@@ -67,7 +67,7 @@ extension SigV4Parts {
         token = try query.optional("X-Amz-Security-Token")
     }
 
-    /// Whether there is anything of a signature in a query.
+    /// Whether a query contains any part of a signature.
     static func areIn(_ query: [SigningField]) -> Bool {
         query.contains { ["X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature"].contains($0.name) }
     }

@@ -1,8 +1,8 @@
 internal import Digests
 internal import Synchronization
 
-/// Signing keys, derived once for a secret, a day, a region and a service ("Create a signed AWS API request", step 3: four
-/// HMACs, of which the last is the key).
+/// A cache of signing keys, each derived once per secret, day, region and service ("Create a signed AWS API request",
+/// step 3: a chain of four HMACs).
 package final class SigV4Keys: Sendable {
     private struct Name: Hashable {
         let accessKeyID: String
@@ -10,7 +10,7 @@ package final class SigV4Keys: Sendable {
     }
 
     private struct Entry {
-        /// Compared, because the secret of a name may be another one by now.
+        /// Compared, because the secret of an access key id may have changed.
         let secret: String
         let key: HMACKey
     }
@@ -18,7 +18,7 @@ package final class SigV4Keys: Sendable {
     private let capacity: Int
     private let entries = Mutex<[Name: Entry]>([:])
 
-    /// - Parameter capacity: Keys that are kept; at least 1.
+    /// - Parameter capacity: Maximum number of keys; at least 1.
     package init(capacity: Int = 256) {
         self.capacity = max(1, capacity)
     }
@@ -33,7 +33,7 @@ package final class SigV4Keys: Sendable {
         }
         let key = Self.derive(secret: secret, scope: scope)
         entries.withLock { entries in
-            // All go at once: they were for days that are over, or there are more keys in use than are worth keeping.
+            // Clear the whole cache: its keys are for past days, or more keys are in use than it is worth keeping.
             if entries.count >= capacity, entries[name] == nil { entries.removeAll() }
             entries[name] = Entry(secret: secret, key: key)
         }

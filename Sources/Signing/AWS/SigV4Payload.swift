@@ -2,24 +2,26 @@ internal import Bytes
 internal import Digests
 
 extension SigningRequest {
-    /// A query in the form and order in which AWS signs it, without `?`, so that it can be sent as it is.
+    /// A query in AWS's canonical form and order, without `?`, so that it can be sent unchanged.
     package static func query(of parameters: [SigningField]) -> String {
         SigV4CanonicalRequest.query(parameters)
     }
 }
 
-/// What a signature says of the content ("Signature Calculations for the Authorization Header", Amazon S3 API Reference,
-/// "Overview"); the text stands in `x-amz-content-sha256` and in the last line of the canonical request.
+/// What a signature says about the content ("Signature Calculations for the Authorization Header", Amazon S3 API
+/// Reference, "Overview").
+///
+/// The text is in `x-amz-content-sha256` and in the last line of the canonical request.
 package enum SigV4Payload: Sendable, Equatable {
     /// SHA-256 of the whole content, 32 bytes.
     case sha256([UInt8])
-    /// Any content.
+    /// The content is not signed.
     case unsigned
-    /// Content in chunks that are signed one by one.
+    /// Signed chunks.
     case signedChunks
-    /// Content in chunks that are signed one by one, with signed trailers.
+    /// Signed chunks with signed trailers.
     case signedChunksAndTrailers
-    /// Content in chunks that are not signed, with trailers that are not signed.
+    /// Unsigned chunks with unsigned trailers.
     case unsignedChunksAndTrailers
 
     /// No content.
@@ -29,8 +31,8 @@ package enum SigV4Payload: Sendable, Equatable {
         self = .sha256(Digest.hash(content, .sha256))
     }
 
-    /// - Parameter text: As in `x-amz-content-sha256`; `nil` for what is no such value, and for the algorithms with
-    ///   elliptic curves (SigV4A).
+    /// - Parameter text: As in `x-amz-content-sha256`; the result is `nil` for an invalid value, and for the algorithms
+    ///   with elliptic curves (SigV4A).
     package init?(_ text: String) {
         switch text {
         case "UNSIGNED-PAYLOAD": self = .unsigned
@@ -38,7 +40,7 @@ package enum SigV4Payload: Sendable, Equatable {
         case "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER": self = .signedChunksAndTrailers
         case "STREAMING-UNSIGNED-PAYLOAD-TRAILER": self = .unsignedChunksAndTrailers
         default:
-            // In lower case only, because the text itself is signed.
+            // Only lower case, because the text itself is signed.
             guard let hash = SigV4Hash(text) else { return nil }
             self = .sha256(hash.bytes)
         }
@@ -55,7 +57,7 @@ package enum SigV4Payload: Sendable, Equatable {
     }
 }
 
-/// 32 bytes as AWS writes them: 64 hexadecimal digits in lower case.
+/// 32 bytes in AWS's notation: 64 hexadecimal digits in lower case.
 struct SigV4Hash {
     let bytes: [UInt8]
 
@@ -66,13 +68,13 @@ struct SigV4Hash {
     }
 }
 
-/// In what services differ.
+/// Differences between services.
 package struct SigV4Rules: Sendable, Equatable {
-    /// The path is escaped as it came, so that a `%` of it becomes `%25`; otherwise its escapes are first resolved.
+    /// Whether the path is escaped again, so that a `%` in it becomes `%25`; otherwise its escapes are decoded first.
     package var escapesPathTwice: Bool
-    /// Empty segments, `.` and `..` are resolved (RFC 3986 §5.2.4).
+    /// Whether empty segments, `.` and `..` are removed (RFC 3986 §5.2.4).
     package var normalizesPath: Bool
-    /// `x-amz-content-sha256` is sent, and must be there.
+    /// Whether `x-amz-content-sha256` is sent and required.
     package var needsPayloadHeader: Bool
 
     package init(escapesPathTwice: Bool, normalizesPath: Bool, needsPayloadHeader: Bool) {
@@ -81,7 +83,7 @@ package struct SigV4Rules: Sendable, Equatable {
         self.needsPayloadHeader = needsPayloadHeader
     }
 
-    /// Amazon S3 and what speaks as it does: a key may be `a//b/../c`.
+    /// Amazon S3 and compatible stores: a key can be `a//b/../c`.
     package static let s3 = SigV4Rules(escapesPathTwice: false, normalizesPath: false, needsPayloadHeader: true)
 
     /// All other services.

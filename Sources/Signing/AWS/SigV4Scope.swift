@@ -1,4 +1,4 @@
-/// What a signing key is good for: one day, one region, one service.
+/// The scope of a signing key: one day, one region, one service.
 package struct SigV4Scope: Sendable, Hashable {
     /// `YYYYMMDD`, UTC.
     package let day: String

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Digests
 
-/// A signature, and what goes on from it: the signatures of chunks.
+/// A signature, which is also the seed for the signatures of chunks.
 package struct SigV4Signature: Sendable {
     static let algorithm = "AWS4-HMAC-SHA256"
 

@@ -1,12 +1,12 @@
 internal import Bytes
 internal import Digests
 
-/// Signs requests by AWS Signature Version 4, in headers, in the query or in a form.
+/// Signs requests with AWS Signature Version 4, in headers, in the query or in a form.
 ///
 /// Sources: "AWS Signature Version 4 for API requests", AWS IAM User Guide; "Authenticating Requests (AWS Signature Version
 /// 4)", Amazon S3 API Reference.
 package struct SigV4Signer: Sendable {
-    /// Longest life of a signature in a query: 7 days, in seconds.
+    /// Maximum lifetime of a signature in a query: 7 days, in seconds.
     package static let maximumLifetime: Int64 = 604_800
 
     private let credentials: SigningCredentials
@@ -18,11 +18,11 @@ package struct SigV4Signer: Sendable {
     /// A signer for one service in one region.
     ///
     /// - Parameters:
-    ///   - credentials: What it signs with.
+    ///   - credentials: The signing credentials.
     ///   - region: The name in the credential scope.
     ///   - service: The name in the credential scope.
-    ///   - rules: Those of the service.
-    ///   - keys: Where derived keys are kept; of its own unless signers share one.
+    ///   - rules: The rules of the service.
+    ///   - keys: A cache of derived keys, which signers can share.
     package init(
         credentials: SigningCredentials,
         region: String,
@@ -37,7 +37,7 @@ package struct SigV4Signer: Sendable {
         self.keys = keys
     }
 
-    /// Fields that connections, proxies and HTTP libraries change or add; they are never signed.
+    /// Fields that connections, proxies or HTTP libraries can change; never signed.
     private static let unsignedHeaders: Set<String> = [
         "connection", "expect", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
         "transfer-encoding", "upgrade", "user-agent", "x-amzn-trace-id",
@@ -57,10 +57,10 @@ package struct SigV4Signer: Sendable {
     /// Signs a request in its header `Authorization` ("Signature Calculations for the Authorization Header").
     ///
     /// - Parameters:
-    ///   - request: All its headers are signed, except those that are changed on the way.
+    ///   - request: All its headers are signed, except those that intermediaries change.
     ///   - now: Unix seconds.
-    /// - Returns: The fields to send beside those of the request, in lower case and in place of such that it has; and the
-    ///   signature.
+    /// - Returns: The fields to add to the request, in lower case; they replace fields of the same name.
+    ///   Also the signature.
     package func sign(_ request: SigningRequest, at now: Int64) -> (fields: [SigningField], signature: SigV4Signature) {
         let timestamp = SigningTime.format(now)
         var fields = [SigningField("x-amz-date", timestamp)]
@@ -81,15 +81,15 @@ package struct SigV4Signer: Sendable {
         return (fields, signature)
     }
 
-    /// Signs a request in its query ("Authenticating Requests: Using Query Parameters"), so that who has the URL may send it.
+    /// Presigns a request ("Authenticating Requests: Using Query Parameters"): anyone with the URL can send it.
     ///
     /// With the rules of S3, the payload of the request is usually `.unsigned`.
     ///
     /// - Parameters:
-    ///   - request: All its headers are signed, except those that are changed on the way; who sends it must send them.
+    ///   - request: All its headers are signed, except those that intermediaries change; the sender must include them.
     ///   - now: Unix seconds.
-    ///   - lifetime: Seconds in which it may be sent, 1 to 604800; others are set to the nearest of these.
-    /// - Returns: The whole query, decoded: that of the request and the signature; `SigningRequest.query(of:)` writes it.
+    ///   - lifetime: Validity in seconds, clamped to 1…604800.
+    /// - Returns: The complete decoded query, including the signature; `SigningRequest.query(of:)` writes it.
     package func presign(_ request: SigningRequest, at now: Int64, lifetime: Int64) -> [SigningField] {
         let timestamp = SigningTime.format(now)
         var signed = request
@@ -111,9 +111,9 @@ package struct SigV4Signer: Sendable {
     /// Signs the policy of a form ("Authenticating Requests in Browser-Based Uploads Using POST", Amazon S3 API Reference).
     ///
     /// - Parameters:
-    ///   - policy: What the form may be, as JSON in base64; its conditions name all fields given to `policy`.
+    ///   - policy: Makes the policy, JSON in base64; its conditions must include all `fields`.
     ///   - now: Unix seconds.
-    /// - Returns: The fields of the form for it.
+    /// - Returns: The signature fields of the form.
     package func form(policy: (_ fields: [SigningField]) -> String, at now: Int64) -> [SigningField] {
         let timestamp = SigningTime.format(now)
         let scope = scope(of: timestamp)

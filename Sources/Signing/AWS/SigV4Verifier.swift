@@ -1,6 +1,6 @@
 internal import Digests
 
-/// Checks requests that are signed by AWS Signature Version 4, in `Authorization` or in the query.
+/// Verifies requests that are signed with AWS Signature Version 4, in `Authorization` or in the query.
 ///
 /// In two steps, because the secret comes from elsewhere:
 ///
@@ -8,10 +8,10 @@ internal import Digests
 ///     let credentials = …                               // of claim.accessKeyID
 ///     let signature = try verifier.verify(claim, credentials: credentials)
 ///
-/// Whether the content is the one that `payload` of the claim stands for is left to who reads it; the signature is the seed for
-/// content in chunks.
+/// The caller must check that the content matches `payload` of the claim. The signature is the seed for chunked
+/// content.
 package struct SigV4Verifier: Sendable {
-    /// Seconds by which clocks may differ ("RequestTimeTooSkewed", Amazon S3 API Reference, "Error responses").
+    /// Maximum clock difference in seconds ("RequestTimeTooSkewed", Amazon S3 API Reference, "Error responses").
     package static let maximumSkew: Int64 = 900
 
     private let region: String?
@@ -20,10 +20,10 @@ package struct SigV4Verifier: Sendable {
     private let keys: SigV4Keys
 
     /// - Parameters:
-    ///   - region: What the scope must name; `nil` for any.
-    ///   - service: What the scope must name.
-    ///   - rules: Those of the service.
-    ///   - keys: Where derived keys are kept.
+    ///   - region: Required region in the scope; `nil` for any.
+    ///   - service: Required service in the scope.
+    ///   - rules: The rules of the service.
+    ///   - keys: Caches derived keys.
     package init(region: String?, service: String = "s3", rules: SigV4Rules = .s3, keys: SigV4Keys = SigV4Keys()) {
         self.region = region
         self.service = service
@@ -31,13 +31,13 @@ package struct SigV4Verifier: Sendable {
         self.keys = keys
     }
 
-    /// Takes the signature of a request apart, and checks all that needs no secret.
+    /// Parses the signature of a request and checks everything that needs no secret.
     ///
     /// - Parameters:
-    ///   - request: With all its headers; `payload` and `date` as they say.
+    ///   - request: With all its headers, and `payload` and `date` as received.
     ///   - now: Unix seconds.
-    /// - Returns: What it says.
-    /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
+    /// - Returns: The claim.
+    /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
     package func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> SigV4Claim {
         let headers = RequestHeaders(request.headers)
         let parts = try parts(of: request, headers)
@@ -71,12 +71,12 @@ package struct SigV4Verifier: Sendable {
         )
     }
 
-    /// Checks signature and token of a claim, in constant time.
+    /// Verifies signature and token of a claim in constant time.
     ///
     /// - Parameters:
-    ///   - claim: Of this verifier.
-    ///   - credentials: Those of `claim.accessKeyID`.
-    /// - Returns: The signature, from which those of the chunks go on.
+    ///   - claim: A claim of this verifier.
+    ///   - credentials: The credentials of `claim.accessKeyID`.
+    /// - Returns: The signature, the seed for the signatures of chunks.
     /// - Throws: `.wrongSignature`, `.wrongToken`.
     package func verify(
         _ claim: SigV4Claim,
@@ -123,7 +123,7 @@ package struct SigV4Verifier: Sendable {
         for name in signedHeaders where !headers.contains(name) { throw .missingHeader(name) }
     }
 
-    /// `X-Amz-Date`; beside `Authorization` the header of that name, or else `Date`, which may have the form of either.
+    /// `X-Amz-Date`; with `Authorization`, the header of that name or `Date`, which can have either format.
     private func date(
         _ parts: SigV4Parts,
         _ headers: RequestHeaders,
@@ -162,8 +162,8 @@ package struct SigV4Verifier: Sendable {
         }
         guard rules.needsPayloadHeader else { return request.payload }
         guard parts.isQuery else { throw .missingHeader(name) }
-        // "Authenticating Requests: Using Query Parameters": the content is unknown when the URL is made. Some signers put the
-        // header into the query.
+        // "Authenticating Requests: Using Query Parameters": the content is unknown when the URL is made. Some signers
+        // put the header into the query.
         let values = request.query.filter { $0.name == "X-Amz-Content-Sha256" }
         guard values.count <= 1 else { throw .duplicate("X-Amz-Content-Sha256") }
         guard let text = values.first?.value else { return .unsigned }

@@ -4,40 +4,40 @@ internal import Digests
 /// The signature in the header `Authorization` of a request to the OpenAPI of Alibaba Cloud ("Request syntax and signature
 /// method V3"): ACS3-HMAC-SHA256.
 package enum ACS3Signature {
-    /// Seconds by which clocks may differ ("Common parameters", ApsaraVideo VOD documentation).
+    /// Maximum clock difference in seconds ("Common parameters", ApsaraVideo VOD documentation).
     package static let maximumSkew: Int64 = 900
 
     private static let algorithm = "ACS3-HMAC-SHA256"
 
-    /// What a request says about its signature; nobody has vouched for it.
+    /// The signature information in a request; not verified yet.
     package struct Claim: Sendable {
-        /// Whose secret is to be looked up.
+        /// The id of the secret to look up.
         package let accessKeyID: String
         /// When it was signed, Unix seconds.
         package let date: Int64
-        /// What must not come again while the date is in force.
+        /// Must not be reused while the date is valid.
         package let nonce: String
-        /// SHA-256 that the content must have, 32 bytes; who reads the content checks it.
+        /// SHA-256 of the content, 32 bytes; the reader of the content must check it.
         package let contentHash: [UInt8]
-        /// Names in lower case, in order.
+        /// In lower case, in order.
         package let signedHeaders: [String]
         package let token: String?
         /// 64 hexadecimal digits in lower case.
         package let signature: String
-        /// The form of the request that is signed.
+        /// The signed form of the request.
         package let canonicalRequest: String
 
-        /// What the client should have signed; it holds no secret.
+        /// What the client should have signed; contains no secret.
         package var stringToSign: String { ACS3Signature.stringToSign(canonicalRequest) }
     }
 
-    /// Takes the signature of a request apart, and checks all that needs no secret.
+    /// Parses the signature of a request and checks everything that needs no secret.
     ///
     /// - Parameters:
-    ///   - request: With all its headers, of which `host` and all `x-acs-*` must be signed; `payload` is not looked at.
+    ///   - request: With all its headers; `host` and all `x-acs-*` must be signed. `payload` is ignored.
     ///   - now: Unix seconds.
-    /// - Returns: What it says.
-    /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
+    /// - Returns: The claim.
+    /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
     package static func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> Claim {
         let headers = RequestHeaders(request.headers)
         guard let authorization = try headers.single("authorization") else { throw .noSignature }
@@ -71,7 +71,7 @@ package enum ACS3Signature {
         )
     }
 
-    /// Checks signature and token of a claim, in constant time.
+    /// Verifies signature and token of a claim in constant time.
     ///
     /// - Throws: `.wrongSignature`, `.wrongToken`.
     package static func verify(
@@ -86,11 +86,11 @@ package enum ACS3Signature {
     /// Signs a request in its header `Authorization`.
     ///
     /// - Parameters:
-    ///   - request: All its headers are signed; its payload is that of the content.
-    ///   - credentials: What it is signed with.
-    ///   - nonce: Another one for each request.
+    ///   - request: All its headers are signed; `payload` must match the content.
+    ///   - credentials: The signing credentials.
+    ///   - nonce: Must differ for each request.
     ///   - now: Unix seconds.
-    /// - Returns: The fields to send beside those of the request, in lower case and in place of such that it has.
+    /// - Returns: The fields to add to the request, in lower case; they replace fields of the same name.
     package static func sign(
         _ request: SigningRequest,
         credentials: SigningCredentials,

@@ -4,33 +4,33 @@ internal import Digests
 /// The signature among the parameters of a request to the OpenAPI of Alibaba Cloud in RPC style ("Request signatures", version
 /// 1.0): HMAC-SHA1 of the method and all parameters.
 package enum AliyunRPCSignature {
-    /// Seconds by which clocks may differ ("Common parameters", ApsaraVideo VOD documentation).
+    /// Maximum clock difference in seconds ("Common parameters", ApsaraVideo VOD documentation).
     package static let maximumSkew: Int64 = 900
 
-    /// What a request says about its signature; nobody has vouched for it.
+    /// The signature information in a request; not verified yet.
     package struct Claim: Sendable {
-        /// Whose secret is to be looked up.
+        /// The id of the secret to look up.
         package let accessKeyID: String
         /// When it was signed, Unix seconds.
         package let timestamp: Int64
-        /// What must not come again while the timestamp is in force.
+        /// Must not be reused while the timestamp is valid.
         package let nonce: String
         package let token: String?
         /// In base64.
         package let signature: String
-        /// What the client should have signed; clients look for it in the answer to a wrong signature.
+        /// What the client should have signed; clients compare it with the response to a wrong signature.
         ///
-        /// It holds the token of the request, and no secret.
+        /// Contains the token of the request, but no secret.
         package let stringToSign: String
     }
 
-    /// Takes the signature of a request apart, and checks all that needs no secret.
+    /// Parses the signature of a request and checks everything that needs no secret.
     ///
     /// - Parameters:
-    ///   - request: Its query with the parameters of a form in the content behind it; path and headers are not looked at.
+    ///   - request: Its query, followed by form parameters from the content. Path and headers are ignored.
     ///   - now: Unix seconds.
-    /// - Returns: What it says.
-    /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
+    /// - Returns: The claim.
+    /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
     package static func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> Claim {
         let parameters = request.query
         guard let signature = try parameters.optional("Signature") else { throw .noSignature }
@@ -53,7 +53,7 @@ package enum AliyunRPCSignature {
         )
     }
 
-    /// Checks signature and token of a claim, in constant time.
+    /// Verifies signature and token of a claim in constant time.
     ///
     /// - Throws: `.wrongSignature`, `.wrongToken`.
     package static func verify(
@@ -68,11 +68,11 @@ package enum AliyunRPCSignature {
     /// Signs a request.
     ///
     /// - Parameters:
-    ///   - request: Its query with all parameters, also those that are sent as a form.
-    ///   - credentials: What it is signed with.
-    ///   - nonce: Another one for each request.
+    ///   - request: Its query must include all parameters; form parameters count as query parameters.
+    ///   - credentials: The signing credentials.
+    ///   - nonce: Must differ for each request.
     ///   - now: Unix seconds.
-    /// - Returns: All parameters to send, those of the request and the signature.
+    /// - Returns: All parameters to send, including the signature.
     package static func sign(
         _ request: SigningRequest,
         credentials: SigningCredentials,

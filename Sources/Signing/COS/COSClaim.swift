@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Digests
 
-/// Seconds in which a signature of COS is in force, both ends included, Unix seconds.
+/// The time in which a signature of COS is valid, both ends included, in Unix seconds.
 package struct COSWindow: Sendable, Equatable {
     package let start: Int64
     package let end: Int64
@@ -15,40 +15,40 @@ package struct COSWindow: Sendable, Equatable {
     var text: String { "\(start);\(end)" }
 }
 
-/// What a request to COS says about its signature; nobody has vouched for it.
+/// The signature information in a request to COS; not verified yet.
 ///
-/// It is what `COSVerifier.claim` found in order, all but the signature and the token, for which the secret is needed.
+/// `COSVerifier.claim` has checked everything except the signature and the token, which need the secret.
 package struct COSClaim: Sendable {
-    /// Whose secret is to be looked up.
+    /// The id of the secret to look up.
     package let secretID: String
     package let signTime: COSWindow
     package let keyTime: COSWindow
-    /// Whether the signature is in the query, so that who has the URL may send the request.
+    /// Whether the signature is in the query, so that anyone with the URL can send the request.
     package let isQuery: Bool
-    /// Names in lower case, as they were listed; all others can be changed by who sends the request.
+    /// In lower case, as listed; the sender can change all other headers.
     package let signedHeaders: [String]
-    /// Names in lower case, as they were listed; all others can be changed by who sends the request.
+    /// In lower case, as listed; the sender can change all other parameters.
     package let signedParameters: [String]
-    /// It need not be signed.
+    /// Not necessarily signed.
     package let token: String?
     /// 40 hexadecimal digits in lower case.
     package let signature: String
 
-    /// The windows as they came.
+    /// The windows as received.
     let signTimeText: String
     let keyTimeText: String
     let method: String
     let path: [UInt8]
     let parameters: [SigningField]
     let headers: [SigningField]
-    /// What a client may have signed as `host`.
+    /// The values of `host` that the client may have signed.
     let hosts: [String]
 }
 
 extension COSClaim {
-    /// What the client should have signed; answered beside `SignatureDoesNotMatch`.
+    /// What the client should have signed; sent with `SignatureDoesNotMatch`.
     ///
-    /// It holds what the request holds, and no secret.
+    /// Contains parts of the request, but no secret.
     package var stringToSign: String { stringToSign(host: hosts.first) }
 
     /// The form of the request whose hash is in the string to sign.
@@ -76,14 +76,14 @@ extension COSClaim {
     }
 }
 
-/// The form of a request that both sides sign ("Request signature", COS documentation, 436/7778).
+/// The canonical form of a request, which is signed ("Request signature", COS documentation, 436/7778).
 enum COSCanonical {
     /// - Parameters:
     ///   - method: In any case.
-    ///   - path: Decoded, with a slash in front.
-    ///   - parameters: Those that are signed, in the order in which they are listed.
-    ///   - headers: Those that are signed, in the order in which they are listed.
-    /// - Returns: Four lines, each with its end.
+    ///   - path: Decoded, with a leading slash.
+    ///   - parameters: The signed parameters, in the listed order.
+    ///   - headers: The signed headers, in the listed order.
+    /// - Returns: Four lines, each with its line end.
     static func form(
         method: String,
         path: [UInt8],
@@ -99,12 +99,12 @@ enum COSCanonical {
     }
 
     static func signature(_ stringToSign: String, keyTime: String, secret: String) -> String {
-        // The key is the text in hexadecimal, not the bytes.
+        // The key is the hexadecimal text, not the bytes.
         let key = Hexadecimal.encode(HMAC.code(.sha1, key: Array(secret.utf8), message: Array(keyTime.utf8)))
         return Hexadecimal.encode(HMAC.code(.sha1, key: Array(key.utf8), message: Array(stringToSign.utf8)))
     }
 
-    /// A name as it is listed and signed.
+    /// A name in the form in which it is listed and signed.
     static func name(_ name: String) -> String { SigningText.lowercased(SigningText.escaped(name)) }
 
     private static func pairs(_ fields: [SigningField]) -> String {

@@ -1,32 +1,32 @@
 internal import Bytes
 internal import Digests
 
-/// What a form for COS says of its signature ("POST Object", COS documentation, 436/14690); nobody has vouched for it.
+/// The signature information in a form for COS ("POST Object", COS documentation, 436/14690); not verified yet.
 package struct COSFormClaim: Sendable {
-    /// Whose secret is to be looked up.
+    /// The id of the secret to look up.
     package let secretID: String
     package let keyTime: COSWindow
-    /// As it came: JSON in Base64.
+    /// As received: JSON in Base64.
     ///
-    /// It has the end of the form, and says what other fields may be.
+    /// It contains the expiry of the form and conditions for its other fields.
     package let policy: String
     package let token: String?
     /// 40 hexadecimal digits in lower case.
     package let signature: String
-    /// The window as it came.
+    /// The window as received.
     let keyTimeText: String
 }
 
 extension COSVerifier {
-    /// Takes the signature of a form apart.
+    /// Parses the signature of a form.
     ///
-    /// The policy says what may be uploaded. It is checked by who takes the form, and only when `verify` has vouched for it.
+    /// The receiver of the form must check the policy, which says what may be uploaded, after `verify` has succeeded.
     ///
     /// - Parameters:
-    ///   - fields: Those of the form in front of the file, their names in any case.
+    ///   - fields: The fields of the form before the file, with names in any case.
     ///   - now: Unix seconds.
-    /// - Returns: What it says.
-    /// - Throws: The first thing that is wrong; `.noSignature` for a form with nothing of a signature in it.
+    /// - Returns: The claim.
+    /// - Throws: The first problem found; `.noSignature` for a form without any part of a signature.
     package func claim(form fields: [SigningField], at now: Int64) throws(RequestSignatureFailure) -> COSFormClaim {
         let fields = fields.map { SigningField(SigningText.lowercased($0.name), $0.value) }
         let names = ["policy", "q-sign-algorithm", "q-ak", "q-key-time", "q-signature"]
@@ -50,7 +50,7 @@ extension COSVerifier {
         )
     }
 
-    /// Checks signature and token of the claim of a form, in constant time.
+    /// Verifies signature and token of a form's claim in constant time.
     ///
     /// - Throws: `.wrongSignature`, `.wrongToken`.
     package func verify(_ claim: COSFormClaim, credentials: SigningCredentials) throws(RequestSignatureFailure) {
@@ -68,10 +68,11 @@ extension COSSigner {
     /// Signs the policy of a form.
     ///
     /// - Parameters:
-    ///   - policy: Makes it, in Base64, of what must be in it beside conditions of its own; `q-sign-time` there is
-    ///     `q-key-time` in the form.
-    ///   - window: When the signature is in force.
-    /// - Returns: The fields of the form that are for the signature, the policy among them.
+    ///   - policy: Makes the policy in Base64. In addition to its own conditions it must include `fields`;
+    /// `q-sign-time` there
+    ///     corresponds to `q-key-time` in the form.
+    ///   - window: The validity of the signature.
+    /// - Returns: The signature fields of the form, including the policy.
     package func form(policy: (_ fields: [SigningField]) -> String, window: COSWindow) -> [SigningField] {
         let (algorithm, key) = (SigningField("q-sign-algorithm", "sha1"), SigningField("q-ak", credentials.accessKeyID))
         let policy = policy([algorithm, key, SigningField("q-sign-time", window.text)])
@@ -87,7 +88,9 @@ extension COSSigner {
 }
 
 extension COSCanonical {
-    /// The signature of a form, whose text to sign is the hash of its policy; `nil` for what is not in Base64.
+    /// The signature of a form: the hash of its policy is signed.
+    ///
+    /// `nil` if the policy is not Base64.
     fileprivate static func signature(policy: String, keyTime: String, secret: String) -> String? {
         guard let json = Base64.decode(policy) else { return nil }
         return signature(Hexadecimal.encode(Digest.hash(json, .sha1)), keyTime: keyTime, secret: secret)

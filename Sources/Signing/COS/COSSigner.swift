@@ -1,4 +1,4 @@
-/// Signs requests as Tencent Cloud COS wants it; see `COSVerifier`.
+/// Signs requests for Tencent Cloud COS; see `COSVerifier`.
 package struct COSSigner: Sendable {
     let credentials: SigningCredentials
 
@@ -9,9 +9,9 @@ package struct COSSigner: Sendable {
     /// Signs a request in its header `Authorization`.
     ///
     /// - Parameters:
-    ///   - request: With the path and the query that are sent; all parameters are signed, and of its headers all.
-    ///   - window: When the signature is in force.
-    /// - Returns: The fields to send beside those of the request, in lower case and in place of such that it has.
+    ///   - request: With path and query as sent; all parameters and headers are signed.
+    ///   - window: The validity of the signature.
+    /// - Returns: The fields to add to the request, in lower case; they replace fields of the same name.
     package func sign(_ request: SigningRequest, window: COSWindow) -> [SigningField] {
         var fields: [SigningField] = []
         if let token = credentials.sessionToken { fields.append(SigningField("x-cos-security-token", token)) }
@@ -24,12 +24,12 @@ package struct COSSigner: Sendable {
         return fields + [SigningField("authorization", text)]
     }
 
-    /// Signs a request in its query, so that who has the URL may send it.
+    /// Presigns a request: anyone with the URL can send it.
     ///
     /// - Parameters:
-    ///   - request: All its parameters are signed, and of its headers all; who sends it must send them.
-    ///   - window: When the signature is in force.
-    /// - Returns: The whole query, decoded: that of the request and the signature.
+    ///   - request: All its parameters and headers are signed; the sender must include them.
+    ///   - window: The validity of the signature.
+    /// - Returns: The complete decoded query, including the signature.
     package func presign(_ request: SigningRequest, window: COSWindow) -> [SigningField] {
         let token = "x-cos-security-token"
         let query = request.query.filter { $0.name != token && !COSVerifier.names.contains($0.name) }
@@ -70,7 +70,7 @@ package struct COSSigner: Sendable {
         ]
     }
 
-    /// In the order of the names as they are listed; those of one name in the order in which they came.
+    /// Ordered by name as listed; fields of the same name keep their order.
     private static func sorted(_ fields: [SigningField]) -> [SigningField] {
         fields.enumerated()
             .map { (name: COSCanonical.name($0.element.name), index: $0.offset, field: $0.element) }

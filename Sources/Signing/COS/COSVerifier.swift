@@ -1,6 +1,6 @@
 internal import Digests
 
-/// Checks requests that are signed as Tencent Cloud COS wants it, in `Authorization` or in the query.
+/// Verifies requests that are signed for Tencent Cloud COS, in `Authorization` or in the query.
 ///
 /// In two steps, because the secret comes from elsewhere:
 ///
@@ -8,21 +8,21 @@ internal import Digests
 ///     let credentials = …                               // of claim.secretID
 ///     try verifier.verify(claim, credentials: credentials)
 ///
-/// Clients choose what they sign beside method and path: headers, the host and parameters among them may be left out, and the
-/// content is never signed, unless `content-md5` is.
+/// Clients choose what they sign besides method and path: they can leave out headers, even the host, and parameters.
+/// The content is never signed, except by `content-md5`.
 package struct COSVerifier: Sendable {
-    /// Seconds by which the clock of a client may be ahead.
+    /// How far a client's clock may be ahead, in seconds.
     package static let maximumSkew: Int64 = 900
 
     package init() {}
 
-    /// Takes the signature of a request apart, and checks all that needs no secret.
+    /// Parses the signature of a request and checks everything that needs no secret.
     ///
     /// - Parameters:
     ///   - request: With all its headers, and the path that the client signed.
     ///   - now: Unix seconds.
-    /// - Returns: What it says.
-    /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
+    /// - Returns: The claim.
+    /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
     package func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> COSClaim {
         let headers = RequestHeaders(request.headers)
         let (parts, isQuery) = try Self.parts(of: request, headers)
@@ -59,11 +59,11 @@ package struct COSVerifier: Sendable {
         )
     }
 
-    /// Checks signature and token of a claim, in constant time.
+    /// Verifies signature and token of a claim in constant time.
     ///
     /// - Parameters:
-    ///   - claim: Of this verifier.
-    ///   - credentials: Those of `claim.secretID`.
+    ///   - claim: A claim of this verifier.
+    ///   - credentials: The credentials of `claim.secretID`.
     /// - Throws: `.wrongSignature`, `.wrongToken`.
     package func verify(_ claim: COSClaim, credentials: SigningCredentials) throws(RequestSignatureFailure) {
         let isSigned = claim.isSigned(secret: credentials.secretAccessKey)
@@ -87,7 +87,7 @@ package struct COSVerifier: Sendable {
         }
         guard inQuery.isEmpty else { throw .twoSignatures }
         var text = authorization
-        // Some clients escape the header as a whole.
+        // Some clients escape the whole header.
         if !text.utf8.contains(UInt8(ascii: "&")) {
             text = String(decoding: SigningText.percentDecoded(text.utf8), as: UTF8.self)
         }
@@ -110,7 +110,7 @@ package struct COSVerifier: Sendable {
         guard window.start <= now + maximumSkew else { throw .skewed }
     }
 
-    /// Two numbers with `;`, which may be escaped.
+    /// Two numbers separated by `;`, which may be escaped.
     static func window(
         _ parts: [SigningField],
         _ name: String
@@ -123,7 +123,8 @@ package struct COSVerifier: Sendable {
         return (text, COSWindow(start: start, end: end))
     }
 
-    /// The names of a list, whose separators may be escaped, unless it is the name of one field that has `;` in it.
+    /// The names of a list, whose separators may be escaped, unless the text is the name of one field that contains
+    /// `;`.
     private static func list(_ text: String, of fields: [SigningField]) -> [String] {
         var text = text
         if !text.utf8.contains(UInt8(ascii: ";")),
@@ -134,9 +135,10 @@ package struct COSVerifier: Sendable {
         return text.utf8.split(separator: UInt8(ascii: ";")).map { String(Substring($0)) }
     }
 
-    /// The fields that are listed, in the order of the list; a name that is there more than once must be listed as often.
+    /// The listed fields in the order of the list; a repeated name must be listed as often.
     ///
-    /// Names stand in the list escaped and in lower case; those of a query may have lost their escapes with its own.
+    /// Names in the list are escaped and in lower case. In a query their escapes may have been decoded together with
+    /// the query.
     private static func pick(
         _ list: [String],
         from fields: [SigningField],
@@ -176,10 +178,10 @@ package struct COSVerifier: Sendable {
         return decoded.first == UInt8(ascii: "/") ? decoded : [UInt8(ascii: "/")] + decoded
     }
 
-    /// What a client may have signed as `host`: the one host that a request is for, with and without its port.
+    /// The values of `host` that a client may have signed: the host of the request, with and without its port.
     ///
-    /// A client of Tencent VOD that goes through a proxy names that host in `Vod-Forward-Cos`, and `Host` is the proxy's. Never are
-    /// there two of which one is signed and the other one obeyed.
+    /// A Tencent VOD client behind a proxy puts that host into `Vod-Forward-Cos`, and `Host` is the proxy's. The signed
+    /// host is always the one that is used.
     private static func hosts(_ headers: RequestHeaders) throws(RequestSignatureFailure) -> [String] {
         let forwarded = try headers.single(forwardedHost)
         guard let host = try forwarded == nil ? headers.single("host") : forwarded else { return [] }
@@ -187,6 +189,6 @@ package struct COSVerifier: Sendable {
         return bare == host ? [host] : [host, bare]
     }
 
-    /// The header field that names, in lower case, the host of COS that a request through a proxy is for.
+    /// The header, in lower case, with the COS host of a request through a proxy.
     package static let forwardedHost = "vod-forward-cos"
 }

@@ -1,13 +1,13 @@
 package import Bytes
 
-/// What is wanted of a token that tells who somebody is (OpenID Connect Core 1.0, §2 and §3.1.3.7).
+/// The requirements for identity tokens (OpenID Connect Core 1.0, §2 and §3.1.3.7).
 package struct IdentityTokenRules: Sendable {
-    /// Seconds by which the clocks of issuers may differ.
+    /// Maximum difference to an issuer's clock in seconds.
     package static let leeway: Int64 = 60
     private static let maximumSubjectByteCount = 255
 
     package let issuer: String
-    /// Of which a token must name one.
+    /// A token must name one of these.
     package let audiences: [String]
 
     package init(issuer: String, audiences: [String]) {
@@ -15,7 +15,7 @@ package struct IdentityTokenRules: Sendable {
         self.audiences = audiences
     }
 
-    /// Whom a token is about.
+    /// The user in a token.
     package struct Identity: Sendable, Equatable {
         /// 1 to 255 bytes.
         package let subject: String
@@ -25,26 +25,26 @@ package struct IdentityTokenRules: Sendable {
     }
 
     package enum Failure: Error, Sendable, Equatable {
-        /// What to say behind "the token".
+        /// Completes the sentence "the token …".
         case invalid(String)
-        /// It was valid until then, Unix seconds.
+        /// The token was valid until then, in Unix seconds.
         case expired(Int64)
     }
 
-    /// Whether `token` says that it is of this issuer, which has its keys looked at.
+    /// Whether `token` claims to be from this issuer, so that its keys are needed.
     package func areMeant(by token: JSONWebToken) -> Bool { Self.text("iss", token) == issuer }
 
-    /// Checks a token.
+    /// Verifies a token.
     ///
     /// - Parameters:
-    ///   - token: That somebody brings.
-    ///   - keys: Of the issuer, those that may have signed it.
+    ///   - token: The received token.
+    ///   - keys: The issuer's keys that may have signed it.
     ///   - now: Unix seconds.
-    /// - Returns: Whom it is about.
-    /// - Throws: Before the signature is known to be right nothing is said about the rest.
+    /// - Returns: The user.
+    /// - Throws: The first problem. The signature is checked first, so nothing else of an unsigned token is revealed.
     package func identity(in token: JSONWebToken, keys: [JSONWebKey], at now: Int64) throws(Failure) -> Identity {
-        guard keys.contains(where: token.isSigned) else { throw .invalid("is not signed with a key of the issuer") }
-        guard areMeant(by: token) else { throw .invalid("is that of another issuer") }
+        guard keys.contains(where: token.isSigned) else { throw .invalid("is not signed with a key of its issuer") }
+        guard areMeant(by: token) else { throw .invalid("is from another issuer") }
         let named: [JSONValue] =
             switch token.claims["aud"] {
             case .array(let all)?: all
@@ -54,11 +54,11 @@ package struct IdentityTokenRules: Sendable {
         guard let audience = audiences.first(where: { named.contains(.string($0)) }) else {
             throw .invalid("is for another audience")
         }
-        guard let expiry = Self.seconds("exp", token) else { throw .invalid("has no time of its end") }
+        guard let expiry = Self.seconds("exp", token) else { throw .invalid("has no expiry (exp)") }
         guard Double(now) < expiry + Double(Self.leeway) else { throw .expired(Int64(clamping: expiry)) }
         for name in ["nbf", "iat"] where token.claims[name] != nil {
-            guard let time = Self.seconds(name, token) else { throw .invalid("has a time (\(name)) that is none") }
-            guard time <= Double(now + Self.leeway) else { throw .invalid("is not valid yet; compare the clocks") }
+            guard let time = Self.seconds(name, token) else { throw .invalid("has an invalid time (\(name))") }
+            guard time <= Double(now + Self.leeway) else { throw .invalid("is not valid yet; check both clocks") }
         }
         guard let subject = Self.text("sub", token), !subject.isEmpty,
             subject.utf8.count <= Self.maximumSubjectByteCount
@@ -70,7 +70,7 @@ package struct IdentityTokenRules: Sendable {
         if case .string(let text)? = token.claims[name] { text } else { nil }
     }
 
-    /// A NumericDate (RFC 7519 §2), perhaps with a fraction.
+    /// A NumericDate (RFC 7519 §2); fractions are allowed.
     private static func seconds(_ name: String, _ token: JSONWebToken) -> Double? {
         switch token.claims[name] {
         case .integer(let seconds)?: Double(seconds)
@@ -81,7 +81,7 @@ package struct IdentityTokenRules: Sendable {
 }
 
 extension Int64 {
-    /// The nearest one.
+    /// Converts to the nearest integer in range.
     fileprivate init(clamping seconds: Double) {
         self = Int64(exactly: seconds.rounded(.towardZero)) ?? (seconds < 0 ? .min : .max)
     }

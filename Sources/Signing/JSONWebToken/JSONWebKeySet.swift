@@ -2,14 +2,14 @@ internal import Bytes
 internal import Digests
 internal import Foundation
 
-/// A key with which tokens of an issuer are checked (RFC 7517 §4).
+/// A public key of an issuer (RFC 7517 §4).
 package struct JSONWebKey: Sendable {
     /// `kid`.
     package let id: String?
     package let algorithm: JSONWebAlgorithm
     let key: PublicKey
 
-    /// `nil` for a key that is not for signatures, or for those of another algorithm.
+    /// `nil` for a key that is not for signatures, or for another algorithm.
     init?(_ json: JSONValue) {
         guard case .object(let members) = json else { return nil }
         func text(_ name: String) -> String? {
@@ -37,12 +37,12 @@ package struct JSONWebKey: Sendable {
 
 /// The keys of an issuer (RFC 7517 §5).
 package struct JSONWebKeySet: Sendable {
-    /// More are not looked at.
+    /// Further keys are ignored.
     private static let maximumCount = 100
 
     private let keys: [JSONWebKey]
 
-    /// `nil` for what is no such document; keys that are of no use here are passed over, as that section asks.
+    /// `nil` if this is not a key set; unusable keys in it are ignored, as that section requires.
     package init?(json: [UInt8]) {
         guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(json)),
             case .object(let members) = value,
@@ -53,7 +53,7 @@ package struct JSONWebKeySet: Sendable {
 
     package var isEmpty: Bool { keys.isEmpty }
 
-    /// The keys that may have signed `token`: that of its `kid`, or, if it names none, all of its algorithm.
+    /// The keys that may have signed `token`: the key with its `kid`, or without `kid` all keys of its algorithm.
     package func keys(for token: JSONWebToken) -> [JSONWebKey] {
         keys.filter { $0.algorithm == token.algorithm && (token.keyID == nil || $0.id == token.keyID) }
     }

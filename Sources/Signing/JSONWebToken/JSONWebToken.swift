@@ -2,40 +2,40 @@ package import Bytes
 internal import Digests
 internal import Foundation
 
-/// How a JSON Web Token is signed (RFC 7518 §3.1).
+/// The supported signature algorithms of JSON Web Tokens (RFC 7518 §3.1).
 ///
-/// Those of identity providers, with a private key. Whoever took an HMAC or `none` for a signature would believe anybody who has
-/// the public key, or nobody's word (RFC 8725 §2.1).
+/// Identity providers sign with a private key. A verifier that accepted HMAC would trust anyone with the public key,
+/// and one that accepted `none` would trust everyone (RFC 8725 §2.1).
 package enum JSONWebAlgorithm: String, Sendable {
     case rs256 = "RS256"
     case es256 = "ES256"
 }
 
-/// A token in compact form (RFC 7519, RFC 7515 §7.1), of which nothing is known to be true.
+/// A token in compact form (RFC 7519, RFC 7515 §7.1), not verified yet.
 package struct JSONWebToken: Sendable {
     package let algorithm: JSONWebAlgorithm
-    /// Names the key that signed it.
+    /// The key id (`kid`).
     package let keyID: String?
-    /// What it says, by name.
+    /// The claims by name.
     package let claims: [String: JSONValue]
     private let message: [UInt8]
     private let signature: [UInt8]
 
-    /// Takes a token apart.
+    /// Parses a token.
     ///
-    /// - Throws: In which way `text` is none, without a word of it.
+    /// - Throws: Why `text` is invalid, without quoting it.
     package init(_ text: String) throws(Malformed) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3 else { throw Malformed("is not three parts with a dot between them") }
+        guard parts.count == 3 else { throw Malformed("does not have three parts separated by dots") }
         guard let signature = Base64.decodeURLSafe(parts[2]), let header = Self.object(parts[0]),
             let claims = Self.object(parts[1])
         else { throw Malformed("is not JSON in base64url") }
-        guard case .string(let name)? = header["alg"] else { throw Malformed("names no algorithm") }
+        guard case .string(let name)? = header["alg"] else { throw Malformed("has no algorithm (alg)") }
         guard let algorithm = JSONWebAlgorithm(rawValue: name) else {
             throw Malformed("is not signed by RS256 or ES256")
         }
-        // What whoever does not know it must refuse (RFC 7515 §4.1.11).
-        guard header["crit"] == nil else { throw Malformed("has critical parameters, which are not known here") }
+        // A recipient must refuse critical parameters that it does not know (RFC 7515 §4.1.11).
+        guard header["crit"] == nil else { throw Malformed("has critical parameters (crit), which are not supported") }
         self.algorithm = algorithm
         if case .string(let id)? = header["kid"] { keyID = id } else { keyID = nil }
         self.claims = claims
@@ -43,12 +43,12 @@ package struct JSONWebToken: Sendable {
         message = Array("\(parts[0]).\(parts[1])".utf8)
     }
 
-    /// Whether the token was signed with the private half of `key`, by the algorithm that the key is for.
+    /// Whether the private half of `key` signed the token, with the algorithm of the key.
     package func isSigned(by key: JSONWebKey) -> Bool {
         key.algorithm == algorithm && key.key.verifies(signature, of: message)
     }
 
-    /// An object in which no name is there twice, so that nobody reads another value (RFC 7519 §4).
+    /// An object without repeated names, so that every parser reads the same values (RFC 7519 §4).
     private static func object(_ part: Substring) -> [String: JSONValue]? {
         guard let json = Base64.decodeURLSafe(part),
             let value = try? JSONDecoder().decode(JSONValue.self, from: Data(json)), case .object(let members) = value,
@@ -58,7 +58,7 @@ package struct JSONWebToken: Sendable {
     }
 
     package struct Malformed: Error, Sendable, Equatable {
-        /// What to say behind "the token".
+        /// Completes the sentence "the token …".
         package let reason: String
 
         init(_ reason: String) { self.reason = reason }

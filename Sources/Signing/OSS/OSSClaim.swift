@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Digests
 
-/// The ways in which OSS lets requests be signed.
+/// The versions of OSS signatures.
 package enum OSSVersion: Sendable, Equatable {
     /// HMAC-SHA1, `Authorization: OSS …`.
     case v1
@@ -12,33 +12,33 @@ package enum OSSVersion: Sendable, Equatable {
     static let unsignedPayload = "UNSIGNED-PAYLOAD"
 }
 
-/// What a request to OSS says about its signature; nobody has vouched for it.
+/// The signature information in a request to OSS; not verified yet.
 ///
-/// It is what `OSSVerifier.claim` found in order, all but the signature and the token, for which the secret is needed.
+/// `OSSVerifier.claim` has checked everything except the signature and the token, which need the secret.
 package struct OSSClaim: Sendable {
     package let version: OSSVersion
-    /// Whose secret is to be looked up.
+    /// The id of the secret to look up.
     package let accessKeyID: String
-    /// Of version 4 only.
+    /// Only in version 4.
     package let scope: OSSScope?
-    /// When it was signed, Unix seconds; `nil` in a query of version 1, which does not say.
+    /// When it was signed, Unix seconds; `nil` in a query of version 1, which does not contain it.
     package let date: Int64?
-    /// The last second in which a signature in a query is in force, Unix seconds; `nil` for one in `Authorization`.
+    /// The last second in which a signature in a query is valid, Unix seconds; `nil` for one in `Authorization`.
     package let expiry: Int64?
     package let token: String?
-    /// As it came: base64 in version 1, hexadecimal in version 4.
+    /// As received: base64 in version 1, hexadecimal in version 4.
     package let signature: String
 
-    /// The line of the date as it is signed.
+    /// The date line in its signed form.
     let timestamp: String
     let additionalHeaders: [String]
     let request: SigningRequest
 }
 
 extension OSSClaim {
-    /// What the client should have signed, were the request about `resource`; answered beside `SignatureDoesNotMatch`.
+    /// What the client should have signed for `resource`; sent with `SignatureDoesNotMatch`.
     ///
-    /// It holds the token of the request, and no secret.
+    /// Contains the token of the request, but no secret.
     package func stringToSign(for resource: OSSResource) -> String {
         guard let scope else {
             return OSSCanonical.stringToSign(request, resource: resource, date: timestamp)
@@ -50,7 +50,7 @@ extension OSSClaim {
         )
     }
 
-    /// The canonical request of version 4, were the request about `resource`; `nil` in version 1, which has none.
+    /// The canonical request of version 4 for `resource`; `nil` in version 1, which has none.
     package func canonicalRequest(for resource: OSSResource) -> String? {
         scope == nil ? nil : canonicalRequest(of: resource)
     }
@@ -65,7 +65,7 @@ extension OSSClaim {
     }
 }
 
-/// The forms of a request that both sides sign.
+/// The canonical forms of a request, which are signed.
 ///
 /// Sources: OSS documentation, "Include signatures in the Authorization header", "Include a signature in a URL" and their pages
 /// for version 4.
@@ -110,7 +110,7 @@ enum OSSCanonical {
         return "\(OSSVersion.algorithmV4)\n\(timestamp)\n\(scope.text)\n\(hash)"
     }
 
-    /// The signature of a text, of version 4 if there is a scope.
+    /// The signature of a text; of version 4 if there is a scope.
     static func signature(_ stringToSign: String, scope: OSSScope?, secret: String) -> String {
         let message = Array(stringToSign.utf8)
         return if let scope {

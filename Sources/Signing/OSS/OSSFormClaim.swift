@@ -1,34 +1,34 @@
 internal import Digests
 
-/// What a form for OSS says about its signature; nobody has vouched for it ("PostObject", OSS documentation).
+/// The signature information in a form for OSS; not verified yet ("PostObject", OSS documentation).
 package struct OSSFormClaim: Sendable {
     package let version: OSSVersion
-    /// Whose secret is to be looked up.
+    /// The id of the secret to look up.
     package let accessKeyID: String
-    /// Of version 4 only.
+    /// Only in version 4.
     package let scope: OSSScope?
-    /// When it was signed, Unix seconds; `nil` in version 1, which does not say.
+    /// When it was signed, Unix seconds; `nil` in version 1, which does not contain it.
     package let date: Int64?
-    /// As it came: JSON in base64.
+    /// As received: JSON in base64.
     ///
-    /// It has the end of the signature, and says what other fields may be.
+    /// It contains the expiry of the signature and conditions for the other fields.
     package let policy: String
     package let token: String?
-    /// As it came: base64 in version 1, hexadecimal in version 4.
+    /// As received: base64 in version 1, hexadecimal in version 4.
     package let signature: String
 }
 
 extension OSSVerifier {
-    /// Takes the signature of a form apart.
+    /// Parses the signature of a form.
     ///
-    /// The policy ends the signature and says what may be uploaded. It is checked by who takes the form, and only when
-    /// `verify` has vouched for it.
+    /// The receiver of the form must check the policy, which contains the expiry and says what may be uploaded, after
+    /// `verify` has succeeded.
     ///
     /// - Parameters:
-    ///   - fields: Those of the form in front of the file, their names in any case.
+    ///   - fields: The fields of the form before the file, with names in any case.
     ///   - now: Unix seconds.
-    /// - Returns: What it says.
-    /// - Throws: The first thing that is wrong; `.noSignature` for a form with nothing of a signature in it.
+    /// - Returns: The claim.
+    /// - Throws: The first problem found; `.noSignature` for a form without any part of a signature.
     package func claim(form fields: [SigningField], at now: Int64) throws(RequestSignatureFailure) -> OSSFormClaim {
         let fields = fields.map { SigningField(SigningText.lowercased($0.name), $0.value) }
         let isV1 = fields.contains { ["ossaccesskeyid", "signature"].contains($0.name) }
@@ -69,7 +69,7 @@ extension OSSVerifier {
         )
     }
 
-    /// Checks signature and token of the claim of a form, in constant time.
+    /// Verifies signature and token of a form's claim in constant time.
     ///
     /// - Throws: `.wrongSignature`, `.wrongToken`.
     package func verify(_ claim: OSSFormClaim, credentials: SigningCredentials) throws(RequestSignatureFailure) {

@@ -1,8 +1,8 @@
-/// What a request to OSS is about; it is signed as `/bucket/key`, wherever the client has put the bucket.
+/// The resource of a request to OSS; it is signed as `/bucket/key`, wherever the client has put the bucket.
 package struct OSSResource: Sendable, Equatable {
-    /// `nil` for the service itself, as in a list of buckets.
+    /// `nil` for requests to the service itself, such as a list of buckets.
     package let bucket: String?
-    /// Decoded, without a slash in front; empty for the bucket itself.
+    /// Decoded, without a leading slash; empty for the bucket itself.
     package let key: String
 
     package init(bucket: String?, key: String = "") {
@@ -10,15 +10,15 @@ package struct OSSResource: Sendable, Equatable {
         self.key = key
     }
 
-    /// As version 1 has it.
+    /// In the form of version 1.
     var text: String { bucket.map { "/\($0)/\(key)" } ?? "/" }
 
-    /// As version 4 has it: all but `/` and the unreserved characters of RFC 3986 §2.3 escaped.
+    /// In the form of version 4: everything except `/` and the unreserved characters of RFC 3986 §2.3 is escaped.
     var escapedText: String { SigningRequest.path(of: text) }
 }
 
-/// Parameters that OSS signs in version 1, because they change what a request does ("Include signatures in the Authorization
-/// header", OSS documentation, and the lists of its SDKs).
+/// Parameters that OSS signs in version 1 because they change the meaning of a request ("Include signatures in the
+/// Authorization header", OSS documentation, and the lists of its SDKs).
 package enum OSSSubresource {
     package static func isSigned(_ name: String) -> Bool {
         names.contains(name) || name.hasPrefix("x-oss-ac-")

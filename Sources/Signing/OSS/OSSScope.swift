@@ -1,6 +1,6 @@
 internal import Digests
 
-/// What a signing key of OSS version 4 is good for: one day and one region.
+/// The scope of a signing key of OSS version 4: one day and one region.
 package struct OSSScope: Sendable, Hashable {
     /// `YYYYMMDD`, UTC.
     package let day: String
@@ -16,7 +16,7 @@ package struct OSSScope: Sendable, Hashable {
         SigningKey.derive(from: "aliyun_v4\(secret)", over: [day, region, Self.service, Self.terminator])
     }
 
-    /// Reads a credential, `access key/day/region/oss/aliyun_v4_request`.
+    /// Parses a credential, `access key/day/region/oss/aliyun_v4_request`.
     static func read(
         _ credential: String
     ) throws(RequestSignatureFailure) -> (accessKeyID: String, scope: OSSScope) {

@@ -1,11 +1,11 @@
 internal import Bytes
 internal import Digests
 
-/// Signs requests as Alibaba Cloud OSS wants it; see `OSSVerifier`.
+/// Signs requests for Alibaba Cloud OSS; see `OSSVerifier`.
 package struct OSSSigner: Sendable {
-    /// A version, with what it needs.
+    /// A version with its parameters.
     package enum Scheme: Sendable {
-        /// - Parameter formatDate: Writes Unix seconds as a date of HTTP (RFC 9110 §5.6.7).
+        /// - Parameter formatDate: Formats Unix seconds as an HTTP date (RFC 9110 §5.6.7).
         case v1(formatDate: @Sendable (Int64) -> String)
         /// - Parameter region: The name in the credential scope, such as `cn-shanghai`.
         case v4(region: String)
@@ -22,11 +22,12 @@ package struct OSSSigner: Sendable {
     /// Signs a request in its header `Authorization`.
     ///
     /// - Parameters:
-    ///   - request: With the headers that are sent; its path is not looked at.
-    ///   - resource: What it is about.
-    ///   - additionalHeaders: Names in lower case of headers to sign beside those that always are; version 1 signs none.
+    ///   - request: With the headers to send; its path is ignored.
+    ///   - resource: The resource of the request.
+    ///   - additionalHeaders: Lower-case names of headers to sign in addition to the default ones; version 1 signs
+    /// none.
     ///   - now: Unix seconds.
-    /// - Returns: The fields to send beside those of the request, in lower case and in place of such that it has.
+    /// - Returns: The fields to add to the request, in lower case; they replace fields of the same name.
     package func sign(
         _ request: SigningRequest,
         resource: OSSResource,
@@ -71,15 +72,16 @@ package struct OSSSigner: Sendable {
         }
     }
 
-    /// Signs a request in its query, so that who has the URL may send it.
+    /// Presigns a request: anyone with the URL can send it.
     ///
     /// - Parameters:
-    ///   - request: With the headers `content-type`, `content-md5` and `x-oss-*` that who sends it will send.
-    ///   - resource: What it is about.
-    ///   - additionalHeaders: Names in lower case of headers to sign beside those that always are; version 1 signs none.
+    ///   - request: With the headers `content-type`, `content-md5` and `x-oss-*` that the sender will include.
+    ///   - resource: The resource of the request.
+    ///   - additionalHeaders: Lower-case names of headers to sign in addition to the default ones; version 1 signs
+    /// none.
     ///   - now: Unix seconds.
-    ///   - lifetime: Seconds in which it may be sent, from 1; in version 4 to 604800. Others are set to the nearest of these.
-    /// - Returns: The whole query, decoded: that of the request and the signature.
+    ///   - lifetime: Validity in seconds, at least 1; in version 4 at most 604800. Other values are clamped.
+    /// - Returns: The complete decoded query, including the signature.
     package func presign(
         _ request: SigningRequest,
         resource: OSSResource,
@@ -129,10 +131,11 @@ package struct OSSSigner: Sendable {
     /// Signs the policy of a form ("PostObject").
     ///
     /// - Parameters:
-    ///   - policy: What the form may be, as JSON in base64; in version 4 its conditions name all fields given to `policy` but
-    ///     the policy itself and the signature.
+    ///   - policy: Makes the policy, JSON in base64. In version 4 its conditions must include all `fields` except the
+    /// policy itself
+    ///     and the signature.
     ///   - now: Unix seconds.
-    /// - Returns: The fields of the form for it.
+    /// - Returns: The signature fields of the form.
     package func form(policy: (_ fields: [SigningField]) -> String, at now: Int64) -> [SigningField] {
         let token = credentials.sessionToken.map { [SigningField("x-oss-security-token", $0)] } ?? []
         switch scheme {

@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Digests
 
-/// Checks requests that are signed as Alibaba Cloud OSS wants it, by version 1 or 4, in `Authorization` or in the query.
+/// Verifies requests that are signed for Alibaba Cloud OSS, with version 1 or 4, in `Authorization` or in the query.
 ///
 /// In two steps, because the secret comes from elsewhere:
 ///
@@ -9,32 +9,33 @@ internal import Digests
 ///     let credentials = …                               // of claim.accessKeyID
 ///     let resource = try verifier.verify(claim, resources: candidates, credentials: credentials)
 ///
-/// Neither version signs the content. Version 1 signs a key and values of parameters without escapes, so that a key which ends
-/// in `?uploads` has the signature of the key without it beside that parameter: who makes keys for others leaves `?` out of them.
+/// Neither version signs the content. Version 1 signs keys and parameter values without escapes: a key that ends with
+/// `?uploads` has the same signature as the key without it and with that parameter. Therefore keys chosen for clients
+/// must not contain `?`.
 package struct OSSVerifier: Sendable {
-    /// Seconds by which clocks may differ ("RequestTimeTooSkewed", OSS documentation, "Error codes").
+    /// Maximum clock difference in seconds ("RequestTimeTooSkewed", OSS documentation, "Error codes").
     package static let maximumSkew: Int64 = 900
-    /// Longest life of a signature in a query of version 4: 7 days, in seconds.
+    /// Maximum lifetime of a version 4 signature in a query: 7 days, in seconds.
     package static let maximumLifetime: Int64 = 604_800
 
     let region: String?
     private let parseDate: @Sendable (String) -> Int64?
 
     /// - Parameters:
-    ///   - region: What the scope of version 4 must name; `nil` for any.
-    ///   - parseDate: Reads a date of HTTP (RFC 9110 §5.6.7) as Unix seconds.
+    ///   - region: Required region in the scope of version 4; `nil` for any.
+    ///   - parseDate: Parses an HTTP date (RFC 9110 §5.6.7) into Unix seconds.
     package init(region: String?, parseDate: @escaping @Sendable (String) -> Int64?) {
         self.region = region
         self.parseDate = parseDate
     }
 
-    /// Takes the signature of a request apart, and checks all that needs no secret.
+    /// Parses the signature of a request and checks everything that needs no secret.
     ///
     /// - Parameters:
-    ///   - request: With all its headers; its path is not looked at.
+    ///   - request: With all its headers; its path is ignored.
     ///   - now: Unix seconds.
-    /// - Returns: What it says.
-    /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
+    /// - Returns: The claim.
+    /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
     package func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> OSSClaim {
         let headers = RequestHeaders(request.headers)
         for name in headers.names where OSSCanonical.isAlwaysSigned(name) { _ = try headers.single(name) }
@@ -50,14 +51,15 @@ package struct OSSVerifier: Sendable {
         }
     }
 
-    /// Checks signature and token of a claim, in constant time.
+    /// Verifies signature and token of a claim in constant time.
     ///
     /// - Parameters:
-    ///   - claim: Of this verifier.
-    ///   - resources: What the request may be about, where its URL can be read in more than one way: with the bucket in the host,
-    ///     in the path or nowhere, and, for a client that writes so, with `+` for a space in the path.
-    ///   - credentials: Those of `claim.accessKeyID`.
-    /// - Returns: The first of `resources` whose signature it is.
+    ///   - claim: A claim of this verifier.
+    ///   - resources: The possible resources, if the URL is ambiguous: the bucket can be in the host, in the path or
+    /// missing, and some
+    ///     clients write `+` for a space in the path.
+    ///   - credentials: The credentials of `claim.accessKeyID`.
+    /// - Returns: The first of `resources` that matches the signature.
     /// - Throws: `.wrongSignature`, `.wrongToken`.
     package func verify(
         _ claim: OSSClaim,
@@ -89,7 +91,7 @@ package struct OSSVerifier: Sendable {
         let parts = SigningText.trimmed(authorization.dropFirst(Self.schemeV1.count))
             .split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty else { throw .malformed("Authorization") }
-        // Browsers can not set Date.
+        // Browsers cannot set Date.
         let isEmpty = try (headers.single("x-oss-date") ?? "").isEmpty
         let name = isEmpty ? "date" : "x-oss-date"
         let text = try headers.required(name)
@@ -120,7 +122,7 @@ package struct OSSVerifier: Sendable {
         try parts.allow(["Credential", "AdditionalHeaders", "Signature"])
         let (accessKeyID, scope) = try scope(try parts.value("Credential"))
         let signature = try AuthorizationParts.signature(try parts.value("Signature"), count: 32)
-        // The header Date is none that is signed, and some clients write it in a form of their own.
+        // The header Date is not signed, and some clients use their own format for it.
         let (timestamp, date) = try Self.timestamp(try headers.required("x-oss-date"), scope)
         try checkSkew(date, at: now)
         let payload = try headers.required("x-oss-content-sha256")
@@ -236,7 +238,7 @@ package struct OSSVerifier: Sendable {
         _ headers: RequestHeaders
     ) throws(RequestSignatureFailure) -> [String] {
         guard let list, !list.isEmpty else { return [] }
-        // They are signed in order, but the SDK for Python lists them in the order of their first letters only.
+        // They are signed in order, but the SDK for Python orders the list by first letters only.
         let sorted = list.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
             .sorted { $0.lexicographicallyPrecedes($1) }
             .map { String(Substring($0)) }

@@ -1,5 +1,5 @@
-/// The header `Authorization` of the schemes that are made as AWS Signature Version 4 is: the algorithm, a space, and
-/// `name=value` in any order, separated by commas with or without white space.
+/// The `Authorization` header of schemes modelled on AWS Signature Version 4: the algorithm, a space, and `name=value`
+/// in any order, separated by commas with or without white space.
 struct AuthorizationParts {
     private let values: [String: String]
 
@@ -19,7 +19,7 @@ struct AuthorizationParts {
         self.values = values
     }
 
-    /// - Throws: `.malformed` for a name that is none of these.
+    /// - Throws: `.malformed` if there is any other name.
     func allow(_ names: Set<String>) throws(RequestSignatureFailure) {
         guard names.isSuperset(of: values.keys) else { throw .malformed("Authorization") }
     }
@@ -31,7 +31,8 @@ struct AuthorizationParts {
         return value
     }
 
-    /// Names in lower case, each once and in order; otherwise the canonical request would not be the signer's.
+    /// Parses names in lower case, ordered and without duplicates; otherwise the canonical request would differ from
+    /// the signer's.
     static func names(_ list: String, _ part: String) throws(RequestSignatureFailure) -> [String] {
         let names = list.utf8.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
         for (index, name) in names.enumerated() {
@@ -42,7 +43,7 @@ struct AuthorizationParts {
         return names.map { String(Substring($0)) }
     }
 
-    /// The access key, which may hold `/`, and the `count` parts of the scope behind it.
+    /// The access key, which can contain `/`, and the `count` parts of the scope after it.
     static func credential(
         _ text: String,
         count: Int
@@ -56,7 +57,7 @@ struct AuthorizationParts {
         return (accessKeyID, Array(parts.suffix(count)))
     }
 
-    /// A signature of `count` bytes in hexadecimal, in lower case.
+    /// A signature of `count` bytes in lower-case hexadecimal.
     static func signature(_ text: String, count: Int) throws(RequestSignatureFailure) -> String {
         guard SigningText.isHexadecimal(text, count: count) else { throw .malformed("Signature") }
         return text

@@ -1,7 +1,7 @@
-/// Headers by their names in lower case.
+/// Headers by lower-case name.
 struct RequestHeaders {
     private let fields: [String: [String]]
-    /// In the order of their bytes, so that of several wrong ones always the same is reported.
+    /// In byte order, so that the first of several problems is always the same.
     let names: [String]
 
     init(_ headers: [SigningField]) {
@@ -11,17 +11,17 @@ struct RequestHeaders {
 
     func contains(_ name: String) -> Bool { fields[name] != nil }
 
-    /// The values of a header, in the order in which they came.
+    /// The values of a header, in order.
     func values(_ name: String) -> [String] { fields[name] ?? [] }
 
-    /// The value of a header that may stand once only, without white space around it.
+    /// The trimmed value of a header that must not be repeated.
     func single(_ name: String) throws(RequestSignatureFailure) -> String? {
         guard let values = fields[name] else { return nil }
         guard values.count == 1 else { throw .duplicate(name) }
         return SigningText.trimmed(values[0])
     }
 
-    /// The value of a header that must stand once.
+    /// The value of a header that must be present exactly once.
     func required(_ name: String) throws(RequestSignatureFailure) -> String {
         guard let value = try single(name), !value.isEmpty else { throw .missingHeader(name) }
         return value
@@ -29,20 +29,20 @@ struct RequestHeaders {
 }
 
 extension [SigningField] {
-    /// The value of a parameter that may stand once only.
+    /// The value of a parameter that must not be repeated.
     func optional(_ name: String) throws(RequestSignatureFailure) -> String? {
         let values = filter { $0.name == name }
         guard values.count <= 1 else { throw .duplicate(name) }
         return values.first?.value
     }
 
-    /// For schemes that sort the parameters by their names, so that of a repeated one the signature does not tell the first.
+    /// For schemes that sort parameters by name only: the signature does not determine the order of repeated ones.
     func checkNoneIsRepeated() throws(RequestSignatureFailure) {
         var names: Set<String> = []
         for field in self where !names.insert(field.name).inserted { throw .duplicate(field.name) }
     }
 
-    /// The value of a parameter that must stand once.
+    /// The value of a parameter that must be present exactly once.
     func single(_ name: String) throws(RequestSignatureFailure) -> String {
         guard let value = try optional(name) else { throw .missingParameter(name) }
         return value

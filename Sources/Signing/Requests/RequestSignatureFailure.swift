@@ -1,38 +1,38 @@
-/// Why a request is not accepted as signed; names only what the request itself says.
+/// Why the signature of a request is refused; contains only values from the request.
 package enum RequestSignatureFailure: Error, Sendable, Equatable {
-    /// There is nothing of a signature in the request.
+    /// The request contains no part of a signature.
     case noSignature
-    /// A signature in more than one place, such as `Authorization` and the query.
+    /// There are signatures in more than one place, such as `Authorization` and the query.
     case twoSignatures
-    /// Something other than the algorithm of the scheme.
+    /// The algorithm is not that of the scheme.
     case unsupportedAlgorithm
-    /// A part of the signature, or a header or parameter that must not be repeated, is there more than once.
+    /// A part of the signature is repeated, or a header or parameter that must not be repeated.
     case duplicate(String)
-    /// A part of the signature, or a parameter that is said to be signed, is not there.
+    /// A part of the signature or a parameter that is listed as signed is missing.
     case missingParameter(String)
-    /// A part of the signature is not what it must be.
+    /// A part of the signature is malformed.
     case malformed(String)
-    /// A header that must be there, or is said to be signed, is not there.
+    /// A required header or a header that is listed as signed is missing.
     case missingHeader(String)
-    /// A header is there that must be signed and is not, such as `host` in the schemes of AWS.
+    /// A header that must be signed is not, such as `host` in the schemes of AWS.
     case unsignedHeader(String)
-    /// The credential scope does not end as it must.
+    /// The credential scope has a wrong last part.
     case wrongScope
-    /// The day of the credential scope is not that of the request.
+    /// The day in the credential scope is not that of the request.
     case wrongDay
     /// The credential scope is for another region.
     case wrongRegion
     /// The credential scope is for another service.
     case wrongService
-    /// The seconds in which a signature in a query is in force are not 1 to 604800.
+    /// The lifetime of a signature in a query is not 1 to 604800 seconds.
     case lifetimeOutOfRange
-    /// The request was signed further away from now than the scheme lets clocks differ; where the signature has an end of its
-    /// own, only further in the future.
+    /// The time of the request differs from the current time by more than the scheme allows; if the signature has an
+    /// expiry, only times in the future count.
     case skewed
-    /// The time of a signature that has an end of its own is over.
+    /// The signature has expired.
     case expired
-    /// The token is not that of the credentials.
+    /// The token does not belong to the credentials.
     case wrongToken
-    /// The signature is not that of this request under the secret of the access key.
+    /// The signature does not match the request and the secret of the access key.
     case wrongSignature
 }

@@ -1,14 +1,14 @@
 internal import Digests
 
-/// What requests to AWS, OSS, COS and the stores that speak as they do are signed with.
+/// Credentials that sign requests to AWS, OSS, COS and compatible stores.
 ///
 /// The secret and the token never appear in a description, a reflection or a log.
 package struct SigningCredentials: Sendable {
     package let accessKeyID: String
     package let secretAccessKey: String
-    /// What comes with keys that are valid for some time only (STS).
+    /// The token of temporary credentials (STS).
     package let sessionToken: String?
-    /// Unix seconds, if they have an end that is known.
+    /// Unix seconds; `nil` if there is no known expiry.
     package let expiresAt: Int64?
 
     package init(
@@ -31,13 +31,13 @@ extension SigningCredentials: CustomStringConvertible, CustomDebugStringConverti
 }
 
 extension SigningCredentials {
-    /// Checks that a request was signed with these, the token in constant time.
+    /// Checks that these credentials signed a request; compares the token in constant time.
     ///
     /// - Parameters:
-    ///   - other: The access key id that the request names.
-    ///   - isSigned: Whether its signature is that of the secret key.
-    ///   - token: That it brings.
-    /// - Throws: `.wrongSignature`; `.wrongToken`, also where only one of the two has one.
+    ///   - other: The access key id in the request.
+    ///   - isSigned: Whether the signature matches the secret key.
+    ///   - token: The token in the request.
+    /// - Throws: `.wrongSignature`; `.wrongToken`, also if only one side has a token.
     func check(
         accessKeyID other: String,
         isSigned: Bool,
@@ -53,11 +53,11 @@ extension SigningCredentials {
 }
 
 extension [SigningCredentials] {
-    /// Checks a signature with each until it is right: while a master secret is rotated, an access key id stands for several.
+    /// Tries each of the credentials until one verifies: during a rotation an access key id has several secrets.
     ///
-    /// - Parameter verify: Checks it with one.
-    /// - Returns: What that gives for the first with which it does not throw.
-    /// - Throws: What it throws for the first of all; `.wrongSignature` if there are none.
+    /// - Parameter verify: Verifies with one of the credentials.
+    /// - Returns: The result of the first success.
+    /// - Throws: The error of the first attempt; `.wrongSignature` if there are no credentials.
     package func verified<Verified>(
         by verify: (SigningCredentials) throws(RequestSignatureFailure) -> Verified
     ) throws(RequestSignatureFailure) -> Verified {

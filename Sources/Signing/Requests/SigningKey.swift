@@ -1,8 +1,8 @@
 internal import Digests
 
-/// The keys of AWS4, OSS4 and TC3: a secret narrowed by HMAC-SHA256 to a day, a service and the like.
+/// The keys of AWS4, OSS4 and TC3: HMAC-SHA256 restricts a secret to a day, a service and so on.
 enum SigningKey {
-    /// The code of each part under the code of the part before it; the last code is the key.
+    /// The HMAC of each part with the previous HMAC as its key; the last one is the signing key.
     static func derive(from secret: String, over parts: [String]) -> HMACKey {
         var key = Array(secret.utf8)
         for part in parts { key = HMAC.code(.sha256, key: key, message: Array(part.utf8)) }

@@ -1,4 +1,4 @@
-/// A name and its value: a header field, or a decoded parameter of a query.
+/// A name and a value: a header field, or a decoded query parameter.
 package struct SigningField: Sendable, Equatable {
     package let name: String
     package let value: String
@@ -9,27 +9,27 @@ package struct SigningField: Sendable, Equatable {
     }
 }
 
-/// What the signature of a request is made of, in any of the schemes here.
+/// The signed properties of a request, for all schemes.
 package struct SigningRequest: Sendable, Equatable {
     package var method: String
-    /// The path as it stands in the request line, with its escapes, without the query.
+    /// The path as in the request line, with its escapes, without the query.
     package var path: String
-    /// The parameters of the query, decoded, in any order; one without `=` has an empty value.
+    /// The decoded query parameters in any order; a parameter without `=` has an empty value.
     package var query: [SigningField]
-    /// In any order, their names in any case.
+    /// In any order, with names in any case.
     ///
-    /// `host` is one of them; a signer does not look at those that it adds itself.
+    /// Includes `host`. A signer ignores headers that it sets itself.
     package var headers: [SigningField]
-    /// What signers say of the content; schemes that do not sign it (OSS, COS) do not look at it.
+    /// What signers declare about the content; schemes that do not sign it (OSS, COS) ignore it.
     ///
-    /// A verifier reads it from the header that the scheme has for it (`x-amz-content-sha256`, `x-acs-content-sha256`), and takes
-    /// this one only if the scheme has none or the request need not have it.
+    /// A verifier reads it from the header of the scheme (`x-amz-content-sha256`, `x-acs-content-sha256`), and uses
+    /// this value only if the scheme has no such header or does not require it.
     package var payload: SigV4Payload
-    /// Unix seconds of the header `Date` in the form of HTTP, if there is one; for verifiers of AWS, which use it where
-    /// `x-amz-date` is missing.
+    /// The value of the header `Date` in Unix seconds, if it is an HTTP date; verifiers of AWS use it if `x-amz-date`
+    /// is missing.
     package var date: Int64?
 
-    /// A request with these parts; `host` is put in front of the headers, unless it is `nil` because it is there already.
+    /// Puts `host` before the headers, unless it is `nil` because they already include it.
     package init(
         method: String,
         host: String? = nil,
@@ -47,10 +47,10 @@ package struct SigningRequest: Sendable, Equatable {
         self.date = date
     }
 
-    /// The path of an object in the form in which S3 and OSS sign it, so that it can be sent as it is.
+    /// The path of an object in the form that S3 and OSS sign, so that it can be sent unchanged.
     ///
-    /// - Parameter text: Decoded; every `/` separates segments.
-    /// - Returns: All but `/` and the unreserved characters of RFC 3986 §2.3 escaped.
+    /// - Parameter text: Decoded; each `/` separates segments.
+    /// - Returns: Everything except `/` and the unreserved characters of RFC 3986 §2.3 escaped.
     package static func path(of text: String) -> String {
         var bytes: [UInt8] = []
         for (index, segment) in text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)

@@ -1,8 +1,8 @@
 internal import Bytes
 
-/// What the schemes do to the text of a request before they sign it.
+/// Normalisation of text before it is signed.
 enum SigningText {
-    /// ASCII letters in lower case, all else as it is.
+    /// ASCII letters in lower case, everything else unchanged.
     static func lowercased(_ text: String) -> String {
         String(
             decoding: text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 },
@@ -10,7 +10,7 @@ enum SigningText {
         )
     }
 
-    /// Without spaces and tabs around it.
+    /// Without leading and trailing spaces and tabs.
     static func trimmed(_ text: some StringProtocol) -> String {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
         var rest = Array(text.utf8)[...].drop(while: isSpace)
@@ -18,14 +18,14 @@ enum SigningText {
         return String(decoding: rest, as: UTF8.self)
     }
 
-    /// All but the unreserved characters of RFC 3986 §2.3 escaped, in upper-case hexadecimal.
+    /// Everything except the unreserved characters of RFC 3986 §2.3 escaped, in upper-case hexadecimal.
     static func escaped(_ text: String) -> String {
         var bytes: [UInt8] = []
         FormEncoding.append(text, to: &bytes)
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The bytes that the text stands for; a `%` without two hexadecimal digits stands for itself, and so does `+`.
+    /// Decodes escapes; an invalid `%` stays unchanged, and so does `+`.
     static func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8] {
         let text = Array(text)
         var bytes: [UInt8] = []
@@ -46,7 +46,7 @@ enum SigningText {
         return bytes
     }
 
-    /// Whether the text is so many bytes in hexadecimal in lower case.
+    /// Whether the text is `count` bytes in lower-case hexadecimal.
     static func isHexadecimal(_ text: String, count: Int) -> Bool {
         text.utf8.count == 2 * count
             && text.utf8.allSatisfy {
@@ -55,7 +55,7 @@ enum SigningText {
             }
     }
 
-    /// A decimal number without a sign that fits; `nil` for anything else.
+    /// Parses a decimal number without a sign; `nil` for anything else, or if it does not fit.
     static func number(_ text: some StringProtocol) -> Int64? {
         let digits = text.utf8
         guard !digits.isEmpty, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
@@ -64,7 +64,7 @@ enum SigningText {
         return Int64(text)
     }
 
-    /// `text` without the port of an authority; the same if it has none.
+    /// `text` without the port of an authority.
     static func withoutPort(_ host: String) -> String {
         guard let colon = host.utf8.lastIndex(of: UInt8(ascii: ":")) else { return host }
         let port = host[host.utf8.index(after: colon)...]
@@ -73,10 +73,10 @@ enum SigningText {
 }
 
 extension [SigningField] {
-    /// Escaped, in the order of the bytes of the escaped names, then of the values, and joined with `&`.
+    /// Escaped and joined with `&`, in byte order of the escaped names and then of the values.
     ///
-    /// - Parameter keepsEquals: Whether a name with an empty value is followed by `=`.
-    /// - Returns: Text in ASCII, without `?`.
+    /// - Parameter keepsEquals: Whether `=` follows a name with an empty value.
+    /// - Returns: ASCII text, without `?`.
     func canonical(keepsEquals: Bool) -> String {
         let pairs = map { (name: SigningText.escaped($0.name), value: SigningText.escaped($0.value)) }
         let sorted = pairs.sorted { left, right in
@@ -88,7 +88,7 @@ extension [SigningField] {
             .joined(separator: "&")
     }
 
-    /// Escaped and joined with `&`, in the order of the bytes of the names as they are.
+    /// Escaped and joined with `&`, in byte order of the unescaped names.
     func canonicalByName() -> String {
         sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
             .map { "\(SigningText.escaped($0.name))=\(SigningText.escaped($0.value))" }

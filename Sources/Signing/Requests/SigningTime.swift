@@ -1,14 +1,14 @@
 internal import Bytes
 
-/// Moments as signatures have them.
+/// Times in the formats of signatures.
 enum SigningTime {
-    /// `YYYYMMDD'T'HHMMSS'Z'`, 16 characters; years outside 0000…9999 are set to the nearest of these.
+    /// `YYYYMMDD'T'HHMMSS'Z'`, 16 characters; years are clamped to 0000…9999.
     static func format(_ unixSeconds: Int64) -> String {
         let (day, time) = parts(unixSeconds)
         return day.joined() + "T" + time.joined() + "Z"
     }
 
-    /// `YYYY-MM-DD'T'HH:MM:SS'Z'`, 20 characters; years outside 0000…9999 are set to the nearest of these.
+    /// `YYYY-MM-DD'T'HH:MM:SS'Z'`, 20 characters; years are clamped to 0000…9999.
     static func formatExtended(_ unixSeconds: Int64) -> String {
         let (day, time) = parts(unixSeconds)
         return day.joined(separator: "-") + "T" + time.joined(separator: ":") + "Z"
@@ -17,16 +17,17 @@ enum SigningTime {
     /// `YYYY-MM-DD`.
     static func day(_ unixSeconds: Int64) -> String { parts(unixSeconds).day.joined(separator: "-") }
 
-    /// Unix seconds; `nil` for anything but `YYYYMMDD'T'HHMMSS'Z'` and a moment that exists.
+    /// Parses `YYYYMMDD'T'HHMMSS'Z'` into Unix seconds; `nil` for anything else or a time that does not exist.
     static func parse(_ text: some StringProtocol) -> Int64? {
         let bytes = Array(text.utf8)
         guard bytes.count == 16, bytes[8] == UInt8(ascii: "T"), bytes[15] == UInt8(ascii: "Z") else { return nil }
         return moment(Array(bytes[0..<8] + bytes[9..<15]))
     }
 
-    /// Unix seconds; `nil` for anything but `YYYY-MM-DD'T'HH:MM:SS[.fraction]'Z'` and a moment that exists.
+    /// Parses `YYYY-MM-DD'T'HH:MM:SS[.fraction]'Z'` into Unix seconds; `nil` for anything else or a time that does not
+    /// exist.
     ///
-    /// The fraction, up to nine digits, is passed over.
+    /// The fraction, up to nine digits, is ignored.
     static func parseExtended(_ text: some StringProtocol) -> Int64? {
         var bytes = Array(text.utf8)
         guard (20...30).contains(bytes.count), bytes.removeLast() == UInt8(ascii: "Z") else { return nil }
@@ -41,7 +42,7 @@ enum SigningTime {
         return moment(bytes[0..<4] + bytes[5..<7] + bytes[8..<10] + bytes[11..<13] + bytes[14..<16] + bytes[17..<19])
     }
 
-    /// 14 digits from the year to the second.
+    /// Parses 14 digits from the year to the second.
     private static func moment(_ digits: some Collection<UInt8>) -> Int64? {
         let digits = Array(digits)
         guard let year = number(digits[0..<4]), let month = number(digits[4..<6]), let day = number(digits[6..<8]),

@@ -1,24 +1,24 @@
-/// Why a signature is not accepted.
+/// Why a signature is refused.
 package enum SignatureFailure: Error, Sendable, Equatable {
-    /// Not standard base64 with padding, without white space.
+    /// It is not standard base64 with padding and without white space.
     case notBase64
-    /// Fewer bytes than a code and one more.
+    /// It has no bytes after the code.
     case tooShort
-    /// What follows the code is not `name=value` pairs joined with `&` and encoded as a form.
+    /// The bytes after the code are not form-encoded `name=value` pairs joined with `&`.
     case malformed
-    /// A parameter is there more than once.
+    /// A parameter is repeated.
     case duplicateParameter(String)
-    /// A required parameter is not there.
+    /// A required parameter is missing.
     case missingParameter(String)
-    /// Nobody has this `secretId`.
+    /// The `secretId` is unknown.
     case unknownSecretID
-    /// The code is not the one of these bytes under the key of the `secretId`.
+    /// The code does not match these bytes and the key of the `secretId`.
     case wrongCode
     /// The value of this parameter is not a decimal integer.
     case notAnInteger(String)
-    /// The value of this parameter is an integer beyond what it may be.
+    /// The value of this parameter is an integer outside its range.
     case outOfRange(String)
-    /// `expireTime` is over.
+    /// `expireTime` is in the past.
     case expired
     /// `expireTime` is more than 90 days after `currentTimeStamp`.
     case lifetimeTooLong

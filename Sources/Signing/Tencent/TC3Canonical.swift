@@ -1,7 +1,7 @@
 internal import Bytes
 internal import Digests
 
-/// What a signing key of TC3 is good for: one day and one service.
+/// The scope of a signing key of TC3: one day and one service.
 struct TC3Scope: Sendable, Equatable {
     /// `YYYY-MM-DD`, UTC.
     let day: String
@@ -16,15 +16,15 @@ struct TC3Scope: Sendable, Equatable {
     }
 }
 
-/// The form of a request that both sides sign ("Signature method v3", Tencent Cloud API documentation).
+/// The canonical form of a request, which is signed ("Signature method v3", Tencent Cloud API documentation).
 enum TC3Canonical {
     static let algorithm = "TC3-HMAC-SHA256"
 
-    /// In what clients differ.
+    /// Differences between clients.
     struct Style {
-        /// Values of headers in lower case, as the documentation has it; the SDKs leave them as they are.
+        /// Whether header values are in lower case, as documented; the SDKs do not change them.
         let lowercasesValues: Bool
-        /// A space in the query is `+`, as the SDKs have it; otherwise `%20`.
+        /// Whether a space in the query is `+`, as in the SDKs; otherwise `%20`.
         let writesPlus: Bool
 
         static let sdk = Style(lowercasesValues: false, writesPlus: true)
@@ -37,11 +37,11 @@ enum TC3Canonical {
     /// The canonical request.
     ///
     /// - Parameters:
-    ///   - request: Its query in the order in which it is sent.
+    ///   - request: Its query must have the order in which it is sent.
     ///   - signedHeaders: Names in lower case, in order.
-    ///   - payload: SHA-256 of what is signed of the content.
-    ///   - style: In what the client differs from others.
-    /// - Returns: Text.
+    ///   - payload: SHA-256 of the signed content.
+    ///   - style: How the client writes it.
+    /// - Returns: The text to hash.
     static func request(
         _ request: SigningRequest,
         signedHeaders: [String],
@@ -70,7 +70,7 @@ enum TC3Canonical {
         Hexadecimal.encode(key.code(for: Array(stringToSign.utf8)))
     }
 
-    /// The last line: SHA-256 of the content, or of the text that says that it is not signed.
+    /// The last line: SHA-256 of the content, or of the text for unsigned content.
     static func hash(of payload: SigV4Payload) -> [UInt8] {
         if case .sha256(let hash) = payload { return hash }
         return Digest.hash(payload.text.utf8, .sha256)

@@ -1,4 +1,4 @@
-/// Signs requests to the API of Tencent Cloud by TC3-HMAC-SHA256; see `TC3Verifier`.
+/// Signs requests to the API of Tencent Cloud with TC3-HMAC-SHA256; see `TC3Verifier`.
 package struct TC3Signer: Sendable {
     private let credentials: SigningCredentials
     private let service: String
@@ -6,7 +6,7 @@ package struct TC3Signer: Sendable {
     /// A signer for one service.
     ///
     /// - Parameters:
-    ///   - credentials: What it signs with.
+    ///   - credentials: The signing credentials.
     ///   - service: The name in the credential scope, such as `vod`.
     package init(credentials: SigningCredentials, service: String) {
         self.credentials = credentials
@@ -16,11 +16,12 @@ package struct TC3Signer: Sendable {
     /// Signs a request in its header `Authorization`.
     ///
     /// - Parameters:
-    ///   - request: With the headers that are sent, `content-type` and `host` among them, which are signed; in its query, which
-    ///     is to be sent in this order, a space is to be `+`.
-    ///   - additionalHeaders: Names in lower case of headers of the request to sign beside those two.
+    ///   - request: With the headers to send, including `content-type` and `host`, which are signed. Its query must be
+    /// sent in this
+    ///     order, with `+` for a space.
+    ///   - additionalHeaders: Lower-case names of headers to sign in addition to these two.
     ///   - now: Unix seconds.
-    /// - Returns: The fields to send beside those of the request, in lower case and in place of such that it has.
+    /// - Returns: The fields to add to the request, in lower case; they replace fields of the same name.
     package func sign(
         _ request: SigningRequest,
         additionalHeaders: [String] = [],

@@ -1,17 +1,18 @@
 internal import Digests
 
-/// What a request to the API of Tencent Cloud says about its signature (TC3-HMAC-SHA256); nobody has vouched for it.
+/// The signature information in a request to the API of Tencent Cloud (TC3-HMAC-SHA256); not verified yet.
 package struct TC3Claim: Sendable {
-    /// Whose secret is to be looked up.
+    /// The id of the secret to look up.
     package let secretID: String
-    /// Such as `vod` or `sts`.
+    /// For example `vod` or `sts`.
     package let service: String
     /// When it was signed, Unix seconds.
     package let timestamp: Int64
-    /// Names in lower case, in order; the SDKs leave out all but `content-type` and `host`, so `X-TC-Action` and
-    /// `X-TC-Version` can be changed by who sends the request.
+    /// In lower case, in order.
+    ///
+    /// The SDKs only sign `content-type` and `host`, so the sender can change `X-TC-Action` and `X-TC-Version`.
     package let signedHeaders: [String]
-    /// It need not be signed.
+    /// Not necessarily signed.
     package let token: String?
     /// 64 hexadecimal digits in lower case.
     package let signature: String
@@ -23,7 +24,7 @@ package struct TC3Claim: Sendable {
 }
 
 extension TC3Claim {
-    /// What the client should have signed; it holds no secret.
+    /// What the client should have signed; contains no secret.
     package var stringToSign: String { stringToSign(.sdk) }
 
     /// The form of the request whose hash is in the string to sign.
@@ -50,7 +51,7 @@ extension TC3Claim {
     }
 }
 
-/// Checks requests to the API of Tencent Cloud that are signed by TC3-HMAC-SHA256.
+/// Verifies requests to the API of Tencent Cloud that are signed with TC3-HMAC-SHA256.
 ///
 /// In two steps, because the secret comes from elsewhere:
 ///
@@ -58,24 +59,25 @@ extension TC3Claim {
 ///     let credentials = …                               // of claim.secretID
 ///     try verifier.verify(claim, credentials: credentials)
 package struct TC3Verifier: Sendable {
-    /// Seconds by which clocks may differ ("AuthFailure.SignatureExpire", Tencent Cloud API documentation).
+    /// Maximum clock difference in seconds ("AuthFailure.SignatureExpire", Tencent Cloud API documentation).
     package static let maximumSkew: Int64 = 300
 
     private let service: String?
 
-    /// - Parameter service: What the scope must name; `nil` for any.
+    /// - Parameter service: Required service in the scope; `nil` for any.
     package init(service: String?) {
         self.service = service
     }
 
-    /// Takes the signature of a request apart, and checks all that needs no secret.
+    /// Parses the signature of a request and checks everything that needs no secret.
     ///
     /// - Parameters:
-    ///   - request: With all its headers, its query in the order in which it came, and `payload` of the content that came; which
-    ///     does not count if `X-TC-Content-SHA256` says that it is not signed.
+    ///   - request: With all its headers, its query in the received order, and `payload` of the received content, which
+    /// does not count
+    ///     if `X-TC-Content-SHA256` declares it unsigned.
     ///   - now: Unix seconds.
-    /// - Returns: What it says.
-    /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
+    /// - Returns: The claim.
+    /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
     package func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> TC3Claim {
         let headers = RequestHeaders(request.headers)
         guard let authorization = try headers.single("authorization") else { throw .noSignature }
@@ -95,7 +97,7 @@ package struct TC3Verifier: Sendable {
         let timestampText = try headers.required("x-tc-timestamp")
         guard let timestamp = SigningText.number(timestampText) else { throw .malformed("X-TC-Timestamp") }
         guard SigningTime.day(timestamp) == scope.day else { throw .wrongDay }
-        // A number without a sign, so the difference does not overflow.
+        // The number has no sign, so the difference cannot overflow.
         guard abs(timestamp - now) <= Self.maximumSkew else { throw .skewed }
         let isUnsigned = try headers.single("x-tc-content-sha256") == SigV4Payload.unsigned.text
         return TC3Claim(
@@ -112,7 +114,7 @@ package struct TC3Verifier: Sendable {
         )
     }
 
-    /// Checks signature and token of a claim, in constant time.
+    /// Verifies signature and token of a claim in constant time.
     ///
     /// - Throws: `.wrongSignature`, `.wrongToken`.
     package func verify(_ claim: TC3Claim, credentials: SigningCredentials) throws(RequestSignatureFailure) {

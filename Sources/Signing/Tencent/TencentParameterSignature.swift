@@ -1,22 +1,22 @@
 internal import Bytes
 internal import Digests
 
-/// The signature among the parameters of a request to the API of Tencent Cloud ("Signature method v1", Tencent Cloud API
-/// documentation): HMAC-SHA1 or HMAC-SHA256 of method, host, path and the parameters as they are.
+/// The signature among the parameters of a request to the API of Tencent Cloud ("Signature method v1", Tencent Cloud
+/// API documentation): HMAC-SHA1 or HMAC-SHA256 of method, host, path and unescaped parameters.
 ///
-/// Names and values are joined without escapes, so that `a=1&b=2` has the signature of `a` with the value `1&b=2`: a verified
-/// request says what its signer wanted only together with the rules for each parameter.
+/// Names and values are joined without escapes, so `a=1&b=2` has the same signature as `a` with the value `1&b=2`. The
+/// meaning of a verified request is therefore only certain if each parameter is validated.
 package enum TencentParameterSignature {
-    /// Seconds by which clocks may differ ("AuthFailure.SignatureExpire", Tencent Cloud API documentation).
+    /// Maximum clock difference in seconds ("AuthFailure.SignatureExpire", Tencent Cloud API documentation).
     package static let maximumSkew: Int64 = 300
 
-    /// What a request says about its signature; nobody has vouched for it.
+    /// The signature information in a request; not verified yet.
     package struct Claim: Sendable {
-        /// Whose secret is to be looked up.
+        /// The id of the secret to look up.
         package let secretID: String
         /// When it was signed, Unix seconds.
         package let timestamp: Int64
-        /// What must not come again while the timestamp is in force.
+        /// Must not be reused while the timestamp is valid.
         package let nonce: String
         package let token: String?
         /// In base64.
@@ -26,17 +26,17 @@ package enum TencentParameterSignature {
         let request: SigningRequest
         let hosts: [String]
 
-        /// What the client should have signed; it holds the token of the request, and no secret.
+        /// What the client should have signed; contains the token of the request, but no secret.
         package var stringToSign: String { TencentParameterSignature.stringToSign(request, host: hosts.first ?? "") }
     }
 
-    /// Takes the signature of a request apart, and checks all that needs no secret.
+    /// Parses the signature of a request and checks everything that needs no secret.
     ///
     /// - Parameters:
-    ///   - request: With `host`; its query with the parameters of a form in the content behind it.
+    ///   - request: Must include `host`. Its query is followed by form parameters from the content.
     ///   - now: Unix seconds.
-    /// - Returns: What it says.
-    /// - Throws: The first thing that is wrong; all but `.wrongToken` and `.wrongSignature`.
+    /// - Returns: The claim.
+    /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
     package static func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> Claim {
         let parameters = request.query
         guard let signature = try parameters.optional("Signature") else { throw .noSignature }
@@ -62,12 +62,12 @@ package enum TencentParameterSignature {
             signature: signature,
             algorithm: algorithm,
             request: request,
-            // The name that the client was told, which need not have the port that it came to.
+            // The client may have signed the host name that it was given, without the port.
             hosts: [host, SigningText.withoutPort(host)]
         )
     }
 
-    /// Checks signature and token of a claim, in constant time.
+    /// Verifies signature and token of a claim in constant time.
     ///
     /// - Throws: `.wrongSignature`, `.wrongToken`.
     package static func verify(
@@ -85,12 +85,12 @@ package enum TencentParameterSignature {
     /// Signs a request.
     ///
     /// - Parameters:
-    ///   - request: With `host`; its query with all parameters, also those that are sent as a form.
-    ///   - credentials: What it is signed with.
-    ///   - isSHA256: Whether the code is HMAC-SHA256.
-    ///   - nonce: Another one for each request.
+    ///   - request: Must include `host`. Form parameters count as query parameters.
+    ///   - credentials: The signing credentials.
+    ///   - isSHA256: Whether to use HMAC-SHA256.
+    ///   - nonce: Must differ for each request.
     ///   - now: Unix seconds.
-    /// - Returns: All parameters to send, those of the request and the signature.
+    /// - Returns: All parameters to send, including the signature.
     package static func sign(
         _ request: SigningRequest,
         credentials: SigningCredentials,
@@ -115,7 +115,7 @@ package enum TencentParameterSignature {
 
     private static func stringToSign(_ request: SigningRequest, host: String) -> String {
         let pairs = request.query.filter { $0.name != "Signature" }
-            // As in the API of 2017, whose parameters are named so.
+            // As in the API of 2017, whose parameter names have dots.
             .map { (name: $0.name.replacing("_", with: "."), value: $0.value) }
             .sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
             .map { "\($0.name)=\($0.value)" }

@@ -2,26 +2,26 @@ internal import Bytes
 internal import Digests
 
 extension TencentUploadSignature {
-    /// A signature that was taken apart; nobody has vouched for it.
+    /// A parsed signature, not verified yet.
     package struct Parsed: Sendable, Equatable {
-        /// The code that came with it, 20 bytes.
+        /// The received code, 20 bytes.
         package let code: [UInt8]
-        /// The bytes that the code is made of.
+        /// The bytes that the code covers.
         package let original: [UInt8]
-        /// The pairs in `original` in their order, decoded; no name twice.
+        /// The decoded pairs of `original` in order, without repeated names.
         package let fields: [Field]
 
         package subscript(name: String) -> String? { fields.first { $0.name == name }?.value }
     }
 
-    /// A signature that is genuine and in force.
+    /// An authentic signature that is valid now.
     package struct Verified: Sendable, Equatable {
         package let parameters: Parameters
-        /// The code, 20 bytes; a one-time signature is known again by it.
+        /// The code, 20 bytes; identifies a one-time signature.
         package let code: [UInt8]
     }
 
-    /// Takes a signature apart without a look at its code.
+    /// Parses a signature without verifying its code.
     ///
     /// - Throws: `.notBase64`, `.tooShort`, `.malformed`, `.duplicateParameter`.
     package static func parse(_ signature: String) throws(SignatureFailure) -> Parsed {
@@ -44,18 +44,19 @@ extension TencentUploadSignature {
         return Parsed(code: Array(bytes.prefix(codeByteCount)), original: original, fields: fields)
     }
 
-    /// Checks a signature.
+    /// Verifies a signature.
     ///
-    /// The code is compared, in constant time, with that of the bytes as they came, so that the order of the parameters and the
-    /// choice among the encodings of a value are the signer's. Parameters with unknown names are kept in `additional`.
-    /// Whether a one-time signature was used before is left to the caller.
+    /// The code is compared in constant time with that of the received bytes, so the signer can choose the order of the
+    /// parameters and the encoding of values. Parameters with unknown names are kept in `additional`. The caller must
+    /// check whether a one-time signature was used before.
     ///
     /// - Parameters:
-    ///   - signature: As the client sent it.
+    ///   - signature: As sent by the client.
     ///   - secretKey: The key of a secret id; `nil` if there is no such id.
     ///   - now: Unix seconds.
-    /// - Returns: What it says.
-    /// - Throws: The first thing that is wrong; nothing about the values before the code was found right.
+    /// - Returns: The verified signature.
+    /// - Throws: The first problem found. The code is checked first, so nothing about the values of a forged signature
+    ///   is revealed.
     package static func verify(
         _ signature: String,
         secretKey: (String) -> String?,
@@ -75,7 +76,7 @@ extension TencentUploadSignature {
 }
 
 extension TencentUploadSignature.Parameters {
-    /// Reads the decoded pairs of a signature.
+    /// Parses the decoded pairs of a signature.
     ///
     /// - Throws: `.missingParameter`, `.notAnInteger`, `.outOfRange`.
     init(_ fields: [TencentUploadSignature.Field]) throws(SignatureFailure) {
@@ -114,7 +115,7 @@ extension TencentUploadSignature.Parameters {
 }
 
 extension TencentUploadSignature.Field {
-    /// The value as an integer: decimal digits, after a `-` if negative, and nothing else.
+    /// The value as an integer: an optional `-` and decimal digits, nothing else.
     ///
     /// - Throws: `.notAnInteger`; `.outOfRange` if it has more than 64 bits.
     fileprivate func integer() throws(SignatureFailure) -> Int64 {

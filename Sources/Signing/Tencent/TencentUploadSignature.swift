@@ -6,40 +6,40 @@ internal import Digests
 ///     original  = name=value pairs joined with "&", each value percent-encoded
 ///     signature = base64( HMAC-SHA1(secret key, original) || original )
 ///
-/// Everybody can read a signature, so no secret goes into a parameter.
+/// Anyone can read the parameters of a signature, so they must not contain secrets.
 package enum TencentUploadSignature {
-    /// Longest time between `currentTimeStamp` and `expireTime`: 90 days, in seconds.
+    /// Maximum time between `currentTimeStamp` and `expireTime`: 90 days, in seconds.
     package static let maximumLifetime: Int64 = 7_776_000
 
-    /// Bytes of the code in front of the original: HMAC-SHA1.
+    /// Length of the code before the original: HMAC-SHA1.
     static let codeByteCount = 20
 
-    /// What a signature says; optional parameters that are `nil` are not in it.
+    /// The parameters of a signature; optional ones are omitted if `nil`.
     package struct Parameters: Sendable, Equatable {
         package var secretID: String
         /// Unix seconds.
         package var currentTimeStamp: Int64
         /// Unix seconds; at most `maximumLifetime` after `currentTimeStamp`.
         package var expireTime: Int64
-        /// Makes signatures of the same second different.
+        /// Makes signatures of the same second differ.
         package var random: UInt32
-        /// Category of the media; 0 if not given.
+        /// Category of the media; default 0.
         package var classID: Int64?
         /// Template of the task flow that starts after the upload.
         package var procedure: String?
-        /// -10 to 10, 0 if not given; only with `procedure`.
+        /// -10 to 10, default 0; only with `procedure`.
         package var taskPriority: Int64?
-        /// `Finish` (if not given), `Change` or `None`; only with `procedure`.
+        /// `Finish` (default), `Change` or `None`; only with `procedure`.
         package var taskNotifyMode: String?
-        /// Comes back in the event of the finished upload; at most 250 characters.
+        /// Repeated in the event of the finished upload; at most 250 characters.
         package var sourceContext: String?
-        /// Whether the signature admits one upload only; `false` if not given.
+        /// Whether the signature allows only one upload; default `false`.
         package var oneTimeValid: Bool?
         /// The sub-application.
         package var vodSubAppID: Int64?
-        /// Comes back in the events of the task flow; at most 1000 characters.
+        /// Repeated in the events of the task flow; at most 1000 characters.
         package var sessionContext: String?
-        /// The region to store in, such as `ap-chongqing`.
+        /// The storage region, such as `ap-chongqing`.
         package var storageRegion: String?
         /// Parameters that the vendor does not document; they come last.
         package var additional: [Field]
@@ -88,7 +88,7 @@ package enum TencentUploadSignature {
         }
     }
 
-    /// A secret key that is used for many signatures.
+    /// A secret key for many signatures.
     package struct Key: Sendable {
         fileprivate let key: HMACKey
 
@@ -99,12 +99,12 @@ package enum TencentUploadSignature {
         func code(for original: ArraySlice<UInt8>) -> [UInt8] { key.code(for: original) }
     }
 
-    /// Signs `parameters` without judging them, in standard base64 with padding.
+    /// Signs `parameters` without validating them; in standard base64 with padding.
     package static func sign(_ parameters: Parameters, secretKey: String) -> String {
         sign(parameters, with: Key(secretKey))
     }
 
-    /// Signs `parameters` without judging them, in standard base64 with padding.
+    /// Signs `parameters` without validating them; in standard base64 with padding.
     package static func sign(_ parameters: Parameters, with key: Key) -> String {
         var writer = Writer()
         writer.append("secretId", parameters.secretID)
@@ -124,13 +124,13 @@ package enum TencentUploadSignature {
         return writer.signature(with: key)
     }
 
-    /// Signs an original that is written already, byte for byte.
+    /// Signs an original that is already encoded, byte for byte.
     package static func sign(original: [UInt8], with key: Key) -> String {
         Base64.encode(key.code(for: original[...]) + original)
     }
 }
 
-/// Room for the code, and after it the original as it grows.
+/// A buffer for the code and, after it, the growing original.
 private struct Writer {
     private static let start = TencentUploadSignature.codeByteCount
     private var bytes: [UInt8]

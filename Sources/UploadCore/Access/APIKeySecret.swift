@@ -4,20 +4,20 @@ package import Foundation
 
 /// The secret text of an API key: shown once, and stored only as its SHA-256.
 ///
-/// A plain hash is enough, because 256 random bits can not be guessed.
+/// A plain hash is enough, because 256 random bits cannot be guessed.
 package enum APIKeySecret {
-    /// What every generated secret begins with, so that scanners for leaked secrets find it.
+    /// The prefix of every generated secret, so that scanners for leaked secrets recognise it.
     package static let prefix = "slk_"
 
-    /// A new key, and the secret that opens it: `slk_` and 43 characters of base64url.
+    /// Generates a key and its secret: `slk_` and 43 characters of base64url.
     ///
     /// - Parameters:
     ///   - id: `nil` for a random one.
-    ///   - name: What it is for.
-    ///   - scopes: What it may be used for.
+    ///   - name: A description of the key's purpose.
+    ///   - scopes: The allowed operations.
     ///   - expiresAt: `nil` for never.
-    ///   - now: When it is made.
-    /// - Returns: The secret, which is kept nowhere, and the key.
+    ///   - now: The time of creation.
+    /// - Returns: The secret, which is not stored anywhere, and the key.
     package static func generate(
         id: String? = nil,
         name: String,
@@ -37,7 +37,7 @@ package enum APIKeySecret {
         return (secret, key)
     }
 
-    /// What is stored in place of `secret`: the SHA-256 of its UTF-8 bytes.
+    /// The SHA-256 of the UTF-8 bytes of `secret`, which is stored in its place.
     package static func digest(of secret: String) -> [UInt8] {
         Digest.hash(secret.utf8, .sha256)
     }

@@ -1,34 +1,34 @@
 internal import Foundation
 
-/// Finds out from the Authorization field who sends a request, and whether they may.
+/// Determines from the Authorization field who sends a request, and whether the request is allowed.
 ///
-/// No message repeats what the client sent: it may be a key in the wrong place.
+/// Messages never repeat what the client sent: it may be a key in the wrong place.
 package final class Authenticator: Sendable {
-    private let state: any StateStore
+    private let state: any KeyRecords
     private let sealer: GrantSealer
     private let clock: any WallClock
     private let revoked: RevocationList
     private let keys = KeyCache()
 
     /// - Parameters:
-    ///   - state: Knows the keys.
+    ///   - state: Contains the keys.
     ///   - sealer: Opens upload tokens.
-    ///   - revoked: Whose tokens are over.
-    ///   - clock: Tells the time.
-    package init(state: any StateStore, sealer: GrantSealer, revoked: RevocationList, clock: any WallClock) {
+    ///   - revoked: Contains the revocations.
+    ///   - clock: Provides the time.
+    package init(state: any KeyRecords, sealer: GrantSealer, revoked: RevocationList, clock: any WallClock) {
         self.state = state
         self.sealer = sealer
         self.revoked = revoked
         self.clock = clock
     }
 
-    /// The sender of a request.
+    /// Authenticates the sender of a request.
     ///
     /// - Parameter authorization: The value of the Authorization field (RFC 6750 §2.1): `Bearer`, and an API key or an
     ///   upload token.
-    /// - Returns: A key that is neither expired nor revoked (the latter may be one second late), or a grant of which the same is
-    ///   true, and of the key that minted it.
-    /// - Throws: `.unauthenticated`; what the state store throws.
+    /// - Returns: A key that is neither expired nor revoked (a revocation may take one second to be seen), or a grant
+    ///   for which the same holds, as it does for the key that minted it.
+    /// - Throws: `.unauthenticated`; the errors of the state store.
     package func principal(authorization: String?) async throws(UploadError) -> Principal {
         let now = clock.now
         let credential = try Self.bearer(authorization)
@@ -40,9 +40,9 @@ package final class Authenticator: Sendable {
         return .key(try await key(of: credential, at: now))
     }
 
-    /// The key that sends a request, if it has `scope`.
+    /// The key that sends a request, which must have `scope`.
     ///
-    /// - Throws: `.unauthenticated`, `.forbidden(scope:)`; what the state store throws.
+    /// - Throws: `.unauthenticated`, `.forbidden(scope:)`; the errors of the state store.
     package func require(_ scope: Scope, authorization: String?) async throws(UploadError) -> APIKey {
         switch try await principal(authorization: authorization) {
         case .key(let key):
@@ -56,9 +56,9 @@ package final class Authenticator: Sendable {
         }
     }
 
-    /// The key that sends a request, if it was looked up a moment ago, may be used, and has `scope`.
+    /// The key that sends a request, if it is cached, valid and has `scope`.
     ///
-    /// The short way for busy routes: it waits for nothing. `nil` says nothing but that `require` must decide.
+    /// A shortcut for busy routes that never waits. `nil` only means that the caller must use `require`.
     package func recentKey(with scope: Scope, authorization: String?) -> APIKey? {
         guard let authorization, let credential = try? Self.bearer(authorization) else { return nil }
         let now = clock.now
@@ -68,12 +68,12 @@ package final class Authenticator: Sendable {
         return key
     }
 
-    /// What the sender of a request may upload through `dialect`.
+    /// The grant under which the sender of a request uploads through `dialect`.
     ///
-    /// A key with the scope `upload` may upload anything within its limits; the grant has the id of the key and lasts as long.
-    /// A key for one user makes uploads of that user.
+    /// A key with the scope `upload` may upload anything within its limits; the grant has the key's id and expiry. A
+    /// key for a single user creates uploads of that user.
     ///
-    /// - Throws: `.unauthenticated`, `.forbidden(scope:)`; what the state store throws.
+    /// - Throws: `.unauthenticated`, `.forbidden(scope:)`; the errors of the state store.
     package func grantToUpload(dialect: String, authorization: String?) async throws(UploadError) -> Grant {
         switch try await principal(authorization: authorization) {
         case .key(let key):
@@ -95,7 +95,7 @@ package final class Authenticator: Sendable {
         guard !key.limits.isForObjectsOnly, key.limits.allows(subject: subject) else {
             throw UploadError(
                 .forbidden(scope: nil),
-                "The API key \(key.id) is limited (`sluice keys list`), and can not upload by itself; mint a token for a "
+                "The API key \(key.id) is limited (`sluice keys list`), and cannot upload by itself; mint a token for a "
                     + "subject, or credentials for a bucket, that it is for."
             )
         }
@@ -117,12 +117,12 @@ package final class Authenticator: Sendable {
         }
     }
 
-    /// The credential after the scheme `Bearer`, which is compared without regard to case (RFC 9110 §11.1).
+    /// The credential after the scheme `Bearer`, which is case-insensitive (RFC 9110 §11.1).
     private static func bearer(_ authorization: String?) throws(UploadError) -> String {
         guard let authorization else {
             throw UploadError(.unauthenticated, "Send the header `Authorization: Bearer <API key or upload token>`.")
         }
-        // By bytes: characters cost more than all else here.
+        // Compare bytes: comparing characters would cost more than everything else here.
         let scheme = authorization.utf8.prefix(7)
         guard scheme.count == 7, scheme.last == UInt8(ascii: " "),
             zip(scheme, "bearer".utf8).allSatisfy({ $0 | 0x20 == $1 })

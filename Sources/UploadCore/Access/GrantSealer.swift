@@ -1,12 +1,12 @@
 package import Foundation
 package import Signing
 
-/// Turns a grant into a token that an app hands to its user, and back.
+/// Turns a grant into a token that an app gives to its user, and back.
 ///
-/// The token is `slg_` and the grant as JSON, sealed (`SealedToken`): its holder can neither read nor change it, and no
-/// record is needed to check it.
+/// The token is `slg_` and the grant as sealed JSON (`SealedToken`): its holder can neither read nor change it, and no
+/// record is needed to verify it.
 package struct GrantSealer: Sendable {
-    /// What every token begins with, so that it can be told from an API key.
+    /// The prefix of every token, which distinguishes it from an API key.
     package static let prefix = "slg_"
 
     private let keys: SealingKeyRing
@@ -15,7 +15,7 @@ package struct GrantSealer: Sendable {
         keys = SealingKeyRing(master: master, purpose: "upload token v1")
     }
 
-    /// The token of `grant`.
+    /// Creates the token of `grant`.
     package func seal(_ grant: Grant) -> String {
         let encoder = JSONEncoder()
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
@@ -23,14 +23,14 @@ package struct GrantSealer: Sendable {
             negativeInfinity: "-inf",
             nan: "nan"
         )
-        // With infinite dates allowed, there is no grant that can not be encoded.
+        // Every grant can be encoded, because infinite dates are allowed.
         let json = (try? encoder.encode(grant)) ?? Data()
         return Self.prefix + keys.seal(Array(json)).text
     }
 
-    /// The grant that was sealed.
+    /// Returns the grant that was sealed.
     ///
-    /// - Throws: `.unauthenticated` if this server did not make the token, or it was changed or has expired.
+    /// - Throws: `.unauthenticated` if this server did not create the token, or if it was changed or has expired.
     package func open(_ token: String, at now: Date) throws(UploadError) -> Grant {
         guard token.hasPrefix(Self.prefix), let sealed = SealedToken(token.dropFirst(Self.prefix.count)),
             let json = keys.open(sealed), let grant = Self.decode(json)
@@ -40,7 +40,7 @@ package struct GrantSealer: Sendable {
                 "This upload token is unknown here; send one exactly as this server issued it."
             )
         }
-        // Earlier versions took any.
+        // Earlier versions accepted any subject.
         guard grant.subject.map(SubjectText.isValid) ?? true else {
             throw UploadError(.unauthenticated, "The subject of this upload token is not valid; ask for a new one.")
         }

@@ -1,24 +1,24 @@
 internal import Foundation
 internal import Synchronization
 
-/// Keys that were looked up less than a second ago, so that one client's requests do not each read the state store.
+/// Caches keys for one second, so that not every request of a client reads the state store.
 ///
-/// Only keys that exist are kept, and no more than `capacity`: guessing at keys fills no memory.
+/// Only existing keys are kept, at most `capacity` of them: guessing keys does not fill the memory.
 final class KeyCache: Sendable {
-    /// Seconds that a key may be used after it was read; so long may a revocation by another process take.
+    /// Seconds that a cached key is used; also the maximum delay of a revocation by another process.
     static let lifetime: TimeInterval = 1
 
     private struct Entry {
         let key: APIKey
         let readAt: Date
 
-        /// Not for an entry of the future either: then the clock was set back.
+        /// `false` also for an entry from the future: the clock was set back.
         func isFresh(at now: Date) -> Bool {
             (0..<KeyCache.lifetime).contains(now.timeIntervalSince(readAt))
         }
     }
 
-    /// A digest as a key of the cache: evenly distributed already, so eight of its bytes are hash enough.
+    /// A digest as a cache key: evenly distributed already, so eight of its bytes are enough as a hash.
     private struct Fingerprint: Hashable {
         let digest: [UInt8]
 
@@ -43,7 +43,7 @@ final class KeyCache: Sendable {
         }
     }
 
-    /// Keeps `key`; `readAt` is a moment before it was read.
+    /// Caches `key`; `readAt` is a time before it was read.
     func insert(_ key: APIKey, readAt: Date) {
         entries.withLock { entries in
             if entries.count >= capacity, entries[Fingerprint(digest: key.digest)] == nil {

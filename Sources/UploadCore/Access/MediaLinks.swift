@@ -1,10 +1,10 @@
 package import Foundation
 package import Signing
 
-/// Makes and checks links that let anyone download one media until a moment.
+/// Creates and verifies links that let anyone download one media until a given time.
 package struct MediaLinks: Sendable {
     private let signer: LinkSigner
-    /// Of links of earlier versions, which do not tell who made them; they work until they expire.
+    /// For links of earlier versions, which do not name their issuer; they work until they expire.
     private let olderSigner: LinkSigner
 
     package init(master: MasterSecret) {
@@ -12,12 +12,12 @@ package struct MediaLinks: Sendable {
         olderSigner = LinkSigner(master: master, purpose: "media link v1")
     }
 
-    /// What the query of a link says, as text.
+    /// The values in a link's query, as text.
     package struct Claim: Sendable {
         package var expires: String
-        /// The id of the API key that made it; `nil` of an older link.
+        /// The id of the API key that created it; `nil` in older links.
         package var issuer: String?
-        /// Unix milliseconds; `nil` of an older link.
+        /// Unix milliseconds; `nil` in older links.
         package var issued: String?
         package var signature: String
 
@@ -29,9 +29,9 @@ package struct MediaLinks: Sendable {
         }
     }
 
-    /// Who made a link, and when.
+    /// Who created a link, and when.
     package struct Origin: Sendable, Equatable {
-        /// The id of an API key; `nil` of an older link.
+        /// The id of an API key; `nil` in older links.
         package let issuer: String?
         package let issuedAt: Date
     }
@@ -42,10 +42,10 @@ package struct MediaLinks: Sendable {
     ///
     /// - Parameters:
     ///   - id: The media.
-    ///   - expiresAt: When it ends.
-    ///   - issuer: The id of the API key that makes it, of letters, digits and `_`.
-    ///   - now: When it is made.
-    /// - Returns: To be put behind a question mark.
+    ///   - expiresAt: When the link expires.
+    ///   - issuer: The id of the API key that creates it: letters, digits and `_`.
+    ///   - now: The time of creation.
+    /// - Returns: The text to append after a question mark.
     package func query(for id: UploadID, expiresAt: Date, issuer: String, at now: Date) -> String {
         let expiry = expiresAt.unixSeconds
         let issued = String(now.unixMilliseconds)
@@ -53,12 +53,12 @@ package struct MediaLinks: Sendable {
         return "expires=\(expiry)&key=\(issuer)&issued=\(issued)&signature=\(signature)"
     }
 
-    /// Checks the values of such a query.
+    /// Verifies the values of a link's query.
     ///
-    /// - Returns: What is to be looked up among what was revoked.
-    /// - Throws: `.unauthenticated` if they were not made for this media, or the moment is over.
+    /// - Returns: The origin, to be checked against revocations.
+    /// - Throws: `.unauthenticated` if the values were not created for this media, or the link has expired.
     package func verify(_ claim: Claim, for id: UploadID, at now: Date) throws(UploadError) -> Origin {
-        // Before the signature is known to be right, nothing is said about the expiry.
+        // Reveal nothing about the expiry before the signature is verified.
         guard let expiry = Int64(claim.expires), String(expiry) == claim.expires,
             let origin = origin(of: claim, for: id, expiry)
         else {
@@ -89,7 +89,7 @@ package struct MediaLinks: Sendable {
     }
 
     private static func text(_ id: UploadID, _ issuer: String, _ issued: String) -> String {
-        // None of the first two has a space.
+        // The id and the issuer contain no spaces.
         "\(id.text) \(issuer) \(issued)"
     }
 }

@@ -1,8 +1,8 @@
-/// Who sends a request.
+/// The sender of a request.
 package enum Principal: Sendable, Equatable {
     /// An app's backend.
     case key(APIKey)
-    /// An app user, on behalf of an app's backend.
+    /// An app user, on behalf of the app's backend.
     case grant(Grant)
 
     /// The id of the key or the grant; for logs and records, never a secret.

@@ -1,10 +1,10 @@
 package import Foundation
 
-/// That what was minted before a moment is over.
+/// Revokes everything that was minted before a given time.
 package struct Revocation: Sendable, Equatable {
-    /// Whose; `nil` for everybody's.
+    /// The affected user; `nil` for all users.
     package var subject: String?
-    /// What was minted then or later stays.
+    /// What was minted at this time or later remains valid.
     package var issuedBefore: Date
     package var createdAt: Date
 
@@ -15,11 +15,11 @@ package struct Revocation: Sendable, Equatable {
     }
 }
 
-/// What was revoked since a moment.
+/// Revocations made since a given time.
 package struct Revocations: Sendable, Equatable {
     /// Ids of API keys.
     package var keys: [String]
-    /// At most one for each subject, and one for everybody.
+    /// At most one per subject, and one for all users.
     package var bulk: [Revocation]
 
     package init(keys: [String] = [], bulk: [Revocation] = []) {

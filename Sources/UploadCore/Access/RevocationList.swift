@@ -1,20 +1,20 @@
 package import Foundation
 internal import Synchronization
 
-/// What was revoked, in memory, so that whatever was minted can be checked without asking the state for each request.
+/// Keeps revocations in memory, so that tokens and links can be checked without a state query per request.
 ///
-/// While somebody asks, the state is asked for what is new twice a second at most; so long a revocation by another process may
-/// take. One that this process records counts at once (`expire`).
+/// While it is used, it queries the state for new revocations at most twice a second, so revocations by other processes
+/// take effect with that delay. A revocation by this process takes effect at once (`expire`).
 package final class RevocationList: Sendable {
-    /// Seconds for which what is in memory is believed.
+    /// Seconds that the content in memory is used without reading again.
     package static let lifetime: TimeInterval = 0.5
-    /// Seconds by which clocks of those who revoke may differ.
+    /// Maximum difference in seconds between the clocks of processes that revoke.
     private static let skew: TimeInterval = 600
     private static let mostKnownKeys = 10_000
 
     private struct Contents {
         var keys: Set<String> = []
-        /// Keys that there are, and that are not revoked unless they are in `keys`.
+        /// Existing keys; they are valid unless they are in `keys`.
         var known: Set<String> = []
         var everybody: Date?
         var subjects: [String: Date] = [:]
@@ -22,17 +22,17 @@ package final class RevocationList: Sendable {
         var reading: Task<UploadError?, Never>?
     }
 
-    private let state: any StateStore
+    private let state: any RevocationRecords & KeyRecords
     private let clock: any WallClock
     private let trusts: @Sendable (String) -> Bool?
     private let contents = Mutex(Contents())
 
     /// - Parameters:
-    ///   - state: Where revocations are recorded.
-    ///   - clock: Tells the time.
-    ///   - trusts: Whether an issuer that is no API key is trusted still; `nil` for the id of a key.
+    ///   - state: Stores the revocations.
+    ///   - clock: Provides the time.
+    ///   - trusts: Whether an issuer that is not an API key is still trusted; `nil` for the id of a key.
     package init(
-        state: any StateStore,
+        state: any RevocationRecords & KeyRecords,
         clock: any WallClock,
         trusts: @escaping @Sendable (String) -> Bool? = { _ in nil }
     ) {
@@ -41,9 +41,10 @@ package final class RevocationList: Sendable {
         self.trusts = trusts
     }
 
-    /// Checks that a grant still counts.
+    /// Checks that a grant is still valid.
     ///
-    /// - Throws: `.unauthenticated` if its key was revoked, or what was minted when it was; if the state does not answer.
+    /// - Throws: `.unauthenticated` if its key was revoked, or everything minted at that time was; an error if the
+    ///   state does not respond.
     package func check(_ grant: Grant) async throws(UploadError) {
         guard try await !isRevoked(issuer: grant.issuer, subject: grant.subject, issuedAt: grant.issueTime) else {
             throw Self.revoked
@@ -55,14 +56,14 @@ package final class RevocationList: Sendable {
         "This credential was revoked, or the API key that minted it was; ask for a new one."
     )
 
-    /// Whether something that was minted is over.
+    /// Whether something that was minted has been revoked.
     ///
     /// - Parameters:
-    ///   - issuer: The id of the API key that minted it; `nil` if that is not known.
-    ///   - subject: For whom.
-    ///   - time: When.
-    /// - Returns: `true` also for the id of a key that there is not.
-    /// - Throws: If the state does not answer.
+    ///   - issuer: The id of the API key that minted it; `nil` if unknown.
+    ///   - subject: The user for whom it was minted.
+    ///   - time: When it was minted.
+    /// - Returns: `true` also if there is no key with this id.
+    /// - Throws: An error if the state does not respond.
     package func isRevoked(issuer: String?, subject: String?, issuedAt time: Date) async throws(UploadError) -> Bool {
         try await refresh()
         var isKnown = true
@@ -79,10 +80,10 @@ package final class RevocationList: Sendable {
         return try await look(for: issuer)
     }
 
-    /// What is in memory is read anew before it is asked the next time.
+    /// Forces a refresh before the next check.
     package func expire() { contents.withLock { $0.readAt = nil } }
 
-    /// Keys are never removed, so one look is enough for a key that is there.
+    /// Keys are never removed, so an existing key needs only one lookup.
     private func look(for id: String) async throws(UploadError) -> Bool {
         guard let key = try await state.key(id: id) else { return true }
         contents.withLock { contents in
@@ -93,11 +94,11 @@ package final class RevocationList: Sendable {
         return key.revokedAt != nil
     }
 
-    /// Of many who ask at the same time one reads, and the others wait for it.
+    /// Refreshes the content; with concurrent callers, one reads and the others wait for it.
     private func refresh() async throws(UploadError) {
         let now = clock.now
         let reading = contents.withLock { contents -> Task<UploadError?, Never>? in
-            // A clock that was set back must not keep what was read for longer.
+            // If the clock was set back, the content must not be used for longer.
             if let readAt = contents.readAt, (0..<Self.lifetime).contains(now.timeIntervalSince(readAt)) { return nil }
             if let reading = contents.reading { return reading }
             let last = contents.readAt

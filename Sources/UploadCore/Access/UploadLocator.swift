@@ -1,10 +1,10 @@
 internal import Foundation
 package import Signing
 
-/// Makes upload URLs unguessable: who knows the URL of an upload may continue it.
+/// Makes upload URLs unguessable: anyone who knows the URL of an upload can continue it.
 ///
-/// The last path component is the id, a dot, and 22 characters of `LinkSigner`; no record is needed to check it. The name
-/// that an app gave the upload may stand before it, and a tilde between: it is for readers.
+/// The last path component is the id, a dot, and 22 characters of `LinkSigner`; verifying it needs no record. For
+/// readability, the app's name for the upload may precede it, followed by a tilde.
 package struct UploadLocator: Sendable {
     private let signer: LinkSigner
 
@@ -12,24 +12,25 @@ package struct UploadLocator: Sendable {
         signer = LinkSigner(master: master, purpose: "upload URL v1")
     }
 
-    /// The last path component of the upload's URL, 49 characters; it is a credential and belongs in no log.
+    /// The last path component of the upload's URL, 49 characters; it is a credential and must not be logged.
     package func token(for id: UploadID) -> String {
         "\(id.text).\(signer.sign(id.text))"
     }
 
-    /// The last path component of an upload's URL, with the name that the app gave it, if any, percent-encoded.
+    /// The last path component of an upload's URL; starts with the percent-encoded name from the app, if any.
     package func token(for upload: Upload) -> String {
         let token = token(for: upload.id)
         guard let alias = upload.alias?.addingPercentEncoding(withAllowedCharacters: Self.plain) else { return token }
         return alias + "~" + token
     }
 
-    /// RFC 3986 §2.3.
+    /// Unreserved characters (RFC 3986 §2.3).
     private static let plain = CharacterSet(
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
     )
 
-    /// The id of the upload that `token` gives access to; `nil` if it was not made by `token(for:)` under this master.
+    /// The id of the upload to which `token` gives access; `nil` if `token(for:)` did not create it with this master
+    /// secret.
     package func id(in token: some StringProtocol) -> UploadID? {
         let text = Substring(token)
         let token = text[(text.lastIndex(of: "~").map { text.index(after: $0) } ?? text.startIndex)...]

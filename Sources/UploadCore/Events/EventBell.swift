@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Wakes whoever waits for new events of this process.
+/// Wakes tasks that wait for new events of this process.
 package final class EventBell: Sendable {
     fileprivate struct Waiter {
         let continuation: CheckedContinuation<Void, Never>
@@ -17,7 +17,7 @@ package final class EventBell: Sendable {
 
     package init() {}
 
-    /// How often it has rung; to be read before looking for events, and then given to `wait`.
+    /// Number of rings so far; read it before looking for events, then pass it to `wait`.
     package var count: UInt64 { contents.withLock { $0.count } }
 
     package func ring() {
@@ -29,7 +29,7 @@ package final class EventBell: Sendable {
         for waiter in waiters.values { waiter.end() }
     }
 
-    /// Waits until it has rung after `count`, for `timeout` at most; returns early when the task is cancelled.
+    /// Waits until it has rung after `count`, at most for `timeout`; returns early when the task is cancelled.
     package func wait(after count: UInt64, timeout: Duration) async {
         let ticket = contents.withLock { contents in
             contents.lastTicket += 1
@@ -38,7 +38,7 @@ package final class EventBell: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isOver = contents.withLock { contents in
-                    // A cancellation before this moment found nobody to release.
+                    // If the task was cancelled before this point, the handler found no waiter to resume.
                     if contents.count != count || Task.isCancelled { return true }
                     let timer = Task { [self] in
                         try? await Task.sleep(for: timeout)

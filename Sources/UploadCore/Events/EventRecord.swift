@@ -1,30 +1,31 @@
 package import Foundation
 
-/// Something that happened to an upload, recorded in the transaction in which it happened.
+/// An event of an upload, recorded in the same transaction as the change.
 package struct EventRecord: Sendable, Equatable {
     package enum Kind: String, Sendable, CaseIterable {
         case created
-        /// Bytes came; recorded only where a hook wants it, and one that was not told yet gives way to a newer one.
+        /// Bytes arrived; recorded only if a hook wants it. A newer one replaces an undelivered one.
         case progress
         case completed
         case terminated
         case expired
-        /// Its metadata were changed.
+        /// Its metadata changed.
         case updated
     }
 
-    /// Whether the app's backend was told.
+    /// The state of delivery to the app's backend.
     package struct Delivery: Sendable, Equatable {
         package enum State: String, Sendable, CaseIterable {
             case pending, delivered
-            /// Given up after the last attempt; can be taken up again by an operator.
+            /// Given up after the last attempt; an operator can make it pending again.
             case dead
         }
 
         package var state: State
-        /// Attempts so far.
+        /// Number of attempts so far.
         package var attempts: Int
-        /// `nil` unless it is pending and no earlier one of its upload is; while somebody tells it, when that is given up.
+        /// When the next attempt is due or, while it is claimed, when the claim ends; `nil` unless it is pending and
+        /// the first pending one of its upload.
         package var nextAttemptAt: Date?
         package var settledAt: Date?
         /// Why the last attempt failed.
@@ -45,17 +46,17 @@ package struct EventRecord: Sendable, Equatable {
         }
     }
 
-    /// Grows with every event of the server; 0 until it is recorded.
+    /// Increases with every event of the server; 0 until it is recorded.
     package var sequence: Int64
-    /// Names it for ever, also when it is told again: `msg_…`.
+    /// A permanent id, the same for every attempt: `msg_…`.
     package let id: String
     package var kind: Kind
-    /// As it was then.
+    /// The upload at that time.
     package var upload: Upload
-    /// The request that caused it, without secrets; `nil` if none did.
+    /// The request that caused it, without secrets; `nil` if there was none.
     package var request: RequestInfo?
     package var occurredAt: Date
-    /// `nil` if nobody is to be told.
+    /// `nil` if the event is not delivered to the app.
     package var delivery: Delivery?
 
     package init(
@@ -77,7 +78,7 @@ package struct EventRecord: Sendable, Equatable {
     }
 }
 
-/// What became of one attempt to tell an event.
+/// The outcome of one delivery attempt.
 package enum DeliveryOutcome: Sendable, Equatable {
     case delivered
     /// Seconds from now.
@@ -85,15 +86,15 @@ package enum DeliveryOutcome: Sendable, Equatable {
     case dead(error: String)
 }
 
-/// Which events to read, in the order of their sequence.
+/// Which events to read, in ascending order of sequence numbers.
 package struct EventQuery: Sendable, Equatable {
-    /// Only later ones.
+    /// Only events after this sequence number.
     package var after: Int64
-    /// None later than this one.
+    /// Only events up to this sequence number.
     package var through: Int64?
     package var upload: UploadID?
     package var subject: String?
-    /// Only these; `nil` for all.
+    /// Only events of these kinds; `nil` for all.
     package var kinds: Set<EventRecord.Kind>?
     /// At least 1.
     package var limit: Int
@@ -118,7 +119,7 @@ package struct EventQuery: Sendable, Equatable {
 /// Which deliveries to list, newest first.
 package struct DeliveryQuery: Sendable, Equatable {
     package var state: EventRecord.Delivery.State?
-    /// Only those of earlier events.
+    /// Only deliveries of events before this sequence number.
     package var before: Int64?
     /// At least 1.
     package var limit: Int

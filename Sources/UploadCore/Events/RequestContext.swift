@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// What a request said of itself, for hooks and their records; it holds no credential.
+/// What hooks learn about a request, and record; contains no credential.
 package struct RequestInfo: Sendable, Equatable, Codable {
     package struct Field: Sendable, Equatable, Codable {
         package var name: String
@@ -13,7 +13,7 @@ package struct RequestInfo: Sendable, Equatable, Codable {
     }
 
     package var method: String
-    /// Path and query, with the id in the place of what would give access to an upload.
+    /// Path and query; a token that gives access to an upload is replaced by its id.
     package var uri: String
     /// Address of the client.
     package var remoteAddress: String
@@ -27,12 +27,12 @@ package struct RequestInfo: Sendable, Equatable, Codable {
     }
 }
 
-/// What a hook wants the client to be answered.
-package struct HookAnswer: Sendable, Equatable {
-    /// `nil` leaves what the server says.
+/// A hook's changes to the response.
+package struct HookResponse: Sendable, Equatable {
+    /// `nil` keeps the server's status.
     package var status: Int?
     package var body: String?
-    /// Each replaces the field of its name.
+    /// Each field replaces the server's field with this name.
     package var fields: [String: String]
 
     package init(status: Int? = nil, body: String? = nil, fields: [String: String] = [:]) {
@@ -41,9 +41,9 @@ package struct HookAnswer: Sendable, Equatable {
         self.fields = fields
     }
 
-    /// With everything that `other` says.
-    func merged(with other: HookAnswer) -> HookAnswer {
-        HookAnswer(
+    /// Merges two responses; values of `other` win.
+    func merged(with other: HookResponse) -> HookResponse {
+        HookResponse(
             status: other.status ?? status,
             body: other.body ?? body,
             fields: fields.merging(other.fields) { _, new in new }
@@ -51,37 +51,37 @@ package struct HookAnswer: Sendable, Equatable {
     }
 }
 
-/// The request that a task works for, where hooks have to know it and can change its answer.
+/// The request that a task is working for, so that hooks can read it and change its response.
 package final class RequestContext: Sendable {
     @TaskLocal package static var current: RequestContext?
 
-    private struct Answers {
-        var success: HookAnswer?
-        var refusal: HookAnswer?
+    private struct Responses {
+        var success: HookResponse?
+        var refusal: HookResponse?
     }
 
     package let info: RequestInfo
-    /// All values of a field of the request, by its name; for passing on what the settings name.
+    /// Returns all values of a request field by name; used to forward the fields that the settings name.
     package let fields: @Sendable (_ name: String) -> [String]
-    private let answers = Mutex(Answers())
+    private let responses = Mutex(Responses())
 
     package init(_ info: RequestInfo, fields: @escaping @Sendable (_ name: String) -> [String]) {
         self.info = info
         self.fields = fields
     }
 
-    /// What hooks want the client to be answered if the request succeeds; `nil` if nothing.
-    package var answer: HookAnswer? { answers.withLock { $0.success } }
+    /// Changes by hooks to a successful response; `nil` if there are none.
+    package var response: HookResponse? { responses.withLock { $0.success } }
 
-    /// What the hook says that refused the request; `nil` if none did.
-    package var refusal: HookAnswer? { answers.withLock { $0.refusal } }
+    /// The response of the hook that refused the request; `nil` if none did.
+    package var refusal: HookResponse? { responses.withLock { $0.refusal } }
 
-    /// Adds what a hook says; a later one wins.
-    package func add(_ answer: HookAnswer) {
-        answers.withLock { $0.success = $0.success?.merged(with: answer) ?? answer }
+    /// Merges a hook's response; later values win.
+    package func add(_ response: HookResponse) {
+        responses.withLock { $0.success = $0.success?.merged(with: response) ?? response }
     }
 
-    package func refuse(with answer: HookAnswer) {
-        answers.withLock { $0.refusal = answer }
+    package func refuse(with response: HookResponse) {
+        responses.withLock { $0.refusal = response }
     }
 }

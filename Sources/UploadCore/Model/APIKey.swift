@@ -2,21 +2,21 @@ package import Foundation
 
 /// What a key may be used for.
 package enum Scope: String, Sendable, CaseIterable, Codable {
-    /// Ask for signatures, credentials and tokens.
+    /// Requests signatures, credentials and tokens.
     case mint
-    /// Create uploads, and end those that are not complete.
+    /// Creates uploads, and ends those that are not complete.
     case upload
-    /// See uploads and media, and download.
+    /// Lists and downloads uploads and media.
     case read
-    /// Delete completed media, and let sessions delete objects.
+    /// Deletes completed media, and allows sessions to delete objects.
     case delete
-    /// Everything.
+    /// Allows everything.
     case admin
 }
 
 /// An API key of an app, without its secret.
 package struct APIKey: Sendable, Equatable {
-    /// Public name of the key, such as `key_4q6…`.
+    /// Public id of the key, such as `key_4q6…`.
     package let id: String
     package var name: String
     package var scopes: Set<Scope>
@@ -25,9 +25,9 @@ package struct APIKey: Sendable, Equatable {
     package var revokedAt: Date?
     /// SHA-256 of the secret text.
     package var digest: [UInt8]
-    /// Comes from the configuration (`SLUICE_ADMIN_KEY`), not from `keys create`.
+    /// Whether it comes from the configuration (`SLUICE_ADMIN_KEY`) instead of `keys create`.
     package var isPreset: Bool
-    /// Whose uploads, and which objects, it is for.
+    /// The users, buckets and prefixes to which the key is limited.
     package var limits: KeyLimits
 
     package init(

@@ -1,11 +1,11 @@
-/// What an upload is to a concatenation (tus 1.0.0, concatenation): made of other uploads, or made for that.
+/// The role of an upload in a concatenation (tus 1.0.0, concatenation): a part, or the result.
 package struct Concatenation: Sendable, Equatable {
     package enum Role: Sendable, Equatable {
-        /// Holds bytes for final uploads; it becomes no media, and expires also when it is complete.
+        /// Holds bytes for final uploads; becomes no media, and expires even when complete.
         case partial
-        /// Gets its bytes from these partial uploads, in this order, once all are complete; it takes no others.
+        /// Consists of these partial uploads, in this order, once all are complete; accepts no other bytes.
         ///
-        /// One may be named several times.
+        /// A part may occur several times.
         case final(parts: [UploadID])
     }
 
@@ -18,7 +18,7 @@ package struct Concatenation: Sendable, Equatable {
         self.raw = raw
     }
 
-    /// What a final upload is made of; `nil` for a partial one.
+    /// The parts of a final upload; `nil` for a partial one.
     package var parts: [UploadID]? {
         if case .final(let parts) = role { parts } else { nil }
     }

@@ -1,4 +1,4 @@
 package import Digests
 
-/// Digests of the same bytes, by their algorithms.
+/// Digests of the same bytes, by algorithm.
 package typealias DigestValues = [DigestAlgorithm: [UInt8]]

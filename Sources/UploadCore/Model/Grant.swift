@@ -1,29 +1,29 @@
 package import Foundation
 
-/// Who may upload what; everything that is minted is a grant in a dialect's clothes.
+/// A permission to upload; everything that is minted is a grant in the format of a dialect.
 package struct Grant: Sendable, Equatable, Codable {
-    /// Names the grant in logs, and makes a one-time grant one-time.
+    /// Identifies the grant in logs, and records the use of a one-time grant.
     package var id: String
-    /// The API key that minted it, or is it; its use is counted.
+    /// The API key that minted it, or that it represents; usage counts for this key.
     package var issuer: String?
     /// The app user on whose behalf uploads are made.
     package var subject: String?
-    /// The protocol it is for, such as `tus`; `nil` for any.
+    /// The dialect for which it is valid, such as `tus`; `nil` for any.
     package var dialect: String?
-    /// Most bytes of one upload; `nil` leaves the server's own limit.
+    /// Maximum size of one upload in bytes; `nil` applies the server's limit.
     package var maximumBytes: Int64?
-    /// Allowed media types of the declared content, `type/subtype` or `type/*`; empty for any.
+    /// Allowed declared media types, `type/subtype` or `type/*`; empty allows any.
     package var contentTypes: [String]
     package var expiresAt: Date
-    /// Where the object is to be kept, if the storage has several places; `nil` for the usual one.
+    /// The bucket for the object, if the storage has several; `nil` for the default.
     package var bucket: String?
-    /// Admits one upload only.
+    /// Whether it allows a single upload only.
     package var isOneTime: Bool
-    /// The app's own data; copied to the upload, and the client can not override it.
+    /// The app's own data; copied to the upload, and not overridable by the client.
     package var metadata: [String: String]
     /// When it was minted; `nil` in tokens of earlier versions.
     package var issuedAt: Date?
-    /// Whether it may be turned into credentials for the object endpoint, too; `nil` is no.
+    /// Whether it may also be exchanged for credentials for the object endpoint; `nil` means no.
     package var admitsObjects: Bool?
 
     package init(
@@ -56,10 +56,10 @@ package struct Grant: Sendable, Equatable, Codable {
 
     private static let idPrefix = "grant_"
 
-    /// An id for a grant that is minted now.
+    /// Creates an id for a grant that is minted now.
     package static func newID(at now: Date) -> String { idPrefix + UploadID.generate(at: now).text }
 
-    /// When it was minted, for comparing with revocations; of a grant of an earlier version its id tells that.
+    /// When it was minted, for comparison with revocations; for grants of earlier versions it is taken from the id.
     package var issueTime: Date {
         if let issuedAt { return issuedAt }
         guard id.hasPrefix(Self.idPrefix) else { return .distantPast }

@@ -1,10 +1,10 @@
-/// What an API key is limited to, beside its scopes; each list that is empty limits nothing.
+/// Limits of an API key in addition to its scopes; an empty list limits nothing.
 package struct KeyLimits: Sendable, Equatable, Codable {
-    /// Names of app users; one that ends with `*` stands for all that begin with what is before it.
+    /// Names of app users; a trailing `*` matches any suffix.
     package var subjects: [String]
-    /// Of the object endpoint, by their names.
+    /// Names of buckets of the object endpoint.
     package var buckets: [String]
-    /// What keys of objects in these buckets begin with.
+    /// Prefixes of object keys in these buckets.
     package var prefixes: [String]
 
     package init(subjects: [String] = [], buckets: [String] = [], prefixes: [String] = []) {
@@ -15,16 +15,16 @@ package struct KeyLimits: Sendable, Equatable, Codable {
 
     package var isEmpty: Bool { subjects.isEmpty && buckets.isEmpty && prefixes.isEmpty }
 
-    /// Whether only objects in some buckets are meant, so that uploads by tus and the like are none of the key's business.
+    /// Whether the key is limited to objects in some buckets, so that it has no access to tus and other uploads.
     package var isForObjectsOnly: Bool { !buckets.isEmpty || !prefixes.isEmpty }
 
-    /// The only user whom the key is for; `nil` if there are several, or any.
+    /// The only user for whom the key is valid; `nil` if there are several, or no limit.
     package var onlySubject: String? {
         guard subjects.count == 1, let only = subjects.first, !only.hasSuffix("*") else { return nil }
         return only
     }
 
-    /// Whether the key may do something for this app user, or for nobody in particular.
+    /// Whether the key may act for this app user; `nil` for no particular user.
     package func allows(subject: String?) -> Bool {
         if subjects.isEmpty { return true }
         guard let subject else { return false }
@@ -38,13 +38,13 @@ package struct KeyLimits: Sendable, Equatable, Codable {
         buckets.isEmpty || buckets.contains { $0.utf8.elementsEqual(bucket.utf8) }
     }
 
-    /// Whether all keys that begin with `key`, or the key itself, are among those that the key is for.
+    /// Whether the key may access `key` and all keys that begin with it.
     package func allows(bucket: String, key: String) -> Bool {
         allows(bucket: bucket)
             && (prefixes.isEmpty || prefixes.contains { key.utf8.starts(with: $0.utf8) })
     }
 
-    /// Whether an upload or media is among what the key is for.
+    /// Whether the key may access an upload or media.
     package func covers(subject: String?, bucket: String?, key: String?) -> Bool {
         guard allows(subject: subject) else { return false }
         if !isForObjectsOnly { return true }
@@ -62,16 +62,16 @@ package struct KeyLimits: Sendable, Equatable, Codable {
 
     // MARK: Making
 
-    /// What is wrong with the limits, for whoever makes the key; `nil` if nothing is.
+    /// What is wrong with the limits, as a message for the key's creator; `nil` if they are valid.
     package func problem(with scopes: Set<Scope>) -> String? {
         if isEmpty { return nil }
         if scopes.contains(.admin) {
-            return "a key with the scope `admin` can not be limited; name the scopes that it needs"
+            return "a key with the scope `admin` cannot be limited; name the scopes that it needs"
         }
         if !subjects.allSatisfy(SubjectText.isValid) { return "a subject \(SubjectText.rule)" }
         if subjects.contains("*") { return "the subject * limits nothing; leave it out" }
         if !prefixes.isEmpty, buckets.isEmpty { return "a prefix is one of keys in a bucket: name the bucket, too" }
-        // In a policy of a session they would stand for other characters.
+        // The policy of a session would interpret these characters as wildcards.
         let isPlain = (buckets + prefixes).allSatisfy { text in
             KeyPrefix(text) != nil && SubjectText.isPlain(text)
         }
@@ -81,7 +81,7 @@ package struct KeyLimits: Sendable, Equatable, Codable {
 }
 
 extension SubjectText {
-    /// Whether there is neither a control character nor a wildcard in a text.
+    /// Whether a text contains neither control characters nor wildcards.
     fileprivate static func isPlain(_ text: String) -> Bool {
         !text.unicodeScalars.contains { $0.properties.generalCategory == .control || $0 == "*" || $0 == "?" }
     }

@@ -1,31 +1,31 @@
 internal import Bytes
 package import Foundation
 
-/// Bytes on their way.
+/// Bytes that are being uploaded, and their record.
 package struct Upload: Sendable, Equatable {
     package enum State: String, Sendable, CaseIterable {
-        /// More bytes may come.
+        /// Accepts more bytes.
         case open
-        /// All bytes are stored, and unless the upload is partial there is media with its id.
+        /// All bytes are stored; unless the upload is partial, there is media with its id.
         case completed
-        /// Given up by the client; the bytes are gone.
+        /// Cancelled by the client; the bytes are removed.
         case terminated
-        /// Given up by the server because its time was over; the bytes are gone.
+        /// Expired and ended by the server; the bytes are removed.
         case expired
     }
 
     package let id: UploadID
-    /// The name that the app gave it (tusd's `ChangeFileInfo.ID`); unique while the record is kept.
+    /// The app-assigned name (tusd's `ChangeFileInfo.ID`); unique while the record is kept.
     package var alias: String?
-    /// Where the app wants the object, in its own words; a name, not a path of this machine.
+    /// Where the app wants the object, in its own terms; a name, not a file path.
     ///
-    /// With `bucket` it is the key of the object that the upload becomes.
+    /// With `bucket`, it is the key of the resulting object.
     package var key: String?
-    /// The bucket of the object endpoint in which it becomes an object; `nil` if it does not.
+    /// The bucket of the object endpoint that will contain the object; `nil` if the upload becomes no object.
     package var bucket: String?
-    /// Of what becomes an object only.
+    /// Set only if the upload becomes an object.
     package var attributes: ObjectAttributes?
-    /// Its bytes come in parts (see `PartStorage`), and not one behind the other.
+    /// Whether its bytes arrive in parts (see `PartStorage`) instead of sequentially.
     package var takesParts: Bool
     /// The protocol that created it, such as `tus`.
     package var dialect: String
@@ -35,25 +35,25 @@ package struct Upload: Sendable, Equatable {
     package var principal: String
     /// The API key that admitted it, itself or by a token that it minted.
     package var issuer: String?
-    /// Final size in bytes; `nil` while the client has not told it.
+    /// Final size in bytes; `nil` until the client declares it.
     package var length: Int64?
-    /// Most bytes that its grant allows; `nil` leaves the server's own limit.
+    /// Maximum size in bytes under its grant; `nil` applies the server's limit.
     package var maximumBytes: Int64?
-    /// Bytes that are stored; in an open upload the state store does not know this: see `UploadService`.
+    /// Number of stored bytes; the state store does not know it for an open upload: see `UploadLifecycle`.
     package var offset: Int64
-    /// Bytes that its accounts keep free for it; see `Accounting`.
+    /// Bytes reserved for it in its accounts; see `Accounting`.
     package var reservedBytes: Int64
-    /// With its last byte it is complete; otherwise somebody has to say so (see `Finish`).
+    /// Whether the last byte completes it; otherwise completion must be explicit (see `Finish`).
     package var completesWhenFull: Bool
     package var state: State
     package var metadata: UploadMetadata
-    /// `nil` for an upload that has nothing to do with others.
+    /// `nil` for an ordinary upload.
     package var concatenation: Concatenation?
-    /// What all its bytes must hash to.
+    /// Expected digests of all its bytes.
     package var expectedDigests: DigestValues
     package var createdAt: Date
     package var updatedAt: Date
-    /// After this moment an upload is removed that is open, or partial; `nil` for never.
+    /// When an open or partial upload expires; `nil` for never.
     package var expiresAt: Date?
     /// When it was completed, terminated or expired.
     package var endedAt: Date?
@@ -109,11 +109,11 @@ package struct Upload: Sendable, Equatable {
     }
 }
 
-/// What the client says about its upload.
+/// Metadata that the client sends with its upload.
 package struct UploadMetadata: Sendable, Equatable {
     /// The text exactly as the client sent it (tus 1.0.0 `Upload-Metadata`); `nil` if it sent none.
     package var raw: String?
-    /// Decoded values that are UTF-8; others are left out, they live on in `raw`.
+    /// Decoded values that are valid UTF-8; all others remain only in `raw`.
     package var values: [String: String]
 
     package init(raw: String? = nil, values: [String: String] = [:]) {
@@ -121,21 +121,21 @@ package struct UploadMetadata: Sendable, Equatable {
         self.values = values
     }
 
-    /// Values that did not come as a tus field, with the text that they would have had.
+    /// Creates metadata from values that did not arrive as a tus field; `raw` is their tus encoding.
     package init(describing values: [String: String]) {
         let pairs = values.sorted { $0.key < $1.key }
             .map { $0.value.isEmpty ? $0.key : "\($0.key) \(Base64.encode($0.value.utf8))" }
         self.init(raw: pairs.isEmpty ? nil : pairs.joined(separator: ","), values: values)
     }
 
-    /// The file name by the field's usual keys (`filename`, `name`).
+    /// The file name, from the field's usual keys (`filename`, `name`).
     package var filename: String? { values["filename"] ?? values["name"] }
 
-    /// The media type by the field's usual keys (`filetype`, `type`).
+    /// The media type, from the field's usual keys (`filetype`, `type`).
     package var contentType: String? { values["filetype"] ?? values["type"] }
 }
 
-/// What an upload becomes when it is complete; it has the id of its upload.
+/// The result of a complete upload; has the upload's id.
 package struct Media: Sendable, Equatable {
     package let id: UploadID
     /// See `Upload.key`.
@@ -150,7 +150,7 @@ package struct Media: Sendable, Equatable {
     package var contentType: String?
     package var filename: String?
     package var metadata: [String: String]
-    /// Digests of all the bytes that are known; others are computed when they are asked for.
+    /// Known digests of all bytes; others are computed on request.
     package var digests: DigestValues
     package var createdAt: Date
 
@@ -180,11 +180,11 @@ package struct Media: Sendable, Equatable {
         self.createdAt = createdAt
     }
 
-    /// What a complete upload becomes.
+    /// Creates the media of a complete upload.
     ///
     /// - Parameters:
     ///   - upload: Completed.
-    ///   - digests: Those that are known of all its bytes.
+    ///   - digests: Known digests of all its bytes.
     package init(of upload: Upload, digests: DigestValues = [:]) {
         self.init(
             id: upload.id,
@@ -201,26 +201,26 @@ package struct Media: Sendable, Equatable {
         )
     }
 
-    /// The strong entity tag of the content: it never changes, so its id is enough (RFC 9110 §8.8.3).
+    /// The strong entity tag: the content never changes, so the id is enough (RFC 9110 §8.8.3).
     package var entityTag: String { "\"\(id.text)\"" }
 }
 
 extension Upload {
-    /// What the object is called that it becomes; `nil` if it becomes none.
+    /// The name of the object that the upload becomes; `nil` if it becomes none.
     package var objectName: ObjectName? {
         guard let bucket, let key else { return nil }
         return ObjectName(bucket: bucket, key: key)
     }
 
-    /// Whether its bytes are needed: it has not ended.
+    /// Whether its bytes are needed because it has not ended.
     package var isAlive: Bool { state == .open || state == .completed }
 
-    /// Whether parts may be added: it is made of parts, open, and its completion was not begun.
+    /// Whether parts may be added: it takes parts, is open, and its completion was not started.
     package var isTakingParts: Bool { state == .open && takesParts && attributes?.completing == nil }
 }
 
 extension Media {
-    /// What the object is called that it is; `nil` if it is none.
+    /// The name of the object; `nil` if the media is not an object.
     package var objectName: ObjectName? {
         guard let bucket, let key else { return nil }
         return ObjectName(bucket: bucket, key: key)

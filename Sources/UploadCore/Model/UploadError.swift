@@ -1,64 +1,64 @@
-/// What went wrong, in the words of the domain; a dialect turns it into its own status and form.
+/// An error in terms of the domain; each dialect maps it to its own status and format.
 package struct UploadError: Error, Sendable {
     package enum Code: Sendable, Equatable {
-        /// The request can not be understood.
+        /// The request cannot be understood.
         case invalidRequest
-        /// No credential, or one that is unknown, expired or revoked.
+        /// The credential is missing, unknown, expired or revoked.
         case unauthenticated
-        /// The credential does not allow this; `scope` names what is missing.
+        /// The credential does not allow this; `scope` is the missing scope.
         case forbidden(scope: String?)
         /// No such upload or media.
         case notFound
-        /// It was there and is gone: expired or terminated.
+        /// It existed, but has expired or was terminated.
         case gone
-        /// The offset of the request is not the offset of the upload.
+        /// The request's offset differs from the upload's.
         case offsetMismatch(expected: Int64)
-        /// The length that is declared is not the one that the upload has (`nil`: less than its bytes).
+        /// The declared length differs from the upload's (`nil`: it is less than the bytes already stored).
         case lengthConflict(length: Int64?)
         /// More bytes than the upload has room for.
         case lengthExceeded(length: Int64)
-        /// The upload is larger than allowed.
+        /// The upload exceeds a size limit.
         case tooLarge(limit: Int64)
         /// The grant does not allow this media type.
         case contentTypeRefused
-        /// The bytes do not have the digest that the client declared.
+        /// The bytes do not match the digest that the client declared.
         case checksumMismatch
-        /// The upload does not have the digest that was announced for the whole of it; it is ended.
+        /// The whole upload does not match its announced digest, and has ended.
         case digestMismatch
-        /// The client asks for a digest that is not offered.
+        /// The client requests a digest that is not supported.
         case unsupportedChecksum(offered: [String])
-        /// The upload is complete (or ended) and takes no more bytes.
+        /// The upload is complete (or ended) and accepts no more bytes.
         case notOpen
-        /// What the request expects of the object that is there does not hold.
+        /// The request's condition on the current object does not hold.
         case conditionFailed
-        /// The parts that are named are not those that are stored, or can not make a whole.
+        /// The listed parts do not match the stored ones, or cannot be joined.
         case invalidParts(PartsProblem)
-        /// A one-time grant was used before.
+        /// The one-time grant was already used.
         case grantUsed
-        /// An account has too little left.
+        /// The upload would exceed an account's quota.
         case quotaExceeded(QuotaRefusal)
-        /// A hook of the app refused it, or stopped the upload.
+        /// A hook of the app refused the request or stopped the upload.
         case rejected
         /// A newer request for the same upload took over.
         case interrupted
-        /// The upload is in use, and its user did not let go in time.
+        /// The upload is in use, and its user did not release it in time.
         case busy
-        /// No bytes came for too long.
+        /// No bytes arrived for too long.
         case timedOut
         /// The client went away.
         case disconnected
-        /// The storage has no room.
+        /// The storage is full.
         case storageFull
         /// The storage failed.
         case storageFailure
-        /// All bytes are there, but making them a whole takes long and goes on.
+        /// All bytes are stored, but assembling them takes long and continues.
         case finishing
-        /// The server is stopping, or something that it needs is away; to be tried again.
+        /// The server is stopping, or a dependency is unreachable; the client should try again.
         case unavailable
     }
 
     package let code: Code
-    /// For the client: what to change; holds no secret and no path.
+    /// Tells the client what to change; contains no secret and no path.
     package let message: String
     /// For the log only.
     package let cause: (any Error)?
@@ -71,7 +71,7 @@ package struct UploadError: Error, Sendable {
 }
 
 extension UploadError {
-    /// For whoever sends bytes to a final upload (see `Concatenation`).
+    /// For requests that send bytes to a final upload (see `Concatenation`).
     package static let finalUpload = UploadError(
         .notOpen,
         "A final upload is made of its parts and takes no other bytes; send them to a partial upload."
@@ -79,13 +79,13 @@ extension UploadError {
 }
 
 extension UploadError {
-    /// For whoever wants to delete media by an upload URL.
+    /// For requests that try to delete media by an upload URL.
     package static let completeStays = UploadError(
         .forbidden(scope: nil),
         "The upload is complete, and its URL does not delete it any more; use DELETE /v1/media/{id} with an API key that has the "
             + "scope `delete`."
     )
-    /// For whoever wants to delete media by a key that may not.
+    /// For requests that try to delete media with a key that lacks the scope.
     package static let completeNeedsDelete = UploadError(
         .forbidden(scope: Scope.delete.rawValue),
         "The upload is complete; to delete its media the API key needs the scope `delete`."
@@ -93,7 +93,7 @@ extension UploadError {
 }
 
 extension UploadError {
-    /// For whoever sends bytes to an upload that takes parts, and does not say which part they are.
+    /// For requests that send bytes to an upload in parts without a part number.
     package static let partsOnly = UploadError(
         .notOpen,
         "The bytes of this upload come in numbered parts, at the object endpoint only."
@@ -101,7 +101,7 @@ extension UploadError {
 }
 
 extension UploadError {
-    /// See `StateStore.setMetadata`.
+    /// See `UploadRecords.setMetadata`.
     package static let metadataChanged = UploadError(
         .busy,
         "The metadata of the upload were changed at the same time; try again."
@@ -109,12 +109,12 @@ extension UploadError {
 }
 
 extension UploadError {
-    /// See `StateStore.complete`.
+    /// See `UploadRecords.complete`.
     package static let objectChanged = UploadError(
         .busy,
         "The object was written or removed at the same time; try again."
     )
-    /// See `StateStore.insert`.
+    /// See `UploadRecords.insert`.
     package static let noBucket = UploadError(.notFound, "There is no such bucket; create it first.")
     /// See `ObjectRecords.putPart`.
     package static let takesNoParts = UploadError(
@@ -124,7 +124,7 @@ extension UploadError {
 }
 
 extension UploadError {
-    /// For whoever names a part that has fewer than `minimum` bytes and is not the last one.
+    /// For a listed part that is smaller than `minimum` and is not the last.
     package init(partTooSmall number: Int, size: Int64, minimum: Int64) {
         self.init(
             .invalidParts(.tooSmall(number: number, size: size, minimum: minimum)),
@@ -134,7 +134,7 @@ extension UploadError {
 }
 
 extension UploadError.Code {
-    /// Whether an append that failed so leaves an upload that can be continued.
+    /// Whether an append that failed with this error leaves an upload that can be resumed.
     package var leavesUploadUsable: Bool {
         switch self {
         case .interrupted, .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .finishing,
@@ -147,7 +147,7 @@ extension UploadError.Code {
         }
     }
 
-    /// The code as programs see it, in problem documents; it never changes.
+    /// The code for programs, as in problem documents; it never changes.
     package var name: String {
         switch self {
         case .invalidRequest: "invalid_request"

@@ -2,13 +2,14 @@ internal import Bytes
 internal import Digests
 package import Foundation
 
-/// Names an upload (and, once it is complete, its media): 26 characters of Crockford's base32, sortable by creation time.
+/// Identifies an upload (and, once complete, its media): 26 characters of Crockford's base32, sortable by creation
+/// time.
 ///
-/// 48 bits of Unix milliseconds, then 80 random bits. It identifies and is written to logs; it is no credential.
+/// 48 bits of Unix milliseconds, then 80 random bits. It appears in logs; it is not a credential.
 package struct UploadID: Hashable, Sendable, CustomStringConvertible {
     package let text: String
 
-    /// The id in `text`; `nil` unless it has the form above, in lower case.
+    /// Parses `text`; `nil` unless it has the form above, in lower case.
     package init?(_ text: some StringProtocol) {
         guard text.utf8.count == 26, text.utf8.allSatisfy(Self.alphabet.contains),
             text.utf8.first.map({ $0 <= UInt8(ascii: "7") }) == true
@@ -16,14 +17,14 @@ package struct UploadID: Hashable, Sendable, CustomStringConvertible {
         self.text = String(text)
     }
 
-    /// A new id.
+    /// Generates a new id.
     package static func generate(at now: Date) -> UploadID {
         UploadID(milliseconds: UInt64(max(0, now.timeIntervalSince1970 * 1000)), random: SecureRandom.bytes(10))
     }
 
-    /// The id before which all stand that were made earlier, by whole milliseconds, and none that was made then or later.
+    /// The lower bound of ids created at `date` or later: all ids created in an earlier millisecond are smaller.
     package static func first(at date: Date) -> UploadID {
-        // Half a microsecond: a date made from milliseconds must give the same milliseconds back.
+        // Half a microsecond ensures that a date made from milliseconds returns the same milliseconds.
         let milliseconds = (date.timeIntervalSince1970 * 1000 - 0.0005).rounded(.up)
         let most = Double(UInt64(0xFFFF_FFFF_FFFF))
         return UploadID(
@@ -43,7 +44,7 @@ package struct UploadID: Hashable, Sendable, CustomStringConvertible {
         text = String(decoding: characters, as: UTF8.self)
     }
 
-    /// When it was made, to the millisecond.
+    /// The creation time, to the millisecond.
     package var createdAt: Date {
         // Ten characters hold the 48 bits of time, after two bits that are always zero.
         let milliseconds = text.utf8.prefix(10).reduce(UInt64(0)) { value, character in

@@ -1,25 +1,25 @@
 internal import Bytes
 
-/// What the keys of objects begin with that somebody may use; it is never empty, which would be the whole bucket.
+/// A prefix of object keys to which access is limited; never empty, because that would be the whole bucket.
 package struct KeyPrefix: Sendable, Equatable {
-    /// Bytes of a key at most (Amazon S3 User Guide, "Naming Amazon S3 objects").
+    /// Maximum length of a key in bytes (Amazon S3 User Guide, "Naming Amazon S3 objects").
     package static let maximumByteCount = 1024
 
     package let text: String
 
-    /// - Returns: `nil` for what is empty or longer than a key may be.
+    /// - Returns: `nil` if the text is empty or longer than a key may be.
     package init?(_ text: String) {
         guard (1...Self.maximumByteCount).contains(text.utf8.count) else { return nil }
         self.text = text
     }
 
-    /// That of the keys of an app user: the name, percent-encoded (RFC 3986 §2.1), and a slash, so that nobody's keys are among
-    /// another one's.
+    /// The prefix for an app user: the percent-encoded name (RFC 3986 §2.1) and a slash, so that no user's keys are
+    /// among those of another.
     ///
-    /// - Returns: `nil` for a name that breaks the rule of names.
+    /// - Returns: `nil` for an invalid name.
     package init?(subject: String) {
         guard SubjectText.isValid(subject) else { return nil }
-        // Of segments that are dots only clients make other paths.
+        // Clients rewrite paths with dot segments, so dots are encoded in names that consist of them.
         let isDots = subject == "." || subject == ".."
         var text = ""
         for byte in subject.utf8 {

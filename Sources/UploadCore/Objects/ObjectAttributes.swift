@@ -1,28 +1,29 @@
-/// What is told of an object besides its bytes, as `Upload` and `Media` keep it.
+/// Metadata of an object, stored with its `Upload` and `Media`.
 package struct ObjectAttributes: Sendable, Equatable, Codable {
-    /// Header fields that are told again with the object, by their names in lower case, such as `cache-control`.
+    /// Header fields that are returned with the object, by lower-case name, such as `cache-control`.
     package var headers: [String: String]
-    /// Labels that a client put on it, by their names.
+    /// Tags that a client set, by name.
     package var tags: [String: String]
-    /// Without quotes; `nil` until it is known.
+    /// The entity tag without quotes; `nil` until it is known.
     ///
-    /// The MD5 of the bytes in hexadecimal, or that of the MD5s of the parts with `-` and their number.
+    /// The hexadecimal MD5 of the bytes; for an object made of parts, the MD5 of their MD5s, `-` and the number of
+    /// parts.
     package var entityTag: String?
-    /// CRC-64/XZ of the bytes, as OSS and COS tell it.
+    /// CRC-64/XZ of the bytes, as OSS and COS return it.
     package var crc64: UInt64?
-    /// What the client asked for, or announced.
+    /// The checksum that the client requested or announced.
     package var checksum: ObjectChecksum?
-    /// Bytes of each part in their order; `nil` for what did not come in parts.
+    /// Size of each part in bytes, in order; `nil` if the object was not uploaded in parts.
     package var partSizes: [Int64]?
-    /// Whether bytes may be put behind those that it has; `nil` for not.
+    /// Whether bytes can be appended; `nil` means no.
     package var isAppendable: Bool?
-    /// Of an open upload whose completion was begun: the numbers of its parts in their order.
+    /// The part numbers, in order, of an open upload whose completion was started.
     package var completing: [Int]?
-    /// Of an open upload whose parts were put together, and which was then refused.
+    /// Whether the parts of an open upload were joined but its completion was then refused.
     ///
-    /// It is completed when a client asks for it again, and not by itself. `nil` for not.
+    /// Such an upload completes only when a client asks again. `nil` means no.
     package var isHeld: Bool?
-    /// Of an open upload: what must hold when it becomes the object.
+    /// For an open upload: the condition that must hold when it becomes the object.
     package var condition: ObjectCondition?
 
     package init(headers: [String: String] = [:], tags: [String: String] = [:], checksum: ObjectChecksum? = nil) {
@@ -32,16 +33,16 @@ package struct ObjectAttributes: Sendable, Equatable, Codable {
     }
 }
 
-/// A checksum of an object by an algorithm of the client's choice ("Checking object integrity", Amazon S3 User Guide).
+/// A checksum of an object, by an algorithm that the client chose ("Checking object integrity", Amazon S3 User Guide).
 package struct ObjectChecksum: Sendable, Equatable, Codable {
     package enum Algorithm: String, Sendable, CaseIterable, Codable {
         case crc32, crc32c, crc64nvme, sha1, sha256
     }
 
     package var algorithm: Algorithm
-    /// Of the checksums of the parts, and not of the bytes.
+    /// Whether it is a checksum of the parts' checksums instead of the bytes.
     package var isComposite: Bool
-    /// As many bytes as the algorithm gives; `nil` until it is known.
+    /// The digest, as long as the algorithm makes it; `nil` until it is known.
     package var value: [UInt8]?
 
     package init(_ algorithm: Algorithm, isComposite: Bool = false, value: [UInt8]? = nil) {
@@ -51,13 +52,13 @@ package struct ObjectChecksum: Sendable, Equatable, Codable {
     }
 }
 
-/// What must hold of the object that has a name before another one takes its place, or it is removed.
+/// A precondition on the current object with a name, for replacing or removing it.
 package enum ObjectCondition: Sendable, Equatable, Codable {
-    /// There is none.
+    /// There is no such object.
     case isAbsent
-    /// There is one.
+    /// There is such an object.
     case isPresent
-    /// There is one with this entity tag, without quotes.
+    /// The object has this entity tag, without quotes.
     case hasTag(String)
 
     package func holds(for object: Media?) -> Bool {
@@ -65,6 +66,23 @@ package enum ObjectCondition: Sendable, Equatable, Codable {
         case .isAbsent: object == nil
         case .isPresent: object != nil
         case .hasTag(let tag): object?.attributes?.entityTag == tag
+        }
+    }
+}
+
+extension ObjectCondition {
+    /// Checks the current object against the condition.
+    ///
+    /// - Parameter object: The current object; `nil` if there is none.
+    /// - Throws: `.conditionFailed`.
+    func check(_ object: Media?) throws(UploadError) {
+        guard holds(for: object) else {
+            throw UploadError(
+                .conditionFailed,
+                object == nil
+                    ? "There is no object with this key any more."
+                    : "There is another object with this key."
+            )
         }
     }
 }

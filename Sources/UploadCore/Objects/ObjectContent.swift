@@ -1,16 +1,16 @@
 package import Bytes
 
-/// The bytes of an object or of a part as they come, and what is known of them at their end.
+/// The incoming bytes of an object or a part, with digests that are available at the end.
 package struct ObjectContent {
     package let source: any ByteSource
-    /// Bytes that the source brings; `nil` if that shows at its end only, which must not be for a part.
+    /// Number of bytes in the source; `nil` if that is known only at its end, which is not allowed for a part.
     package let size: Int64?
     private let finish: () async throws(UploadError) -> ContentDigests
 
     /// - Parameters:
-    ///   - source: Looked at while it is pulled.
-    ///   - size: Bytes that it brings, if that is known.
-    ///   - finish: Called once, after the last byte has come; throws if they are not those that were announced.
+    ///   - source: Digests are computed while it is pulled.
+    ///   - size: Number of bytes in the source, if known.
+    ///   - finish: Called once, after the last byte; throws if the bytes do not match what was announced.
     package init(
         _ source: any ByteSource,
         size: Int64?,
@@ -21,17 +21,17 @@ package struct ObjectContent {
         self.finish = finish
     }
 
-    /// - Throws: `.checksumMismatch`, or whatever else is wrong with what came.
+    /// - Throws: `.checksumMismatch`, or another error for invalid content.
     package func digests() async throws(UploadError) -> ContentDigests { try await finish() }
 }
 
-/// What is computed of bytes on their way into an object.
+/// Digests computed from the bytes of an object while they arrive.
 package struct ContentDigests: Sendable, Equatable {
     /// 16 bytes.
     package var md5: [UInt8]
     /// CRC-64/XZ.
     package var crc64: UInt64
-    /// By the algorithm that was asked for; `nil` if none was.
+    /// The digest by the requested algorithm; `nil` if none was requested.
     package var checksum: [UInt8]?
 
     package init(md5: [UInt8], crc64: UInt64, checksum: [UInt8]? = nil) {
@@ -41,12 +41,12 @@ package struct ContentDigests: Sendable, Equatable {
     }
 }
 
-/// A part as a client names it when it completes an upload.
+/// A part as a client lists it when completing an upload.
 package struct NamedPart: Sendable, Equatable {
     package var number: Int
-    /// Without quotes.
+    /// The entity tag without quotes.
     package var entityTag: String
-    /// By the algorithm of the upload, if the client tells it.
+    /// The digest by the upload's algorithm, if the client sends it.
     package var checksum: [UInt8]?
 
     package init(number: Int, entityTag: String, checksum: [UInt8]? = nil) {

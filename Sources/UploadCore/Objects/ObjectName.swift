@@ -1,10 +1,10 @@
-/// What an object is called: a key in a bucket.
+/// The name of an object: a key in a bucket.
 ///
-/// Both are compared by their bytes: two keys that look the same may be two keys.
+/// Both are compared byte by byte: two keys that look the same may differ.
 package struct ObjectName: Sendable {
-    /// As clients name it.
+    /// The bucket as clients name it.
     package var bucket: String
-    /// 1 to 1024 bytes of UTF-8 without U+0000, which not every database can hold; a name, not a path of this machine.
+    /// 1 to 1024 bytes of UTF-8 without U+0000, which some databases cannot store; not a file path.
     package var key: String
 
     package init(bucket: String, key: String) {

@@ -1,18 +1,18 @@
 package import Foundation
 
-/// A part of a multipart upload that is stored.
+/// A stored part of a multipart upload.
 package struct PartRecord: Sendable, Equatable {
     /// 1 to 10,000.
     package var number: Int
     /// Bytes.
     package var size: Int64
-    /// 16 bytes; in hexadecimal it is the entity tag.
+    /// 16 bytes; the entity tag is their hexadecimal form.
     package var md5: [UInt8]
     /// CRC-64/XZ.
     package var crc64: UInt64
-    /// By the algorithm that the upload was created with; `nil` if there is none.
+    /// The digest by the upload's algorithm; `nil` if it has none.
     package var checksum: [UInt8]?
-    /// Where it is, in the words of the storage; another part with the same number has another one.
+    /// Where the part is, in the storage's own format; unique even among parts with the same number.
     package var location: String
     package var storedAt: Date
 
@@ -34,15 +34,15 @@ package struct PartRecord: Sendable, Equatable {
         self.storedAt = storedAt
     }
 
-    /// What a part may be numbered with ("Amazon S3 multipart upload limits").
+    /// Valid part numbers ("Amazon S3 multipart upload limits").
     package static let numbers = 1...10_000
 }
 
-/// A bucket of the object endpoint: a set of keys with a name.
+/// A bucket of the object endpoint: a named set of keys.
 package struct BucketRecord: Sendable, Equatable {
     package let name: String
     package var createdAt: Date
-    /// Documents that clients have set, by the name of the subresource, such as `cors`; as they were sent.
+    /// Documents set by clients, unchanged, by the name of the subresource, such as `cors`.
     package var documents: [String: String]
 
     package init(name: String, createdAt: Date, documents: [String: String] = [:]) {
@@ -52,16 +52,16 @@ package struct BucketRecord: Sendable, Equatable {
     }
 }
 
-/// Why named parts can not be joined.
+/// Why the listed parts cannot be joined.
 package enum PartsProblem: Sendable, Equatable {
-    /// None is named.
+    /// The list is empty.
     case empty
-    /// Their numbers do not grow.
+    /// The numbers are not in ascending order.
     case order
-    /// There is no such part, or it has another entity tag or checksum.
+    /// No such part is stored, or its entity tag or checksum differs.
     case unknown(number: Int)
-    /// Smaller than a part before the last may be.
+    /// The part is smaller than the minimum for all parts but the last.
     case tooSmall(number: Int, size: Int64, minimum: Int64)
-    /// Parts were stored that are not named, and the store leaves none out.
+    /// Stored parts are missing from the list, and the store cannot leave out any.
     case unnamed
 }

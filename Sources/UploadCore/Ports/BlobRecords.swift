@@ -1,27 +1,27 @@
 package import Foundation
 
-/// Where a storage keeps what it must know of its blobs and can not ask its store for, or not at that price.
+/// Where a storage keeps facts about its blobs that its object store cannot return, or only at a higher price.
 ///
-/// Each call is one transaction that is durable when it returns. May be called from any loop.
+/// Each call is one transaction, durable when it returns. May be called from any loop.
 package protocol BlobRecords: Sendable {
-    /// Records a new blob, with version 1 whatever its own.
+    /// Records a new blob with version 1; `record.version` is ignored.
     ///
-    /// - Throws: `.storageFailure`, also when there is one with this id.
+    /// - Throws: `.storageFailure`, also when the id is already recorded.
     func insert(_ record: BlobRecord) async throws(UploadError)
 
     func blob(_ id: UploadID) async throws(UploadError) -> BlobRecord?
 
-    /// The parts of a blob by their numbers; none if there is no such blob.
+    /// The parts of a blob, ordered by number; empty if there is no such blob.
     func parts(of id: UploadID) async throws(UploadError) -> [BlobPart]
 
-    /// Replaces a record and its parts from a number on.
+    /// Replaces a record, and its parts from a given number on.
     ///
     /// - Parameters:
-    ///   - record: With the version that it was read with.
-    ///   - parts: Added, in place of such with the same numbers.
-    ///   - first: Parts with this number and above are removed before; `nil` for none.
-    /// - Returns: The version that it has now: one more.
-    /// - Throws: `.interrupted`, with nothing changed, when somebody else has changed or removed it since it was read;
+    ///   - record: Carries the version with which it was read.
+    ///   - parts: Added; a part replaces one with the same number.
+    ///   - first: Parts with this number or a higher one are removed first; `nil` removes none.
+    /// - Returns: The new version, which is one higher.
+    /// - Throws: `.interrupted`, with nothing changed, if the record was changed or removed since it was read;
     ///   `.storageFull`, `.storageFailure`.
     func update(
         _ record: BlobRecord,
@@ -29,24 +29,24 @@ package protocol BlobRecords: Sendable {
         droppingFrom first: Int?
     ) async throws(UploadError) -> Int64
 
-    /// Forgets a blob and its parts; one that is not there is no error.
+    /// Removes the record of a blob and its parts; a missing one is no error.
     func forgetBlob(_ id: UploadID) async throws(UploadError)
 
-    /// Ids of blobs in their order, those after `after`, at most `limit`.
+    /// Up to `limit` ids of blobs in ascending order, starting after `after`.
     func blobs(after: UploadID?, limit: Int) async throws(UploadError) -> [UploadID]
 
-    /// Ids of blobs whose completion has begun and is not recorded, at most `limit`.
+    /// Up to `limit` ids of blobs whose completion was started but is not yet recorded.
     func completingBlobs(limit: Int) async throws(UploadError) -> [UploadID]
 }
 
-/// What is known of a blob that lives in an object store.
+/// What is recorded about a blob in an object store.
 package struct BlobRecord: Sendable, Equatable {
     package enum State: String, Sendable, CaseIterable {
-        /// Takes more bytes.
+        /// Accepts more bytes.
         case open
-        /// The store was told to make one object of the parts, or is about to be.
+        /// The store was asked to assemble the object from its parts, or is about to be.
         case completing
-        /// One object has all the bytes.
+        /// One object holds all bytes.
         case complete
     }
 
@@ -55,24 +55,24 @@ package struct BlobRecord: Sendable, Equatable {
     package var version: Int64
     package var state: State
     package var bucket: String
-    /// Of the object that it becomes.
+    /// The key of the object that it becomes.
     package var key: String
     package var contentType: String?
-    /// Bytes of each part but the last one; 0 where clients make the parts.
+    /// Size in bytes of every part except the last; 0 where clients choose the parts.
     package var partSize: Int64
-    /// The store's id of the multipart upload; `nil` before there is one, and when all bytes went into one object.
+    /// The store's id of the multipart upload; `nil` before there is one, and if all bytes went into a single object.
     package var multipart: String?
-    /// Whether a multipart upload may have been begun whose id is not known.
+    /// Whether a multipart upload may have been created whose id is unknown.
     package var isBeginning: Bool
-    /// How many parts there are.
+    /// Number of parts.
     package var partCount: Int
-    /// Bytes in the parts.
+    /// Total size of the parts, in bytes.
     package var partBytes: Int64
-    /// Objects with the bytes behind the parts, in their order.
-    package var sides: [SideObject]
-    /// CRC-32C of all its bytes, if it is known.
+    /// Objects that hold the bytes after the parts, in order.
+    package var tails: [TailObject]
+    /// CRC-32C of all bytes, if known.
     package var crc32c: UInt32?
-    /// Of the object, once it is complete.
+    /// Entity tag of the complete object.
     package var entityTag: String?
     package var createdAt: Date
 
@@ -96,20 +96,20 @@ package struct BlobRecord: Sendable, Equatable {
         isBeginning = false
         partCount = 0
         partBytes = 0
-        sides = []
+        tails = []
         crc32c = 0
         self.createdAt = createdAt
     }
 
-    /// Bytes behind the parts.
-    package var sideBytes: Int64 { sides.reduce(0) { $0 + $1.length } }
+    /// Bytes after the parts.
+    package var tailBytes: Int64 { tails.reduce(0) { $0 + $1.length } }
 
     /// All bytes of the blob.
-    package var length: Int64 { partBytes + sideBytes }
+    package var length: Int64 { partBytes + tailBytes }
 }
 
-/// Bytes that do not make a part yet, in an object of their own, which never changes.
-package struct SideObject: Sendable, Equatable, Codable {
+/// Bytes that do not fill a part yet, stored in an immutable object of their own.
+package struct TailObject: Sendable, Equatable, Codable {
     package var key: String
     /// Bytes.
     package var length: Int64
@@ -139,7 +139,7 @@ package struct BlobPart: Sendable, Equatable {
 }
 
 extension BlobRecord {
-    /// Whoever wants to change a blob has read it before somebody else changed or removed it.
+    /// The error when a blob was changed or removed since the caller read it.
     package static var wasChanged: UploadError {
         UploadError(.interrupted, "Another request has changed this upload; ask for its offset and go on from there.")
     }

@@ -2,37 +2,38 @@ package import Bytes
 package import Digests
 package import Foundation
 
-/// Where bytes are kept: one blob an upload, under the upload's id.
+/// Where bytes are stored: one blob per upload, under the upload's id.
 ///
-/// The caller makes sure that a blob has one writer at a time (`LeaseTable`). Everything may be called from any loop:
-/// an implementation does its slow work elsewhere.
+/// The caller guarantees one writer per blob (`LeaseTable`). All methods may be called from any loop; implementations
+/// do slow work elsewhere.
 package protocol BlobStorage: Sendable {
-    /// Makes an empty blob that survives a crash.
+    /// Creates an empty blob that survives a crash.
     ///
-    /// - Throws: `.tooLarge` for one that the storage can not hold, `.storageFull`, `.storageFailure`.
+    /// - Throws: `.tooLarge` if the storage cannot hold a blob of this size, `.storageFull`, `.storageFailure`.
     func create(_ blob: NewBlob) async throws(UploadError)
 
-    /// Bytes of the blob that survive a crash; bytes that were never verified are taken back first.
+    /// The number of bytes that survive a crash; unverified bytes are removed first.
     ///
     /// - Throws: `.notFound`, `.storageFailure`.
     func durableLength(of id: UploadID) async throws(UploadError) -> Int64
 
-    /// Bytes of the blob now, durable or not; never touches the blob, so it is safe beside a writer.
+    /// The current length, durable or not; read-only, so it is safe while a writer runs.
     func currentLength(of id: UploadID) async throws(UploadError) -> Int64
 
-    /// Appends what `source` brings.
+    /// Appends the bytes of `source`.
     ///
     /// - Parameters:
     ///   - id: The blob.
-    ///   - offset: The blob's length; fewer or more is `.offsetMismatch`.
-    ///   - source: Pulled until its end, its failure or the limit.
-    ///   - limit: Most bytes to take; what the source has beyond that is left in it.
-    ///   - total: Bytes that the blob will have in the end, if that is known.
-    ///   - digest: What all appended bytes must hash to; on a mismatch, or if the source fails or does not tell it, nothing
-    ///     is appended.
-    ///   - confirming: Called now and then with the length that is durable, if an append makes it so before its end: see
-    ///     `isDurableAtEndOnly`.
-    /// - Returns: How far it came. It throws nothing, because bytes may be stored although something failed.
+    ///   - offset: The blob's length; any other value is `.offsetMismatch`.
+    ///   - source: Pulled until it ends, fails or reaches the limit.
+    ///   - limit: Maximum number of bytes to take; the source keeps the rest.
+    ///   - total: Final length of the blob in bytes, if known.
+    ///   - digest: The expected digest of all appended bytes; if it does not match, or the source fails or does not
+    ///     provide it, nothing is appended.
+    ///   - confirming: Called during the append with the length that is already durable, if the append makes bytes
+    ///     durable before its end: see `isDurableAtEndOnly`.
+    /// - Returns: What was stored and why it ended. Never throws, because bytes may be stored although something
+    ///   failed.
     func append(
         to id: UploadID,
         at offset: Int64,
@@ -43,112 +44,119 @@ package protocol BlobStorage: Sendable {
         confirming: ((Int64) async -> Void)?
     ) async -> AppendReport
 
-    /// Whether an append makes its bytes durable at its end only, so that who wants to tell of them meanwhile must make
-    /// several of it.
+    /// Whether an append makes its bytes durable only when it ends; to confirm progress, the caller must then split it
+    /// into several appends.
     var isDurableAtEndOnly: Bool { get }
 
-    /// Whether a blob may be lost although its record is not, because the settings ask for no sync.
+    /// Whether a blob may be lost while its record survives, because the settings disable syncing.
     var mayLoseBlobs: Bool { get }
 
-    /// Appends bytes of another blob, without moving them through the process where that can be.
+    /// Appends bytes of another blob, without passing them through this process where the storage can do that.
     ///
     /// - Parameters:
-    ///   - range: Bytes of the other blob, all of which it has.
-    ///   - source: The other blob, which was synchronised.
+    ///   - range: A range of the other blob, which has all of these bytes.
+    ///   - source: The other blob; already synchronised.
     ///   - id: The blob.
-    ///   - offset: The blob's length; fewer or more is `.offsetMismatch`.
-    /// - Throws: `.notFound`, `.offsetMismatch`, `.storageFull`, `.storageFailure`; some of the bytes may have been appended.
+    ///   - offset: The blob's length; any other value is `.offsetMismatch`.
+    /// - Throws: `.notFound`, `.offsetMismatch`, `.storageFull`, `.storageFailure`; some bytes may have been appended.
     func copy(_ range: Range<Int64>, of source: UploadID, to id: UploadID, at offset: Int64) async throws(UploadError)
 
-    /// Hashes all bytes of a blob that was synchronised; takes as long as reading it.
+    /// Hashes all bytes of a synchronised blob; takes as long as reading it.
     ///
-    /// - Returns: The digest by each of `algorithms`.
+    /// - Returns: One digest for each of `algorithms`.
     /// - Throws: `.notFound`, `.storageFailure`.
     func digests(of id: UploadID, by algorithms: Set<DigestAlgorithm>) async throws(UploadError) -> DigestValues
 
-    /// Digests of all bytes of a blob that are known without reading it.
+    /// Digests of the whole blob that are known without reading it.
     func recordedDigests(of id: UploadID) async throws(UploadError) -> DigestValues
 
-    /// Takes all bytes of a blob back, so that it is as after `create`; a crash leaves all of them or none.
+    /// Removes all bytes of a blob, so that it is as after `create`; a crash leaves either all or none of them.
     ///
     /// - Throws: `.notFound`, `.storageFailure`.
     func empty(_ id: UploadID) async throws(UploadError)
 
-    /// Makes all bytes of a blob durable, unless the settings say `none`, and readable; called before a completion is
-    /// recorded, and no bytes are appended after it.
+    /// Makes all bytes of a blob durable (unless the settings say `none`) and readable; called before a completion is
+    /// recorded, and no bytes are appended afterwards.
     ///
-    /// - Throws: `.notFound`; `.finishing` when it takes longer than a client should wait, and goes on; `.unavailable` when
-    ///   bytes turn out to be lost, and the blob is shorter then; `.storageFull`, `.storageFailure`.
+    /// - Throws: `.notFound`; `.finishing` if it takes longer than a client should wait, and continues in the
+    ///   background; `.unavailable` if bytes turn out to be lost, which leaves the blob shorter; `.storageFull`,
+    ///   `.storageFailure`.
     func synchronize(_ id: UploadID) async throws(UploadError)
 
-    /// The first bytes of a blob that was synchronised; fewer than `length` if it has no more.
+    /// The first `length` bytes of a synchronised blob, or all if it has fewer.
     ///
     /// - Throws: `.notFound`, `.storageFailure`.
     func head(of id: UploadID, length: Int) async throws(UploadError) -> [UInt8]
 
-    /// Opens a blob for reading that was synchronised.
+    /// Opens a synchronised blob for reading.
     ///
     /// - Throws: `.notFound`, `.storageFailure`.
     func open(_ id: UploadID) async throws(UploadError) -> StoredBlob
 
-    /// Bytes of a blob that was synchronised, for whoever wants them in memory; they stay readable when it is removed.
+    /// A source of bytes of a synchronised blob, for callers that process them; they stay readable after the blob is
+    /// removed.
     ///
     /// - Throws: `.notFound`, `.unavailable`, `.storageFailure`.
     func bytes(of id: UploadID, _ range: Range<Int64>) async throws(UploadError) -> any ByteSource
 
-    /// Removes a blob for good; one that is not there is no error.
+    /// Removes a blob permanently; a missing one is no error.
     ///
-    /// - Throws: `.finishing` while `synchronize` still goes on for it, and then it is to be removed again; `.unavailable`,
-    ///   `.storageFailure`.
+    /// - Throws: `.finishing` while `synchronize` is still running for it, and the caller must try again;
+    ///   `.unavailable`, `.storageFailure`.
     func remove(_ id: UploadID) async throws(UploadError)
 
-    /// A page of all blobs, for finding orphans.
+    /// One page of all blobs, used to find orphans.
     ///
-    /// The order is the storage's own, but always the same: what comes after the last of one page is the next page,
-    /// also when that blob was removed meanwhile. An empty page is the end.
+    /// The order is up to the storage, but stable: the next page starts after the last id of the previous one, even if
+    /// that blob was removed meanwhile. An empty page is the end.
     ///
     /// - Parameters:
-    ///   - after: The last of the page before; `nil` for the first page.
-    ///   - limit: Most blobs of a page; at least 1.
+    ///   - after: The last id of the previous page; `nil` for the first page.
+    ///   - limit: Maximum number of ids; at least 1.
     /// - Returns: At most `limit` ids.
     /// - Throws: `.storageFailure`.
     func list(after: UploadID?, limit: Int) async throws(UploadError) -> [UploadID]
 
-    /// Removes what failed or broken off requests have left and no blob owns.
+    /// Removes leftovers of failed or aborted requests that belong to no blob.
     ///
     /// - Parameters:
-    ///   - date: What is younger may be of a request that runs.
-    ///   - unknown: As above, of blobs that were never recorded, or whose records were lost.
-    /// - Returns: How much it was.
+    ///   - date: Anything younger is kept: it may belong to a running request.
+    ///   - unknown: The same limit for leftovers of blobs that were never recorded, or whose records were lost.
+    /// - Returns: The number of leftovers removed.
     /// - Throws: `.storageFailure`.
     func removeLeftovers(from date: Date, ofUnknownFrom unknown: Date) async throws(UploadError) -> Int
 
-    /// Whether `setAside` keeps a blob.
+    /// Whether `setAside` keeps a blob instead of removing it.
     var keepsOrphans: Bool { get }
 
-    /// Takes a blob away that no record knows, and keeps all of it until `removeOrphans(setAsideBefore:)`, where `keepsOrphans`;
-    /// else removes it.
+    /// Sets aside a blob that has no record, and keeps all of it until `removeOrphans(setAsideBefore:)`; without
+    /// `keepsOrphans`, removes it.
     ///
     /// - Parameters:
-    ///   - orphan: One that is not there is no error.
-    ///   - now: The day under which it is kept.
-    /// - Throws: `.storageFull`, `.storageFailure`; some of it may have been moved, and the rest is found again.
+    ///   - orphan: The blob; a missing one is no error.
+    ///   - now: The blob is kept under this day.
+    /// - Throws: `.storageFull`, `.storageFailure`; part of it may have been moved, and the next sweep finds the rest.
     func setAside(_ orphan: UploadID, at now: Date) async throws(UploadError)
 
-    /// Removes what was set aside on the days before that of `date`.
+    /// Removes what was set aside on days before that of `date`.
     ///
-    /// - Returns: How many blobs.
+    /// - Returns: The number of blobs removed.
     func removeOrphans(setAsideBefore date: Date) async throws(UploadError) -> Int
 
-    /// Whether writing works now; for readiness.
+    /// Checks that writing works now; used for readiness.
     func check() async throws(UploadError)
+
+    /// The interface for blobs that are uploaded in parts; `nil` if the storage does not support them.
+    var partStorage: (any PartStorage)? { get }
 }
 
 extension BlobStorage {
     package var mayLoseBlobs: Bool { false }
+
+    package var partStorage: (any PartStorage)? { nil }
 }
 
-/// What a storage is told of a blob that is to be made.
+/// Describes a blob to create.
 package struct NewBlob: Sendable, Equatable {
     package let id: UploadID
     /// See `Grant.bucket`.
@@ -158,7 +166,7 @@ package struct NewBlob: Sendable, Equatable {
     package var subject: String?
     package var contentType: String?
     package var filename: String?
-    /// Bytes, if that is known.
+    /// Length in bytes, if known.
     package var length: Int64?
     package var createdAt: Date
 
@@ -169,7 +177,7 @@ package struct NewBlob: Sendable, Equatable {
 
     package init(of upload: Upload) {
         self.init(upload.id, createdAt: upload.createdAt)
-        // The keys of objects are names of ours: one can be replaced while its bytes are read.
+        // Objects get generated keys, because an object can be replaced while its bytes are read.
         key = upload.bucket == nil ? upload.key : nil
         subject = upload.subject
         contentType = upload.metadata.contentType
@@ -178,10 +186,10 @@ package struct NewBlob: Sendable, Equatable {
     }
 }
 
-/// What `BlobStorage.append` did.
+/// The result of `BlobStorage.append`.
 package struct AppendReport: Sendable {
     package enum End: Sendable {
-        /// The source had no more.
+        /// The source ended.
         case endOfSource
         /// `limit` bytes were taken.
         case limitReached
@@ -189,7 +197,7 @@ package struct AppendReport: Sendable {
         case failed(UploadError)
     }
 
-    /// Bytes that were appended and are durable as the settings ask.
+    /// Bytes that were appended and are as durable as the settings require.
     package var stored: Int64
     package var end: End
 
@@ -199,7 +207,7 @@ package struct AppendReport: Sendable {
     }
 }
 
-/// A blob that is open for reading.
+/// A blob opened for reading.
 package struct StoredBlob: Sendable {
     package enum Content: Sendable {
         case file(OpenFile)
@@ -216,18 +224,18 @@ package struct StoredBlob: Sendable {
     }
 }
 
-/// A blob whose bytes are not on this machine.
+/// A blob whose bytes are on another machine.
 package protocol RemoteBlob: Sendable {
-    /// Bytes of the blob as they come.
+    /// Streams a range of the blob.
     ///
     /// - Throws: `.notFound`, `.unavailable`, `.storageFailure`.
     func bytes(_ range: Range<Int64>) async throws(UploadError) -> any ByteSource
 
-    /// A URL at which whoever has it may read the blob for some minutes; `nil` if that is not wanted.
+    /// A URL at which anyone can read the blob for some minutes; `nil` if links are turned off.
     ///
     /// - Parameters:
-    ///   - contentType: What the answer shall say of the type.
-    ///   - disposition: What the answer shall say of name and use (RFC 6266).
+    ///   - contentType: The Content-Type of the response.
+    ///   - disposition: The Content-Disposition of the response: name and use (RFC 6266).
     /// - Returns: The URL.
     /// - Throws: `.unavailable`, `.storageFailure`.
     func link(contentType: String, disposition: String) async throws(UploadError) -> String?
@@ -244,17 +252,17 @@ package struct ExpectedDigest: Sendable, Equatable {
     }
 }
 
-/// What appended bytes must hash to, and when that is known.
+/// The expected digest of appended bytes, and when it becomes known.
 package enum DigestExpectation {
     case known(ExpectedDigest)
-    /// The source tells it at its end, as trailer fields do; called once, after the last byte has come.
-    case told(() throws(UploadError) -> ExpectedDigest)
+    /// The source provides it at its end, as trailer fields do; called once, after the last byte.
+    case explicit(() throws(UploadError) -> ExpectedDigest)
 
-    /// The digest, once the last byte has come.
+    /// The digest, once the last byte has arrived.
     package func value() throws(UploadError) -> ExpectedDigest {
         switch self {
         case .known(let digest): digest
-        case .told(let tell): try tell()
+        case .explicit(let tell): try tell()
         }
     }
 }
@@ -265,7 +273,7 @@ package enum Durability: String, Sendable, CaseIterable {
     case acknowledged
     /// Before a completion is acknowledged.
     case completed
-    /// Never; the kernel does it in its time. Still safe against `kill -9` of the process.
+    /// Never: the kernel writes them when it wants. Still safe against `kill -9` of the process.
     case none
 }
 

@@ -1,31 +1,33 @@
-/// Who decides which of several nodes may use an upload.
+/// Decides which of several nodes may use an upload.
 ///
-/// `LeaseTable` asks it after the turn has come on this node, so of one upload it has one user at a time here. May be called
-/// from any loop.
+/// `LeaseTable` calls it after the local wait, so each upload has one user at a time on this node. May be called from
+/// any loop.
 package protocol LeaseAuthority: Sendable {
-    /// Takes the lease; the node that has it is asked at once to let go.
+    /// Acquires the lease; the node that holds it is asked at once to release it.
     ///
-    /// Nodes get it in the order in which they asked.
+    /// Nodes receive the lease in the order of their requests.
     ///
     /// - Parameters:
-    ///   - id: The upload; also one that does not exist.
-    ///   - claim: By which the wait can be ended.
-    ///   - deadline: How long to wait.
-    /// - Throws: `.busy` after `deadline`; what `claim` was withdrawn with; `.unavailable`, `.storageFailure`.
+    ///   - id: The upload; it need not exist.
+    ///   - claim: Can end the wait.
+    ///   - deadline: Maximum time to wait.
+    /// - Throws: `.busy` after `deadline`; the error with which `claim` was withdrawn; `.unavailable`,
+    ///   `.storageFailure`.
     func acquire(
         _ id: UploadID,
         _ claim: LeaseClaim,
         until deadline: ContinuousClock.Instant
     ) async throws(UploadError)
 
-    /// Takes the lease if no living node has it; disturbs nobody.
+    /// Acquires the lease if no living node holds it; disturbs no holder.
     ///
-    /// - Returns: Whether it was taken.
+    /// - Returns: Whether it was acquired.
     func acquireIfFree(_ id: UploadID) async throws(UploadError) -> Bool
 
-    /// Ends a lease that was taken; the next node gets it at once. If that can not be recorded, it ends later.
+    /// Releases a lease; the next node gets it at once. If the release cannot be recorded, the lease ends later.
     func release(_ id: UploadID) async
 
-    /// Has `isWanted` called, on any thread, when another node wants an upload that is used or waited for here, or has taken it.
+    /// Registers `isWanted`, called on any thread when another node requests or has taken an upload that this node uses
+    /// or waits for.
     func attach(isWanted: @escaping @Sendable (UploadID) -> Void)
 }

@@ -1,27 +1,28 @@
 package import Bytes
 
-/// A storage that takes the bytes of a blob in parts, in any order and several at a time.
+/// A storage that accepts the bytes of a blob in parts, in any order and several at a time.
 ///
-/// Once the parts are joined, the blob is one that was synchronised, see `BlobStorage`; before that it has no bytes. Blobs
-/// that take parts are listed and removed as all others.
+/// Once its parts are joined, the blob counts as synchronised (see `BlobStorage`); before that it has no bytes. Such
+/// blobs are listed and removed like all others.
 package protocol PartStorage: BlobStorage {
-    /// Makes a blob that takes parts, and survives a crash.
+    /// Creates a blob that takes parts and survives a crash.
     ///
-    /// - Throws: As `create`.
+    /// - Throws: The same errors as `create`.
     func createForParts(_ blob: NewBlob) async throws(UploadError)
 
-    /// Stores a part where no other part is that is recorded or on its way, also one with the same number.
+    /// Stores a part in a place of its own, separate from all recorded and incoming parts, even those with the same
+    /// number.
     ///
     /// - Parameters:
-    ///   - part: What comes.
+    ///   - part: Describes the incoming part.
     ///   - id: The blob.
-    ///   - replaced: Where the recorded part with this number is, if there is one; it stays as it is.
+    ///   - replaced: Location of the recorded part with this number, if any; that part is left unchanged.
     ///   - source: Pulled until its end; fewer bytes than announced are an error.
-    ///   - verify: Called once, after the last byte has come; gives their MD5, and throws if they are not to be stored.
-    /// - Returns: Where the part is; its bytes are as durable as the settings ask of what is acknowledged.
-    /// - Throws: `.notFound` if there is no such blob, or its parts were joined; what `verify` throws; what became
-    ///   of the source; `.storageFull`,
-    ///   `.storageFailure`.
+    ///   - verify: Called once, after the last byte; returns the MD5 of the bytes, and throws if they must not be
+    ///     stored.
+    /// - Returns: The location of the part; its bytes are as durable as the settings require for acknowledged bytes.
+    /// - Throws: `.notFound` if there is no such blob or its parts were joined; what `verify` throws; the failure of
+    ///   the source; `.storageFull`, `.storageFailure`.
     func storePart(
         _ part: NewPart,
         of id: UploadID,
@@ -30,19 +31,19 @@ package protocol PartStorage: BlobStorage {
         verifying verify: () async throws(UploadError) -> [UInt8]
     ) async throws(UploadError) -> String
 
-    /// Gives back what a part takes that was stored and is not recorded, or not any more.
+    /// Frees the space of a stored part that is not, or no longer, recorded.
     func removePart(_ number: Int, at location: String, of id: UploadID) async
 
-    /// Makes the bytes of recorded parts, one behind the other, the blob; ends parts that are on their way.
+    /// Joins the bytes of recorded parts, in order, into the blob; aborts parts that are still arriving.
     ///
-    /// Either all of it happens or nothing, wherever the process dies; if they were joined before, what is left of that is done.
-    /// Parts that are not among them are lost.
+    /// The join is atomic, wherever the process dies. If the parts were joined before, it only finishes what remains.
+    /// Parts that are not listed are lost.
     ///
-    /// - Throws: `.notFound`; `.invalidParts(.tooSmall)`; `.invalidParts(.unnamed)`, here or by `synchronize`, and then nothing
-    ///   was joined and parts may come again; `.storageFull`, `.storageFailure`.
+    /// - Throws: `.notFound`; `.invalidParts(.tooSmall)`; `.invalidParts(.unnamed)`, here or from `synchronize`, in
+    ///   which case nothing was joined and parts may be added again; `.storageFull`, `.storageFailure`.
     func join(_ parts: [PartRecord], of id: UploadID) async throws(UploadError)
 
-    /// Whether a recorded part that was not joined with others is still there; one that was not durable is lost by a power cut.
+    /// Whether a recorded, unjoined part still exists; a power cut loses one that was not durable.
     func isThere(_ part: PartRecord) -> Bool
 
     /// Whether the parts were joined.
@@ -53,13 +54,13 @@ extension PartStorage {
     package func isThere(_ part: PartRecord) -> Bool { true }
 }
 
-/// What a storage is told of a part before it comes.
+/// Describes a part before its bytes arrive.
 package struct NewPart: Sendable, Equatable {
     /// See `PartRecord.numbers`.
     package var number: Int
     /// Bytes.
     package var size: Int64
-    /// Bytes that a part must have, as its client knows, where another one follows; one with fewer can only be the last.
+    /// The client's minimum size in bytes for every part but the last; a smaller one can only be the last.
     package var minimumSize: Int64
 
     package init(number: Int, size: Int64, minimumSize: Int64) {

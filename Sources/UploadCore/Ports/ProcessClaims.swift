@@ -1,6 +1,6 @@
 package import Foundation
 
-/// Claims of a store that one process works with: they end with the process, so that the next one need not wait for them.
+/// Claims on a store that only one process uses: they end with the process, so the next one need not wait for them.
 package struct ProcessClaims<Key: Hashable & Sendable>: Sendable {
     private struct Claim {
         let number: Int64
@@ -14,14 +14,14 @@ package struct ProcessClaims<Key: Hashable & Sendable>: Sendable {
 
     package var count: Int { claims.count }
 
-    /// When the claim of `key` ends; `nil` if nobody has one at `now`.
+    /// When the claim of `key` ends; `nil` if it is not claimed at `now`.
     package func end(of key: Key, at now: Date) -> Date? {
         claims[key].flatMap { $0.end > now ? $0.end : nil }
     }
 
-    /// Takes `key`, which must be free.
+    /// Claims `key`, which must be free.
     ///
-    /// - Returns: The number of the claim, which no other one has.
+    /// - Returns: The unique number of the claim.
     package mutating func take(_ key: Key, until end: Date) -> Int64 {
         lastNumber += 1
         claims[key] = Claim(number: lastNumber, end: end)
@@ -34,7 +34,7 @@ package struct ProcessClaims<Key: Hashable & Sendable>: Sendable {
     /// Whether the last claim of `key` is this one.
     package func holds(_ key: Key, _ number: Int64) -> Bool { claims[key]?.number == number }
 
-    /// Whether the last claim of `key` is the one with this end.
+    /// Whether the last claim of `key` has this end.
     package func holds(_ key: Key, until end: Date?) -> Bool { claims[key].map { $0.end == end } ?? false }
 
     package mutating func renew(_ key: Key, until end: Date) { claims[key]?.end = end }

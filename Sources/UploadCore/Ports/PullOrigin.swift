@@ -1,21 +1,21 @@
 package import Bytes
 package import Foundation
 
-/// Fetches content for pulls; the gateway does it by HTTP.
+/// Fetches content for pulls; the gateway implements it over HTTP.
 package protocol PullOrigin: Sendable {
-    /// Asks for the content, or for its rest.
+    /// Requests the content, or the rest of it.
     ///
     /// - Parameters:
-    ///   - request: Where, and with what.
-    ///   - rest: The bytes before it are stored; `nil` for the whole.
-    /// - Returns: Once it is known what comes; the content itself comes as it is pulled.
-    /// - Throws: Why there is none.
-    func open(_ request: PullRequest, rest: OriginRest?) async throws(PullFailure) -> OriginAnswer
+    ///   - request: The URL and the header fields to send.
+    ///   - rest: The part that is still missing; `nil` for the whole content.
+    /// - Returns: The response, as soon as its kind is known; the content itself arrives as it is pulled.
+    /// - Throws: The reason why there is no content.
+    func open(_ request: PullRequest, rest: OriginRest?) async throws(PullFailure) -> OriginResponse
 }
 
-/// The rest of a content that was fetched in part.
+/// The rest of partly fetched content.
 package struct OriginRest: Sendable, Equatable {
-    /// Bytes before it.
+    /// Bytes already stored.
     package var offset: Int64
     /// See `PullJob.validator`.
     package var validator: String
@@ -26,25 +26,25 @@ package struct OriginRest: Sendable, Equatable {
     }
 }
 
-package enum OriginAnswer {
-    /// All of it, from the first byte on, whatever was asked for.
+package enum OriginResponse {
+    /// The whole content from its first byte, even if a rest was requested.
     case whole(OriginContent)
     /// The bytes from `offset` on.
     case part(OriginContent, offset: Int64, end: Int64)
-    /// There is nothing from there on: the content has `total` bytes, if that is told.
+    /// There are no bytes from that offset on: the content has `total` bytes, if the origin says so.
     case nothing(total: Int64?)
 }
 
-/// A content on its way; it belongs to the task that pulls it.
+/// Content that is being received; it belongs to the task that pulls it.
 package struct OriginContent {
     /// See `PullJob.validator`.
     package var validator: String?
-    /// Bytes of the whole content, if known.
+    /// Size of the whole content in bytes, if known.
     package var total: Int64?
     package var filename: String?
     package var contentType: String?
     package var source: any ByteSource
-    /// Why `source` has failed, in more words than a `SourceFailure` has.
+    /// Why `source` failed, in more detail than `SourceFailure`.
     package var failure: () -> PullFailure?
 
     package init(
@@ -64,16 +64,16 @@ package struct OriginContent {
     }
 }
 
-/// Why an attempt to fetch did not bring everything.
+/// Why an attempt did not fetch everything.
 package struct PullFailure: Error, Equatable, Sendable {
     package enum Consequence: Equatable, Sendable {
-        /// Another attempt would fail, too.
+        /// Another attempt would fail too.
         case final
-        /// To be tried again, not before so many seconds if that is told.
+        /// Try again, not before this many seconds if the origin gave a time.
         case retry(after: TimeInterval?)
-        /// To be tried again as often as it takes: the fault is here, not there.
+        /// Try again without a limit on attempts: the fault is local, not at the origin.
         case wait
-        /// Nobody's fault: the process is stopping, or the upload was ended.
+        /// No fault: the process is stopping, or the upload has ended.
         case none
     }
 

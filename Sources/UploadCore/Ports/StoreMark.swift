@@ -1,10 +1,11 @@
-/// What names a pair of state and storage that belong together; both have it.
+/// Identifies a state and a storage that belong together; both hold a copy.
 package struct StoreMark: Sendable, Equatable, Codable {
-    /// 32 hexadecimal digits, random, the same for ever.
+    /// 32 random hexadecimal digits that never change.
     package let id: String
     /// Grows while the pair is used, in the state first.
     ///
-    /// A storage that has seen a later one than the state has tells that the state is an older copy. 0 until both have the mark.
+    /// If the storage has seen a later epoch than the state has, the state is an older copy. 0 until both have the
+    /// mark.
     package var epoch: Int64
 
     package init(id: String, epoch: Int64) {
@@ -13,63 +14,63 @@ package struct StoreMark: Sendable, Equatable, Codable {
     }
 }
 
-/// Where a state keeps the mark of its storage.
+/// Where a state keeps its mark.
 ///
-/// Each call is one transaction that survives a power cut whatever the settings, with everything that was recorded before it.
+/// Each call is one transaction that survives a power cut whatever the settings, with everything recorded before it.
 package protocol StoreMarks: Sendable {
-    /// `nil` if it has none yet.
+    /// The recorded mark; `nil` if there is none yet.
     func storeMark() async throws(UploadError) -> StoreMark?
 
-    /// Records a mark, unless there is one.
+    /// Records a mark unless there is already one.
     ///
-    /// - Returns: The one that is recorded.
+    /// - Returns: The recorded mark.
     func ensureStoreMark(_ mark: StoreMark) async throws(UploadError) -> StoreMark
 
-    /// Makes the epoch one more.
+    /// Increments the epoch.
     ///
-    /// - Returns: The mark that is recorded.
-    /// - Throws: `.storageFailure`, also when there is none.
+    /// - Returns: The recorded mark.
+    /// - Throws: `.storageFailure`, also when there is no mark.
     func advanceStoreMark() async throws(UploadError) -> StoreMark
 
-    /// Records a mark in place of any other, and that the next sweep may take as many blobs as it wants.
+    /// Replaces any mark, and lifts the limit on removed blobs for the next sweep.
     func replaceStoreMark(_ mark: StoreMark) async throws(UploadError)
 
-    /// Uses up what `replaceStoreMark` allowed.
+    /// Consumes the approval that `replaceStoreMark` gave.
     ///
-    /// - Returns: Whether it was allowed.
+    /// - Returns: Whether there was an approval.
     func takeSweepApproval() async throws(UploadError) -> Bool
 }
 
-/// A storage that can be told from others, and tell what it has without records.
+/// A storage that holds a mark and can list its content without records.
 package protocol MarkedStorage: BlobStorage {
-    /// `nil` if it has none yet.
+    /// The stored mark; `nil` if there is none yet.
     ///
-    /// - Throws: `.storageFailure`, also for one that cannot be read; `.unavailable`.
+    /// - Throws: `.storageFailure`, also for an unreadable mark; `.unavailable`.
     func storedMark() async throws(UploadError) -> StoreMark?
 
-    /// Writes a mark in place of any other; it survives a power cut.
+    /// Replaces any mark; the new one survives a power cut.
     func storeMark(_ mark: StoreMark) async throws(UploadError)
 
-    /// Whether it has bytes of any upload, as far as it can tell that without records.
+    /// Whether it holds bytes of any upload, as far as it can detect without records.
     func hasBlobs() async throws(UploadError) -> Bool
 
-    /// Calls `body` with everything that it finds of uploads, in an order of its own.
+    /// Calls `body` for every blob that it finds, in any order.
     ///
     /// - Throws: What `body` throws; `.storageFailure`, `.unavailable`.
     func findBlobs(_ body: (FoundBlob) async throws(UploadError) -> Void) async throws(UploadError)
 
-    /// Makes a blob that was found one that the other calls know, if it is not.
+    /// Turns a found blob into one that the other methods accept, if it is not one already.
     func adopt(_ blob: FoundBlob) async throws(UploadError)
 }
 
-/// What a storage finds of an upload without its record.
+/// An upload's bytes, found in a storage without a record.
 package struct FoundBlob: Sendable, Equatable {
     package enum Content: Sendable, Equatable {
-        /// Bytes one behind the other, which as far as can be told are all.
+        /// Contiguous bytes that appear to be complete.
         case whole
-        /// Of an upload that was not complete, and can go on.
+        /// An incomplete upload that can be resumed.
         case open
-        /// Of one that cannot go on without its record.
+        /// An upload that cannot be resumed without its record.
         case pieces
     }
 
@@ -78,7 +79,7 @@ package struct FoundBlob: Sendable, Equatable {
     /// Bytes.
     package var size: Int64
     package var contentType: String?
-    /// Where a store has it, and its entity tag.
+    /// Its location in an object store, and its entity tag.
     package var object: (ObjectName, entityTag: String)?
 
     package init(

@@ -1,31 +1,30 @@
-/// The app's own word on what happens to uploads; names and meaning are those of tusd's hooks.
+/// Hooks with which the app decides about uploads; names and meaning follow tusd's hooks.
 ///
-/// Each call may take as long as its timeout allows, and adds what the client is to be answered to
-/// `RequestContext.current`.
+/// Each call may take until its timeout. It adds the hook's changes to the response to `RequestContext.current`.
 package protocol UploadHooks: Sendable {
-    /// Whether an event of this kind is to be told.
+    /// Whether the app wants events of this kind.
     func wants(_ kind: EventRecord.Kind) -> Bool
 
-    /// Before an upload is recorded (pre-create).
+    /// Runs before an upload is recorded (pre-create).
     ///
-    /// - Throws: `.rejected`; `.unavailable` if the app can not be asked and has to be.
+    /// - Throws: `.rejected`; `.unavailable` if the app cannot be reached and its decision is required.
     func willCreate(_ upload: Upload) async throws(UploadError) -> CreationChanges
 
-    /// When all bytes are there, and before that is recorded and answered (pre-finish).
+    /// Runs when all bytes are stored, before the completion is recorded and answered (pre-finish).
     ///
-    /// - Throws: `.unavailable` if the app can not be asked and has to be; the upload stays open, and the next request for it
-    ///   tries again.
+    /// - Throws: `.unavailable` if the app cannot be reached and its decision is required; the upload stays open, and
+    ///   the next request for it tries again.
     func willFinish(_ upload: Upload) async throws(UploadError)
 
-    /// Before a client's termination (pre-terminate).
+    /// Runs before a client terminates an upload (pre-terminate).
     ///
-    /// - Throws: `.rejected`; `.unavailable` if the app can not be asked and has to be.
+    /// - Throws: `.rejected`; `.unavailable` if the app cannot be reached and its decision is required.
     func willTerminate(_ upload: Upload) async throws(UploadError)
 }
 
 /// What a pre-create hook changes.
 package struct CreationChanges: Sendable, Equatable {
-    /// The name that the app gives the upload; see `Upload.alias`.
+    /// The app's name for the upload; see `Upload.alias`.
     package var alias: String?
     /// Replaces all metadata.
     package var metadata: [String: String]?
@@ -39,7 +38,7 @@ package struct CreationChanges: Sendable, Equatable {
     }
 }
 
-/// For servers whose app has no hooks.
+/// Used by servers whose app has no hooks.
 package struct NoHooks: UploadHooks {
     package init() {}
 

@@ -1,6 +1,6 @@
 package import Bytes
 
-/// Is told what happens to uploads, for metrics and logs.
+/// Receives what happens to uploads, for metrics and logs.
 ///
 /// Called on any thread; must be quick and must not block.
 package protocol UploadObserver: Sendable {
@@ -11,16 +11,16 @@ package enum UploadEvent: Sendable {
     case created(Upload)
     /// Bytes were stored; `upload.offset` is the new offset.
     case appended(Upload, bytes: Int64)
-    /// A partial upload becomes no media.
+    /// `nil` for a partial upload, which becomes no media.
     case completed(Upload, Media?)
     case terminated(UploadID)
     case expired(UploadID)
-    /// A writer was asked to stop by a newer request.
+    /// A newer request asked a writer to stop.
     case takenOver(UploadID)
-    /// An append ended early; what came was kept.
+    /// An append ended early; the bytes received are kept.
     case brokenOff(UploadID, SourceFailure, bytes: Int64)
-    /// A sweep looked at all blobs: so many of them have no record and were set aside, or left because they are too many.
+    /// A sweep checked all blobs; those without a record were set aside, or left because there are too many.
     case swept(blobs: Int, setAside: Int, left: Int)
-    /// Storage or state failed; the error is logged here and nowhere else.
+    /// Storage or state failed; the error is logged here only.
     case failed(UploadID?, UploadError)
 }

@@ -1,54 +1,54 @@
 package import Foundation
 
-/// That the gateway itself fetches the bytes of an upload from a URL, and how far it came with it.
+/// A job in which the gateway fetches the bytes of an upload from a URL, with its progress.
 ///
-/// A row of the state, so that it goes on after the process ends in whatever way.
+/// It is a row of the state, so it continues after the process ends for any reason.
 package struct PullJob: Sendable, Equatable {
     package let uploadID: UploadID
-    /// Where the bytes come from, without user, password and query; for people.
+    /// The URL of the bytes, without user, password and query; for people.
     ///
-    /// It is in the sealed request only, from which `PullService.job(of:)` takes it while the job goes on.
+    /// Stored only in the sealed request; `PullService.job(of:)` fills it in while the job is running.
     package var url: String
-    /// The whole request, which may hold secrets: see `PullSealer`; empty once the job is over.
+    /// The whole request, which may contain secrets: see `PullSealer`; empty once the job is over.
     package var sealed: String
     /// Allowed media types, as in `Grant.contentTypes`.
     package var contentTypes: [String]
-    /// What the bytes that are stored belong to: a strong entity tag or a date, as in If-Range (RFC 9110 §13.1.5); `nil` if
-    /// they can not be continued.
+    /// The version to which the stored bytes belong: a strong entity tag or a date, as in If-Range (RFC 9110 §13.1.5);
+    /// `nil` if the fetch cannot be resumed.
     package var validator: String?
-    /// Bytes of that, as the origin told.
+    /// Size of the content in bytes, as the origin declared it.
     package var total: Int64?
-    /// Requests so far.
+    /// Number of requests so far.
     package var attempts: Int
-    /// Failures in a row, without the upload having become longer than ever before.
+    /// Failures in a row since the upload last exceeded its greatest length so far.
     package var failures: Int
-    /// The most bytes that were stored at any time.
+    /// The greatest number of bytes stored at any time.
     package var furthest: Int64
-    /// When there is something to do, or a claim ends; `nil` once the job is over.
+    /// When the next attempt is due or a claim ends; `nil` once the job is over.
     package var nextAttemptAt: Date?
-    /// Given up: the upload is terminated, or about to be.
+    /// Given up: the upload is terminated or about to be.
     package var isFailed: Bool
     package var lastError: Reason?
-    /// How often the job was taken; who has an older number has lost it.
+    /// Number of times the job was claimed; a holder of a lower number has lost it.
     package var claim: Int64 = 0
-    /// Somebody works on it, or has died at it.
+    /// Whether a process is working on it, or died while doing so.
     package var isClaimed = false
 
-    /// What is to be done with a job once it is recorded; only who has claimed it decides that.
+    /// What happens to a job after it is recorded; decided by the holder of its claim.
     package enum Next: Sendable, Equatable {
-        /// The work on it goes on, and so does the claim.
+        /// The work continues under the same claim.
         case working
-        /// It is let go, and due in so many seconds.
+        /// Releases the claim; the next attempt is due in this many seconds.
         case due(after: TimeInterval)
-        /// It is over.
+        /// The job is over.
         case never
     }
 
-    /// What went wrong, for the app.
+    /// What went wrong, as shown to the app.
     package struct Reason: Sendable, Equatable {
-        /// Stable: for programs.
+        /// A stable code for programs.
         package var code: String
-        /// For people; holds no secret, and nothing of the network that the gateway is in.
+        /// A message for people; contains no secret and nothing about the gateway's network.
         package var message: String
 
         package init(code: String, message: String) {
@@ -86,7 +86,7 @@ package struct PullJob: Sendable, Equatable {
     }
 }
 
-/// What a client asks for with an upload that the gateway is to fetch.
+/// A client's request for the gateway to fetch an upload.
 package struct NewPull: Sendable, Equatable {
     /// See `PullJob`.
     package var url: String
@@ -101,7 +101,7 @@ package struct NewPull: Sendable, Equatable {
         self.contentTypes = contentTypes
     }
 
-    /// The job that begins with `upload`, at once.
+    /// Creates the job of `upload`, due at once.
     package func job(for upload: Upload) -> PullJob {
         PullJob(
             uploadID: upload.id,

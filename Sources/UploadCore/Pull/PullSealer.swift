@@ -1,7 +1,7 @@
 internal import Foundation
 package import Signing
 
-/// What is asked of an origin.
+/// A request to an origin.
 package struct PullRequest: Sendable, Equatable, Codable {
     package struct Header: Sendable, Equatable, Codable {
         package var name: String
@@ -13,12 +13,12 @@ package struct PullRequest: Sendable, Equatable, Codable {
         }
     }
 
-    /// Absolute, with everything in it.
+    /// The absolute URL, including any credentials.
     package var url: String
-    /// The same without user, password and query; for people.
+    /// The URL without user, password and query; for people.
     package var shown: String?
     package var headers: [Header]
-    /// What the app told of the upload; the rest is taken from the answer.
+    /// Metadata from the app; the rest is taken from the response.
     package var metadata: [String: String]
 
     package init(url: String, shown: String? = nil, headers: [Header] = [], metadata: [String: String] = [:]) {
@@ -29,7 +29,7 @@ package struct PullRequest: Sendable, Equatable, Codable {
     }
 }
 
-/// Keeps the request of a pull secret where it is stored: URLs and headers often are credentials of the origin.
+/// Encrypts the request of a pull where it is stored: URLs and headers often contain credentials of the origin.
 package struct PullSealer: Sendable {
     private let keys: SealingKeyRing
 
@@ -38,11 +38,11 @@ package struct PullSealer: Sendable {
     }
 
     package func seal(_ request: PullRequest) -> String {
-        // Strings and dictionaries of them, which always can be encoded.
+        // Strings and dictionaries of strings can always be encoded.
         keys.seal(Array((try? JSONEncoder().encode(request)) ?? Data())).text
     }
 
-    /// What was sealed; `nil` if another master secret sealed it, or nothing is left of it.
+    /// Decrypts a request; `nil` if it was sealed with another master secret, or is empty.
     package func open(_ sealed: String) -> PullRequest? {
         guard let token = SealedToken(sealed), let json = keys.open(token) else { return nil }
         return try? JSONDecoder().decode(PullRequest.self, from: Data(json))

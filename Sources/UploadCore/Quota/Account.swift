@@ -1,9 +1,9 @@
-/// Whose use of the server is counted: an app user, or an API key with everything that it admitted.
+/// An account whose usage is counted: an app user, or an API key with everything that it admitted.
 package struct Account: Hashable, Sendable {
     package enum Kind: String, Sendable, CaseIterable {
-        /// An app user, by the name that the app gave them.
+        /// An app user, by the name that the app assigned.
         case subject
-        /// An API key, by its id; uploads under the tokens that it minted count too.
+        /// An API key, by its id; includes uploads under tokens that it minted.
         case key
     }
 
@@ -17,7 +17,7 @@ package struct Account: Hashable, Sendable {
 }
 
 extension Upload {
-    /// The accounts that its bytes are counted in.
+    /// The accounts in which the upload's bytes are counted.
     package var accounts: [Account] {
         [subject.map { Account(.subject, $0) }, issuer.map { Account(.key, $0) }].compactMap { $0 }
     }

@@ -1,13 +1,13 @@
-/// What the first bytes of a file tell about its media type (WHATWG MIME Sniffing §6, and the formats' own documents).
+/// Detects the media type of a file from its first bytes (WHATWG MIME Sniffing §6, and the documents of the formats).
 package enum ContentSignature {
-    /// Bytes that are enough to recognise every type of the table.
+    /// Number of bytes that suffice to recognise every type in the table.
     package static let length = 512
 
     private struct Signature {
-        /// A type, or several that share their first bytes.
+        /// One type, or several with the same first bytes.
         let types: [String]
         let offset: Int
-        /// `nil` for a byte that may be anything.
+        /// `nil` matches any byte.
         let bytes: [UInt8?]
 
         init(_ types: String..., hex: String) {
@@ -32,7 +32,7 @@ package enum ContentSignature {
         }
     }
 
-    /// The more telling ones first.
+    /// More specific signatures come first.
     private static let table: [Signature] = [
         Signature("image/png", hex: "89 50 4E 47 0D 0A 1A 0A"),
         Signature("image/jpeg", hex: "FF D8 FF"),
@@ -90,40 +90,40 @@ package enum ContentSignature {
         Signature("application/zstd", hex: "28 B5 2F FD"),
         Signature("application/x-bzip2", text: "BZh"),
         Signature("application/x-xz", hex: "FD 37 7A 58 5A 00"),
-        // Many formats are zip files: office documents, packages of apps, books.
+        // Many formats are zip files: office documents, app packages, e-books.
         Signature("application/zip", "application/x-zip-compressed", hex: "50 4B 03 04"),
         Signature("application/zip", "application/x-zip-compressed", hex: "50 4B 05 06"),
         Signature("application/x-executable", "application/x-elf", hex: "7F 45 4C 46"),
         Signature("application/vnd.microsoft.portable-executable", "application/x-msdownload", text: "MZ"),
     ]
 
-    /// Types whose files are zip files with a type of their own.
+    /// Whether files of this type are zip files with a type of their own.
     private static func isZipBased(_ essence: String) -> Bool {
         essence.hasSuffix("+zip") || essence.hasPrefix("application/vnd.openxmlformats-officedocument.")
             || essence.hasPrefix("application/vnd.oasis.opendocument.")
             || ["application/java-archive", "application/vnd.android.package-archive"].contains(essence)
     }
 
-    /// The types that content beginning so can have; empty if it is not recognised.
+    /// The possible types of content with these first bytes; empty if it is not recognised.
     package static func types(of content: ArraySlice<UInt8>) -> [String] {
         if let signature = table.first(where: { $0.matches(content) }) { return signature.types }
         return isTransportStream(content) ? ["video/mp2t"] : []
     }
 
-    /// Packets of 188 bytes, each with the same first byte (ISO/IEC 13818-1 §2.4.3.2).
+    /// Packets of 188 bytes that start with the same byte (ISO/IEC 13818-1 §2.4.3.2).
     private static func isTransportStream(_ content: ArraySlice<UInt8>) -> Bool {
         content.count > 376
             && [0, 188, 376].allSatisfy { content[content.startIndex + $0] == 0x47 }
     }
 
-    /// Checks the first bytes of a file against what is declared and what is allowed.
+    /// Checks the first bytes of a file against the declared and the allowed media types.
     ///
-    /// Content that is not recognised passes, unless the declared type is one whose content would be.
+    /// Unrecognised content passes, unless content of the declared type would be recognised.
     ///
     /// - Parameters:
-    ///   - content: The first `length` bytes, or all there are.
+    ///   - content: The first `length` bytes, or all bytes of a shorter file.
     ///   - declared: The declared media type.
-    ///   - allowed: Patterns of media types; empty for any.
+    ///   - allowed: Media type patterns; empty allows any.
     /// - Throws: `.contentTypeRefused`.
     static func check(
         _ content: ArraySlice<UInt8>,

@@ -1,27 +1,27 @@
 internal import Foundation
 
-/// What an account may do; `nil` and empty lists are no limit.
+/// Limits of an account; `nil` and empty lists mean no limit.
 package struct Policy: Sendable, Equatable, Codable {
-    /// Bytes of media, and of uploads that may become media.
+    /// Bytes of media and of uploads that may become media.
     package var storedBytes: Int64?
-    /// Bytes of uploads that began in the period.
+    /// Bytes of uploads created in the period.
     package var periodBytes: Int64?
-    /// Uploads that are open at the same time.
+    /// Number of uploads open at the same time.
     package var openUploads: Int64?
-    /// Uploads that began in the period.
+    /// Number of uploads created in the period.
     package var periodUploads: Int64?
     /// Bytes of one upload.
     package var uploadBytes: Int64?
-    /// Allowed media types, `type/subtype` or `type/*`.
+    /// Allowed media types: `type/subtype` or `type/*`.
     package var contentTypes: [String] = []
-    /// Allowed extensions of file names, in lower case and without the dot.
+    /// Allowed file name extensions, in lower case, without the dot.
     package var extensions: [String] = []
-    /// The first bytes of the content must fit the declared media type and `contentTypes`.
+    /// Whether the first bytes of the content must match the declared media type and `contentTypes`.
     package var checksContent = false
 
     package init() {}
 
-    /// Whether there is anything that this does not allow.
+    /// Whether the policy limits nothing.
     package var isEmpty: Bool { self == Policy() }
 }
 
@@ -30,7 +30,7 @@ extension Policy {
         case storedBytes, periodBytes, openUploads, periodUploads, uploadBytes, contentTypes, extensions, checksContent
     }
 
-    // Members that are missing are no limit, so that a record outlives the version that wrote it.
+    // Missing members mean no limit, so that a record can be read by other versions than the one that wrote it.
     package init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         storedBytes = try container.decodeIfPresent(Int64.self, forKey: .storedBytes)
@@ -43,7 +43,7 @@ extension Policy {
         checksContent = try container.decodeIfPresent(Bool.self, forKey: .checksContent) ?? false
     }
 
-    /// Checks what is declared about a file.
+    /// Checks the declared properties of a file.
     ///
     /// - Throws: `.contentTypeRefused`.
     func check(_ metadata: UploadMetadata) throws(UploadError) {
@@ -63,9 +63,9 @@ extension Policy {
     }
 }
 
-/// Matching of declared media types (RFC 9110 §8.3.1) against `type/subtype`, `type/*` and `*/*`.
+/// Matches declared media types (RFC 9110 §8.3.1) against `type/subtype`, `type/*` and `*/*`.
 enum MediaTypePattern {
-    /// - Throws: `.contentTypeRefused` unless `contentType` is among `allowed`.
+    /// - Throws: `.contentTypeRefused` unless `contentType` matches `allowed`.
     static func check(_ contentType: String?, against allowed: [String]) throws(UploadError) {
         guard let essence = essence(of: contentType), matches(essence, allowed) else {
             throw UploadError(
@@ -76,7 +76,7 @@ enum MediaTypePattern {
         }
     }
 
-    /// The type without its parameters, in lower case; `nil` for what is no media type.
+    /// The type without parameters, in lower case; `nil` for text that is not a media type.
     static func essence(of contentType: String?) -> String? {
         guard let essence = contentType?.split(separator: ";", omittingEmptySubsequences: false).first else {
             return nil
@@ -87,9 +87,9 @@ enum MediaTypePattern {
     }
 
     /// - Parameters:
-    ///   - essence: As `essence(of:)` gives it.
+    ///   - essence: A result of `essence(of:)`.
     ///   - allowed: Patterns, in any case.
-    /// - Returns: Whether one of them matches.
+    /// - Returns: Whether one of the patterns matches.
     static func matches(_ essence: String, _ allowed: [String]) -> Bool {
         let type = essence.prefix { $0 != "/" }
         return allowed.contains { pattern in

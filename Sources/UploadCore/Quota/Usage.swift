@@ -1,21 +1,21 @@
 package import Foundation
 
-/// What an account uses.
+/// The usage of an account.
 package struct Usage: Sendable, Equatable {
     /// Bytes of media.
     package var storedBytes: Int64 = 0
-    /// Bytes that are kept free for uploads: what they have and what they may still get.
+    /// Bytes reserved for uploads: those received and those that may still arrive.
     package var reservedBytes: Int64 = 0
     package var openUploads: Int64 = 0
-    /// Bytes of uploads that began in the period, and how many those are.
+    /// Bytes of uploads created in the period, and their number.
     package var periodBytes: Int64 = 0
     package var periodUploads: Int64 = 0
-    /// When the period began that is counted.
+    /// Start of the period that is counted.
     package var periodStart: Date
 
     package init(periodStart: Date) { self.periodStart = periodStart }
 
-    /// As of `period`: what an older one counted is over.
+    /// The usage as of `period`; counts of an earlier period are reset.
     package func rolled(to period: QuotaPeriod) -> Usage {
         guard periodStart < period.start else { return self }
         var usage = self
@@ -25,15 +25,15 @@ package struct Usage: Sendable, Equatable {
         return usage
     }
 
-    /// With a change by an upload that was created at `creation`; what began in an older period is not given back.
+    /// Adds a change by an upload created at `creation`; bytes counted in an earlier period are not given back.
     ///
-    /// - Throws: `.tooLarge` for more bytes in all than a number can hold, whatever the limits are.
+    /// - Throws: `.tooLarge` if the total does not fit a 64-bit number, whatever the limits.
     package func adding(_ change: UsageChange, createdAt creation: Date) throws(UploadError) -> Usage {
         let isCounted = creation >= periodStart
         var usage = self
         usage.storedBytes = try Self.sum(storedBytes, change.storedBytes)
         usage.reservedBytes = try Self.sum(reservedBytes, change.reservedBytes)
-        // Who adds them up must not have to think of it.
+        // Check here, so that callers can add these up without overflow.
         _ = try Self.sum(usage.storedBytes, usage.reservedBytes)
         usage.openUploads = try Self.sum(openUploads, change.openUploads)
         if isCounted || change.periodBytes > 0 { usage.periodBytes = try Self.sum(periodBytes, change.periodBytes) }
@@ -51,7 +51,7 @@ package struct Usage: Sendable, Equatable {
     }
 }
 
-/// What one step of an upload adds to the use of an account, or takes away.
+/// What one step of an upload adds to, or subtracts from, the usage of an account.
 package struct UsageChange: Sendable, Equatable {
     package var storedBytes: Int64 = 0
     package var reservedBytes: Int64 = 0
@@ -72,16 +72,16 @@ package struct UsageChange: Sendable, Equatable {
     }
 }
 
-/// The time that bytes and uploads "per period" are counted in; periods follow one another without a gap.
+/// The period for which bytes and uploads "per period" are counted; periods follow one another without a gap.
 package struct QuotaPeriod: Sendable, Equatable {
     package let start: Date
     package let end: Date
 
-    /// The period around `now`, counted from 1970-01-01T00:00:00Z: one of a day begins at midnight, UTC.
+    /// The period that contains `now`, counted from 1970-01-01T00:00:00Z: a period of one day begins at midnight UTC.
     ///
     /// - Parameters:
-    ///   - now: A moment of it.
-    ///   - length: Seconds; at least 1.
+    ///   - now: A time in the period.
+    ///   - length: In seconds; at least 1.
     package init(around now: Date, length: TimeInterval) {
         let index = (now.timeIntervalSince1970 / length).rounded(.down)
         start = Date(timeIntervalSince1970: index * length)
@@ -89,11 +89,11 @@ package struct QuotaPeriod: Sendable, Equatable {
     }
 }
 
-/// What the steps of an upload change in its accounts; the same for every state store.
+/// How each step of an upload changes the usage of its accounts; the same for every state store.
 package enum Accounting {
     package typealias Changes = [Account: UsageChange]
 
-    /// A new upload: what it reserves is in `reservedBytes`.
+    /// A new upload, whose reservation is `reservedBytes`.
     package static func creating(_ upload: Upload) -> Changes {
         var change = UsageChange()
         change.reservedBytes = upload.reservedBytes
@@ -103,7 +103,7 @@ package enum Accounting {
         return changes(of: upload, change)
     }
 
-    /// An open upload that is to hold `bytes` from now on.
+    /// An open upload that reserves `bytes` from now on.
     package static func reserving(_ bytes: Int64, for upload: Upload) -> Changes {
         var change = UsageChange()
         change.reservedBytes = bytes - upload.reservedBytes
@@ -111,16 +111,16 @@ package enum Accounting {
         return changes(of: upload, change)
     }
 
-    /// An open upload that is complete now.
+    /// An open upload that is now complete.
     ///
-    /// A partial upload keeps its bytes reserved until it ends, or a final one that is made of it is complete.
+    /// A partial upload keeps its reservation until it ends, or until a final upload made of it is complete.
     ///
     /// - Parameters:
-    ///   - upload: As it was recorded before.
-    ///   - size: Bytes.
-    ///   - parts: What a final upload is made of, each once.
-    ///   - replaced: A completed upload that it takes the place of, which ends.
-    /// - Returns: Also what the accounts of the parts and of the replaced one get back.
+    ///   - upload: As recorded before.
+    ///   - size: Size in bytes.
+    ///   - parts: The parts of a final upload, each once.
+    ///   - replaced: The completed upload that it replaces, which ends.
+    /// - Returns: The changes, including what the accounts of the parts and of the replaced upload get back.
     package static func completing(
         _ upload: Upload,
         size: Int64,
@@ -146,11 +146,11 @@ package enum Accounting {
         return all
     }
 
-    /// An upload that ends, terminated or expired.
+    /// An upload that ends as terminated or expired.
     ///
     /// - Parameters:
-    ///   - upload: As it was recorded before: open or completed.
-    ///   - received: Bytes that it got; they have been sent, so they are not taken off the period.
+    ///   - upload: As recorded before: open or completed.
+    ///   - received: Bytes that it received; they were sent, so the period still counts them.
     /// - Returns: What its accounts get back.
     package static func ending(_ upload: Upload, received: Int64) -> Changes {
         var change = UsageChange()
@@ -170,6 +170,6 @@ package enum Accounting {
 }
 
 extension Upload {
-    /// Its bytes are sent by a client; those of a final upload have been.
+    /// Whether clients send its bytes; those of a final upload were already sent.
     fileprivate var isSent: Bool { concatenation?.parts == nil }
 }

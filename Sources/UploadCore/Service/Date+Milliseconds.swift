@@ -1,9 +1,9 @@
 internal import Foundation
 
 extension Date {
-    /// This time without the part of a millisecond, as a state store keeps it.
+    /// This time rounded down to whole milliseconds, as a state store keeps it.
     var wholeMilliseconds: Date {
-        // Half a microsecond: a date made from milliseconds must stay what it is.
+        // Half a microsecond keeps a date that was made from milliseconds unchanged.
         Date(timeIntervalSince1970: (timeIntervalSince1970 * 1000 + 0.0005).rounded(.down) / 1000)
     }
 }

@@ -1,7 +1,7 @@
 package import Bytes
 
 extension UploadError {
-    /// What a request is told whose body ended early; what came before was saved.
+    /// The error for a request whose body ended early; the bytes received before were saved.
     package init(_ failure: SourceFailure) {
         switch failure {
         case .disconnected:

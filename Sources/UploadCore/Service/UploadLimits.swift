@@ -1,28 +1,28 @@
 package import Foundation
 
-/// What `UploadService` allows, and for how long.
+/// Limits and timeouts of the services.
 package struct UploadLimits: Sendable, Equatable {
-    /// Most bytes of one upload; default 1 TiB; more is `.tooLarge`.
+    /// Maximum size of one upload in bytes; default 1 TiB; beyond it `.tooLarge`.
     package var maximumBytes: Int64
-    /// Seconds that an upload stays open after its last append; `nil` for ever; default 24 hours; later is `.gone`.
+    /// Seconds that an upload stays open after its last append; `nil` for ever; default 24 hours; after that `.gone`.
     package var lifetime: TimeInterval?
-    /// How long a request waits for the one that it takes over from; default 10 s; longer is `.busy`.
+    /// How long a request waits for the one that it takes over from; default 10 s; beyond it `.busy`.
     package var takeOverTimeout: Duration
-    /// How long a writer that brings bytes, or has just begun, is spared by one that knows no more of the upload; default 1 s.
+    /// How long an active or new writer is protected from a newcomer that does not know its offset; default 1 s.
     ///
-    /// Offset queries and terminations do not wait for it.
+    /// Offset queries and terminations ignore this protection.
     package var protectedTurn: Duration
-    /// Seconds that the records of terminated and expired uploads are kept; default 7 days; later they are `.notFound`.
+    /// Seconds that records of terminated and expired uploads are kept; default 7 days; after that `.notFound`.
     package var recordRetention: TimeInterval
-    /// Seconds after which a blob without a record is what a crash left; default an hour.
+    /// Age in seconds from which a blob without a record counts as left by a crash; default one hour.
     ///
-    /// A younger one may be one that another process is about to record; 0 is right where none shares the storage.
+    /// Another process may be about to record a younger one; use 0 if no other process shares the storage.
     package var orphanAge: TimeInterval
-    /// Seconds that a blob without a record is kept for whoever wants to bring it back; default 7 days.
+    /// Seconds that a blob without a record is kept so that it can be restored; default 7 days.
     package var quarantine: TimeInterval
-    /// What an account without a policy of its own may do, by its kind.
+    /// Default policies, by kind of account.
     package var policies: [Account.Kind: Policy]
-    /// Seconds of the period that quotas count in; default a day, which begins at midnight, UTC.
+    /// Length in seconds of the period for quotas; default one day, which begins at midnight UTC.
     package var quotaPeriod: TimeInterval
 
     package init(

@@ -8,7 +8,7 @@
 
 With names such as `aws` only these files are written. The same requests come out each time. Each says in `source` which
 package has signed it. The files are read by Tests/SigningTests/Requests/RequestVector.swift, aws.json by
-Tests/ObjectAPITests/S3/S3Vector.swift, tokens.json by Tests/ObjectAPITests/Tokens/TokenVector.swift.
+Tests/ObjectStoreTests/S3/S3Vector.swift, tokens.json by Tests/ObjectStoreTests/Tokens/TokenVector.swift.
 """
 
 import base64

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("SigV4 chunks")
 struct SigV4ChunkTests {
-    /// The content of the examples in the documentation: 65 KiB of "a", in chunks of 64 KiB.
+    /// The content of the documentation's examples: 65 KiB of "a", in chunks of 64 KiB.
     static let pieces = [[UInt8](repeating: 0x61, count: 65536), [UInt8](repeating: 0x61, count: 1024)]
     static let trailers = [SigningField("x-amz-checksum-crc32c", "sOO8/Q==")]
 
@@ -29,7 +29,7 @@ struct SigV4ChunkTests {
         var hasEnded = false
     }
 
-    /// Decodes content that comes in pieces of `size` bytes.
+    /// Decodes content in pieces of `size` bytes.
     static func decode(
         _ content: [UInt8],
         _ payload: SigV4Payload,
@@ -65,7 +65,7 @@ struct SigV4ChunkTests {
         }
     }
 
-    @Test("chunks are signed as the documentation shows")
+    @Test("chunks are signed as in the documentation")
     func documentedChunks() throws {
         var signer = try Self.seed("PUT Object in chunks").signature.chunkSigner
         let hashes = (Self.pieces + [[]]).map { Digest.hash($0, .sha256) }
@@ -78,9 +78,9 @@ struct SigV4ChunkTests {
         )
     }
 
-    /// The signature of the trailers that the documentation printed, 63bddb24…, does not follow from its own string to sign; this
-    /// one does, and several implementations have it.
-    @Test("chunks before trailers, and trailers, are signed as the documentation says")
+    /// The documentation's trailer signature, 63bddb24…, does not match its own string to sign; this one does, and
+    /// several implementations use it.
+    @Test("chunks before trailers, and trailers, are signed as in the documentation")
     func documentedTrailers() throws {
         var signer = try Self.seed("PUT Object in chunks with trailers").signature.chunkSigner
         let hashes = (Self.pieces + [[]]).map { Digest.hash($0, .sha256) }
@@ -97,7 +97,7 @@ struct SigV4ChunkTests {
         )
     }
 
-    @Test("trailers are signed as aws-c-auth does, in any order and case")
+    @Test("trailers are signed as by aws-c-auth, in any order and case")
     func severalTrailers() throws {
         let fields = [("Third", "3rd"), ("first", " 1st"), ("second", "2nd")].map { SigningField($0.0, $0.1) }
         var signer = try Self.seed("PUT Object in chunks").signature.chunkSigner
@@ -107,7 +107,7 @@ struct SigV4ChunkTests {
         )
     }
 
-    @Test("the bytes on the wire are those of the documentation")
+    @Test("the bytes on the wire match the documentation")
     func wire() throws {
         let data = Self.pieces.map { String(decoding: $0, as: UTF8.self) }
         let plain = Self.encode(try Self.seed("PUT Object in chunks").signature.chunkSigner, Self.pieces, nil)
@@ -134,7 +134,7 @@ struct SigV4ChunkTests {
         )
     }
 
-    @Test("the length on the wire is known before", arguments: [0, 1, 15, 16, 17, 4095, 4096, 4097, 70000])
+    @Test("the length on the wire is known in advance", arguments: [0, 1, 15, 16, 17, 4095, 4096, 4097, 70000])
     func lengths(_ count: Int) throws {
         let signer = try Self.seed("PUT Object in chunks with trailers").signature.chunkSigner
         for chunk in [1000, 4096] {
@@ -184,7 +184,7 @@ struct SigV4ChunkTests {
         ]
     }
 
-    @Test("content is decoded however it is cut", arguments: try kinds())
+    @Test("content is decoded however it is split", arguments: try kinds())
     func cutting(_ kind: Kind) throws {
         let pieces = [Array("hello, ".utf8), Array("world".utf8), [UInt8](repeating: 13, count: 300)]
         let content = kind.encode(pieces)
@@ -205,7 +205,7 @@ struct SigV4ChunkTests {
         #expect(empty.hasEnded && empty.data.isEmpty)
     }
 
-    @Test("trailers whose lines end with LF, and CRLF, are understood", arguments: try kinds().dropFirst())
+    @Test("trailers whose lines end with LF, and CRLF, are accepted", arguments: try kinds().dropFirst())
     func lineFeeds(_ kind: Kind) throws {
         let text = String(decoding: kind.encode([Array("hello".utf8)]), as: UTF8.self)
         let trailers = kind.trailers ?? []
@@ -229,7 +229,7 @@ struct SigV4ChunkTests {
         #expect(throws: AWSChunkedFailure.malformed("CRLF missing")) { try kind.decode(bare) }
     }
 
-    @Test("a change of any byte is noticed", arguments: try kinds().filter { $0.signer != nil })
+    @Test("a change of any byte is detected", arguments: try kinds().filter { $0.signer != nil })
     func mutations(_ kind: Kind) throws {
         let pieces = [Array("hello, ".utf8), [UInt8](repeating: 7, count: 100)]
         let content = kind.encode(pieces)
@@ -238,7 +238,7 @@ struct SigV4ChunkTests {
             for bit: UInt8 in [1, 0x20, 0x40] {
                 var changed = content
                 changed[index] ^= bit
-                // Digits of a size, and names of trailers, may be in either case.
+                // Digits of a size and names of trailers can be in either case.
                 let isCase = bit == 0x20 && (hexadecimal.contains(content[index]) || kind.trailers != nil)
                 do {
                     let result = try kind.decode(changed)
@@ -248,13 +248,13 @@ struct SigV4ChunkTests {
                         #expect(result.trailers == kind.trailers ?? [])
                     }
                 } catch {
-                    // One of several failures, as it should be.
+                    // One of several failures, as expected.
                 }
             }
         }
     }
 
-    @Test("the reason is told, and what was verified before")
+    @Test("the failure has a reason and the number of verified bytes")
     func reasons() throws {
         let kinds = try Self.kinds()
         let content = kinds[1].encode([Array("hello".utf8), Array("world".utf8)])
@@ -275,22 +275,23 @@ struct SigV4ChunkTests {
         #expect(failure(changed("world", "wOrld")) == .wrongChunkSignature)
         #expect(failure(changed("sOO8", "sOO9")) == .wrongTrailerSignature)
         #expect(failure(changed("x-amz-meta-z:a b\r\n", "")) == .wrongTrailerSignature)
-        #expect(failure(Self.encode(kinds[1].signer, [[1]], nil)) == .malformed("signature of the trailers missing"))
-        #expect(failure(kinds[2].encode([[1]])) == .malformed("signature of a chunk"))
-        #expect(failure(content, 2) == .malformed("signature of a chunk in content without"))
+        #expect(failure(Self.encode(kinds[1].signer, [[1]], nil)) == .malformed("trailer signature missing"))
+        #expect(failure(kinds[2].encode([[1]])) == .malformed("chunk signature"))
+        #expect(failure(content, 2) == .malformed("chunk signature in unsigned content"))
         #expect(
             failure(Array("0\r\nx-amz-trailer-signature:0\r\n\r\n".utf8), 2)
-                == .malformed("signature of trailers in content without")
+                == .malformed("trailer signature in unsigned content")
         )
         #expect(
-            failure(Self.encode(kinds[0].signer, [[1]], Self.trailers), 0) == .malformed("trailers in content without")
+            failure(Self.encode(kinds[0].signer, [[1]], Self.trailers), 0)
+                == .malformed("trailers in content that announced none")
         )
         for line in ["\r\n", "g\r\n", "-1\r\n", "1 \r\n", "0x1\r\n", "1111111111111111\r\n"] {
-            #expect(failure(Array(line.utf8), 2) == .malformed("size of a chunk"))
+            #expect(failure(Array(line.utf8), 2) == .malformed("chunk size"))
         }
-        #expect(failure(Array("1\n".utf8) + [1, 13, 10], 2) == .malformed("size of a chunk"))
+        #expect(failure(Array("1\n".utf8) + [1, 13, 10], 2) == .malformed("chunk size"))
         #expect(failure(Array("1\r\nab\r\n".utf8), 2) == .malformed("CRLF missing"))
-        #expect(failure([UInt8](repeating: 0x30, count: 200), 2) == .malformed("line of a chunk too long"))
+        #expect(failure([UInt8](repeating: 0x30, count: 200), 2) == .malformed("chunk line too long"))
         #expect(
             failure(Array("0\r\n".utf8) + [UInt8](repeating: 0x61, count: 9000), 2) == .malformed("trailers too large")
         )

@@ -6,14 +6,14 @@ import Testing
 
 @Suite("SigV4 signatures of requests")
 struct SigV4SignerTests {
-    @Test("all vectors are there")
+    @Test("all vectors are present")
     func count() {
         #expect(SigV4Vector.suite.count == 81)
         #expect(SigV4Vector.documentation.count == 7)
         #expect(SigV4Vector.botocore.count == 64)
     }
 
-    @Test("requests are signed as the vectors say", arguments: SigV4Vector.all)
+    @Test("requests are signed as in the vectors", arguments: SigV4Vector.all)
     func signing(_ vector: SigV4Vector) throws {
         let request = try vector.request()
         if let lifetime = vector.lifetime {
@@ -35,12 +35,12 @@ struct SigV4SignerTests {
         }
     }
 
-    @Test("and verified", arguments: SigV4Vector.all)
+    @Test("signed vectors are verified", arguments: SigV4Vector.all)
     func verifying(_ vector: SigV4Vector) throws {
         #expect(try vector.verify(try vector.signedRequest()).text == vector.signature)
     }
 
-    @Test("the canonical request of an example in the documentation")
+    @Test("the canonical request matches an example in the documentation")
     func canonicalRequest() throws {
         let vector = try SigV4Vector.named("PUT Object")
         var request = try vector.request()
@@ -71,7 +71,7 @@ struct SigV4SignerTests {
         )
     }
 
-    @Test("what a path on the wire escapes or not makes no difference for S3")
+    @Test("for S3 it does not matter which characters of a path are escaped")
     func escapes() throws {
         let vector = try SigV4Vector.named("PUT Object")
         var request = try vector.request()
@@ -81,7 +81,7 @@ struct SigV4SignerTests {
         }
     }
 
-    @Test("slashes that are escaped or doubled, dots and broken escapes stay for S3")
+    @Test("for S3, escaped or doubled slashes, dots and invalid escapes are kept")
     func objectPaths() {
         func path(_ path: String) -> Substring? {
             let request = SigningRequest(method: "GET", path: path)
@@ -101,7 +101,7 @@ struct SigV4SignerTests {
         #expect(path("/%FF%zz%2") == "/%FF%25zz%252")
     }
 
-    @Test("paths and queries can be sent as they are signed")
+    @Test("paths and queries can be sent in their signed form")
     func writing() {
         #expect(SigningRequest.path(of: "/a b/é+/~'%2F//") == "/a%20b/%C3%A9%2B/~%27%252F//")
         let query = [SigningField("b", "x y"), SigningField("a", "+"), SigningField("B", ""), SigningField("b", "&=")]
@@ -121,14 +121,14 @@ struct SigV4SignerTests {
         }
     }
 
-    @Test("a lifetime is 1 to 604800 seconds", arguments: [(0, "1"), (-5, "1"), (604_801, "604800"), (7, "7")])
+    @Test("a lifetime is clamped to 1…604800 seconds", arguments: [(0, "1"), (-5, "1"), (604_801, "604800"), (7, "7")])
     func lifetimes(_ lifetime: Int64, _ text: String) throws {
         let vector = try SigV4Vector.named("GET Object, query")
         let query = vector.signer.presign(try vector.request(), at: vector.time, lifetime: lifetime)
         #expect(query["X-Amz-Expires"] == text)
     }
 
-    @Test("a secret is in no description")
+    @Test("descriptions contain no secret")
     func descriptions() {
         let credentials = SigningCredentials(accessKeyID: "id", secretAccessKey: "hidden", sessionToken: "token")
         var dumped = ""
@@ -139,7 +139,7 @@ struct SigV4SignerTests {
     }
 
     @Test(
-        "times",
+        "times are parsed and formatted",
         arguments: [(0, "19700101T000000Z"), (1_369_353_600, "20130524T000000Z"), (951_827_696, "20000229T123456Z")]
     )
     func times(_ seconds: Int64, _ text: String) {
@@ -148,7 +148,7 @@ struct SigV4SignerTests {
     }
 
     @Test(
-        "what is no time",
+        "text that is not a time is refused",
         arguments: [
             "", "20130524", "20130524T000000", "20130524T000000z", "20130524 000000Z", "20130229T000000Z",
             "20130524T240000Z", "20130524T006000Z", "20130524T000060Z", "20131324T000000Z", "20130500T000000Z",
@@ -168,7 +168,7 @@ struct SigV4KeysTests {
         SigningCredentials(accessKeyID: id, secretAccessKey: secret)
     }
 
-    @Test("a key is derived once, and again for another secret, day, region or service")
+    @Test("a key is derived once per secret, day, region and service")
     func caching() {
         let keys = SigV4Keys()
         let key = keys.key(for: credentials("a", "1"), scope: scope)
@@ -197,7 +197,7 @@ struct SigV4KeysTests {
         #expect(keys.count == 5)
     }
 
-    @Test("no more keys are kept than there is room for")
+    @Test("the cache does not exceed its capacity")
     func capacity() {
         let keys = SigV4Keys(capacity: 3)
         for number in 0..<20 {
@@ -207,7 +207,7 @@ struct SigV4KeysTests {
     }
 
     /// "Example: Browser-Based Upload using HTTP POST (Using AWS Signature Version 4)", Amazon S3 API Reference.
-    @Test("a form is signed as the documentation says, over its policy")
+    @Test("a form is signed as in the documentation, over its policy")
     func form() {
         let conditions = [
             #"{"bucket": "sigv4examplebucket"}"#, #"["starts-with", "$key", "user/user1/"]"#,

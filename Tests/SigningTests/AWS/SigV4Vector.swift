@@ -10,11 +10,12 @@ struct SigV4Vector: Sendable, Decodable, CustomTestStringConvertible {
     let sessionToken: String?
     let region: String
     let service: String
-    /// `s3`, `general`, `asItIs` (general, but the path is not normalized) or `withPayloadHeader` (general, with that header).
+    /// `s3`, `general`, `asItIs` (general without path normalisation) or `withPayloadHeader` (general with that
+    /// header).
     let rules: String
     /// Unix seconds.
     let time: Int64
-    /// Seconds of a signature in the query; `nil` for one in `Authorization`.
+    /// Lifetime in seconds of a signature in the query; `nil` for one in `Authorization`.
     let lifetime: Int64?
     let method: String
     let path: String
@@ -42,7 +43,7 @@ struct SigV4Vector: Sendable, Decodable, CustomTestStringConvertible {
         do {
             return try JSONDecoder().decode([SigV4Vector].self, from: try Data(contentsOf: url))
         } catch {
-            Issue.record("\(url.path()) can not be read: \(error)")
+            Issue.record("\(url.path()) cannot be read: \(error)")
             return []
         }
     }
@@ -64,7 +65,7 @@ struct SigV4Vector: Sendable, Decodable, CustomTestStringConvertible {
         SigV4Signer(credentials: credentials, region: region, service: service, rules: sigV4Rules)
     }
 
-    /// As it is before it is signed.
+    /// Before signing.
     func request() throws -> SigningRequest {
         SigningRequest(
             method: method,
@@ -75,7 +76,7 @@ struct SigV4Vector: Sendable, Decodable, CustomTestStringConvertible {
         )
     }
 
-    /// As it is sent.
+    /// As sent.
     func signedRequest() throws -> SigningRequest {
         var request = try request()
         if let lifetime {
@@ -86,7 +87,7 @@ struct SigV4Vector: Sendable, Decodable, CustomTestStringConvertible {
         return request
     }
 
-    /// Checks a request as the server would that knows these credentials.
+    /// Verifies a request like a server that knows these credentials.
     @discardableResult
     func verify(
         _ request: SigningRequest,
@@ -94,7 +95,7 @@ struct SigV4Vector: Sendable, Decodable, CustomTestStringConvertible {
         credentials: SigningCredentials? = nil
     ) throws(RequestSignatureFailure) -> SigV4Signature {
         var rules = sigV4Rules
-        // Only S3 does not sign the content of a URL, so only with its rules the payload may be left out of one.
+        // Only S3 does not sign the content of a URL, so only its rules allow a URL without payload.
         if lifetime != nil, self.rules != "s3" { rules.needsPayloadHeader = false }
         let verifier = SigV4Verifier(region: region, service: service, rules: rules)
         let claim = try verifier.claim(request, at: now ?? time)

@@ -43,7 +43,7 @@ struct SigV4VerifierTests {
         return try changed("authorization", to: text.replacing(old, with: new))
     }
 
-    @Test("a claim says what the request says")
+    @Test("a claim contains the values of the request")
     func claims() throws {
         let verifier = SigV4Verifier(region: nil)
         let claim = try verifier.claim(try header.signedRequest(), at: header.time)
@@ -58,7 +58,7 @@ struct SigV4VerifierTests {
         #expect(other.payload == .unsigned)
     }
 
-    @Test("no signature, two, and other algorithms")
+    @Test("no signature, two signatures and other algorithms are refused")
     func algorithms() throws {
         #expect(throws: RequestSignatureFailure.noSignature) { try header.verify(try header.request()) }
         var both = try header.signedRequest()
@@ -77,7 +77,7 @@ struct SigV4VerifierTests {
         }
     }
 
-    @Test("white space and order in Authorization are free")
+    @Test("white space and order in Authorization do not matter")
     func authorizationForm() throws {
         try header.verify(try replaced(", ", ","))
         try header.verify(try replaced(", ", " ,\t "))
@@ -88,7 +88,7 @@ struct SigV4VerifierTests {
     }
 
     @Test(
-        "parts of Authorization that are missing, repeated or wrong",
+        "missing, repeated or wrong parts of Authorization are refused",
         arguments: [
             ("Credential=", "Credentials=", RequestSignatureFailure.malformed("Authorization")),
             ("Credential=", "", .malformed("Authorization")),
@@ -123,7 +123,7 @@ struct SigV4VerifierTests {
         #expect(throws: failure) { try header.verify(request) }
     }
 
-    @Test("an access key may hold slashes")
+    @Test("an access key can contain slashes")
     func slashes() throws {
         let credentials = SigningCredentials(accessKeyID: "team/a/b", secretAccessKey: "secret")
         var request = try header.request()
@@ -134,7 +134,7 @@ struct SigV4VerifierTests {
         _ = try verifier.verify(claim, credentials: credentials)
     }
 
-    @Test("headers that are missing, repeated or wrong")
+    @Test("missing, repeated or wrong headers are refused")
     func headers() throws {
         for name in ["host", "date", "x-amz-storage-class"] {
             #expect(throws: RequestSignatureFailure.missingHeader(name)) {
@@ -168,7 +168,7 @@ struct SigV4VerifierTests {
         try header.verify(request)
     }
 
-    @Test("Date serves where there is no X-Amz-Date, in either form")
+    @Test("Date is used without X-Amz-Date, in either format")
     func dateHeader() throws {
         for text in ["20130524T000000Z", "Fri, 24 May 2013 00:00:00 GMT"] {
             var request = SigningRequest(
@@ -210,7 +210,7 @@ struct SigV4VerifierTests {
         }
     }
 
-    @Test("parameters that are missing, repeated or wrong")
+    @Test("missing, repeated or wrong parameters are refused")
     func parameters() throws {
         for name in ["Algorithm", "Credential", "SignedHeaders", "Signature", "Date", "Expires"].map({ "X-Amz-\($0)" })
         {
@@ -249,7 +249,7 @@ struct SigV4VerifierTests {
         #expect(throws: RequestSignatureFailure.wrongSignature) { try query.verify(request) }
     }
 
-    @Test("15 minutes to either side, and not a second more")
+    @Test("clocks can differ by 15 minutes and not a second more")
     func skew() throws {
         let request = try header.signedRequest()
         for offset: Int64 in [-900, 0, 900] { try header.verify(request, at: header.time + offset) }
@@ -258,7 +258,7 @@ struct SigV4VerifierTests {
         }
     }
 
-    @Test("the last second of a URL counts, its expiry does not")
+    @Test("a URL is valid in its last second and not at its expiry")
     func expiry() throws {
         let request = try query.signedRequest()
         for offset: Int64 in [-900, 0, 86399] { try query.verify(request, at: query.time + offset) }
@@ -266,7 +266,7 @@ struct SigV4VerifierTests {
         #expect(throws: RequestSignatureFailure.skewed) { try query.verify(request, at: query.time - 901) }
     }
 
-    @Test("another secret, and another key under the same id")
+    @Test("another secret, or another key with the same id, is refused")
     func secrets() throws {
         for vector in [header, query] {
             let request = try vector.signedRequest()
@@ -285,7 +285,7 @@ struct SigV4VerifierTests {
         }
     }
 
-    @Test("a token must be that of the credentials, and must be there if they have one")
+    @Test("the token must match the credentials, and is required if they have one")
     func tokens() throws {
         let secret = header.secretAccessKey
         func credentials(_ token: String?) -> SigningCredentials {
@@ -308,7 +308,7 @@ struct SigV4VerifierTests {
         }
     }
 
-    @Test("any region will do where none is asked for")
+    @Test("any region is accepted if none is required")
     func regions() throws {
         for vector in [header, query] {
             let verifier = SigV4Verifier(region: nil)
@@ -318,7 +318,7 @@ struct SigV4VerifierTests {
     }
 
     @Test(
-        "a change of any signed byte is noticed",
+        "a change of any signed byte is detected",
         arguments: [
             "PUT Object", "Get Bucket (List Objects)", "GET Object, query", "get-vanilla-with-session-token, query",
         ]
@@ -379,8 +379,9 @@ struct SigV4VerifierTests {
         #expect(count > 100)
     }
 
-    /// The text with each of its bytes in ASCII replaced by another one, with which it means something else; white space is
-    /// left alone, because its amount is not signed.
+    /// The text with each ASCII byte replaced by another one with a different meaning.
+    ///
+    /// White space is left unchanged, because its amount is not signed.
     static func mutations(of text: String) -> [(Int, String)] {
         let bytes = Array(text.utf8)
         return bytes.indices.compactMap { index in

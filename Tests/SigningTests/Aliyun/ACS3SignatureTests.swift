@@ -10,7 +10,7 @@ struct ACS3SignatureTests {
     static let now: Int64 = 1_767_323_045
 
     /// "Request syntax and signature method V3", Alibaba Cloud documentation.
-    @Test("the documented signature")
+    @Test("the signature matches the documentation")
     func documented() throws {
         let now = try #require(SigningTime.parseExtended("2023-10-26T10:22:32Z"))
         let request = SigningRequest(
@@ -88,7 +88,7 @@ struct ACS3SignatureTests {
     }
 
     /// alibabacloud-tea-openapi 0.4.6.
-    @Test("the signature of the SDK")
+    @Test("the signature matches the SDK")
     func sdk() throws {
         let claim = try verify(signed())
         #expect(claim.signature == "ab6dd3efde34d35d90bf61d743d1a5e8f2aeb53350cb8fe70752600fdca51955")
@@ -99,7 +99,7 @@ struct ACS3SignatureTests {
         #expect(claim.date == Self.now)
     }
 
-    @Test("what is signed can not be changed, what is not can")
+    @Test("signed parts cannot be changed, unsigned ones can")
     func tampering() throws {
         let request = signed()
         for field in request.headers + request.query where field.name != "authorization" {
@@ -137,7 +137,7 @@ struct ACS3SignatureTests {
     }
 
     @Test(
-        "parts of Authorization that are wrong",
+        "wrong parts of Authorization are refused",
         arguments: [
             ("ACS3-HMAC-SHA256", "ACS3-HMAC-SM3", RequestSignatureFailure.unsupportedAlgorithm),
             ("Credential=", "Credentials=", .malformed("Authorization")),
@@ -157,7 +157,7 @@ struct ACS3SignatureTests {
         #expect(throws: failure) { try verify(request) }
     }
 
-    @Test("no signature, and times that are wrong")
+    @Test("a missing signature and wrong times are refused")
     func times() throws {
         #expect(throws: RequestSignatureFailure.noSignature) { try verify(SigningRequest(method: "GET", path: "/")) }
         let request = signed()
@@ -177,7 +177,7 @@ struct ACS3SignatureTests {
         }
     }
 
-    @Test("what is signed is accepted, and nothing else", arguments: 0..<200)
+    @Test("signed requests are accepted, and nothing else", arguments: 0..<200)
     func property(_ seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let request = random.request(repeats: false)

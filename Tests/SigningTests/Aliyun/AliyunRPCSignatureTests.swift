@@ -88,7 +88,7 @@ struct AliyunRPCSignatureTests {
         ),
     ]
 
-    @Test("signatures that are known", arguments: known)
+    @Test("known signatures match", arguments: known)
     func matches(_ known: KnownRPCSignature) throws {
         let now = try #require(SigningTime.parseExtended(known.time))
         let credentials = SigningCredentials(
@@ -137,7 +137,7 @@ struct AliyunRPCSignatureTests {
         try verify(other)
     }
 
-    @Test("parts that are wrong, and times")
+    @Test("wrong parts and times are refused")
     func parts() throws {
         let request = signed()
         #expect(throws: RequestSignatureFailure.noSignature) { try verify(SigningRequest(method: "GET", path: "/")) }
@@ -170,8 +170,8 @@ struct AliyunRPCSignatureTests {
         #expect(throws: RequestSignatureFailure.skewed) { try verify(request, at: Self.now - 901) }
     }
 
-    /// ali-oss writes milliseconds.
-    @Test("a timestamp may have a fraction")
+    /// ali-oss sends milliseconds.
+    @Test("a timestamp can have a fraction")
     func fraction() {
         #expect(SigningTime.parseExtended("2026-01-02T03:04:05.123Z") == Self.now)
         #expect(SigningTime.parseExtended("2026-01-02T03:04:05.123456789Z") == Self.now)
@@ -179,7 +179,7 @@ struct AliyunRPCSignatureTests {
         #expect(SigningTime.formatExtended(Self.now) == "2026-01-02T03:04:05Z")
     }
 
-    @Test("what is signed is accepted, and nothing else", arguments: 0..<200)
+    @Test("signed requests are accepted, and nothing else", arguments: 0..<200)
     func property(_ seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let request = random.request(repeats: false)

@@ -73,9 +73,9 @@ struct COSTests {
         [("Content-Length", "1048576")]
     )
 
-    /// cos-python-sdk-v5 1.9.44 and an implementation of another hand.
+    /// From cos-python-sdk-v5 1.9.44 and an independent implementation.
     @Test(
-        "signatures that are known",
+        "known signatures match",
         arguments: [
             (video, "tok", "5ff7f4f110bcb02e95b7924757bc9a08cc4f105c"),
             (
@@ -107,7 +107,7 @@ struct COSTests {
         #expect(try verify(signed, credentials).token == token)
     }
 
-    @Test("the steps to a signature")
+    @Test("each step of a signature matches")
     func steps() throws {
         let claim = try verify(
             signed(
@@ -138,7 +138,7 @@ struct COSTests {
         #expect(claim.signedHeaders == ["content-length", "content-type", "host", "x-cos-security-token"])
     }
 
-    @Test("what is signed can not be changed, what is not can")
+    @Test("signed parts cannot be changed, unsigned ones can")
     func tampering() throws {
         var plain = Self.part
         plain.headers.append(SigningField("x-cos-meta-a", "a b"))
@@ -154,7 +154,7 @@ struct COSTests {
             more.query.append(SigningField("acl", ""))
             more.headers.append(SigningField("x-cos-acl", "public-read"))
             let claim = try verify(more)
-            // Who takes the request sees what was not signed.
+            // The receiver can see which parts were not signed.
             #expect(!claim.signedParameters.contains("acl"))
             #expect(!claim.signedHeaders.contains("x-cos-acl"))
             more = request
@@ -169,7 +169,7 @@ struct COSTests {
         }
     }
 
-    @Test("the host may be signed with its port, without, or by the name that a proxy was told")
+    @Test("the host can be signed with its port, without it, or as forwarded by a proxy")
     func hosts() throws {
         let request = signed(Self.part)
         try verify(try request.changing("host", to: "\(Self.host):8080"))
@@ -188,7 +188,7 @@ struct COSTests {
         #expect(try verify(bare).signedHeaders.isEmpty)
     }
 
-    @Test("Authorization may be escaped as a whole, its times and lists in part, and its parts come in any order")
+    @Test("Authorization can be escaped completely or in parts, with its parts in any order")
     func escapes() throws {
         let request = signed(Self.part)
         let text = try #require(request["authorization"])
@@ -210,7 +210,7 @@ struct COSTests {
         }
     }
 
-    @Test("a name may hold the separator of the lists", arguments: ["a;b", ";", "a%3bb", "A;"])
+    @Test("a name can contain the separator of lists", arguments: ["a;b", ";", "a%3bb", "A;"])
     func separators(_ name: String) throws {
         let request = Self.request("GET", "/", [(name, "1")], [])
         try verify(signed(request))
@@ -218,7 +218,7 @@ struct COSTests {
     }
 
     @Test(
-        "parts that are wrong",
+        "wrong parts are refused",
         arguments: [
             ("sha1", "sha256", RequestSignatureFailure.unsupportedAlgorithm),
             ("q-sign-algorithm=", "q-sign-algorithm", .malformed("Authorization")),
@@ -250,7 +250,7 @@ struct COSTests {
         #expect(throws: failure) { try verify(request) }
     }
 
-    @Test("no signature, two, and another scheme")
+    @Test("no signature, two signatures and another scheme are refused")
     func places() throws {
         #expect(throws: RequestSignatureFailure.noSignature) { try verify(Self.part) }
         var both = signed(Self.part)
@@ -263,7 +263,7 @@ struct COSTests {
         }
     }
 
-    @Test("a token need not be signed, but must be the one of the credentials")
+    @Test("a token need not be signed, but must match the credentials")
     func tokens() throws {
         let temporary = SigningCredentials(
             accessKeyID: Self.credentials.accessKeyID,
@@ -284,7 +284,7 @@ struct COSTests {
         #expect(throws: RequestSignatureFailure.duplicate("x-cos-security-token")) { try verify(request, temporary) }
     }
 
-    @Test("the seconds at the ends of a window")
+    @Test("a window includes its first and last second")
     func window() throws {
         let request = signed(Self.part)
         try verify(request, at: Self.window.end)
@@ -293,7 +293,7 @@ struct COSTests {
         #expect(throws: RequestSignatureFailure.skewed) { try verify(request, at: Self.window.start - 901) }
     }
 
-    @Test("what the signer signs is accepted, and nothing else", arguments: 0..<300)
+    @Test("signed requests are accepted, and nothing else", arguments: 0..<300)
     func property(_ seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let request = random.request(repeats: true)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("Tokens that tell who somebody is")
+@Suite("Identity tokens")
 struct IdentityTokenTests {
     private static let now: Int64 = 1_800_000_000
     private let rules = IdentityTokenRules(issuer: "https://login.example", audiences: ["app", "web"])
@@ -32,18 +32,18 @@ struct IdentityTokenTests {
         }
     }
 
-    @Test("a token that is right tells subject, audience and claims")
+    @Test("a valid token yields subject, audience and claims")
     func right() throws {
         let identity = try identity(["tenant": "7"]).get()
         #expect(identity.subject == "anna" && identity.audience == "app")
         #expect(identity.claims["tenant"] == .integer(7))
         #expect(try self.identity(["aud": #"["other","web"]"#]).get().audience == "web")
-        // Neither must be there.
+        // Both are optional.
         #expect(throws: Never.self) { try self.identity(["nbf": nil, "iat": nil]).get() }
         #expect(throws: Never.self) { try self.identity(["exp": "\(Self.now + 60).5"]).get() }
     }
 
-    @Test("times are compared with a minute's leeway, to the second")
+    @Test("times have a leeway of exactly one minute")
     func times() throws {
         let leeway = IdentityTokenRules.leeway
         #expect(throws: Never.self) { try identity(at: Self.now + 60 + leeway - 1).get() }
@@ -57,7 +57,7 @@ struct IdentityTokenTests {
     }
 
     @Test(
-        "what is wrong is refused",
+        "an invalid token is refused",
         arguments: [
             ["iss": #""https://login.example/""#], ["iss": #""https://evil.example""#], ["iss": nil], ["iss": "1"],
             ["aud": #""other""#], ["aud": "[]"], ["aud": nil], ["aud": #""App""#], ["aud": "{}"],
@@ -67,7 +67,7 @@ struct IdentityTokenTests {
         ] as [[String: String?]]
     )
     func wrong(changes: [String: String?]) throws {
-        // A number that has no value here is no JSON.
+        // A number that cannot be represented is not valid JSON here.
         guard let result = try? identity(changes) else { return }
         guard case .failure(.invalid(let reason)) = result else {
             Issue.record("\(result)")
@@ -76,13 +76,13 @@ struct IdentityTokenTests {
         #expect(!reason.contains("anna"))
     }
 
-    @Test("the signature comes first: of another's token nothing is said")
+    @Test("the signature is checked first, so that nothing about a foreign token is revealed")
     func foreign() throws {
         let other = try TestIssuer()
-        let foreign = IdentityTokenRules.Failure.invalid("is not signed with a key of the issuer")
+        let foreign = IdentityTokenRules.Failure.invalid("is not signed with a key of its issuer")
         #expect(throws: foreign) { try identity(by: other).get() }
         #expect(throws: foreign) { try identity(["exp": "1"], by: other).get() }
-        // Named as a key that is not there.
+        // Names a key that does not exist.
         #expect(throws: foreign) { try identity(by: try TestIssuer(id: "two")).get() }
     }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("JSON Web Tokens and keys")
 struct JSONWebTokenTests {
-    /// RFC 7515, appendix A.2 and A.3: tokens and keys of the same claims.
+    /// RFC 7515, appendix A.2 and A.3: tokens with the same claims, and their keys.
     private static let claims =
         "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ"
     private static let rs256 =
@@ -32,7 +32,7 @@ struct JSONWebTokenTests {
         try #require(JSONWebKeySet(json: Array(#"{"keys":[\#(keys.joined(separator: ","))]}"#.utf8)))
     }
 
-    @Test("the signatures of the RFC's tokens are right, each with its own key only")
+    @Test("the RFC's tokens verify, each only with its own key")
     func vectors() throws {
         let keys = try set(Self.rsaKey, Self.ecKey)
         for (text, algorithm) in [(Self.rs256, JSONWebAlgorithm.rs256), (Self.es256, .es256)] {
@@ -49,7 +49,7 @@ struct JSONWebTokenTests {
         #expect(try !set(Self.rsaKey).keys(for: rsa).contains { ec.isSigned(by: $0) })
     }
 
-    @Test("a changed bit of message or signature is noticed", arguments: [rs256, es256])
+    @Test("a changed bit of message or signature is detected", arguments: [rs256, es256])
     func changed(text: String) throws {
         let keys = try set(Self.rsaKey, Self.ecKey)
         let parts = text.split(separator: ".").map(String.init)
@@ -59,7 +59,7 @@ struct JSONWebTokenTests {
                 var (changed, other) = (parts, bytes)
                 other[index] ^= 1
                 changed[part] = Base64.encodeURLSafe(other)
-                // Claims that are no JSON any more are refused before.
+                // Claims that are no longer JSON are refused earlier.
                 guard let token = try? JSONWebToken(changed.joined(separator: ".")) else { continue }
                 #expect(!keys.keys(for: token).contains { token.isSigned(by: $0) }, "\(part) \(index)")
             }
@@ -71,7 +71,7 @@ struct JSONWebTokenTests {
         }
     }
 
-    @Test("what is no token is refused, in words that repeat nothing of it")
+    @Test("text that is not a token is refused without quoting it")
     func malformed() {
         func header(_ json: String) -> String { Base64.encodeURLSafe(Array(json.utf8)) }
         let body = header(#"{"iss":"a"}"#)
@@ -92,7 +92,7 @@ struct JSONWebTokenTests {
         }
     }
 
-    @Test("keys that are of no use are passed over")
+    @Test("unusable keys are ignored")
     func uselessKeys() throws {
         func with(_ key: String, _ member: String) -> String { key.dropLast() + "," + member + "}" }
         let short = Base64.encodeURLSafe([UInt8](repeating: 0xFF, count: 128))
@@ -105,7 +105,7 @@ struct JSONWebTokenTests {
             #"{"kty":"RSA","n":"\#(Self.modulus)","e":"AQ"}"#, #"{"kty":"RSA","n":"\#(Self.modulus)","e":"BA"}"#,
             #"{"kty":"RSA","n":"\#(Self.modulus)"}"#, #"{"kty":"RSA","n":"?","e":"AQAB"}"#,
             #"{"kty":"EC","crv":"P-384","x":"\#(Self.x)","y":"\#(Self.y)"}"#,
-            // No point of the curve.
+            // Not a point on the curve.
             #"{"kty":"EC","crv":"P-256","x":"\#(Self.x)","y":"\#(Self.x)"}"#,
             #"{"kty":"EC","crv":"P-256","x":"AAAA","y":"\#(Self.y)"}"#, #""text""#, "1", "{}",
         ]
@@ -117,7 +117,7 @@ struct JSONWebTokenTests {
         }
     }
 
-    @Test("of the keys those of the token's kid are looked at, and without one all of its algorithm")
+    @Test("only keys with the token's kid are tried, and without a kid all keys of its algorithm")
     func keyIDs() throws {
         func named(_ id: String) -> String { Self.ecKey.dropLast() + #","kid":"\#(id)"}"# }
         let keys = try set(named("a"), named("b"), Self.rsaKey)

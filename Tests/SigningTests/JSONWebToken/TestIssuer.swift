@@ -4,7 +4,7 @@ import Foundation
 
 @testable import Signing
 
-/// An issuer with a key of P-256, which signs whatever a test wants.
+/// An issuer with a P-256 key that signs anything for a test.
 ///
 /// OpenSSL's own names; the pointers live as long as the issuer.
 final class TestIssuer {
@@ -26,7 +26,7 @@ final class TestIssuer {
 
     deinit { EVP_PKEY_free(key) }
 
-    /// As it stands in a set of keys.
+    /// As an entry of a key set.
     var json: String {
         get throws {
             var bytes = [UInt8](repeating: 0, count: 65)

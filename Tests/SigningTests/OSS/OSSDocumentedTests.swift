@@ -4,8 +4,8 @@ import Testing
 
 @testable import Signing
 
-/// Signatures that are published, or that were seen from clients; each with where it is from.
-@Suite("OSS signatures that are known")
+/// Signatures from the documentation or from clients, each with its source.
+@Suite("Known OSS signatures")
 struct OSSDocumentedTests {
     static let bucket = "outin-0123456789abcdef0123456789abcdef"
     static let resource = OSSResource(bucket: bucket, key: "sv/日本 a+b~/1.mp4")
@@ -39,7 +39,7 @@ struct OSSDocumentedTests {
     }
 
     @Test(
-        "version 1, in Authorization",
+        "version 1 in Authorization matches",
         arguments: [
             // alibabacloud-oss-v2 1.4.1
             (request("PUT"), false, "QcAezuNXCf604dKFDXkSCjHchX0="),
@@ -65,8 +65,8 @@ struct OSSDocumentedTests {
         #expect(found == Self.resource)
     }
 
-    /// ali-oss 6.23.0 in a browser, which can not set Date.
-    @Test("version 1, from a browser")
+    /// ali-oss 6.23.0 in a browser, which cannot set Date.
+    @Test("version 1 from a browser matches")
     func browser() throws {
         let request = Self.request(
             "PUT",
@@ -88,7 +88,7 @@ struct OSSDocumentedTests {
     }
 
     /// alibabacloud-oss-v2 1.4.1.
-    @Test("version 1, in the query")
+    @Test("version 1 in the query matches")
     func v1Query() throws {
         let signer = Self.signer(0, isTemporary: true)
         let query = signer.presign(Self.request("PUT"), resource: Self.resource, at: Self.now, lifetime: 600)
@@ -99,7 +99,7 @@ struct OSSDocumentedTests {
     }
 
     @Test(
-        "version 4, in Authorization",
+        "version 4 in Authorization matches",
         arguments: [
             // alibabacloud-oss-v2 1.4.1
             (
@@ -140,7 +140,7 @@ struct OSSDocumentedTests {
         )
     }
 
-    @Test("version 4: canonical request, key and string to sign")
+    @Test("canonical request, key and string to sign of version 4 match")
     func v4Steps() throws {
         let request = Self.request("POST", [SigningField("uploads", "")])
         var signed = request
@@ -161,7 +161,7 @@ struct OSSDocumentedTests {
     }
 
     /// alibabacloud-oss-v2 1.4.1.
-    @Test("version 4, in the query")
+    @Test("version 4 in the query matches")
     func v4Query() throws {
         let signer = Self.signer(1, isTemporary: true)
         let query = signer.presign(Self.request("PUT"), resource: Self.resource, at: Self.now, lifetime: 600)
@@ -175,7 +175,7 @@ struct OSSDocumentedTests {
     }
 
     /// "Include signatures in the Authorization header" and "Include a signature in a URL", OSS documentation.
-    @Test("version 1, in the documentation")
+    @Test("version 1 matches the documentation")
     func documentation() throws {
         let secret = "OtxrzxIsfpFjA7SwPzILwy8Bw21TLhquhboDYROV"
         let credentials = SigningCredentials(accessKeyID: "id", secretAccessKey: secret)
@@ -206,7 +206,7 @@ struct OSSDocumentedTests {
     }
 
     /// The first signature by ali-oss 6.23.0 (signPostObjectPolicyV4), the second computed by hand.
-    @Test("forms")
+    @Test("signatures of forms match")
     func forms() throws {
         let conditions = [
             #"{"bucket":"\#(Self.bucket)"}"#, #"["starts-with","$key","sv/"]"#, #"["content-length-range",0,1048576]"#,

@@ -64,7 +64,7 @@ struct OSSVerifierTests {
         _ = try verifier.verify(claim, resources: resources, credentials: Known.credentials(true))
     }
 
-    @Test("what is signed can not be changed, what is not can")
+    @Test("signed parts cannot be changed, unsigned ones can")
     func tampering() throws {
         for (index, request) in all.enumerated() {
             try verify(request)
@@ -118,7 +118,7 @@ struct OSSVerifierTests {
         }
     }
 
-    @Test("of several readings of a URL, the one that was signed is found")
+    @Test("of several interpretations of a URL, the signed one is found")
     func candidates() throws {
         let resources = [OSSResource(bucket: Known.bucket, key: "other"), Known.resource]
         for request in all {
@@ -149,7 +149,7 @@ struct OSSVerifierTests {
         #expect(OSSResource(bucket: nil).text == "/")
     }
 
-    @Test("no signature, two, and other algorithms")
+    @Test("no signature, two signatures and other algorithms are refused")
     func algorithms() throws {
         let plain = SigningRequest(method: "GET", path: "/")
         #expect(throws: RequestSignatureFailure.noSignature) { try verify(plain) }
@@ -169,7 +169,7 @@ struct OSSVerifierTests {
     }
 
     @Test(
-        "parts of Authorization of version 1 that are wrong",
+        "wrong parts of Authorization in version 1 are refused",
         arguments: [
             ("OSS STS.NUexample:", "OSS STS.NUexample"), ("OSS STS.NUexample", "OSS "), ("=", ""), ("=", "=="),
             ("OSS STS.NUexample:", "OSS STS.NUexample:AAAA"),
@@ -181,7 +181,7 @@ struct OSSVerifierTests {
     }
 
     @Test(
-        "parts of Authorization of version 4 that are wrong",
+        "wrong parts of Authorization in version 4 are refused",
         arguments: [
             ("Credential=", "Credentials=", RequestSignatureFailure.malformed("Authorization")),
             ("Credential=", "", .malformed("Authorization")),
@@ -203,7 +203,7 @@ struct OSSVerifierTests {
         #expect(throws: failure) { try verify(request) }
     }
 
-    @Test("white space and order in Authorization of version 4 are free")
+    @Test("white space and order in Authorization of version 4 do not matter")
     func authorizationForm() throws {
         try verify(try headerV4.replacing(",", ", "))
         try verify(try headerV4.replacing(",", " ,\t"))
@@ -213,7 +213,7 @@ struct OSSVerifierTests {
         try verify(try headerV4.changing("authorization", to: "\(parts[0]) \(reversed)"))
     }
 
-    @Test("any region, or one")
+    @Test("a verifier accepts any region or only one")
     func region() throws {
         try verify(headerV4, region: "cn-shanghai")
         try verify(headerV1, region: "cn-beijing")
@@ -222,7 +222,7 @@ struct OSSVerifierTests {
         }
     }
 
-    @Test("dates")
+    @Test("dates are required and compared with the clock")
     func dates() throws {
         for text in ["2026-01-02", "Fri, 99 Jan 2026 03:04:05 GMT", "x"] {
             #expect(throws: RequestSignatureFailure.malformed("date")) {
@@ -242,13 +242,13 @@ struct OSSVerifierTests {
                 try verify(try headerV4.changing("x-oss-date", to: text))
             }
         }
-        // Some clients write Date in a form of their own.
+        // Some clients use their own format for Date.
         var request = headerV4
         request.headers.append(SigningField("Date", "20260102T030405Z"))
         try verify(request)
     }
 
-    @Test("the end of a signature in the query")
+    @Test("a signature in the query is valid until its expiry")
     func expiry() throws {
         for (name, request, text, failure) in [
             ("Expires", queryV1, "", RequestSignatureFailure.malformed("Expires")),
@@ -275,7 +275,7 @@ struct OSSVerifierTests {
         }
     }
 
-    @Test("lifetimes that are too short or too long are set to the nearest")
+    @Test("lifetimes are clamped to the allowed range")
     func lifetimes() throws {
         for (lifetime, v1, v4) in [
             (Int64.max, Int64.max, Known.now + 604_800), (0, Known.now + 1, Known.now + 1),
@@ -291,7 +291,7 @@ struct OSSVerifierTests {
         }
     }
 
-    @Test("what is repeated, and what the content is said to be")
+    @Test("repeated parts and wrong declarations about the content are refused")
     func repeated() throws {
         for (request, field) in [
             (headerV1, "Authorization"), (headerV4, "x-oss-date"), (queryV1, "x-oss-meta-a"),
@@ -316,7 +316,7 @@ struct OSSVerifierTests {
         }
     }
 
-    @Test("fields of a form that are missing, changed or wrong")
+    @Test("missing, changed or wrong fields of a form are refused")
     func forms() throws {
         func verify(_ fields: [SigningField], at now: Int64 = Known.now) throws(RequestSignatureFailure) {
             let claim = try OSSVerifier.forTests.claim(form: fields, at: now)
@@ -349,7 +349,7 @@ struct OSSVerifierTests {
         #expect(throws: RequestSignatureFailure.skewed) { try verify(late) }
     }
 
-    @Test("what the signer signs is accepted, and nothing else", arguments: 0..<200)
+    @Test("signed requests are accepted, and nothing else", arguments: 0..<200)
     func property(_ seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let request = random.request(repeats: true)

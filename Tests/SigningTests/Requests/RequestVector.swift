@@ -6,21 +6,21 @@ import Testing
 
 @testable import Signing
 
-/// A request as an SDK of a vendor signs it, from a file in Tests/Fixtures/requests; see make.py there.
+/// A request signed by a vendor's SDK, from a file in Tests/Fixtures/requests; see make.py there.
 struct RequestVector: Sendable, Decodable, CustomTestStringConvertible {
     /// `oss1`, `oss4`, `cos`, `tc1`, `tc3`, `rpc` or `acs3`.
     let scheme: String
-    /// The package that has signed it, and its version.
+    /// The package that signed it, and its version.
     let source: String
     let id: String
     let secret: String
     let token: String?
     /// Unix seconds.
     let time: Int64
-    /// Seconds in which the signature is in force, of those that have an end.
+    /// Validity in seconds, for signatures with an expiry.
     let lifetime: Int64?
     let method: String
-    /// Of all schemes but those of OSS.
+    /// For all schemes except OSS.
     let path: String?
     let bucket: String?
     let key: String?
@@ -44,7 +44,7 @@ struct RequestVector: Sendable, Decodable, CustomTestStringConvertible {
         do {
             return try JSONDecoder().decode([RequestVector].self, from: try Data(contentsOf: url))
         } catch {
-            Issue.record("\(url.path()) can not be read: \(error)")
+            Issue.record("\(url.path()) cannot be read: \(error)")
             return []
         }
     }
@@ -53,7 +53,7 @@ struct RequestVector: Sendable, Decodable, CustomTestStringConvertible {
         SigningCredentials(accessKeyID: id, secretAccessKey: secret, sessionToken: token)
     }
 
-    /// As it was sent.
+    /// As sent.
     var request: SigningRequest {
         SigningRequest(
             method: method,
@@ -64,7 +64,7 @@ struct RequestVector: Sendable, Decodable, CustomTestStringConvertible {
         )
     }
 
-    /// Checks a request as the server would that knows these credentials.
+    /// Verifies a request like a server that knows these credentials.
     func verify(
         _ request: SigningRequest,
         at now: Int64? = nil,
@@ -106,12 +106,12 @@ extension OSSSigner.Scheme {
 }
 
 extension SigningRequest {
-    /// The value of a header, or of a parameter of the query.
+    /// The value of a header or of a query parameter.
     subscript(name: String) -> String? {
         (headers + query).first { $0.name.lowercased() == name.lowercased() }?.value
     }
 
-    /// With a header or a parameter of the query changed, or without it.
+    /// With a header or query parameter changed or removed.
     func changing(_ name: String, to value: String?) throws -> SigningRequest {
         var request = self
         func change(_ fields: inout [SigningField]) -> Bool {
@@ -129,7 +129,7 @@ extension SigningRequest {
         return request
     }
 
-    /// With a text in `Authorization` replaced.
+    /// With text in `Authorization` replaced.
     func replacing(_ old: String, _ new: String) throws -> SigningRequest {
         let text = try #require(self["authorization"])
         try #require(text.contains(old), "\(old) is not in \(text)")
@@ -138,7 +138,7 @@ extension SigningRequest {
 }
 
 extension SeededGenerator {
-    /// A text of up to `count` pieces that signatures often get wrong.
+    /// A text of up to `count` pieces that implementations often get wrong.
     mutating func text(_ count: Int) -> String {
         let pieces = [
             "a", "B", "0", " ", "+", "%", "%20", "%2f", "~", "é", "e\u{301}", "ключ", "🎬", "&", "=", "?", "#", ";", ":",
@@ -149,10 +149,10 @@ extension SeededGenerator {
             .joined()
     }
 
-    /// A header value: no white space around it, because a message has none there.
+    /// A header value without surrounding white space, because messages cannot have any there.
     mutating func value(_ count: Int) -> String { "x\(text(count))x" }
 
-    /// A request with odd parts; `repeats` if parameters may come twice.
+    /// A request with unusual parts; `repeats` allows repeated parameters.
     mutating func request(repeats: Bool) -> SigningRequest {
         var query: [SigningField] = []
         for index in 0..<Int.random(in: 0...5, using: &self) {
@@ -185,14 +185,14 @@ extension SeededGenerator {
     }
 }
 
-/// Expects that a signed request is refused, whichever of its parameters is another one, is missing or is there twice, and
-/// when there is one more.
+/// Expects that a signed request is refused if any of its parameters is changed, missing or repeated, and if there is
+/// an additional one.
 ///
 /// - Parameters:
-///   - request: Signed; all parameters that it is signed with are in its query.
-///   - timestamp: Another good value of the parameter `Timestamp`, within the time that is allowed.
-///   - verify: Throws for a request that is not accepted.
-/// - Throws: What `verify` throws for the request as it is.
+///   - request: Signed; its query has all signed parameters.
+///   - timestamp: Another valid value of the parameter `Timestamp`, within the allowed time.
+///   - verify: Throws if a request is refused.
+/// - Throws: The error of `verify` for the unchanged request.
 func expectEachParameterIsSigned(
     _ request: SigningRequest,
     timestamp: String,
@@ -212,14 +212,14 @@ func expectEachParameterIsSigned(
     #expect(throws: RequestSignatureFailure.wrongSignature) { try verify(more) }
 }
 
-/// Expects that a signed request is refused when any parameter of it has another value; with `failure`, if it is told.
+/// Expects that a signed request is refused if any of its parameters is changed; with `failure`, if that is given.
 ///
 /// - Parameters:
-///   - request: Signed; all parameters that it is signed with are in its query.
+///   - request: Signed; its query has all signed parameters.
 ///   - end: What is appended to each value in turn.
-///   - failure: What it is refused as; `nil`: anything.
-///   - verify: Throws for a request that is not accepted.
-/// - Throws: What `verify` throws for the request as it is.
+///   - failure: The expected failure; `nil` for any.
+///   - verify: Throws if a request is refused.
+/// - Throws: The error of `verify` for the unchanged request.
 func expectEachValueIsSigned(
     _ request: SigningRequest,
     appending end: String = "%",

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("Requests that the vendors' SDKs have signed")
+@Suite("Requests signed by the vendors' SDKs")
 struct RequestVectorTests {
     @Test("there are vectors for each scheme")
     func count() {
@@ -11,12 +11,12 @@ struct RequestVectorTests {
         #expect(counts == ["oss1": 84, "oss4": 96, "cos": 48, "tc1": 34, "tc3": 12, "rpc": 12, "acs3": 12])
     }
 
-    @Test("are accepted", arguments: RequestVector.all)
+    @Test("requests of the SDKs are accepted", arguments: RequestVector.all)
     func accepted(_ vector: RequestVector) throws {
         try vector.verify(vector.request)
     }
 
-    @Test("are refused with another secret, key, token or method", arguments: RequestVector.all)
+    @Test("a request is refused with another secret, key, token or method", arguments: RequestVector.all)
     func refused(_ vector: RequestVector) throws {
         let credentials = [
             SigningCredentials(accessKeyID: vector.id, secretAccessKey: "other", sessionToken: vector.token),
@@ -42,20 +42,23 @@ struct RequestVectorTests {
         #expect(throws: RequestSignatureFailure.wrongSignature) { try vector.verify(request) }
     }
 
-    @Test("are refused with a signature that differs in one digit", arguments: RequestVector.all)
+    @Test("a request is refused if one digit of the signature differs", arguments: RequestVector.all)
     func digits(_ vector: RequestVector) throws {
         for name in ["authorization", "Signature", "x-oss-signature", "q-signature"] {
             guard let text = vector.request[name] else { continue }
-            // Before the end, where base64 has bits that stand for nothing.
+            // Not the last character, where base64 has unused bits.
             let index = text.index(text.endIndex, offsetBy: -6)
             let changed = text.replacingCharacters(in: index, with: text[index] == "0" ? "1" : "0")
             let request = try vector.request.changing(name, to: changed)
-            // The last item of Authorization may be the list of headers.
+            // The last item of Authorization can be the list of headers.
             #expect(throws: RequestSignatureFailure.self) { try vector.verify(request) }
         }
     }
 
-    @Test("a signature without an end is in force for some minutes before and after", arguments: RequestVector.all)
+    @Test(
+        "a signature without an expiry is valid for some minutes before and after its time",
+        arguments: RequestVector.all
+    )
     func skew(_ vector: RequestVector) throws {
         guard vector.lifetime == nil else { return }
         let skew: Int64 = vector.scheme.hasPrefix("tc") ? 300 : 900
@@ -66,7 +69,7 @@ struct RequestVectorTests {
         }
     }
 
-    @Test("a signature with an end is in force to its last second", arguments: RequestVector.all)
+    @Test("a signature with an expiry is valid until its last second", arguments: RequestVector.all)
     func expiry(_ vector: RequestVector) throws {
         guard let lifetime = vector.lifetime else { return }
         try vector.verify(vector.request, at: vector.time + lifetime)
@@ -82,7 +85,7 @@ struct RequestVectorTests {
     }
 
     @Test(
-        "any text may stand where the signature is",
+        "any text in place of the signature is handled",
         arguments: RequestVector.all.enumerated().filter { $0.0 % 9 == 0 }.map(\.1)
     )
     func garbage(_ vector: RequestVector) throws {
@@ -95,7 +98,7 @@ struct RequestVectorTests {
             "x-tc-timestamp", "date",
         ]
         for name in names {
-            // Version 4 of OSS does not sign Date, and lists may be empty.
+            // Version 4 of OSS does not sign Date, and lists can be empty.
             guard let text = vector.request[name], !text.isEmpty, name != "date" || vector.scheme == "oss1" else {
                 continue
             }
@@ -114,7 +117,7 @@ struct RequestVectorTests {
                 }
                 let text = String(String.UnicodeScalarView(changed))
                 let request = try vector.request.changing(name, to: text)
-                // Some changes are none, such as a comma; what counts is that all come to an end.
+                // Some changes have no effect, such as a comma; what matters is that every call returns.
                 do {
                     try vector.verify(request)
                 } catch {

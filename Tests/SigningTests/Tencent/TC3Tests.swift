@@ -42,7 +42,7 @@ struct TC3Tests {
     }
 
     /// "Signature method v3", Tencent Cloud API documentation.
-    @Test("the documented signature")
+    @Test("the signature matches the documentation")
     func documented() throws {
         let body = ##"{"Limit": 1, "Filters": [{"Values": ["\u672a\u547d\u540d"], "Name": "instance-name"}]}"##
         let request = SigningRequest(
@@ -73,7 +73,7 @@ struct TC3Tests {
 
     /// tencentcloud-sdk-python-vod 3.1.194.
     @Test(
-        "signatures of the SDK, with a port in the host too",
+        "signatures match the SDK, also with a port in the host",
         arguments: [
             (
                 "vod.tencentcloudapi.com", "15a290c6fc2b6fa2f243c3af1d0a73eb5bee2e0c7790b19c73b21e2ac8f3a965",
@@ -93,7 +93,7 @@ struct TC3Tests {
         #expect(claim.signedHeaders == ["content-type", "host"])
     }
 
-    @Test("what is signed can not be changed, what is not can")
+    @Test("signed parts cannot be changed, unsigned ones can")
     func tampering() throws {
         let request = signed(Self.request(), additional: ["x-tc-action"])
         for name in ["content-type", "host", "x-tc-action", "x-tc-timestamp"] {
@@ -123,19 +123,19 @@ struct TC3Tests {
         #expect(throws: RequestSignatureFailure.wrongToken) { try verify(changed) }
     }
 
-    /// The documentation wants values of headers in lower case; the SDKs leave them as they are.
-    @Test("values of headers may be signed in lower case")
+    /// The documentation requires header values in lower case; the SDKs do not change them.
+    @Test("header values can be signed in lower case")
     func lowercase() throws {
         var request = signed(Self.request(type: "multipart/form-data; boundary=abc"), additional: ["x-tc-action"])
         request = try request.changing("content-type", to: "Multipart/Form-Data; boundary=ABC")
-        // What was signed was "ApplyUpload", so all values must be as they are, and they are not.
+        // The value "ApplyUpload" was signed, so lower case does not match.
         #expect(throws: RequestSignatureFailure.wrongSignature) { try verify(request) }
         var lower = signed(Self.request(type: "multipart/form-data; boundary=abc"))
         lower = try lower.changing("content-type", to: "Multipart/Form-Data; boundary=ABC")
         try verify(lower)
     }
 
-    @Test("content that is not signed, and a query with spaces in either form")
+    @Test("unsigned content and both encodings of spaces in a query are accepted")
     func unsigned() throws {
         var request = Self.request()
         request.payload = .unsigned
@@ -155,7 +155,7 @@ struct TC3Tests {
     }
 
     @Test(
-        "parts of Authorization that are wrong",
+        "wrong parts of Authorization are refused",
         arguments: [
             ("TC3-HMAC-SHA256", "TC3-HMAC-SHA1", RequestSignatureFailure.unsupportedAlgorithm),
             ("Credential=", "Credentials=", .malformed("Authorization")),
@@ -175,7 +175,7 @@ struct TC3Tests {
         #expect(throws: failure) { try verify(request) }
     }
 
-    @Test("no signature, and times that are wrong")
+    @Test("a missing signature and wrong times are refused")
     func times() throws {
         #expect(throws: RequestSignatureFailure.noSignature) { try verify(Self.request()) }
         let request = signed(Self.request())
@@ -192,7 +192,7 @@ struct TC3Tests {
         }
     }
 
-    @Test("what the signer signs is accepted, and nothing else", arguments: 0..<200)
+    @Test("signed requests are accepted, and nothing else", arguments: 0..<200)
     func property(_ seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let request = random.request(repeats: true)

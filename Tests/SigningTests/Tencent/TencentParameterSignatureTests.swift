@@ -3,7 +3,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("The signature among the parameters of Tencent Cloud's API")
+@Suite("Parameter signatures of Tencent Cloud's API")
 struct TencentParameterSignatureTests {
     static let now: Int64 = 1_571_215_095
     static let credentials = SigningCredentials(
@@ -38,7 +38,7 @@ struct TencentParameterSignatureTests {
         SigningField("Placement_Zone", "a_b"),
     ]
 
-    @Test("the text that is signed")
+    @Test("the signed text has unescaped parameters in order")
     func text() throws {
         let claim = try TencentParameterSignature.claim(signed(Self.query), at: Self.now)
         #expect(
@@ -64,7 +64,7 @@ struct TencentParameterSignatureTests {
         }
     }
 
-    @Test("parts that are wrong, and times")
+    @Test("wrong parts and times are refused")
     func parts() throws {
         let request = signed(Self.query)
         #expect(throws: RequestSignatureFailure.noSignature) { try verify(Self.request(Self.query)) }
@@ -92,7 +92,7 @@ struct TencentParameterSignatureTests {
         #expect(throws: RequestSignatureFailure.skewed) { try verify(request, at: Self.now - 301) }
     }
 
-    @Test("what is signed is accepted, and nothing else", arguments: 0..<200)
+    @Test("signed requests are accepted, and nothing else", arguments: 0..<200)
     func property(_ seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let request = random.request(repeats: false)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import UploadCore
 
-/// Bytes that come one at a time, while others do something; the client may go away after them.
+/// A source that delivers one byte at a time while others run; its client may disconnect after them.
 private final class PausingSource: ByteSource {
     private let base: ScriptedSource
     private let executor: SeededExecutor
@@ -37,7 +37,7 @@ private final class Moments: Sendable {
     }
 }
 
-/// A service, and what clients do with it.
+/// A service and its clients.
 private struct HistoryBench {
     static let streams = 2
     static let multiparts = 3
@@ -48,7 +48,7 @@ private struct HistoryBench {
     let executor: SeededExecutor
     let streams: [UploadID]
     let multiparts: [UploadID]
-    /// An abort looks at the upload first, and then ends whatever it is by then.
+    /// Whether an abort checks the upload first, and then ends it in whatever state it is.
     let looksFirst: Bool
     private let moments = Moments()
 
@@ -56,12 +56,12 @@ private struct HistoryBench {
 
     init(_ seed: UInt64, _ executor: SeededExecutor, looksFirst: Bool = false) async throws {
         self.looksFirst = looksFirst
-        // Half of them without turns for writers, where everything depends on the seed alone.
+        // Half of the runs do without protected writers, so that everything depends on the seed alone.
         let turn = Duration.seconds(seed.isMultiple(of: 2) ? 0 : 1)
         let bench = ServiceBench(limits: UploadLimits(maximumBytes: 1000, lifetime: 3600, protectedTurn: turn))
         self.bench = bench
         self.executor = executor
-        _ = try await bench.service.createBucket("media")
+        _ = try await bench.services.objects.createBucket("media")
         var ids: [UploadID] = []
         for _ in 0..<Self.streams { ids.append(try await bench.upload(Int64(ServiceModel.length))) }
         streams = ids
@@ -104,74 +104,79 @@ private struct HistoryBench {
 
     private func reply(to call: ServiceCall) async -> ServiceReply {
         do throws(UploadError) {
-            return try await answer(to: call)
+            return try await response(to: call)
         } catch {
             return .failed(error.code)
         }
     }
 
-    private func answer(to call: ServiceCall) async throws(UploadError) -> ServiceReply {
-        let service = bench.service
+    private func response(to call: ServiceCall) async throws(UploadError) -> ServiceReply {
+        let services = bench.services
         switch call {
         case .createOnce:
             let grant = bench.grant("once", isOneTime: true)
-            _ = try await service.create(NewUpload(dialect: "tus", length: 4), under: grant)
+            _ = try await services.uploads.create(NewUpload(dialect: "tus", length: 4), under: grant)
             return .done
         case .append(let index, let offset, let bytes):
             return try await append(bytes, isCut: false, at: offset, to: index)
         case .appendCut(let index, let offset, let bytes):
             return try await append(bytes, isCut: true, at: offset, to: index)
         case .status(let index):
-            let upload = try await service.status(of: streams[index])
+            let upload = try await services.uploads.status(of: streams[index])
             return .offset(upload.state, upload.offset)
-        case .inspect(let index): return .state(try await service.inspect(streams[index]).state)
-        case .terminate(let index): try await service.terminate(streams[index])
-        case .stop(let index): try await service.stop(streams[index], answer: HookAnswer())
-        case .discard(let index): await service.discard(streams[index], .open)
+        case .inspect(let index): return .state(try await services.uploads.inspect(streams[index]).state)
+        case .terminate(let index): try await services.uploads.terminate(streams[index])
+        case .stop(let index): try await services.uploads.stop(streams[index], response: HookResponse())
+        case .discard(let index): await services.uploads.discard(streams[index], .open)
         case .setMetadata(let index, let value):
-            _ = try await service.editMetadata(of: streams[index]) { _ in UploadMetadata(raw: value) }
-        case .metadata(let index): return .text(try await service.recorded(streams[index]).metadata.raw ?? "")
-        case .media(let index): _ = try await service.media(streams[index])
+            _ = try await services.uploads.editMetadata(of: streams[index]) { _ in UploadMetadata(raw: value) }
+        case .metadata(let index): return .text(try await services.uploads.recorded(streams[index]).metadata.raw ?? "")
+        case .media(let index): _ = try await services.media.media(streams[index])
         case .putPart(let index, let number, let byte):
-            _ = try await service.putPart(number, of: multiparts[index], bench.content([byte]), minimumSize: 0)
+            _ = try await services.parts.putPart(number, of: multiparts[index], bench.content([byte]), minimumSize: 0)
         case .parts(let index):
-            let (_, parts) = try await service.parts(of: multiparts[index], after: 0, limit: 10)
+            let (_, parts) = try await services.parts.parts(of: multiparts[index], after: 0, limit: 10)
             return .parts(Dictionary(uniqueKeysWithValues: parts.map { ($0.number, $0.entityTag) }))
         case .complete(let index, let named, let condition):
             let parts = named.sorted { $0.key < $1.key }.map {
                 NamedPart(number: $0.key, entityTag: ServiceModel.tag($0.value))
             }
-            _ = try await service.completeParts(parts, of: multiparts[index], minimumSize: 0, if: condition.asAsked) {
+            _ = try await services.parts.completeParts(
+                parts,
+                of: multiparts[index],
+                minimumSize: 0,
+                if: condition.asAsked
+            ) {
                 attributes,
                 records in
                 attributes.entityTag = records.map(\.entityTag).joined(separator: "+")
             }
         case .abort(let index) where looksFirst:
-            switch try await service.recorded(multiparts[index]).state {
-            case .open: try await service.terminate(multiparts[index])
+            switch try await services.uploads.recorded(multiparts[index]).state {
+            case .open: try await services.uploads.terminate(multiparts[index])
             case .completed: return .failed(.notOpen)
             case .terminated, .expired: return .failed(.gone)
             }
-        case .abort(let index): try await service.terminate(multiparts[index], .open)
-        case .terminateParts(let index): try await service.terminate(multiparts[index])
+        case .abort(let index): try await services.uploads.terminate(multiparts[index], .open)
+        case .terminateParts(let index): try await services.uploads.terminate(multiparts[index])
         case .put(let key, let byte, let condition):
             try await bench.put([byte], Self.names[key], if: condition.asAsked)
-        case .remove(let key): return .flag(try await service.removeObject(Self.names[key]))
-        case .object(let key): return .text(try await service.object(Self.names[key])?.attributes?.entityTag)
+        case .remove(let key): return .flag(try await services.objects.removeObject(Self.names[key]))
+        case .object(let key): return .text(try await services.objects.object(Self.names[key])?.attributes?.entityTag)
         case .read(let key):
-            let (_, source) = try await service.readObject(Self.names[key]) { 0..<$0.size }
+            let (_, source) = try await services.objects.readObject(Self.names[key]) { 0..<$0.size }
             return .bytes((try? await source.collect(limit: 100)) ?? [])
-        case .setTags(let key, let value): try await service.setTags(of: Self.names[key], to: ["tag": value])
+        case .setTags(let key, let value): try await services.objects.setTags(of: Self.names[key], to: ["tag": value])
         case .tags(let key):
-            let object = try await service.object(Self.names[key])
+            let object = try await services.objects.object(Self.names[key])
             return .text(object.map { $0.attributes?.tags["tag"] ?? "" })
         case .list:
-            let objects = try await service.objects(ObjectQuery(bucket: "media", limit: 10))
+            let objects = try await services.objects.objects(ObjectQuery(bucket: "media", limit: 10))
             let pairs = objects.compactMap { object in
                 Self.names.firstIndex { $0.key == object.key }.map { ($0, object.attributes?.entityTag ?? "") }
             }
             return .tags(Dictionary(uniqueKeysWithValues: pairs))
-        case .sweep: _ = await service.sweep()
+        case .sweep: _ = await services.sweep.run()
         }
         return .done
     }
@@ -182,7 +187,7 @@ private struct HistoryBench {
         at offset: Int,
         to index: Int
     ) async throws(UploadError) -> ServiceReply {
-        let upload = try await bench.service.append(
+        let upload = try await bench.services.uploads.append(
             to: streams[index],
             at: Int64(offset),
             contentLength: Int64(bytes.count + (isCut ? 1 : 0)),
@@ -239,14 +244,14 @@ extension ServiceCall {
 
 /// Random histories of twenty operations by five clients.
 ///
-/// `SLUICE_HISTORIES` says how many, and `SLUICE_SEED` where they begin.
-@Suite("Histories of operations at the same time")
+/// `SLUICE_HISTORIES` sets their number, and `SLUICE_SEED` the first seed.
+@Suite("Histories of concurrent operations")
 struct HistoryTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let count = environment["SLUICE_HISTORIES"].flatMap { Int($0) } ?? 500
     private static let seed = environment["SLUICE_SEED"].flatMap { UInt64($0) } ?? .random(in: 0..<1 << 48)
 
-    @Test("each is one that a service could give that does one thing at a time")
+    @Test("each is equivalent to a sequential history")
     func linearizable() async throws {
         print("histories: \(Self.count) from SLUICE_SEED=\(Self.seed)")
         for failure in try await Self.failures(of: Self.count, from: Self.seed, atMost: 3) {
@@ -254,12 +259,12 @@ struct HistoryTests {
         }
     }
 
-    @Test("an abort that decides before its turn is found among them")
+    @Test("an abort that decides before its turn is detected")
     func earlyDecision() async throws {
         #expect(try await !Self.failures(of: 10_000, from: 1, atMost: 1, looksFirst: true).isEmpty)
     }
 
-    /// - Returns: Histories that no such service could give.
+    /// - Returns: Histories that are not linearizable.
     private static func failures(
         of count: Int,
         from first: UInt64,
@@ -286,7 +291,7 @@ struct HistoryTests {
         return failures
     }
 
-    @Test("what no such service gives is found")
+    @Test("impossible histories are detected")
     func checker() {
         let model = ServiceModel(streams: 1, multiparts: 1)
         func history(_ entries: [(ServiceCall, ServiceReply, Int, Int)]) -> ServiceHistory {

@@ -3,8 +3,9 @@ import Foundation
 import SluiceTesting
 import Synchronization
 
-/// Runs tasks that prefer it one at a time, in an order that a seed decides: at each `pause` any of those that can go on may be
-/// next.
+/// Runs tasks one at a time, in an order that depends on a seed.
+///
+/// At each `pause`, any task that can continue may be next.
 final class SeededExecutor: TaskExecutor {
     private enum Step {
         case job(UnownedJob)
@@ -18,17 +19,17 @@ final class SeededExecutor: TaskExecutor {
     }
 
     private let contents = Mutex(Contents())
-    /// Raised once for each step.
+    /// Signalled once per step.
     private let count = DispatchSemaphore(value: 0)
 
     init() {
         Thread.detachNewThread { [self] in run() }
     }
 
-    /// What comes now is in the order of this seed.
+    /// From now on, the order depends on this seed.
     func begin(seed: UInt64) { contents.withLock { $0.generator = SeededGenerator(seed: seed) } }
 
-    /// To be called at the end, when nothing runs.
+    /// Call at the end, when no task is running.
     func stop() {
         contents.withLock { $0.isOver = true }
         count.signal()

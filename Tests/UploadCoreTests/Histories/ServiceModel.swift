@@ -12,7 +12,7 @@ enum ServiceCall: Hashable, Sendable {
 
     case createOnce
     case append(Int, at: Int, [UInt8])
-    /// The client goes away before the last of its bytes.
+    /// The client disconnects before its last byte.
     case appendCut(Int, at: Int, [UInt8])
     case status(Int)
     case inspect(Int)
@@ -49,9 +49,9 @@ enum ServiceReply: Equatable, Sendable {
     case failed(UploadError.Code)
 }
 
-/// What the service is to be for its clients: each operation happens at one moment, between its call and its reply.
+/// The specification of the service: each operation takes effect at one moment between its call and its reply.
 struct ServiceModel: Hashable {
-    /// Bytes one behind the other, four of them.
+    /// Four sequential bytes.
     enum Stream: Hashable {
         case open([UInt8])
         case completed
@@ -60,14 +60,14 @@ struct ServiceModel: Hashable {
 
     enum Multipart: Hashable {
         case open([Int: UInt8])
-        /// Its parts were put together, and then it was refused.
+        /// Its parts were joined, and then its completion was refused.
         case held([Int: UInt8], [Int])
         case completed(count: Int)
         case ended
     }
 
     struct Object: Hashable {
-        /// The multipart upload that it was.
+        /// The multipart upload that created it.
         var owner: Int?
         var bytes: [UInt8]
         var tags = ""
@@ -93,10 +93,10 @@ struct ServiceModel: Hashable {
 
     private static let tags = (0...UInt8(255)).map { Hexadecimal.encode(Digest.hash([$0], .md5)) }
     static func tag(_ byte: UInt8) -> String { tags[Int(byte)] }
-    /// Of which object a multipart upload is.
+    /// The object of a multipart upload.
     static func key(of multipart: Int) -> Int { multipart % 2 }
 
-    /// What the model may be after an operation that was answered so; nothing if it can not be answered so now.
+    /// The possible models after an operation with this reply; empty if the reply is impossible.
     func after(_ call: ServiceCall, _ reply: ServiceReply) -> [ServiceModel] {
         switch call {
         case .createOnce:
@@ -176,7 +176,7 @@ struct ServiceModel: Hashable {
             guard before.count + announced <= Self.length else {
                 return reply == .failed(.lengthExceeded(length: Int64(Self.length))) || isCutOff ? [self] : []
             }
-            // Somebody newer came: what was there by then is kept.
+            // A newer request took over: the bytes received until then are kept.
             if isCutOff { return (0...bytes.count).map { holding($0, before) } }
             if announced > bytes.count {
                 return reply == .failed(.disconnected) ? [holding(bytes.count, before)] : []
@@ -296,21 +296,21 @@ struct ServiceModel: Hashable {
     }
 }
 
-/// Operations as they were seen by their clients.
+/// A history of operations as their clients observed it.
 struct ServiceHistory {
     struct Entry {
         var client: Int
         var call: ServiceCall
         var reply: ServiceReply
-        /// Moments; no two are the same.
+        /// All moments are distinct.
         var calledAt: Int
         var repliedAt: Int
     }
 
     var entries: [Entry]
 
-    /// Whether there is an order of the operations, each at a moment between its call and its reply, that gives these replies
-    /// (Wing and Gong, "Testing and Verifying Concurrent Objects", 1993; with the memory of Lowe, 2017).
+    /// Whether some order of the operations, each at a moment between its call and its reply, produces these replies
+    /// (Wing and Gong, "Testing and Verifying Concurrent Objects", 1993; with the memoisation of Lowe, 2017).
     func isLinearizable(from model: ServiceModel) -> Bool {
         struct Place: Hashable {
             var done: UInt64

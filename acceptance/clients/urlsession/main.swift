@@ -1,13 +1,13 @@
-// Uploads a file as an app does that knows nothing of Sluice: with URLSession, plainly.
+// Uploads a file like an app without knowledge of Sluice: with plain URLSession.
 //
 //     urlsession METHOD URL MODE FILE [NAME:VALUE ...]
 //
 // MODE: `data` and `file` are upload tasks from memory and from the file, `stream` is one from a stream, `body` is a data task
-// with a body. Prints the statuses of which the delegate was told, how many bytes were said to be sent, and the content of the
-// answer, a line each.
+// with a body. Prints the statuses that the delegate received, the number of bytes reported as sent, and the content of the
+// response, one line each.
 //
-// On Linux URLSession has no `uploadTask(withResumeData:)` (Swift 6.3): it can not resume uploads, and does not ask for it. And
-// it hands interim answers to the delegate as if they were the answer. So it must see none that it has not asked for.
+// On Linux URLSession has no `uploadTask(withResumeData:)` (Swift 6.3): it cannot resume uploads, and does not ask for it. It
+// also passes interim responses to the delegate as if they were the response, so it must not receive unrequested ones.
 
 import Foundation
 
@@ -85,7 +85,7 @@ for field in arguments.dropFirst(5) {
 
 let delegate = Delegate(file) { delegate, task, error in
     if let error { fail("\(error)") }
-    guard let answer = task.response as? HTTPURLResponse, answer.statusCode == delegate.statuses.last else {
+    guard let response = task.response as? HTTPURLResponse, response.statusCode == delegate.statuses.last else {
         fail("the answer is not the last of which the delegate was told")
     }
     print(delegate.statuses.map(String.init).joined(separator: " "))
@@ -97,12 +97,12 @@ let session = URLSession(configuration: .ephemeral, delegate: delegate, delegate
 let task: URLSessionTask
 switch arguments[3] {
 case "data":
-    guard let data = try? Data(contentsOf: file) else { fail("\(file.path) can not be read") }
+    guard let data = try? Data(contentsOf: file) else { fail("\(file.path) cannot be read") }
     task = session.uploadTask(with: request, from: data)
 case "file": task = session.uploadTask(with: request, fromFile: file)
 case "stream": task = session.uploadTask(withStreamedRequest: request)
 case "body":
-    guard let data = try? Data(contentsOf: file) else { fail("\(file.path) can not be read") }
+    guard let data = try? Data(contentsOf: file) else { fail("\(file.path) cannot be read") }
     request.httpBody = data
     task = session.dataTask(with: request)
 default: fail("the mode is data, file, stream or body")

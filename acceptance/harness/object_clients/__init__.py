@@ -1,4 +1,4 @@
-"""Other people's clients of object stores, unmodified, each behind the same few calls (`base.ObjectClient`)."""
+"""Third-party clients of object stores, unmodified, each behind the same few calls (`base.ObjectClient`)."""
 
 from harness.object_clients.aliyun import OSS2, OSS2V4, OSSV2
 from harness.object_clients.amazon import AWSCLI, Boto3, S3cmd

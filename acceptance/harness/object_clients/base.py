@@ -1,4 +1,4 @@
-"""What all clients of the object endpoint have in common: where they find it, and what they are asked to do."""
+"""What all clients of the object endpoint have in common: its location, and the operations."""
 
 import os
 import subprocess
@@ -64,7 +64,7 @@ class ObjectClient(ABC):
     dialect: str
     # Bytes of the parts that it sends.
     part = PART
-    # Whether it goes on with a multipart upload that broke off; else it aborts that and begins anew.
+    # Whether it resumes an interrupted multipart upload; otherwise it aborts the upload and starts again.
     resumes = True
     # What it raises if the link to the store breaks.
     failures: type[Exception] | tuple[type[Exception], ...]

@@ -1,7 +1,7 @@
-/// What Sluice needs of Linux and Glibc's Swift module lacks: epoll, accept4, splice, sync_file_range, ioctl, extended attributes.
+/// Linux calls that the Glibc module of Swift lacks: epoll, accept4, splice, sync_file_range, ioctl, extended attributes.
 ///
-/// Thin wrappers only, all with the prefix `csys_`; they return what the call returns, and errors stay in `errno`.
-/// No system header is included here: their feature macros would clash with those of Swift's own modules.
+/// Thin wrappers with the prefix `csys_`. They return the result of the call and leave errors in `errno`.
+/// This file includes no system header: their feature macros would clash with those of Swift's own modules.
 #ifndef CSYSTEM_H
 #define CSYSTEM_H
 
@@ -15,13 +15,13 @@ extern const uint32_t csys_epollhup;
 extern const uint32_t csys_epollerr;
 
 int csys_epoll_create(void);
-/// A non-blocking eventfd, closed on exec.
+/// Creates a non-blocking eventfd, closed on exec.
 int csys_eventfd(void);
-/// Adds `fd` edge-triggered for reading, writing and hang-up; `token` is handed back by `csys_epoll_wait`.
+/// Adds `fd` edge-triggered for reading, writing and hang-up; `csys_epoll_wait` returns its `token`.
 int csys_epoll_add(int epoll, int fd, uint64_t token);
-/// Stops telling of `fd`, which was added, or starts again and then tells at once what it is ready for.
+/// Suspends the events of `fd`, or resumes them; resuming reports the current readiness at once.
 int csys_epoll_mute(int epoll, int fd, uint64_t token, int is_mute);
-/// Adds `fd`, which is only read, edge-triggered.
+/// Adds `fd` edge-triggered for reading only.
 int csys_epoll_add_reader(int epoll, int fd, uint64_t token);
 int csys_epoll_remove(int epoll, int fd);
 /// Waits for at most `timeout` ms; fills `tokens` and `events` (at most 256); returns how many, or -1.
@@ -35,60 +35,60 @@ int csys_receive_low_water(int fd, int bytes);
 int csys_bytes_readable(int fd);
 
 /// Makes a pipe of `size` bytes (as near as the kernel allows), closed on exec.
-/// Makes calls on the socket wait, at most so many milliseconds (then they fail with EAGAIN); 0 makes them not wait.
+/// Makes calls on the socket block for at most this many milliseconds (then they fail with EAGAIN); 0 makes it non-blocking.
 int csys_block(int socket, int timeout_ms);
 int csys_pipe(int fds[2], int size);
-/// Socket to pipe, blocking on neither.
+/// Moves bytes from a socket to a pipe without blocking on either.
 int64_t csys_splice_in(int socket, int pipe, size_t count);
-/// Pipe to file at `*offset`, which is moved on.
+/// Moves bytes from a pipe to a file at `*offset`, and advances `*offset`.
 int64_t csys_splice_out(int pipe, int file, int64_t *offset, size_t count);
-/// File at `*offset`, which is moved on, to socket.
+/// Sends bytes of a file from `*offset` to a socket, and advances `*offset`.
 int64_t csys_sendfile(int socket, int file, int64_t *offset, size_t count);
-/// File to file.
+/// Copies bytes between files.
 int64_t csys_copy_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t count);
-/// Starts writing dirty pages of the range to the disk, without waiting for it.
+/// Starts writing the dirty pages of the range to the disk, without waiting.
 int csys_start_writeback(int file, int64_t offset, int64_t count);
-/// Writes dirty pages of a file from `offset` on to the disk and waits for it; the disk may still hold them in its cache.
+/// Writes dirty pages of a file from `offset` to the disk and waits; the disk may still hold them in its cache.
 int csys_write_out(int file, int64_t offset);
 /// Sets an extended attribute (xattr(7)) of an open file.
 int csys_set_attribute(int file, const char *name, const void *value, size_t count);
-/// Reads an extended attribute of an open file; returns its bytes, which are at most `capacity`.
+/// Reads an extended attribute of an open file; returns its size, at most `capacity`.
 int64_t csys_get_attribute(int file, const char *name, void *value, size_t capacity);
-/// Removes an extended attribute of the file with this path, for tests.
+/// Removes an extended attribute of the file at this path; for tests.
 int csys_remove_attribute(const char *path, const char *name);
-/// Whether the file system that holds an open file is kept in memory only (tmpfs, ramfs); -1 if that cannot be told.
+/// Whether the file system of an open file is in memory (tmpfs, ramfs); -1 if unknown.
 int csys_is_in_memory(int file);
-/// Sets blocks of the disk aside for the range; the size of the file stays as it is.
+/// Allocates disk blocks for the range without changing the size of the file.
 int csys_preallocate(int file, int64_t offset, int64_t count);
-/// A new file without a name in this directory, for reading and writing, closed on exec.
+/// Creates a file without a name in this directory, for reading and writing, closed on exec.
 int csys_open_unnamed(const char *directory);
 /// Opens with O_CLOEXEC.
 int csys_open(const char *path, int flags, uint32_t mode);
-/// Takes an exclusive advisory lock on the open file, without waiting.
+/// Takes an exclusive advisory lock on the open file without waiting.
 int csys_lock(int fd);
-/// Bounds how many heaps malloc keeps for its threads.
+/// Limits the number of heaps that malloc keeps for threads.
 int csys_limit_heaps(int count);
 
-/// Gives unused pages of malloc's heaps back to the system; takes milliseconds.
+/// Returns unused pages of malloc's heaps to the system; takes milliseconds.
 void csys_trim_heaps(void);
 
-/// Moves the register of CRC-32C (RFC 3720 §12.1) on over some bytes, by the processor's instruction if it has one.
+/// Updates a register of CRC-32C (RFC 3720 §12.1) with some bytes; uses the processor's instruction if there is one.
 uint32_t csys_crc32c(uint32_t state, const void *bytes, size_t count);
-/// The same by tables only, for tests.
+/// The same with tables only, for tests.
 uint32_t csys_crc32c_by_tables(uint32_t state, const void *bytes, size_t count);
 
-/// Reflected CRCs, by the names of the catalogue of parametrised CRC algorithms: CRC-64/XZ, CRC-64/NVME, CRC-32/ISO-HDLC.
+/// Reflected CRCs, named as in the catalogue of parametrised CRC algorithms: CRC-64/XZ, CRC-64/NVME, CRC-32/ISO-HDLC.
 enum csys_crc_kind { CSYS_CRC64_XZ, CSYS_CRC64_NVME, CSYS_CRC32, CSYS_CRC_COUNT };
-/// Moves a register (that of a CRC of 32 bits in the low half) on over some bytes, by carry-less multiplication if the
-/// processor has it.
+/// Updates a register with some bytes; a 32-bit register is in the low half. Uses carry-less multiplication if the processor
+/// has it.
 uint64_t csys_crc(enum csys_crc_kind kind, uint64_t state, const void *bytes, size_t count);
-/// The same by tables only, for tests.
+/// The same with tables only, for tests.
 uint64_t csys_crc_by_tables(enum csys_crc_kind kind, uint64_t state, const void *bytes, size_t count);
 
-/// Moves the registers of MD5 (RFC 1321 §3.4) of four messages on over so many blocks of 64 bytes of each; the four values
-/// of a register are beside each other.
+/// Updates the MD5 registers (RFC 1321 §3.4) of four messages with this many blocks of 64 bytes of each. The four values of a
+/// register are adjacent.
 void csys_md5_four(uint32_t state[4][4], const uint8_t *const messages[4], size_t blocks);
-/// The same without instructions that not every processor has, for tests.
+/// The same without optional processor instructions, for tests.
 void csys_md5_four_portable(uint32_t state[4][4], const uint8_t *const messages[4], size_t blocks);
 
 #endif

@@ -1,8 +1,8 @@
-/// Tells the thread sanitizer what it can not see in Swift's own libraries; for tests only, in no product.
+/// Tells the thread sanitizer what it cannot see in Swift's own libraries; only for tests, in no product.
 ///
-/// Those libraries are not instrumented. Without this, correct programs are reported: values under a contended
-/// `Synchronization.Mutex`, and values handed back by a continuation that is resumed before its task waits. Nothing has
-/// to be called: being linked is enough. Without the thread sanitizer this is empty.
+/// Those libraries are not instrumented. Without this, the sanitizer reports correct programs: values protected by a contended
+/// `Synchronization.Mutex`, and values returned by a continuation that is resumed before its task waits. Linking this is
+/// enough; nothing has to be called. Without the thread sanitizer it is empty.
 #ifndef CTHREADSANITIZER_H
 #define CTHREADSANITIZER_H
 #endif

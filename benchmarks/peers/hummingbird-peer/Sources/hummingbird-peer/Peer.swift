@@ -20,13 +20,13 @@ struct Peer {
             try await store(request.body, at: arguments[1] + "/" + name)
             return HTTPResponse.Status.created
         }
-        let answer = ByteBuffer(string: arguments[2])
+        let response = ByteBuffer(string: arguments[2])
         for method in [HTTPRequest.Method.get, .post] {
             router.on("/constant", method: method) { _, _ in
                 Response(
                     status: .ok,
                     headers: [.contentType: "application/json"],
-                    body: ResponseBody(byteBuffer: answer)
+                    body: ResponseBody(byteBuffer: response)
                 )
             }
         }

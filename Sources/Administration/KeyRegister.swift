@@ -1,0 +1,109 @@
+package import Foundation
+package import GatewayKit
+package import ObjectGateway
+internal import RESTKit
+package import SettingsKit
+internal import Stores
+package import UploadCore
+
+/// The API keys of a gateway, for commands with or without a running gateway.
+package struct KeyRegister: Sendable {
+    private let settings: Settings
+    private let opened: GatewayState
+    private var state: any KeyRecords & RevocationRecords { opened.store }
+
+    /// Opens the state; running gateways may be using it.
+    ///
+    /// - Throws: `StartFailure`.
+    package init(_ settings: Settings) async throws(StartFailure) {
+        self.settings = settings
+        opened = try await GatewayState.open(settings)
+    }
+
+    package func close() { opened.close() }
+
+    /// Creates a key.
+    ///
+    /// - Parameters:
+    ///   - name: What the key is for.
+    ///   - scopes: What it may be used for.
+    ///   - lifetime: In seconds; `nil` for no expiry.
+    ///   - limits: Limits of the key; must not have a `problem`.
+    /// - Returns: The secret, which is not stored, and the key's record.
+    /// - Throws: `.storageFull`, `.storageFailure`.
+    package func create(
+        name: String,
+        scopes: Set<Scope>,
+        lifetime: TimeInterval?,
+        limits: KeyLimits = KeyLimits()
+    ) async throws(UploadError) -> (secret: String, key: APIKey) {
+        let now = Date()
+        var made = APIKeySecret.generate(
+            name: name,
+            scopes: scopes,
+            expiresAt: lifetime.map(now.addingTimeInterval),
+            at: now
+        )
+        made.key.limits = limits
+        try await state.insert(made.key)
+        return made
+    }
+
+    /// All keys as a table, oldest first.
+    package func table() async throws(UploadError) -> String {
+        let now = Date()
+        let rows = try await state.keys().sorted { $0.createdAt < $1.createdAt }.map { key in
+            let status =
+                if key.revokedAt != nil { "revoked" } else if key.isUsable(at: now) { "usable" } else { "expired" }
+            return [
+                key.id, key.name, key.scopes.map(\.rawValue).sorted().joined(separator: ","), status,
+                JSONResponse.timestamp(key.createdAt), key.expiresAt.map(JSONResponse.timestamp) ?? "never",
+                Self.text(of: key.limits),
+            ]
+        }
+        let all = [["ID", "NAME", "SCOPES", "STATUS", "CREATED", "EXPIRES", "LIMITS"]] + rows
+        let widths = all[0].indices.map { column in all.map { $0[column].count }.max() ?? 0 }
+        return all.map { row in
+            zip(row, widths).map { $0.padding(toLength: max($0.count, $1), withPad: " ", startingAt: 0) }
+                .joined(separator: "  ").trimmingCharacters(in: .whitespaces)
+        }.joined(separator: "\n")
+    }
+
+    private static func text(of limits: KeyLimits) -> String {
+        let lists = [("subject", limits.subjects), ("bucket", limits.buckets), ("prefix", limits.prefixes)]
+        let text = lists.flatMap { name, values in values.map { "\(name)=\($0)" } }.joined(separator: " ")
+        return text.isEmpty ? "none" : text
+    }
+
+    /// The key pair of a key for S3 clients, always the same.
+    ///
+    /// - Parameter id: Id of the key.
+    /// - Returns: `nil` if there is no such key.
+    /// - Throws: `StartFailure` without master secret; `UploadError`.
+    package func pair(_ id: String) async throws -> ObjectKeyPair? {
+        let master = try settings.master()
+        return try await state.key(id: id).map { ObjectKeyPair($0, master: master) }
+    }
+
+    /// Revokes everything minted before a time.
+    ///
+    /// - Parameters:
+    ///   - subject: The app user; `nil` revokes for all. See `SubjectText`.
+    ///   - date: Not in the future; `nil` means now.
+    /// - Throws: `.storageFull`, `.storageFailure`.
+    package func revokeIssued(to subject: String?, before date: Date?) async throws(UploadError) {
+        let now = Date()
+        // Includes what was minted in this very millisecond.
+        let revocation = Revocation(
+            subject: subject,
+            issuedBefore: date ?? now.addingTimeInterval(0.001),
+            createdAt: now
+        )
+        try await state.insert(revocation)
+    }
+
+    /// - Returns: `false` if there is no such key, or it was revoked before.
+    package func revoke(_ id: String) async throws(UploadError) -> Bool {
+        try await state.revokeKey(id, at: Date())
+    }
+}

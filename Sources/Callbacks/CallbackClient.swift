@@ -1,0 +1,100 @@
+internal import Foundation
+internal import HTTPClient
+internal import HTTPWire
+package import ObjectStore
+internal import SettingsKit
+package import Signing
+internal import Telemetry
+package import UploadCore
+
+/// Sends callbacks over HTTP to hosts that the operator allows.
+///
+/// A host allowed by its exact name may have any address, because an app's backend is often private. For hosts that
+/// match a wildcard, whose names others may assign, only public addresses are allowed.
+package struct CallbackClient: CallbackSender {
+    /// Per URL, from name resolution to the end of the response ("Callback", OSS documentation).
+    package static let limit = Duration.seconds(5)
+
+    private let hosts: [CallbackHost]
+    private let named: HTTPClient
+    private let matched: HTTPClient
+    private let signer: WebhookSigner
+    private let clock: any WallClock
+    private let limit: Duration
+    private let onEnd: @Sendable (Bool) -> Void
+
+    /// - Parameters:
+    ///   - hosts: The allowed hosts.
+    ///   - signer: Signs callbacks.
+    ///   - clock: The clock for timestamps.
+    ///   - limit: Maximum time per URL.
+    ///   - onEnd: Called with whether the app responded as required.
+    package init(
+        _ hosts: [CallbackHost],
+        signer: WebhookSigner,
+        clock: any WallClock,
+        limit: Duration = Self.limit,
+        onEnd: @escaping @Sendable (_ hasResponse: Bool) -> Void
+    ) {
+        self.hosts = hosts
+        self.signer = signer
+        self.clock = clock
+        self.limit = limit
+        self.onEnd = onEnd
+        named = HTTPClient(userAgent: "sluice/\(Version.current)", addresses: .any)
+        matched = HTTPClient(userAgent: "sluice/\(Version.current)", addresses: .publicOnly())
+    }
+
+    package func close() {
+        named.close()
+        matched.close()
+    }
+
+    package func problem(with url: String) -> CallbackURLProblem? {
+        // A URL with a user is refused, so that no password is sent anywhere.
+        guard let target = try? RequestTarget(parsing: url), target.authority != nil, let address = WebAddress(url)
+        else { return .malformed }
+        return hosts.contains { $0.covers(address) } ? nil : .notAllowed
+    }
+
+    package func mayName(host: String) -> Bool {
+        guard let place = ListenAddress(host) ?? ListenAddress(host + ":0") else { return false }
+        return hosts.contains { $0.covers(name: place.host.lowercased()) }
+    }
+
+    package func send(_ message: CallbackMessage, to url: String) async throws(CallbackFailure) -> CallbackResponse {
+        guard let address = WebAddress(url) else { throw .unreachable }
+        let isNamed = hosts.contains { !$0.isWildcard && $0.covers(address) }
+        var headers = [(name: "Content-Type", value: message.contentType)]
+        if let host = message.host { headers.append((name: "Host", value: host)) }
+        headers += signer.fields(
+            id: message.id,
+            timestamp: Int64(clock.now.timeIntervalSince1970),
+            content: message.content
+        )
+        var request = HTTPClientRequest(
+            method: "POST",
+            url: url,
+            headers: headers,
+            body: message.content,
+            timeout: limit,
+            connectTimeout: limit,
+            maximumResponseBytes: CallbackResponse.maximumBytes
+        )
+        // Sent once, on a new connection, so that no response is taken for another.
+        request.needsNewConnection = true
+        request.keepsConnection = false
+        do throws(HTTPClientError) {
+            let response = try await (isNamed ? named : matched).send(request, within: limit)
+            return CallbackResponse(status: response.status, length: response.contentLength, body: response.body)
+        } catch {
+            switch error {
+            case .timedOut: throw .timedOut
+            case .tooLarge: throw .tooLarge
+            default: throw .unreachable
+            }
+        }
+    }
+
+    package func ended(_ failure: CallbackFailure?) { onEnd(failure == nil) }
+}

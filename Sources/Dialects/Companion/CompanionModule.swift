@@ -1,0 +1,28 @@
+package import GatewayKit
+internal import ObjectGateway
+package import RESTKit
+internal import SettingsKit
+internal import ObjectGrants
+internal import ObjectStore
+internal import UploadCore
+
+/// Multipart uploads in Uppy's protocol.
+package struct CompanionModule: GatewayModule {
+    package let name = "Companion"
+    package let routes: [Route]
+
+    package init(_ context: GatewayContext) {
+        routes =
+            CompanionAPI(
+                uploads: MultipartUploads(uploads: context.services.uploads, parts: context.services.parts),
+                issuer: context.issuer,
+                access: context.access,
+                metrics: context.metrics,
+                objectURL: context.objectURL,
+                region: context.settings.object.region,
+                bucket: context.settings.object.buckets.first,
+                bodyLimit: context.bodyLimit,
+                clock: context.clock
+            ).routes
+    }
+}

@@ -1,0 +1,160 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPWire
+internal import ObjectGateway
+internal import ObjectStore
+internal import RESTKit
+internal import Signing
+internal import UploadCore
+
+/// The query of a request to `CompanionAPI`; unknown parameters are ignored, as in Companion.
+struct CompanionQuery: Sendable {
+    private let items: QueryItems
+
+    /// - Throws: `Problem` 400.
+    init(_ request: Request) throws(Problem) {
+        do throws(QueryItems.Failure) {
+            items = try request.head.target.queryItems()
+        } catch {
+            throw CompanionAPI.refusal("the query is malformed: \(error.reason)")
+        }
+    }
+
+    subscript(name: String) -> String? { items.first(name) }
+
+    /// `metadata[name]=value`.
+    var metadata: [String: String] {
+        items.items.reduce(into: [:]) { metadata, item in
+            guard item.name.hasPrefix("metadata["), item.name.hasSuffix("]") else { return }
+            metadata[String(item.name.dropFirst("metadata[".count).dropLast())] = item.value
+        }
+    }
+}
+
+/// A file that a page wants to upload.
+struct CompanionFile: Sendable {
+    let filename: String?
+    /// `nil` if it is not a media type.
+    let contentType: String?
+    let metadata: [String: String]
+
+    init(filename: String?, type: String?, metadata: [String: String]) {
+        self.filename = filename
+        contentType = type.flatMap { MediaType($0) == nil || $0.hasSuffix("/*") ? nil : $0 }
+        self.metadata = metadata
+    }
+
+    /// - Throws: `Problem` 400, 413 or 415.
+    init(readingFrom request: Request, limit: Int) async throws(Problem) {
+        struct Content: Decodable {
+            var filename: String?
+            var type: String?
+            var metadata: [String: JSONValue]?
+        }
+        let bytes = try await JSONFields.content(of: request, limit: limit)
+        guard let content = try? JSONDecoder().decode(Content.self, from: Data(bytes)) else {
+            throw CompanionAPI.refusal("the content must be JSON: {\"filename\": …, \"type\": …, \"metadata\": {…}}")
+        }
+        self.init(
+            filename: content.filename,
+            type: content.type,
+            metadata: (content.metadata ?? [:]).compactMapValues(Self.text)
+        )
+    }
+
+    private static func text(_ value: JSONValue) -> String? {
+        switch value {
+        case .string(let text): text
+        case .integer(let number): String(number)
+        case .number(let number): String(number)
+        case .bool(let flag): String(flag)
+        case .null, .array, .object: nil
+        }
+    }
+
+    // MARK: The object
+
+    /// The key: prefixed with the user's name, so that credentials can be limited to one user's keys, and unique, so
+    /// that no object is overwritten.
+    ///
+    /// - Throws: `Problem` 400.
+    func key(for subject: String?, id: String) throws(Problem) -> String {
+        guard let filename, !filename.isEmpty else {
+            throw CompanionAPI.refusal("`filename` is required: the name of the file, not empty")
+        }
+        guard !filename.unicodeScalars.contains(where: { $0.value < 0x20 }) else {
+            throw CompanionAPI.refusal("`filename` must have no control characters")
+        }
+        let start = (subject.flatMap { KeyPrefix(subject: $0) }?.text ?? "") + "\(id)-"
+        // A slash would create segments, and clients remove `.` and `..` from URLs.
+        let last = filename.split(whereSeparator: { $0 == "/" || $0 == "\\" }).last ?? "file"
+        // The end of a long name is kept, because it shows the type, from the first whole character on.
+        let end = last.utf8.suffix(S3Names.maximumKeyByteCount - start.utf8.count).drop { $0 & 0xC0 == 0x80 }
+        return start + String(decoding: end, as: UTF8.self)
+    }
+
+    /// Header fields that are kept with the object.
+    ///
+    /// - Throws: `Problem` 400.
+    func headers() throws(Problem) -> [SigningField] {
+        let hint = "see `allowedMetaFields` of Uppy"
+        let headers = metadata.sorted { $0.key < $1.key }
+            .map { SigningField("x-amz-meta-\($0.key.lowercased())", $0.value) }
+        for header in headers {
+            guard FieldName(header.name) != nil, !header.value.unicodeScalars.contains(where: { $0.value < 0x20 })
+            else {
+                throw CompanionAPI.refusal(
+                    "the names in `metadata` must be fit for header fields, without spaces, and the values must have no control "
+                        + "characters; \(hint)"
+                )
+            }
+        }
+        guard Set(headers.map(\.name)).count == headers.count else {
+            throw CompanionAPI.refusal("the names in `metadata` must differ in more than case; \(hint)")
+        }
+        let most = S3ObjectHeaders.maximumUserMetadata
+        guard metadata.reduce(0, { $0 + $1.key.utf8.count + $1.value.utf8.count }) <= most else {
+            throw CompanionAPI.refusal("`metadata` may have at most \(most) bytes; \(hint)")
+        }
+        return headers
+    }
+}
+
+/// The parts that a page wants to join.
+struct CompanionParts: Sendable {
+    let named: [NamedPart]
+
+    private struct Content: Decodable {
+        struct Part: Decodable {
+            let number: Int
+            let entityTag: String
+
+            enum CodingKeys: String, CodingKey {
+                case number = "PartNumber"
+                case entityTag = "ETag"
+            }
+        }
+
+        let parts: [Part]
+    }
+
+    /// - Throws: `Problem` 400, 413 or 415.
+    init(readingFrom request: Request, limit: Int) async throws(Problem) {
+        var limits = JSONLimits()
+        // Two members for each part.
+        limits.members = 40_000
+        let bytes = try await JSONFields.content(of: request, limit: limit, limits: limits)
+        // Parsing 10,000 parts takes some tenths of a second; the event loop serves others meanwhile.
+        let named = await Task.detached { Self.named(bytes) }.value
+        guard let named else {
+            throw CompanionAPI.refusal("the content must be JSON: {\"parts\": [{\"PartNumber\": 1, \"ETag\": …}, …]}")
+        }
+        self.named = named
+    }
+
+    private static func named(_ json: [UInt8]) -> [NamedPart]? {
+        try? JSONDecoder().decode(Content.self, from: Data(json)).parts.map { part in
+            NamedPart(number: part.number, entityTag: part.entityTag.replacing("\"", with: ""))
+        }
+    }
+}

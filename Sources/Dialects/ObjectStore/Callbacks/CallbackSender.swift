@@ -1,0 +1,96 @@
+internal import Bytes
+
+/// Sends callbacks to apps.
+package protocol CallbackSender: Sendable {
+    /// Why a URL given by a client must not be called; `nil` if it may be.
+    func problem(with url: String) -> CallbackURLProblem?
+
+    /// Whether a callback may have this value in its `Host` field.
+    func mayName(host: String) -> Bool
+
+    /// Sends a callback once; follows no redirects.
+    ///
+    /// - Parameters:
+    ///   - message: The callback message.
+    ///   - url: A URL that was accepted by `problem(with:)`.
+    /// - Returns: The response, whatever its status.
+    /// - Throws: `.timedOut`, `.unreachable`, `.tooLarge`.
+    func send(_ message: CallbackMessage, to url: String) async throws(CallbackFailure) -> CallbackResponse
+
+    /// Reports the outcome of a callback, over all its URLs; `nil` means success.
+    func ended(_ failure: CallbackFailure?)
+}
+
+package enum CallbackURLProblem: Sendable, Equatable {
+    case malformed
+    /// The operator forbids calling it.
+    case notAllowed
+}
+
+/// A message to an app.
+package struct CallbackMessage: Sendable, Equatable {
+    /// Stays the same each time the same object is reported.
+    package let id: String
+    /// Value of the `Host` field; `nil` uses the URL's.
+    package let host: String?
+    package let contentType: String
+    package let content: [UInt8]
+
+    package init(id: String, host: String?, contentType: String, content: [UInt8]) {
+        self.id = id
+        self.host = host
+        self.contentType = contentType
+        self.content = content
+    }
+}
+
+/// An app's response.
+package struct CallbackResponse: Sendable, Equatable {
+    private let status: Int
+    /// The announced content length.
+    private let length: Int64?
+    private let body: [UInt8]
+
+    /// Maximum content of the response, in bytes ("Callback", OSS documentation).
+    package static let maximumBytes = 1 << 20
+
+    package init(status: Int, length: Int64?, body: [UInt8]) {
+        self.status = status
+        self.length = length
+        self.body = body
+    }
+
+    /// The JSON to pass on to the client.
+    ///
+    /// - Throws: `.status` unless it is 200, `.noLength`, `.notJSON`.
+    func json() throws(CallbackFailure) -> [UInt8] {
+        guard status == 200 else { throw .status(status) }
+        guard length != nil else { throw .noLength }
+        guard JSONSyntax.isValid(body) else { throw .notJSON }
+        return body
+    }
+}
+
+/// Why a callback failed.
+package enum CallbackFailure: Error, Sendable, Equatable {
+    case timedOut
+    /// No connection, or it broke before the response was complete.
+    case unreachable
+    case status(Int)
+    case noLength
+    case tooLarge
+    case notJSON
+
+    /// Message for the client; it begins as OSS clients expect ("Errors returned with HTTP status code 203", OSS
+    /// documentation).
+    var message: String {
+        switch self {
+        case .timedOut: "Error status : -1. The server of the callbackUrl did not answer within 5 seconds."
+        case .unreachable: "Error status : -1. The server of the callbackUrl cannot be reached, please check it."
+        case .status(let status): "Error status : \(status)."
+        case .noLength: "Error status : 400. The answer to the callback must have a Content-Length."
+        case .tooLarge: "Error status : 400. The answer to the callback has more than 1 MiB."
+        case .notJSON: "Response body is not valid json format."
+        }
+    }
+}

@@ -1,0 +1,167 @@
+internal import Bytes
+internal import HTTPWire
+internal import Signing
+internal import UploadCore
+
+/// What a request declares about its content.
+package struct DeclaredContent: Sendable {
+    /// The kind of content a request has.
+    package enum Kind: Sendable {
+        /// Bytes to store; their number must be declared.
+        case object
+        /// A document; a request that declares no content has none.
+        case document
+        /// The document `CompleteMultipartUpload`; here `x-amz-checksum-…` applies to the object, not to the document.
+        case completion
+    }
+
+    /// A number of bytes, or a text that is not a number.
+    enum Size: Sendable, Equatable {
+        case bytes(Int64)
+        case malformed(String)
+
+        init(_ text: String) {
+            self = S3Parameters.number(text).map { .bytes(Int64($0)) } ?? .malformed(text)
+        }
+    }
+
+    /// `nil` for a request without content.
+    let kind: Kind?
+    /// The media type.
+    package let type: String?
+    let needsLength: Bool
+    let length: Size?
+    /// Data bytes in chunked content, without the framing.
+    let decodedLength: Size?
+    /// Whether only the end of the content reveals its size.
+    let isChunked: Bool
+    let md5: [UInt8]?
+    let checksum: ObjectChecksum.Declared?
+    let trailers: [String]
+    /// Algorithm of the checksum that the SDK announces.
+    let sdkAlgorithm: String?
+
+    /// For a request without content.
+    init() {
+        kind = nil
+        type = nil
+        needsLength = true
+        length = nil
+        decodedLength = nil
+        isChunked = false
+        md5 = nil
+        checksum = nil
+        trailers = []
+        sdkAlgorithm = nil
+    }
+
+    /// - Throws: `InvalidDigest`; `InvalidRequest` for an invalid checksum.
+    package init(_ request: RequestReader, _ kind: Kind?) throws(S3Error) {
+        let fields = request.standard
+        self.kind = kind
+        type = fields["Content-Type"]
+        needsLength = request.vendor.profile.needsLength
+        length = fields["Content-Length"].map { Size($0) }
+        isChunked = fields.contains("Transfer-Encoding")
+        decodedLength = request["decoded-content-length"].map { Size($0) }
+        guard let kind else {
+            (md5, checksum, trailers, sdkAlgorithm) = (nil, nil, [], nil)
+            return
+        }
+        md5 = try fields["Content-MD5"].map { (text) throws(S3Error) in
+            guard let md5 = Base64.decode(text), md5.count == 16 else { throw S3Error(.invalidDigest) }
+            return md5
+        }
+        guard kind != .completion else {
+            (checksum, trailers, sdkAlgorithm) = (nil, [], nil)
+            return
+        }
+        checksum = try ObjectChecksum.declared(request)
+        guard checksum?.parts == nil else {
+            throw S3Error(.invalidRequest, "A checksum of parts cannot be that of the content of one request.")
+        }
+        trailers = (request["trailer"] ?? "").split(separator: ",").map { Substring($0).trimmingWhitespace() }
+            .filter { !$0.isEmpty }.map { String($0) }
+        sdkAlgorithm = request["sdk-checksum-algorithm"]
+    }
+
+    /// Expected number of content bytes; used for authorisation and enforced by `ObjectBody`.
+    ///
+    /// - Parameter payload: The signature's statement about the content.
+    /// - Returns: `nil` if only the end reveals it, or if the declaration is missing or invalid.
+    func announcedLength(_ payload: SigV4Payload) -> Int64? {
+        guard needsLength || !isChunked, case .bytes(let count) = size(payload) else { return nil }
+        return count
+    }
+
+    /// The required number of content bytes.
+    ///
+    /// - Parameter payload: The signature's statement about the content.
+    /// - Returns: `nil` if only the end reveals the length, as OSS clients may send it.
+    /// - Throws: `MissingContentLength`, `InvalidArgument`.
+    func length(_ payload: SigV4Payload) throws(S3Error) -> Int64? {
+        if kind != .object, length == nil, !isChunked { return 0 }
+        guard needsLength || !isChunked else { return nil }
+        let name = payload.isWhole ? "Content-Length" : "x-amz-decoded-content-length"
+        switch size(payload) {
+        case .bytes(let count)?: return count
+        case .malformed(let text)?: throw .argument(name, text, "\(name) must be a number of bytes.")
+        case nil:
+            throw S3Error(
+                .missingContentLength,
+                "You must provide the \(name) HTTP header.",
+                details: [S3Error.Detail("Header", name)]
+            )
+        }
+    }
+
+    /// The algorithm of a checksum announced for the trailer.
+    ///
+    /// - Throws: `InvalidRequest`, also if there is a checksum in a header field as well.
+    func trailer(_ payload: SigV4Payload) throws(S3Error) -> ObjectChecksum.Algorithm? {
+        guard let name = trailers.first else { return nil }
+        guard payload.hasTrailers, trailers.count == 1,
+            let algorithm = ObjectChecksum.Algorithm.allCases.first(where: { $0.s3Field == FieldName(name) })
+        else { throw S3Error(.invalidRequest, "The value specified in the x-amz-trailer header is not supported") }
+        guard checksum == nil else {
+            throw S3Error(
+                .invalidRequest,
+                "Expecting a single x-amz-checksum- header or trailer. Multiple checksum Types are not allowed."
+            )
+        }
+        return algorithm
+    }
+
+    /// Compares the SDK's announced algorithm with the one it uses.
+    ///
+    /// - Parameter announced: The algorithm announced for the trailer.
+    /// - Throws: `InvalidRequest`.
+    func checkSDKAlgorithm(_ announced: ObjectChecksum.Algorithm?) throws(S3Error) {
+        guard let name = sdkAlgorithm else { return }
+        guard let own = checksum?.algorithm ?? announced else {
+            throw S3Error(
+                .invalidRequest,
+                "x-amz-sdk-checksum-algorithm specified, but no corresponding x-amz-checksum-* or x-amz-trailer headers "
+                    + "were found."
+            )
+        }
+        guard ObjectChecksum.Algorithm(s3Name: name) == own else {
+            throw S3Error(.invalidRequest, "Value for x-amz-sdk-checksum-algorithm header is invalid.")
+        }
+    }
+
+    /// The size that counts: the decoded length is ignored for content that is not in chunks.
+    func size(_ payload: SigV4Payload) -> Size? { payload.isWhole ? length : decodedLength }
+}
+
+extension SigV4Payload {
+    /// Whether the content is not in chunks.
+    var isWhole: Bool {
+        switch self {
+        case .sha256, .unsigned: true
+        case .signedChunks, .signedChunksAndTrailers, .unsignedChunksAndTrailers: false
+        }
+    }
+
+    var hasTrailers: Bool { self == .signedChunksAndTrailers || self == .unsignedChunksAndTrailers }
+}

@@ -1,0 +1,48 @@
+internal import Bytes
+internal import Signing
+internal import UploadCore
+
+extension S3AttributesQuery {
+    /// A document `GetObjectAttributesResponse`.
+    ///
+    /// Parts have the numbers that GetObject accepts; their checksums are not kept.
+    ///
+    /// - Parameters:
+    ///   - known: The known attributes of the object.
+    ///   - size: Object size in bytes.
+    /// - Returns: XML.
+    func document(_ known: ObjectAttributes?, size: Int64) -> [UInt8] {
+        var document = XMLWriter("GetObjectAttributesResponse", .aws)
+        if attributes.contains(.entityTag) { document.element("ETag", ifPresent: known?.entityTag) }
+        if attributes.contains(.checksum), let checksum = known?.checksum, let value = checksum.value {
+            document.element("Checksum") { node in
+                // Without the suffix for the number of parts, which is in ObjectParts.
+                node.element(checksum.algorithm.s3Element, Base64.encode(value))
+                node.element("ChecksumType", checksum.s3Type)
+            }
+        }
+        if attributes.contains(.parts), let sizes = known?.partSizes {
+            document.element("ObjectParts") { self.write(sizes, to: &$0) }
+        }
+        if attributes.contains(.storageClass) { document.element("StorageClass", Vendor.aws.profile.storageClass) }
+        if attributes.contains(.size) { document.element("ObjectSize", size) }
+        return document.finished()
+    }
+
+    private func write(_ sizes: [Int64], to node: inout XMLWriter) {
+        let first = min(partMarker, sizes.count)
+        let shown = first..<min(first + maximumParts, sizes.count)
+        // SDKs call it `TotalPartsCount`.
+        node.element("PartsCount", sizes.count)
+        node.element("PartNumberMarker", partMarker)
+        node.element("NextPartNumberMarker", shown.isEmpty ? partMarker : shown.upperBound)
+        node.element("MaxParts", maximumParts)
+        node.element("IsTruncated", maximumParts > 0 && shown.upperBound < sizes.count)
+        for index in shown {
+            node.element("Part") { part in
+                part.element("PartNumber", index + 1)
+                part.element("Size", sizes[index])
+            }
+        }
+    }
+}

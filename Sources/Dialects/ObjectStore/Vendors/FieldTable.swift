@@ -1,0 +1,189 @@
+/// How each header field with a vendor's prefix is handled: executed, ignored without harm, or refused.
+///
+/// The tables are complete. A field that is missing might change the effect of a request, so it is refused too.
+struct FieldTable: Sendable {
+    enum Rule: Sendable, Equatable {
+        /// The field takes effect when the request is checked or executed.
+        case executed
+        /// Takes effect with one of these values, compared case-insensitively if `anyCase`.
+        case only(Set<String>, otherwise: Refusal, anyCase: Bool = false)
+        /// Ignored, because the client cannot notice a difference: hints, retries, who pays.
+        case ignored
+        case refused(Refusal)
+    }
+
+    /// Why a field is refused.
+    enum Refusal: Sendable, Equatable {
+        /// The feature is not supported: `NotImplemented`.
+        case notKept
+        /// Not supported, with a hint what to do instead.
+        case because(String)
+        /// An error with its default message.
+        case error(S3ErrorCode)
+    }
+
+    /// In lower case.
+    let prefix: String
+    /// By name without the prefix, in lower case.
+    private let rules: [String: Rule]
+    /// By name prefix, for names that are not in `rules`.
+    private let families: [(prefix: String, rule: Rule)]
+
+    private init(_ prefix: String, _ rules: [String: Rule], families: [(prefix: String, rule: Rule)]) {
+        self.prefix = prefix
+        self.rules = rules
+        self.families = families
+    }
+
+    /// The rule for a field.
+    ///
+    /// - Parameter name: In lower case, with the prefix.
+    /// - Returns: `.refused` for a field that is not in the table.
+    func rule(for name: String) -> Rule {
+        let own = String(name.dropFirst(prefix.count))
+        return rules[own] ?? families.first { own.hasPrefix($0.prefix) }?.rule ?? .refused(.notKept)
+    }
+
+    /// Checks a field that has the prefix.
+    ///
+    /// - Parameters:
+    ///   - name: In lower case, with the prefix.
+    ///   - value: The value, unchanged.
+    /// - Throws: The error of a refused field.
+    func check(_ name: String, _ value: String) throws(S3Error) {
+        switch rule(for: name) {
+        case .executed, .ignored: break
+        case .only(let values, let refusal, let anyCase):
+            guard values.contains(anyCase ? value.lowercased() : value) else { throw refusal.error(name) }
+        case .refused(let refusal): throw refusal.error(name)
+        }
+    }
+}
+
+extension FieldTable.Refusal {
+    /// The error for a field.
+    ///
+    /// - Parameter name: In lower case.
+    /// - Returns: The S3 error.
+    fileprivate func error(_ name: String) -> S3Error {
+        let text =
+            switch self {
+            case .notKept: "The header \(name) asks for what this server does not keep: leave it out."
+            case .because(let text): text
+            case .error(let code): code.usualMessage
+            }
+        if case .error(let code) = self { return S3Error(code) }
+        return S3Error(.notImplemented, text, details: [S3Error.Detail("Header", name)])
+    }
+}
+
+// MARK: The tables
+
+extension FieldTable {
+    private static let acl = Refusal.error(.accessControlListNotSupported)
+    private static let storageClass = Refusal.error(.invalidStorageClass)
+
+    /// Amazon S3 API Reference, all operations; version 4 signatures cover all of these fields.
+    static let aws = FieldTable(
+        "x-amz-",
+        [
+            // Signature, and how the content is signed.
+            "algorithm": .executed, "content-sha256": .executed, "credential": .executed, "date": .executed,
+            "decoded-content-length": .executed, "expires": .executed, "security-token": .executed,
+            "signature": .executed, "signedheaders": .executed, "trailer": .executed,
+            // Properties of the object and conditions on it.
+            "copy-source": .executed, "copy-source-if-match": .executed, "copy-source-if-modified-since": .executed,
+            "copy-source-if-none-match": .executed, "copy-source-if-unmodified-since": .executed,
+            "copy-source-range": .executed, "max-parts": .executed, "metadata-directive": .executed,
+            "mp-object-size": .executed, "object-attributes": .executed, "part-number-marker": .executed,
+            "sdk-checksum-algorithm": .executed, "tagging": .executed, "tagging-directive": .executed,
+            "acl": .only(["private", "bucket-owner-full-control"], otherwise: acl),
+            "object-ownership": .only(["BucketOwnerEnforced"], otherwise: acl),
+            "storage-class": .only(["STANDARD"], otherwise: storageClass),
+            "bucket-object-lock-enabled": .only(["false"], otherwise: .notKept, anyCase: true),
+            // No effect here: requester pays, object lock, storage classes, and information about clients and proxies.
+            "api-version": .ignored, "bypass-governance-retention": .ignored, "cf-id": .ignored, "id-2": .ignored,
+            "mfa": .ignored, "optional-object-attributes": .ignored, "region-set": .ignored, "request-id": .ignored,
+            "request-payer": .ignored, "te": .ignored, "transition-default-minimum-object-size": .ignored,
+            "user-agent": .ignored,
+            // Known but not supported.
+            "expected-bucket-owner": .refused(.notKept), "if-match-last-modified-time": .refused(.notKept),
+            "if-match-size": .refused(.notKept), "source-expected-bucket-owner": .refused(.notKept),
+            "website-redirect-location": .refused(.notKept), "write-offset-bytes": .refused(.notKept),
+        ],
+        families: [
+            // Unknown checksum algorithms are refused where the content is checked.
+            ("checksum-", .executed), ("meta-", .executed), ("grant-", .refused(acl)),
+            ("object-lock-", .refused(.notKept)), ("server-side-encryption", .refused(.notKept)),
+            ("copy-source-server-side-", .refused(.notKept)),
+        ]
+    )
+
+    /// "Common request headers", and those of all object and bucket operations, OSS documentation.
+    static let aliyun = FieldTable(
+        "x-oss-",
+        [
+            // Signature.
+            "additional-headers": .executed, "content-sha256": .executed, "credential": .executed, "date": .executed,
+            "expires": .executed, "security-token": .executed, "signature": .executed, "signature-version": .executed,
+            // Properties of the object and conditions on it.
+            "callback": .executed, "callback-var": .executed, "content-type": .executed, "copy-source": .executed,
+            "copy-source-if-match": .executed, "copy-source-if-modified-since": .executed,
+            "copy-source-if-none-match": .executed, "copy-source-if-unmodified-since": .executed,
+            "copy-source-range": .executed, "forbid-overwrite": .executed, "metadata-directive": .executed,
+            "range-behavior": .executed, "tagging": .executed, "tagging-directive": .executed,
+            "acl": .only(ownerOnly, otherwise: acl), "object-acl": .only(ownerOnly, otherwise: acl),
+            "storage-class": .only(["standard"], otherwise: storageClass, anyCase: true),
+            "complete-all": .only(["no"], otherwise: .because(namesParts("x-oss-")), anyCase: true),
+            // No effect here: requester pays, object lock, traffic limits. The CRC is a response field.
+            "allow-same-action-overlap": .ignored, "bypass-governance-retention": .ignored,
+            "hash-crc64ecma": .ignored, "request-id": .ignored, "request-payer": .ignored, "traffic-limit": .ignored,
+            "user-agent": .ignored,
+            // Known but not supported.
+            "symlink-target": .refused(.because(noLinks)),
+        ],
+        families: [
+            ("meta-", .executed), ("grant-", .refused(acl)), ("server-side-", .refused(.notKept)),
+            // They restrict who may use a presigned URL and from where; ignoring them would allow more than intended.
+            ("ac-", .refused(.notKept)), ("object-worm-", .refused(.notKept)),
+        ]
+    )
+
+    /// "Common request headers", and those of all object and bucket operations, COS documentation.
+    static let tencent = FieldTable(
+        "x-cos-",
+        [
+            "date": .executed, "security-token": .executed,
+            // Properties of the object and conditions on it.
+            "copy-source": .executed, "copy-source-if-match": .executed, "copy-source-if-modified-since": .executed,
+            "copy-source-if-none-match": .executed, "copy-source-if-unmodified-since": .executed,
+            "copy-source-range": .executed, "forbid-overwrite": .executed, "metadata-directive": .executed,
+            "tagging": .executed, "tagging-directive": .executed,
+            "acl": .only(ownerOnly, otherwise: acl),
+            "storage-class": .only(["standard"], otherwise: storageClass, anyCase: true),
+            // No effect here: traffic limits and the SDKs' retry marks. The CRC is a response field.
+            "hash-crc64ecma": .ignored, "request-id": .ignored, "sdk-retry": .ignored, "trace-id": .ignored,
+            "traffic-limit": .ignored, "user-agent": .ignored,
+            // Known but not supported.
+            "callback": .refused(.because(noCallbacks("x-cos-callback"))),
+            "callback-var": .refused(.because(noCallbacks("x-cos-callback-var"))),
+            "complete-all": .only(["no"], otherwise: .because(namesParts("x-cos-")), anyCase: true),
+            "symlink-target": .refused(.because(noLinks)),
+        ],
+        families: [
+            ("meta-", .executed), ("grant-", .refused(acl)), ("server-side-", .refused(.notKept)),
+            ("copy-source-server-side-", .refused(.notKept)),
+        ]
+    )
+
+    private static let ownerOnly: Set<String> = ["default", "private", "bucket-owner-full-control"]
+    private static let noLinks = "There are no symbolic links here."
+
+    private static func noCallbacks(_ name: String) -> String {
+        "Callbacks are not offered here: leave \(name) out."
+    }
+
+    private static func namesParts(_ prefix: String) -> String {
+        "Name the parts, and leave \(prefix)complete-all out."
+    }
+}

@@ -1,0 +1,36 @@
+internal import HTTPWire
+internal import Signing
+
+extension Vendor {
+    /// Refuses parameters that would change the effect of a request but are not supported.
+    ///
+    /// - Throws: `NotImplemented`.
+    func checkParameters(of target: RequestTarget) throws(S3Error) {
+        guard self != .aws else { return }
+        let names = try S3Parameters(target).names
+        let refused = names.filter { name in
+            switch self {
+            case .aws: false
+            // Version 1 signatures do not cover `?attributes`, which OSS does not know.
+            case .aliyun:
+                OSSSubresource.isSigned(name) && !Self.understood.contains(name) && !name.hasPrefix("response-")
+                    || name == "attributes"
+            case .tencent: name.hasPrefix("ci-") || name == "append" || name == "attributes"
+            }
+        }
+        if let name = refused.min() {
+            throw S3Error(
+                .notImplemented,
+                "Nothing here has ?\(name): leave the call out (docs/object.md lists what there is)."
+            )
+        }
+    }
+
+    /// Sub-resources of OSS that are supported or have no effect.
+    private static let understood: Set<String> = [
+        "append", "callback", "callback-var", "continuation-token", "cors", "delete", "lifecycle", "location",
+        "objectMeta", "partNumber", "position", "security-token", "sequential", "tagging", "uploadId", "uploads",
+        "versionId", "versioning",
+        "x-oss-request-payer", "x-oss-traffic-limit",
+    ]
+}

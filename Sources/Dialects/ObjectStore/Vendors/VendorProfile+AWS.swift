@@ -1,0 +1,38 @@
+extension VendorProfile {
+    /// Amazon S3 ("Amazon S3 multipart upload limits"; "User-defined object metadata", Amazon S3 User Guide).
+    static let aws = VendorProfile(
+        fields: .aws,
+        capitalizesTags: false,
+        hasCase: true,
+        storageClass: "STANDARD",
+        minimumPartSize: 5 << 20,
+        copySource: .path,
+        ranges: .http,
+        directives: ["COPY": false, "REPLACE": true],
+        needsLength: true,
+        tellsCRC64: false,
+        tellsMD5: false,
+        tellsObjectType: false,
+        takesEmptyToken: false,
+        encodesMetadata: true,
+        tellsTagOfWhole: false,
+        documents: Documents(
+            namespace: "http://s3.amazonaws.com/doc/2006-03-01/",
+            hasFractions: true,
+            namesNextMarker: false,
+            namesNextUpload: false,
+            namesNextPart: true,
+            namesLocations: false,
+            namesEndpoints: false,
+            namesObjectTypes: false,
+            unnamedRegion: "us-east-1"
+        ),
+        errors: Errors(
+            codes: [:],
+            statuses: [:],
+            messages: [:],
+            forbiddenOverwrite: .preconditionFailed,
+            headField: nil
+        )
+    )
+}

@@ -1,0 +1,51 @@
+internal import HTTPWire
+
+extension VendorProfile {
+    /// Alibaba Cloud OSS ("CompleteMultipartUpload", "PutObject", "Error codes", OSS documentation).
+    static let aliyun = VendorProfile(
+        fields: .aliyun,
+        capitalizesTags: true,
+        hasCase: false,
+        storageClass: "Standard",
+        minimumPartSize: 100 << 10,
+        copySource: .formEncodedPath,
+        ranges: .firstWithin,
+        directives: ["COPY": false, "REPLACE": true, "REPLACED": true],
+        needsLength: false,
+        tellsCRC64: true,
+        tellsMD5: true,
+        tellsObjectType: true,
+        takesEmptyToken: true,
+        encodesMetadata: false,
+        tellsTagOfWhole: true,
+        documents: Documents(
+            namespace: nil,
+            hasFractions: false,
+            namesNextMarker: true,
+            namesNextUpload: true,
+            namesNextPart: true,
+            namesLocations: true,
+            namesEndpoints: true,
+            namesObjectTypes: true,
+            unnamedRegion: nil
+        ),
+        errors: Errors(
+            codes: [
+                .expiredToken: "SecurityTokenExpired", .invalidToken: "InvalidSecurityToken",
+                .keyTooLong: "InvalidObjectName", .contentTypeRefused: "AccessDenied", .badDigest: "InvalidDigest",
+                .maxMessageLengthExceeded: "MalformedXML", .invalidStorageClass: "InvalidArgument",
+                .invalidRequest: "InvalidArgument", .invalidURI: "InvalidArgument",
+                .metadataTooLarge: "InvalidArgument", .invalidTag: "InvalidArgument",
+                .accessControlListNotSupported: "InvalidArgument",
+            ],
+            statuses: [
+                .expiredToken: 403, .invalidToken: 403, .notImplemented: 400,
+                // Mobile clients take every 403 for expired credentials and request new ones forever.
+                .quotaExceeded: 400,
+            ],
+            messages: [.expiredToken: "The security token you provided has expired."],
+            forbiddenOverwrite: .fileAlreadyExists,
+            headField: "x-oss-err"
+        )
+    )
+}

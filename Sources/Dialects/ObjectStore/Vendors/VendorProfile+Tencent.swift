@@ -1,0 +1,51 @@
+internal import HTTPWire
+
+extension VendorProfile {
+    /// Tencent Cloud COS ("Complete Multipart Upload", "Error codes", COS documentation).
+    static let tencent = VendorProfile(
+        fields: .tencent,
+        capitalizesTags: false,
+        hasCase: false,
+        storageClass: "STANDARD",
+        minimumPartSize: 1 << 20,
+        copySource: .host,
+        ranges: .http,
+        directives: ["COPY": false, "REPLACE": true, "REPLACED": true],
+        needsLength: false,
+        tellsCRC64: true,
+        tellsMD5: false,
+        tellsObjectType: false,
+        takesEmptyToken: true,
+        encodesMetadata: false,
+        tellsTagOfWhole: true,
+        documents: Documents(
+            namespace: nil,
+            hasFractions: false,
+            namesNextMarker: true,
+            namesNextUpload: false,
+            namesNextPart: false,
+            namesLocations: true,
+            namesEndpoints: false,
+            namesObjectTypes: false,
+            unnamedRegion: nil
+        ),
+        errors: Errors(
+            codes: [
+                .contentTypeRefused: "AccessDenied", .expiredToken: "AccessDenied",
+                .maxMessageLengthExceeded: "MalformedXML", .invalidRequest: "InvalidArgument",
+                .accessControlListNotSupported: "InvalidArgument", .metadataTooLarge: "InvalidArgument",
+                // COS clients know no other code for unknown credentials.
+                .invalidToken: "InvalidAccessKeyId",
+            ],
+            statuses: [
+                .expiredToken: 403, .invalidToken: 403,
+                // Mobile clients take every 403 for expired credentials and request new ones forever.
+                .quotaExceeded: 400,
+            ],
+            // COS clients recognise expired credentials by this text.
+            messages: [.expiredToken: "Request has expired"],
+            forbiddenOverwrite: .preconditionFailed,
+            headField: nil
+        )
+    )
+}

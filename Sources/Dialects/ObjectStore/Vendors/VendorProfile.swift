@@ -1,0 +1,144 @@
+internal import HTTPWire
+internal import Signing
+
+/// The differences between the vendors' stores, as values; see the files of the vendors.
+///
+/// A class, so that access copies nothing.
+final class VendorProfile: Sendable {
+    /// How the source of a copy is written.
+    enum CopySourceForm: Sendable {
+        /// `/bucket/key`.
+        case path
+        /// As `path`, with `+` for a space: the Go SDK of OSS escapes it as in forms.
+        ///
+        /// All SDKs of OSS escape `+` itself.
+        case formEncodedPath
+        /// `bucket.host/key`.
+        case host
+    }
+
+    /// How ranges are handled that HTTP would ignore, or multiple ranges.
+    enum RangeRule: Sendable {
+        case http
+        /// Only the first range counts, and one outside the object is ignored, unless the request asks for HTTP
+        /// semantics ("How to obtain OSS resources by segmenting HTTP Range requests", OSS documentation).
+        case firstWithin
+    }
+
+    /// The format of documents.
+    struct Documents: Sendable {
+        /// On the root of every document except errors.
+        let namespace: String?
+        /// Whether times have milliseconds.
+        ///
+        /// Some clients parse whole seconds only, which are written as `.000Z`.
+        let hasFractions: Bool
+        /// Whether object listings include the next marker even where the last key would do.
+        let namesNextMarker: Bool
+        /// Whether upload listings include the next marker even on the last page.
+        let namesNextUpload: Bool
+        /// Whether part listings include the next marker even on the last page.
+        let namesNextPart: Bool
+        /// Whether bucket listings include locations.
+        let namesLocations: Bool
+        /// Whether bucket listings include endpoints.
+        let namesEndpoints: Bool
+        /// Whether listings include each object's type and each part's CRC-64.
+        let namesObjectTypes: Bool
+        /// The region that documents represent as empty.
+        let unnamedRegion: String?
+    }
+
+    /// The format of errors.
+    struct Errors: Sendable {
+        /// The vendor's codes where they differ from Amazon's.
+        let codes: [S3ErrorCode: String]
+        let statuses: [S3ErrorCode: Status]
+        /// Messages that the vendor's clients compare.
+        let messages: [S3ErrorCode: String]
+        /// For an existing object that the request must not replace.
+        let forbiddenOverwrite: S3ErrorCode
+        /// Header field with the error of a response without content.
+        let headField: FieldName?
+    }
+
+    let fields: FieldTable
+    /// Whether entity tags use upper-case hexadecimal digits.
+    let capitalizesTags: Bool
+    /// Whether entity tags and keywords of requests are case-sensitive, and clients receive tags as recorded.
+    let hasCase: Bool
+    /// The only supported storage class.
+    let storageClass: String
+    /// Minimum size of every part but the last, in bytes.
+    let minimumPartSize: Int64
+    let copySource: CopySourceForm
+    let ranges: RangeRule
+    /// The values of the copy directive, and whether a copy then uses the request's values.
+    let directives: [String: Bool]
+    /// Whether object content needs a length declared in advance.
+    let needsLength: Bool
+    /// Whether responses include the CRC-64 of objects and parts.
+    let tellsCRC64: Bool
+    /// Whether responses include the MD5 of content uploaded in one request.
+    let tellsMD5: Bool
+    /// Whether responses include the object's type and its append position.
+    let tellsObjectType: Bool
+    /// Whether an empty token begins a listing.
+    let takesEmptyToken: Bool
+    /// Whether non-ASCII metadata is sent as encoded words.
+    let encodesMetadata: Bool
+    /// Whether responses for copies and completed uploads have the entity tag in a header field as well.
+    let tellsTagOfWhole: Bool
+    let documents: Documents
+    let errors: Errors
+
+    init(
+        fields: FieldTable,
+        capitalizesTags: Bool,
+        hasCase: Bool,
+        storageClass: String,
+        minimumPartSize: Int64,
+        copySource: CopySourceForm,
+        ranges: RangeRule,
+        directives: [String: Bool],
+        needsLength: Bool,
+        tellsCRC64: Bool,
+        tellsMD5: Bool,
+        tellsObjectType: Bool,
+        takesEmptyToken: Bool,
+        encodesMetadata: Bool,
+        tellsTagOfWhole: Bool,
+        documents: Documents,
+        errors: Errors
+    ) {
+        self.fields = fields
+        self.capitalizesTags = capitalizesTags
+        self.hasCase = hasCase
+        self.storageClass = storageClass
+        self.minimumPartSize = minimumPartSize
+        self.copySource = copySource
+        self.ranges = ranges
+        self.directives = directives
+        self.needsLength = needsLength
+        self.tellsCRC64 = tellsCRC64
+        self.tellsMD5 = tellsMD5
+        self.tellsObjectType = tellsObjectType
+        self.takesEmptyToken = takesEmptyToken
+        self.encodesMetadata = encodesMetadata
+        self.tellsTagOfWhole = tellsTagOfWhole
+        self.documents = documents
+        self.errors = errors
+    }
+}
+
+extension Vendor {
+    var profile: VendorProfile { Self.profiles[self] }
+
+    private static let profiles = PerVendor<VendorProfile>(aws: .aws, aliyun: .aliyun, tencent: .tencent)
+
+    /// Prefix of the vendor's own header fields.
+    var fieldPrefix: String { profile.fields.prefix }
+
+    /// A recorded entity tag in quotes, in the form that the vendor's clients receive.
+    func quoted(_ entityTag: String) -> String { "\"\(profile.capitalizesTags ? entityTag.uppercased() : entityTag)\"" }
+}

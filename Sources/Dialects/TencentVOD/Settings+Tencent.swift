@@ -1,0 +1,25 @@
+internal import GatewayKit
+internal import SettingsKit
+internal import Signing
+
+/// Settings converted for the module.
+extension Settings {
+    var tencentMode: TencentSignatureIssuer.Mode {
+        switch tencent.mode {
+        case .relay: .relay
+        case .direct: .direct
+        }
+    }
+
+    /// The account's key pair in `direct` mode, Sluice's own in `relay` mode.
+    func tencentCredentials(_ master: MasterSecret) -> TencentCredentials {
+        guard tencent.mode == .direct, let id = tencent.secretID, let key = tencent.secretKey else {
+            return .relay(from: master)
+        }
+        return TencentCredentials(secretID: id, secretKey: key.exposed)
+    }
+
+    func tencentIssuer(_ master: MasterSecret) -> TencentSignatureIssuer {
+        TencentSignatureIssuer(tencentCredentials(master), mode: tencentMode)
+    }
+}

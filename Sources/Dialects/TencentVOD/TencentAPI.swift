@@ -1,0 +1,72 @@
+internal import Foundation
+internal import HTTPWire
+internal import RESTKit
+internal import Telemetry
+internal import UploadCore
+
+/// `/v1/tencent`: signatures for the upload SDKs of Tencent Cloud VOD.
+struct TencentAPI: Sendable {
+    let issuer: TencentSignatureIssuer
+    let access: Access
+    let minted: Counter
+    let bodyLimit: Int
+    let clock: any WallClock
+
+    var routes: [Route] {
+        [
+            Route(.post, "/v1/tencent/signatures") { request, _ in
+                await responding(request) { () throws(Problem) in try await sign(request) }
+            }
+        ]
+    }
+
+    private func sign(_ request: Request) async throws(Problem) -> Response {
+        let key = try await access.limitedKey(.mint, request)
+        let isPlain = try wantsPlainText(request)
+        let bytes = try await JSONFields.content(of: request, limit: bodyLimit)
+        let issued: IssuedSignature
+        let isAllowed: Bool
+        do throws(InvalidSignatureRequest) {
+            // Fast path: most apps use the defaults.
+            let wanted = bytes.isEmpty ? SignatureRequest() : try SignatureRequest(json: bytes)
+            isAllowed = !key.limits.isForObjectsOnly && key.limits.allows(subject: wanted.subject)
+            issued = try issuer.issue(wanted, at: clock.now)
+        } catch {
+            if error.problems.isEmpty { throw Problem(400, "invalid_json", error.message) }
+            throw Problem.invalidFields(error.problems.map { .init(field: $0.field, message: $0.message) })
+        }
+        guard isAllowed else { throw Access.outsideLimits(of: key) }
+        minted.add()
+        if isPlain { return Response(201, Self.plainFields, .bytes(Array((issued.signature + "\n").utf8))) }
+        return Response(201, Self.jsonFields, .bytes(Self.json(issued)))
+    }
+
+    private static let plainFields: HTTPFields = [
+        "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", "Vary": "Accept",
+    ]
+    private static let jsonFields: HTTPFields = [
+        "Content-Type": "application/json", "Cache-Control": "no-store", "Vary": "Accept",
+    ]
+
+    private func wantsPlainText(_ request: Request) throws(Problem) -> Bool {
+        guard let field = request.head.fields["Accept"], field != "*/*" else { return false }
+        guard let form = AcceptHeader(field).best(of: ["application/json", "text/plain"]) else {
+            throw Problem(406, "not_acceptable", "this answers as application/json or text/plain")
+        }
+        return form == "text/plain"
+    }
+
+    /// The response as JSON, members in alphabetical order.
+    ///
+    /// Written by hand because this is the hottest path: numbers, and strings of Base64 and a secret id, which
+    /// `JSONText` quotes.
+    private static func json(_ issued: IssuedSignature) -> [UInt8] {
+        var text = JSONText(capacity: issued.signature.utf8.count + 160)
+        text.member("currentTimeStamp", issued.currentTimeStamp)
+        text.member("expireTime", issued.expireTime)
+        text.member("random", Int64(issued.random))
+        text.member("secretId", issued.secretID)
+        text.member("signature", issued.signature)
+        return text.finish()
+    }
+}

@@ -1,0 +1,179 @@
+internal import Foundation
+package import HTTPWire
+package import ObjectGrants
+internal import Signing
+package import UploadCore
+
+/// The security token services of all vendors, at the root of one endpoint: callers who may mint get temporary
+/// credentials.
+///
+/// It serves AssumeRole, AssumeRoleWithWebIdentity, GetFederationToken and GetSessionToken of AWS, AssumeRole of
+/// Alibaba Cloud, and AssumeRole and GetFederationToken of Tencent Cloud, as their SDKs send them. The names of fields
+/// and parameters show the vendor.
+package struct TokenServiceHandler: Sendable {
+    /// Looks up a minter; `nil` if the access key id is unknown or must not mint.
+    package typealias MinterLookup = @Sendable (_ accessKeyID: String) async throws(UploadError) -> TokenMinter?
+
+    private let issuer: CredentialIssuer
+    private let clock: any WallClock
+    private let minter: MinterLookup
+    private let identities: (any WebIdentityVerifier)?
+    private let onMint: @Sendable () -> Void
+    private let nonces = UsedNonces()
+
+    /// - Parameters:
+    ///   - issuer: Issues the credentials.
+    ///   - clock: The current time.
+    ///   - minter: Looks up callers who may mint.
+    ///   - identities: Verifies identity tokens, whose users need no signature; `nil` accepts none.
+    ///   - onMint: Called for each minted session.
+    package init(
+        issuer: CredentialIssuer,
+        clock: any WallClock,
+        minter: @escaping MinterLookup,
+        identities: (any WebIdentityVerifier)? = nil,
+        onMint: @escaping @Sendable () -> Void
+    ) {
+        self.issuer = issuer
+        self.clock = clock
+        self.minter = minter
+        self.identities = identities
+        self.onMint = onMint
+    }
+
+    /// Whether a request is for this service, and not for the object store at the same address.
+    package static func isMeant(by head: RequestHead) -> Bool {
+        guard head.target.rawPath == "/", head.method == .get || head.method == .post else { return false }
+        if TokenCall.hasForm(head) { return true }
+        let query = (try? head.target.queryItems())?.items.map(\.name) ?? []
+        return vendor(of: head, parameters: query) != nil
+    }
+
+    package func respond(to request: Request) async -> Response {
+        let call = await TokenCall(request, at: clock.now)
+        var response =
+            switch Self.vendor(of: call.head, parameters: call.parameters.map(\.name)) {
+            case .aliyun: await respond(to: call, in: AliyunTokenDialect())
+            case .tencent: await respond(to: call, in: TencentTokenDialect())
+            case .aws, nil:
+                AWSTokenDialect.bringsIdentity(call)
+                    ? await respond(toIdentityIn: call) : await respond(to: call, in: AWSTokenDialect())
+            }
+        response.fields["Cache-Control"] = "no-store"
+        response.trace.route = "STS"
+        return response
+    }
+
+    /// Detects the vendor by what only its requests have; requests to object stores have none of it.
+    private static func vendor(of head: RequestHead, parameters: [String]) -> Vendor? {
+        if TencentTokenDialect.isMeant(by: head) || parameters.contains("SecretId") { return .tencent }
+        if AliyunTokenDialect.isMeant(by: head) || parameters.contains("SignatureNonce") { return .aliyun }
+        return nil
+    }
+
+    private func respond(to call: TokenCall, in dialect: some TokenDialect) async -> Response {
+        await responding(call, in: dialect) { () async throws(TokenFailure) in
+            let minter = try await authenticate(call, in: dialect)
+            let request = try self.request(call, in: dialect)
+            guard let grant = minter.grant(for: request, at: call.time) else { throw .otherSubject }
+            let credentials = try mint(grant, for: dialect.vendor)
+            return dialect.response(to: request, credentials, call)
+        }
+    }
+
+    /// AssumeRoleWithWebIdentity: a valid token needs no key.
+    ///
+    /// A signature is ignored, as at AWS.
+    private func respond(toIdentityIn call: TokenCall) async -> Response {
+        let dialect = AWSTokenDialect()
+        return await responding(call, in: dialect) { () async throws(TokenFailure) in
+            let request = try self.request(call, in: dialect)
+            let identity: WebIdentity
+            do throws(WebIdentityFailure) {
+                identity = try await self.identity(for: request, at: call.time)
+            } catch {
+                throw .refused(AWSTokenDialect.refusal(error))
+            }
+            let grant = request.policy.map { identity.grant.narrowed(by: $0) } ?? identity.grant
+            return dialect.response(to: request, try mint(grant, for: dialect.vendor), for: identity, call)
+        }
+    }
+
+    private func identity(for request: TokenRequest, at now: Date) async throws(WebIdentityFailure) -> WebIdentity {
+        guard let identities, case .assumeRoleWithWebIdentity(_, let token) = request.operation else {
+            throw .invalid("This server trusts no identity provider; have a backend ask with a key that may mint.")
+        }
+        return try await identities.identity(in: token, lifetime: Double(request.seconds), at: now)
+    }
+
+    private func responding(
+        _ call: TokenCall,
+        in dialect: some TokenDialect,
+        _ body: () async throws(TokenFailure) -> Response
+    ) async -> Response {
+        do throws(TokenFailure) {
+            if let failure = call.failure { throw failure }
+            return try await body()
+        } catch {
+            let refusal = dialect.refusal(error)
+            var response = dialect.response(refusal, call)
+            response.trace.errorCode = refusal.code
+            return response
+        }
+    }
+
+    private func request(_ call: TokenCall, in dialect: some TokenDialect) throws(TokenFailure) -> TokenRequest {
+        do throws(TokenRefusal) {
+            return try dialect.request(call)
+        } catch {
+            throw .refused(error)
+        }
+    }
+
+    private func mint(_ grant: ObjectGrant, for vendor: Vendor) throws(TokenFailure) -> SessionCredentials {
+        do throws(GrantTooLong) {
+            let credentials = try issuer.mint(grant, for: vendor)
+            onMint()
+            return credentials
+        } catch {
+            throw .tooLong(error)
+        }
+    }
+
+    /// Authenticates the caller.
+    private func authenticate(
+        _ call: TokenCall,
+        in dialect: some TokenDialect
+    ) async throws(TokenFailure) -> TokenMinter {
+        let claim: TokenClaim
+        do throws(RequestSignatureFailure) {
+            claim = try dialect.claim(call)
+        } catch {
+            throw .signature(error)
+        }
+        guard claim.token == nil else { throw .fromSession }
+        let found: TokenMinter?
+        do throws(UploadError) {
+            found = try await minter(claim.accessKeyID)
+        } catch {
+            guard error.code == .storageFailure else { throw .unavailable(status: 503, error.message) }
+            throw .unavailable(status: 500, "An internal error occurred; try again.")
+        }
+        guard let found else { throw .unknownKey }
+        do throws(RequestSignatureFailure) {
+            try found.credentials.verified(by: claim.verify)
+        } catch {
+            throw .signature(error, stringToSign: claim.stringToSign)
+        }
+        if let nonce = claim.nonce { try use(nonce, of: claim.accessKeyID, at: call.time) }
+        return found
+    }
+
+    private func use(_ nonce: TokenClaim.Nonce, of accessKeyID: String, at now: Date) throws(TokenFailure) {
+        switch nonces.use(nonce.text, of: accessKeyID, until: nonce.expiry, at: now.unixSeconds) {
+        case .new: break
+        case .used: throw .refused(nonce.refusal)
+        case .full: throw .unavailable(status: 503, "There are too many calls; ask again in some minutes.")
+        }
+    }
+}

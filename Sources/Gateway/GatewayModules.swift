@@ -1,0 +1,118 @@
+internal import Administration
+internal import Companion
+internal import GatewayKit
+internal import Identity
+internal import LiveEvents
+internal import ManagementAPI
+internal import ObjectGateway
+internal import Operations
+internal import PlainUploads
+internal import Pulls
+package import SettingsKit
+internal import Stores
+internal import Telemetry
+internal import TencentVOD
+internal import Tus
+internal import UploadCore
+internal import Webhooks
+
+/// The parts of the gateway: the context and the list of modules.
+struct GatewayModules {
+    let context: GatewayContext
+    /// The initial API key, and where it came from.
+    let firstKey: FirstKey
+    /// In the order in which their services start.
+    let all: [any GatewayModule]
+    /// Collects what hooks receive about a request; `nil` if the app has no hooks.
+    let hooks: HookContext?
+    /// The object endpoint.
+    let objects: ObjectModule
+
+    /// - Parameters:
+    ///   - settings: All settings.
+    ///   - adapters: State and storage.
+    ///   - process: Event loops, pools, log and metrics.
+    /// - Throws: `StartFailure` with a message for the operator.
+    init(
+        _ settings: Settings,
+        _ adapters: GatewayAdapters,
+        _ process: GatewayProcess
+    ) async throws(StartFailure) {
+        let master = try settings.master()
+        let stores = try await adapters.stores(settings, process.logger)
+        let (opened, observation) = (adapters.state, process.observation)
+        let caller = settings.hookCaller(master)
+        let asked: (any UploadHooks)? = caller.map { caller in
+            HTTPHooks(caller, clock: stores.clock) { observation.hookFailed($0.rawValue, $1, $2) }
+        }
+        let services = UploadServices(
+            state: stores.state,
+            storage: stores.storage,
+            clock: stores.clock,
+            limits: settings.uploadLimits,
+            observer: observation,
+            hooks: asked ?? NoHooks(),
+            among: opened.leases,
+            refusing: stores.mismatch?.refusal,
+            isSweepApproved: { () async throws(UploadError) in try await opened.marks.takeSweepApproval() }
+        )
+        opened.connect(services.events.bell)
+        let identities = settings.trustedIssuer(stores.clock)
+        var context = try GatewayContext(settings, process, stores, services, master) { issuer in
+            TrustedIssuer.isMeant(by: issuer) ? identities?.trusts(issuer) ?? false : nil
+        }
+        // After all checks of the settings, because the key is shown only once.
+        do throws(UploadError) {
+            firstKey = try await FirstKey.ensure(
+                in: stores.state,
+                preset: settings.general.adminKey?.exposed,
+                at: stores.clock.now
+            )
+        } catch {
+            throw StartFailure("the state cannot be written: \(error.message)")
+        }
+        objects = try await ObjectModule(context, identities: identities)
+        // URLs for the object endpoint need its port.
+        context.objectPort = objects.port
+        self.context = context
+        hooks = caller.map { [locator = context.locator] _ in HookContext(locator: locator) }
+        let pulls = PullModule(context)
+        all = [
+            SweepModule(context),
+            HooksModule(context, caller: caller),
+            pulls,
+            TencentModule(context),
+            TusModule(context),
+            PlainUploads(context),
+            objects,
+            CompanionModule(context),
+            ManagementModule(context, pulls: pulls.pulls),
+            EventsModule(context),
+            OperationsModule(context),
+        ]
+    }
+}
+
+/// The settings of the gateway.
+package enum GatewaySettings {
+    /// All sections, in the order of the documentation.
+    package static let catalog = SettingsCatalog([
+        GeneralSettings.self,
+        DatabaseSettings.self,
+        S3StoreSettings.self,
+        ObjectSettings.self,
+        IdentitySettings.self,
+        AWSSettings.self,
+        AliyunSettings.self,
+        TencentSettings.self,
+        LimitSettings.self,
+        TimeoutSettings.self,
+        UploadSettings.self,
+        QuotaSettings.self,
+        WebhookSettings.self,
+        PullSettings.self,
+        CORSSettings.self,
+        MetricsSettings.self,
+        LogSettings.self,
+    ])
+}

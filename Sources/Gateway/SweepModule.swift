@@ -1,0 +1,56 @@
+internal import GatewayKit
+internal import Logging
+internal import ServiceLifecycle
+internal import SettingsKit
+internal import UploadCore
+
+/// Runs the sweep, which removes expired data.
+struct SweepModule: GatewayModule {
+    let name = "sweep"
+    let services: [any Service]
+
+    init(_ context: GatewayContext) {
+        services = [
+            SweepingService(
+                service: context.services.sweep,
+                binding: context.mismatch == nil ? context.binding : nil,
+                interval: context.settings.uploads.sweepEvery,
+                logger: context.logger
+            )
+        ]
+    }
+}
+
+/// Runs the sweep repeatedly.
+private struct SweepingService: Service {
+    let service: SweepService
+    /// `nil` if state and storage do not belong together.
+    let binding: StoreBinding?
+    let interval: Duration
+    let logger: Logger
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                let report = await service.run()
+                do throws(UploadError) {
+                    try await binding?.advance()
+                } catch {
+                    logger.warning("the mark of the storage was not renewed", metadata: ["error": "\(error.message)"])
+                }
+                if report.expired + report.completed + report.orphansRemoved + report.failures > 0 {
+                    logger.info(
+                        "swept",
+                        metadata: [
+                            "expired": "\(report.expired)", "completed": "\(report.completed)",
+                            "orphans": "\(report.orphansRemoved)", "failures": "\(report.failures)",
+                        ]
+                    )
+                }
+                try? await Task.sleep(for: interval)
+            }
+        }
+        // If one service returned early, the group would stop all the others.
+        try? await gracefulShutdown()
+    }
+}

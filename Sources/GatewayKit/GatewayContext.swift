@@ -1,0 +1,137 @@
+package import HTTPWire
+internal import HTTPServer
+package import Logging
+package import RESTKit
+package import SettingsKit
+package import Signing
+package import Telemetry
+package import Transport
+package import UploadCore
+
+/// What every module receives: the domain and the shared parts.
+package struct GatewayContext {
+    package let settings: Settings
+    package let logger: Logger
+    package let master: MasterSecret
+    package let clock: any WallClock
+    package let pool: BlockingPool
+    package let loops: EventLoopGroup
+    /// `nil` if no certificate is configured.
+    package let tls: TLSContext?
+
+    package let state: any StateStore
+    package let storage: any MarkedStorage
+    /// Storage buckets that a grant may name.
+    package let buckets: [String]
+    package let binding: StoreBinding
+    /// Why state and storage do not belong together; no background work runs then.
+    package let mismatch: StoreMismatch?
+    package let services: UploadServices
+
+    package let metrics: Metrics
+    package let observation: Observation
+
+    package let revoked: RevocationList
+    package let authenticator: Authenticator
+    package let access: Access
+    package let locator: UploadLocator
+    package let sealer: GrantSealer
+    package let names: UploadNames
+    package let urls: UploadURLs
+    package let publicURL: PublicURL
+    package let cors: CORSPolicy
+    /// Port of the object endpoint; `nil` if this process has none.
+    package var objectPort: UInt16?
+
+    /// Maximum content of a request that is not an upload, in bytes.
+    package var bodyLimit: Int { Int(clamping: settings.limits.bodyBytes) }
+
+    /// - Parameters:
+    ///   - settings: All settings.
+    ///   - process: Event loops, pools, log and metrics.
+    ///   - stores: State and storage.
+    ///   - services: The upload services on these stores.
+    ///   - master: The secret from which all others are derived.
+    ///   - trusts: Whether an identity provider, looked up by the name it has in place of an API key, is still trusted;
+    ///     `nil` if no provider has that name.
+    /// - Throws: `StartFailure` with a message for the operator if a certificate cannot be read.
+    package init(
+        _ settings: Settings,
+        _ process: GatewayProcess,
+        _ stores: GatewayStores,
+        _ services: UploadServices,
+        _ master: MasterSecret,
+        trusts: @escaping @Sendable (_ issuer: String) -> Bool?
+    ) throws(StartFailure) {
+        self.settings = settings
+        self.master = master
+        self.services = services
+        (logger, pool, loops) = (process.logger, process.pool, process.loops)
+        (metrics, observation) = (process.metrics, process.observation)
+        (state, storage, clock) = (stores.state, stores.storage, stores.clock)
+        (buckets, binding, mismatch) = (stores.buckets, stores.binding, stores.mismatch)
+        tls =
+            if let certificate = settings.general.tls.certificate, let key = settings.general.tls.key {
+                try starting { () throws(TLSFailure) in
+                    try TLSContext(certificatePath: certificate, keyPath: key)
+                }
+            } else {
+                nil
+            }
+        revoked = RevocationList(state: stores.state, clock: stores.clock, trusts: trusts)
+        sealer = GrantSealer(master: master)
+        locator = UploadLocator(master: master)
+        authenticator = Authenticator(state: stores.state, sealer: sealer, revoked: revoked, clock: stores.clock)
+        access = Access(authenticator: authenticator, observer: process.observation)
+        publicURL = PublicURL(configured: settings.general.publicURL, trustedProxies: settings.general.trustedProxies)
+        names = UploadNames(service: services.uploads, locator: locator, access: access)
+        cors = settings.corsPolicy
+        urls = UploadURLs(service: services.uploads, revoked: settings.uploads.revokeWithKey ? revoked : nil)
+    }
+}
+
+/// What runs the gateway's work, and where it reports.
+package struct GatewayProcess: Sendable {
+    package let logger: Logger
+    package let metrics: Metrics
+    package let observation: Observation
+    /// For blocking work.
+    package let pool: BlockingPool
+    package let loops: EventLoopGroup
+
+    package init(logger: Logger, metrics: Metrics, pool: BlockingPool, loops: EventLoopGroup) {
+        self.logger = logger
+        self.metrics = metrics
+        observation = Observation(metrics: metrics, logger: logger)
+        self.pool = pool
+        self.loops = loops
+    }
+}
+
+/// State and storage, opened.
+package struct GatewayStores: Sendable {
+    package let state: any StateStore
+    package let storage: any MarkedStorage
+    package let clock: any WallClock
+    /// Buckets that a grant may name.
+    package let buckets: [String]
+    package let binding: StoreBinding
+    /// Why state and storage do not belong together.
+    package let mismatch: StoreMismatch?
+
+    package init(
+        state: any StateStore,
+        storage: any MarkedStorage,
+        clock: any WallClock,
+        buckets: [String],
+        binding: StoreBinding,
+        mismatch: StoreMismatch?
+    ) {
+        self.state = state
+        self.storage = storage
+        self.clock = clock
+        self.buckets = buckets
+        self.binding = binding
+        self.mismatch = mismatch
+    }
+}

@@ -1,0 +1,19 @@
+internal import CSystem
+internal import Foundation
+internal import Transport
+
+/// Process-wide setup.
+package enum ProcessSetup {
+    /// Ignores SIGPIPE, limits the number of heaps, and raises the limit on open files.
+    package static func prepare() {
+        signal(SIGPIPE, SIG_IGN)
+        OpenSSL.keepUntilTheEnd()
+        // By default each thread that waits for disk or state gets its own heap, with its own unused memory.
+        _ = csys_limit_heaps(4)
+        var limit = rlimit()
+        if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max {
+            limit.rlim_cur = limit.rlim_max
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        }
+    }
+}

@@ -1,0 +1,93 @@
+internal import RESTKit
+package import SettingsKit
+package import UploadCore
+
+/// Quotas of accounts without a policy of their own.
+package struct QuotaSettings: SettingsSection {
+    package var period = Duration.seconds(86400)
+    package var subject = Policy()
+    package var key = Policy()
+
+    package subscript(kind: Account.Kind) -> Policy {
+        get { kind == .subject ? subject : key }
+        set { if kind == .subject { subject = newValue } else { key = newValue } }
+    }
+
+    package init() {}
+
+    package static let table: [Setting] =
+        [
+            setting(
+                "quota.period",
+                \.period,
+                .duration(.seconds(1) ... .seconds(366 * 86400)),
+                "The time in which periodBytes and periodUploads count, from 1970-01-01T00:00:00Z on: a day begins at midnight, UTC."
+            )
+        ] + policy(.subject, "one app user (subject)")
+        + policy(.key, "one API key and its tokens")
+
+    /// The policy of accounts that have none of their own.
+    private static func policy(_ kind: Account.Kind, _ whom: String) -> [Setting] {
+        let prefix = "quota.\(kind.rawValue)"
+        return [
+            setting(
+                prefix + ".storedBytes",
+                \.[kind].storedBytes,
+                optional: .bytes(0...Int64.max),
+                "Most bytes of media and open uploads of \(whom)."
+            ),
+            setting(
+                prefix + ".periodBytes",
+                \.[kind].periodBytes,
+                optional: .bytes(0...Int64.max),
+                "Most bytes of the uploads that begin in a period, of \(whom)."
+            ),
+            setting(
+                prefix + ".openUploads",
+                \.[kind].openUploads,
+                optional: .count(0...Int64.max),
+                "Most uploads that are open at the same time, of \(whom)."
+            ),
+            setting(
+                prefix + ".periodUploads",
+                \.[kind].periodUploads,
+                optional: .count(0...Int64.max),
+                "Most uploads that begin in a period, of \(whom)."
+            ),
+            setting(
+                prefix + ".uploadBytes",
+                \.[kind].uploadBytes,
+                optional: .bytes(0...Int64.max),
+                "Largest upload of \(whom)."
+            ),
+            setting(
+                prefix + ".contentTypes",
+                \.[kind].contentTypes,
+                .texts("media types separated by commas, such as video/mp4, image/*", MediaTypeText.isPattern),
+                "Media types that uploads of \(whom) may declare; without it all."
+            ),
+            setting(
+                prefix + ".extensions",
+                \.[kind].extensions,
+                .texts(
+                    "extensions separated by commas, in lower case and without the dot, such as mp4, mov",
+                    FileExtensionText.isValid
+                ),
+                "Extensions that file names of \(whom) may have; without it all."
+            ),
+            setting(
+                prefix + ".checksContent",
+                \.[kind].checksContent,
+                .flag,
+                "Whether the first bytes of files of \(whom) must fit the declared media type and contentTypes."
+            ),
+        ]
+    }
+}
+
+extension Settings {
+    package var quota: QuotaSettings {
+        get { self[QuotaSettings.self] }
+        set { self[QuotaSettings.self] = newValue }
+    }
+}

@@ -1,0 +1,84 @@
+package import SettingsKit
+
+package struct TencentSettings: SettingsSection {
+    package var mode = Mode.relay
+    package var secretID: String?
+    package var secretKey: Secret<String>?
+    /// Region of COS credentials and URLs in `direct` mode; so are the settings below.
+    package var region: String?
+    package var buckets: [String] = []
+    package var stsEndpoint: String?
+    package var cosEndpoint: String?
+
+    package enum Mode: String, Sendable, CaseIterable {
+        /// Signs with its own key pair and receives the bytes itself.
+        case relay
+        /// Signs with the Tencent account's key pair; the bytes go to Tencent.
+        case direct
+    }
+
+    package init() {}
+
+    package static let table: [Setting] = [
+        setting(
+            "tencent.mode",
+            \.mode,
+            .choice,
+            "Whether uploads of VOD come here or go to Tencent."
+        ),
+        setting(
+            "tencent.secretId",
+            \.secretID,
+            optional: .visible(minimum: 1),
+            "SecretId of the Tencent Cloud account."
+        ),
+        setting(
+            "tencent.secretKey",
+            \.secretKey,
+            secret: .visible(minimum: 1),
+            "SecretKey of the Tencent Cloud account."
+        ),
+        setting(
+            "tencent.region",
+            \.region,
+            optional: .region,
+            "Region of these buckets, such as ap-guangzhou, and of the token service."
+        ),
+        setting(
+            "tencent.buckets",
+            \.buckets,
+            .buckets,
+            "Buckets of COS, with their app id (media-1250000000), that direct mode may mint credentials and URLs for; without any, there is no direct mode for it."
+        ),
+        setting(
+            "tencent.stsEndpoint",
+            \.stsEndpoint,
+            optional: .origin,
+            "The token service; without it, that of Tencent Cloud."
+        ),
+        setting(
+            "tencent.cosEndpoint",
+            \.cosEndpoint,
+            optional: .origin,
+            "COS, without the bucket in front of the host; without it, that of Tencent Cloud in the region."
+        ),
+    ]
+
+    package static func check(_ settings: Settings, _ demands: inout SettingsDemands) {
+        let tencent = settings.tencent
+        let (hasID, hasKey) = (tencent.secretID != nil, tencent.secretKey != nil)
+        demands.pair("tencent.secretId", hasID, "tencent.secretKey", hasKey)
+        if tencent.mode == .direct, !hasID, !hasKey {
+            for key in ["tencent.secretId", "tencent.secretKey"] {
+                demands.demand(false, key, because: "tencent.mode", "must be set, because tencent.mode is direct")
+            }
+        }
+    }
+}
+
+extension Settings {
+    package var tencent: TencentSettings {
+        get { self[TencentSettings.self] }
+        set { self[TencentSettings.self] = newValue }
+    }
+}

@@ -1,0 +1,91 @@
+package import SettingsKit
+
+package struct UploadSettings: SettingsSection {
+    /// Since the last append; `nil` means never.
+    package var expireAfter: Duration? = .seconds(24 * 3600)
+    package var sweepEvery = Duration.seconds(60)
+    /// How long blobs without a record are kept.
+    package var quarantine = Duration.seconds(7 * 86400)
+    package var takeOverTimeout = Duration.seconds(10)
+    package var interimResponses = InterimResponses.direct
+    /// Upload URLs stop working when the API key that admitted the upload is revoked.
+    package var revokeWithKey = false
+    /// DELETE on an upload URL also removes completed uploads.
+    package var deleteAfterCompletion = false
+    package var goneStatus = GoneResponse.gone
+
+    /// Status that tus returns for an upload that has ended.
+    package enum GoneResponse: String, Sendable, CaseIterable {
+        /// 410
+        case gone
+        /// 404
+        case notFound
+    }
+
+    package enum InterimResponses: String, Sendable, CaseIterable {
+        /// Only to clients that are not behind a proxy, as far as that can be detected.
+        case direct
+        case always
+        case never
+    }
+
+    package init() {}
+
+    package static let table: [Setting] = [
+        setting(
+            "uploads.expireAfter",
+            \.expireAfter,
+            .duration(.seconds(1) ... .seconds(3650 * 86400), zero: "never"),
+            "Removes an unfinished upload this long after its last append."
+        ),
+        setting(
+            "uploads.sweepEvery",
+            \.sweepEvery,
+            .duration(.seconds(1) ... .seconds(86400)),
+            "How often expired uploads are looked for."
+        ),
+        setting(
+            "uploads.quarantine",
+            \.quarantine,
+            .duration(.zero ... .seconds(365 * 86400)),
+            "How long bytes are kept of which there is no record."
+        ),
+        setting(
+            "uploads.takeOverTimeout",
+            \.takeOverTimeout,
+            .duration(.milliseconds(100) ... .seconds(600)),
+            "How long a request waits for an older one to the same upload to stop."
+        ),
+        setting(
+            "uploads.interimResponses",
+            \.interimResponses,
+            .choice,
+            "Who is sent answers of status 104, which not every proxy passes on: direct clients, all, or none."
+        ),
+        setting(
+            "uploads.revokeWithKey",
+            \.revokeWithKey,
+            .flag,
+            "Whether upload URLs end when the API key that admitted the upload is revoked, and by POST /v1/revocations."
+        ),
+        setting(
+            "uploads.deleteAfterCompletion",
+            \.deleteAfterCompletion,
+            .flag,
+            "Whether DELETE of an upload URL removes the upload after its completion, too."
+        ),
+        setting(
+            "uploads.goneStatus",
+            \.goneStatus,
+            .choice,
+            "How tus answers for an upload that expired or was terminated: gone (410), or notFound (404), after which more clients create a new one."
+        ),
+    ]
+}
+
+extension Settings {
+    package var uploads: UploadSettings {
+        get { self[UploadSettings.self] }
+        set { self[UploadSettings.self] = newValue }
+    }
+}

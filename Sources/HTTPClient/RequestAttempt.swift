@@ -1,0 +1,413 @@
+internal import CCurl
+internal import Glibc
+internal import HTTPWire
+internal import Transport
+
+/// One request to one URL; owns an easy handle.
+///
+/// A transfer with redirects has several attempts.
+///
+/// Invariant: everything here, including libcurl's callbacks, runs on the loop's thread. The callbacks have an
+/// unretained pointer to the attempt; they are called only while the handle is in the multi handle, and during that
+/// time the loop retains the attempt.
+final class RequestAttempt {
+    let handle: UnsafeMutableRawPointer
+    let transfer: Transfer
+    let deadline: ContinuousClock.Instant?
+
+    let request: PreparedRequest
+    /// Called on the loop's thread, within libcurl.
+    var hasResponse: () -> Void = {}
+
+    private let isOnNewConnection: Bool
+    private let sockets: OpenSockets
+    private var socket: curl_socket_t?
+    /// Whether the last read of content was postponed to look for a response.
+    private var hasPostponedRead = false
+    private var sent: SentContent?
+    /// The response that refused `Expect`; libcurl then sends the request again without it.
+    private var failedExpectation: HTTPClientHead?
+    private let addresses: AddressPolicy
+    private var fieldList: UnsafeMutablePointer<curl_slist>?
+    private var status = 0
+    private var fields = HTTPFields()
+    private var fieldBytes = 0
+    private var isHeadComplete = false
+    /// The target of a redirect that will be followed.
+    private var location: String?
+    private var discarded = 0
+    private var refused: String?
+
+    /// Maximum bytes of all heads of one attempt, including interim ones.
+    private static let maximumFieldBytes = 256 << 10
+    /// Maximum content of a redirect that is read to keep the connection.
+    private static let maximumDiscarded = 64 << 10
+
+    /// `nil` if libcurl has no memory or rejects an option.
+    init?(
+        _ transfer: Transfer,
+        _ request: PreparedRequest,
+        _ deadline: ContinuousClock.Instant?,
+        _ settings: TransferLoop.Settings,
+        _ sockets: OpenSockets,
+        onNewConnection: Bool
+    ) {
+        guard let handle = curl_easy_init() else { return nil }
+        self.handle = handle
+        self.transfer = transfer
+        self.request = request
+        self.deadline = deadline
+        self.sockets = sockets
+        isOnNewConnection = onNewConnection || request.request.needsNewConnection
+        sent = request.content.map(SentContent.init)
+        addresses = settings.addresses
+        guard setUp(settings), setProxy(settings), setTimes(), setContent(), setFields(settings.userAgent),
+            setCallbacks()
+        else {
+            return nil
+        }
+    }
+
+    deinit {
+        curl_easy_cleanup(handle)
+        curl_slist_free_all(fieldList)
+    }
+
+    /// Resumes both directions; a direction that still has to wait pauses again.
+    func resume() {
+        if sent?.isPaused == true {
+            sent?.resumed()
+            _ = setMinimumRate(isCounting: true)
+        }
+        curl_easy_pause(handle, CURLPAUSE_CONT)
+    }
+
+    /// Whether the request failed because the server had closed a reused connection.
+    ///
+    /// libcurl handles this itself, except if it notices while it sends content. Since the request was not sent
+    /// completely, it cannot have been executed.
+    func needsResend(_ result: CURLcode) -> Bool {
+        var connections = 1
+        guard result == CURLE_SEND_ERROR, fieldBytes == 0, !isOnNewConnection,
+            ccurl_info_long(handle, CURLINFO_NUM_CONNECTS, &connections) == CURLE_OK
+        else { return false }
+        return connections == 0
+    }
+
+    /// The request to a redirect's target; `nil` if the response is final.
+    func followingRequest(_ result: CURLcode) throws(HTTPClientError) -> PreparedRequest? {
+        guard let location else { return nil }
+        return try request.redirected(status, to: location)
+    }
+
+    func outcome(_ result: CURLcode) -> Result<Void, HTTPClientError> {
+        if result == CURLE_OK {
+            if !isHeadComplete, let failedExpectation {
+                isHeadComplete = true
+                transfer.received(failedExpectation)
+            }
+            return isHeadComplete ? .success(()) : .failure(.malformed)
+        }
+        if sent?.hasFailed == true { return .failure(.contentFailed) }
+        return .failure(error(result))
+    }
+
+    private func error(_ result: CURLcode) -> HTTPClientError {
+        var proxied = 0
+        _ = ccurl_info_long(handle, CURLINFO_HTTP_CONNECTCODE, &proxied)
+        if proxied >= 300, !isHeadComplete { return .proxy(status: proxied) }
+        return switch result {
+        case CURLE_URL_MALFORMAT, CURLE_BAD_FUNCTION_ARGUMENT:
+            .badRequest("the URL cannot be requested")
+        case CURLE_COULDNT_CONNECT: refused.map { .refusedAddress($0) } ?? .unreachable
+        case CURLE_COULDNT_RESOLVE_HOST: .unreachable
+        case CURLE_OPERATION_TIMEDOUT: .timedOut
+        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
+            CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CRL_BADFILE:
+            .tls
+        // The scheme was checked before, so this is a response without a status line, as in HTTP/0.9.
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP2, CURLE_HTTP_RETURNED_ERROR,
+            CURLE_WRITE_ERROR:
+            .malformed
+        default: .connection
+        }
+    }
+
+    // MARK: Settings
+
+    private func setUp(_ settings: TransferLoop.Settings) -> Bool {
+        ccurl_set_quick_exit(handle)
+        var isSet =
+            set(CURLOPT_NOSIGNAL, 1)
+            && set(CURLOPT_URL, request.target.text)
+            && set(CURLOPT_PROTOCOLS_STR, "http,https")
+            && set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
+            && set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+            // `PreparedRequest.redirected` follows redirects, because it decides what may be sent to another host.
+            && set(CURLOPT_FOLLOWLOCATION, 0)
+            && set(CURLOPT_NETRC, 0)
+            && set(CURLOPT_SSL_VERIFYPEER, 1)
+            && set(CURLOPT_SSL_VERIFYHOST, 2)
+            // A response to streamed content is short, and many requests may send content at the same time.
+            && set(CURLOPT_BUFFERSIZE, request.request.content == nil ? 256 << 10 : 16 << 10)
+            && set(CURLOPT_NOPROGRESS, 1)
+            && set(CURLOPT_FORBID_REUSE, request.request.keepsConnection ? 0 : 1)
+            && set(CURLOPT_FRESH_CONNECT, isOnNewConnection ? 1 : 0)
+            // Small heads are sent at once; idle connections notice a vanished peer within two minutes.
+            && set(CURLOPT_TCP_NODELAY, 1)
+            && set(CURLOPT_TCP_KEEPALIVE, 1)
+            && set(CURLOPT_TCP_KEEPIDLE, 30)
+            && set(CURLOPT_TCP_KEEPINTVL, 10)
+        if let authorities = settings.authorities { isSet = isSet && set(CURLOPT_CAINFO, authorities) }
+        return isSet
+    }
+
+    private func setProxy(_ settings: TransferLoop.Settings) -> Bool {
+        // Empty: ignores the environment.
+        guard set(CURLOPT_NOPROXY, ""), let proxy = settings.proxy else { return set(CURLOPT_PROXY, "") }
+        var isSet =
+            set(CURLOPT_PROXY, proxy.origin)
+            && set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+            // Fields for the host, especially credentials, must not be sent to the proxy with CONNECT.
+            && set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE))
+            && set(CURLOPT_PROXY_SSL_VERIFYPEER, 1)
+            && set(CURLOPT_PROXY_SSL_VERIFYHOST, 2)
+        if let user = proxy.user { isSet = isSet && set(CURLOPT_PROXYUSERNAME, user) }
+        if let password = proxy.password { isSet = isSet && set(CURLOPT_PROXYPASSWORD, password) }
+        if let authorities = settings.authorities { isSet = isSet && set(CURLOPT_PROXY_CAINFO, authorities) }
+        return isSet
+    }
+
+    private func setTimes() -> Bool {
+        let connect = request.request.connectTimeout
+        var isSet = set(CURLOPT_CONNECTTIMEOUT_MS, connect > .zero ? Self.milliseconds(connect) : 300_000)
+        if let deadline {
+            // 0 would mean no limit.
+            isSet = isSet && set(CURLOPT_TIMEOUT_MS, max(1, Self.milliseconds(deadline - .now)))
+        }
+        if request.request.stallTimeout > .zero {
+            let seconds = (Self.milliseconds(request.request.stallTimeout) + 999) / 1000
+            isSet = isSet && setMinimumRate(isCounting: true) && set(CURLOPT_LOW_SPEED_TIME, seconds)
+        }
+        return isSet
+    }
+
+    /// libcurl ignores the time while receiving is paused, but some versions do not ignore paused sending.
+    private func setMinimumRate(isCounting: Bool) -> Bool {
+        guard request.request.stallTimeout > .zero else { return true }
+        return set(CURLOPT_LOW_SPEED_LIMIT, isCounting ? max(1, request.request.minimumRate) : 0)
+    }
+
+    private func setContent() -> Bool {
+        if let sent { return setUpload(sent) }
+        switch request.method {
+        case "GET" where request.body.isEmpty: return set(CURLOPT_HTTPGET, 1)
+        case "HEAD": return set(CURLOPT_NOBODY, 1)
+        case "POST": break
+        default:
+            if !set(CURLOPT_CUSTOMREQUEST, request.method) { return false }
+            if request.body.isEmpty { return true }
+        }
+        let size = ccurl_set_size(handle, CURLOPT_POSTFIELDSIZE_LARGE, Int64(request.body.count))
+        guard set(CURLOPT_POST, 1), size == CURLE_OK else { return false }
+        // Copied, so the bytes need not stay in place; an empty array may have no address.
+        return request.body.isEmpty
+            ? set(CURLOPT_COPYPOSTFIELDS, "")
+            : request.body.withUnsafeBytes { bytes in
+                ccurl_set_pointer(handle, CURLOPT_COPYPOSTFIELDS, UnsafeMutableRawPointer(mutating: bytes.baseAddress))
+                    == CURLE_OK
+            }
+    }
+
+    private func setUpload(_ sent: SentContent) -> Bool {
+        if let expected = request.request.expectsContinue,
+            !set(CURLOPT_EXPECT_100_TIMEOUT_MS, max(1, Self.milliseconds(expected)))
+        {
+            return false
+        }
+        return set(CURLOPT_UPLOAD, 1)
+            && set(CURLOPT_CUSTOMREQUEST, request.method)
+            && set(CURLOPT_UPLOAD_BUFFERSIZE, sent.bufferSize)
+            && ccurl_set_size(handle, CURLOPT_INFILESIZE_LARGE, sent.length) == CURLE_OK
+    }
+
+    private func setFields(_ userAgent: String) -> Bool {
+        var lines = request.headers.map { name, value in value.isEmpty ? "\(name);" : "\(name): \(value)" }
+        var names = Set(request.headers.map { $0.name.lowercased() })
+        if !names.contains("user-agent") { lines.append("User-Agent: \(userAgent)") }
+        if request.request.expectsContinue != nil, let sent, sent.length > 0 {
+            // libcurl adds it, and omits it when it sends the request again after 417.
+            names.insert("expect")
+        }
+        // A line without a value removes a field that libcurl would add.
+        for name in ["Expect", "Content-Type"] where !names.contains(name.lowercased()) { lines.append("\(name):") }
+        for line in lines {
+            guard let list = curl_slist_append(fieldList, line) else { return false }
+            fieldList = list
+        }
+        return ccurl_set_list(handle, CURLOPT_HTTPHEADER, fieldList) == CURLE_OK
+    }
+
+    private func setCallbacks() -> Bool {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        let results = [
+            ccurl_set_pointer(handle, CURLOPT_HEADERDATA, context),
+            ccurl_set_pointer(handle, CURLOPT_WRITEDATA, context),
+            ccurl_set_pointer(handle, CURLOPT_OPENSOCKETDATA, context),
+            ccurl_set_take_bytes(handle, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+                RequestAttempt.with(bytes, size * count, context) { attempt, bytes in
+                    attempt.takeField(bytes) ? bytes.count : 0
+                }
+            },
+            ccurl_set_take_bytes(handle, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+                RequestAttempt.with(bytes, size * count, context) { attempt, bytes in attempt.takeContent(bytes) }
+            },
+            ccurl_set_pointer(handle, CURLOPT_READDATA, context),
+            ccurl_set_pointer(handle, CURLOPT_SEEKDATA, context),
+            ccurl_set_take_bytes(handle, CURLOPT_READFUNCTION) { buffer, size, count, context in
+                guard let buffer, let context else { return ccurl_read_abort }
+                let attempt = Unmanaged<RequestAttempt>.fromOpaque(context).takeUnretainedValue()
+                return attempt.readContent(UnsafeMutableRawBufferPointer(start: buffer, count: size * count))
+            },
+            ccurl_set_seek(handle) { context, offset, origin in
+                guard let context else { return ccurl_seek_failed }
+                let attempt = Unmanaged<RequestAttempt>.fromOpaque(context).takeUnretainedValue()
+                return attempt.sent?.seek(to: Int64(offset), from: origin) ?? ccurl_seek_failed
+            },
+            ccurl_set_open_socket(handle) { context, _, address in
+                guard let context, let address else { return ccurl_bad_socket }
+                let attempt = Unmanaged<RequestAttempt>.fromOpaque(context).takeUnretainedValue()
+                return attempt.openSocket(address)
+            },
+            // The connection can outlive the attempt that opened it, but not the loop's sockets.
+            ccurl_set_pointer(handle, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(sockets).toOpaque()),
+            ccurl_set_close_socket(handle) { context, socket in
+                guard let context else { return close(socket) }
+                return Unmanaged<OpenSockets>.fromOpaque(context).takeUnretainedValue().close(socket)
+            },
+            ccurl_set_pointer(handle, CURLOPT_PREREQDATA, context),
+            ccurl_set_before_request(handle) { context, _, _, remote, local in
+                guard let context else { return ccurl_request_goes }
+                let attempt = Unmanaged<RequestAttempt>.fromOpaque(context).takeUnretainedValue()
+                if attempt.sent != nil { attempt.socket = attempt.sockets.socket(local: local, remote: remote) }
+                return ccurl_request_goes
+            },
+        ]
+        return results.allSatisfy { $0 == CURLE_OK }
+    }
+
+    private static func with(
+        _ bytes: UnsafeMutablePointer<CChar>?,
+        _ count: Int,
+        _ context: UnsafeMutableRawPointer?,
+        _ body: (RequestAttempt, UnsafeBufferPointer<UInt8>) -> Int
+    ) -> Int {
+        guard let context else { return 0 }
+        let attempt = Unmanaged<RequestAttempt>.fromOpaque(context).takeUnretainedValue()
+        let raw = UnsafeRawBufferPointer(start: bytes, count: count)
+        return body(attempt, raw.assumingMemoryBound(to: UInt8.self))
+    }
+
+    private func set(_ option: CURLoption, _ value: Int) -> Bool { ccurl_set_long(handle, option, value) == CURLE_OK }
+
+    private func set(_ option: CURLoption, _ value: String) -> Bool {
+        ccurl_set_text(handle, option, value) == CURLE_OK
+    }
+
+    private static func milliseconds(_ duration: Duration) -> Int {
+        // The maximum of libcurl.
+        Int(max(0, min(duration / .milliseconds(1), 2_000_000_000)))
+    }
+
+    // MARK: Callbacks
+
+    private func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        let count = ccurl_address_bytes(address, &bytes)
+        guard let numeric = IPAddress(bytes: Array(bytes.prefix(count))), addresses.allows(numeric) else {
+            refused = IPAddress(bytes: Array(bytes.prefix(count)))?.description ?? "not an IP address"
+            return ccurl_bad_socket
+        }
+        return sockets.open(address)
+    }
+
+    private func readContent(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        guard let count = sent?.read(into: buffer, for: transfer) else { return 0 }
+        if count == ccurl_read_pause {
+            _ = setMinimumRate(isCounting: false)
+        } else if count <= buffer.count, shouldReadFirst() {
+            sent?.pause(takingBack: count)
+            return ccurl_read_pause
+        }
+        return count
+    }
+
+    /// Whether libcurl should read before it continues to send.
+    ///
+    /// A response can be followed by a reset, which is common after a refusal: sending would then fail and the response
+    /// would be lost. Returns `false` after `true`, because there may be nothing to read but the end.
+    private func shouldReadFirst() -> Bool {
+        guard !isHeadComplete, !hasPostponedRead, let socket, OpenSockets.hasInput(socket) else {
+            hasPostponedRead = false
+            return false
+        }
+        hasPostponedRead = true
+        hasResponse()
+        return true
+    }
+
+    /// Processes one line of a head: the status line, a field, or the empty line at the end.
+    private func takeField(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
+        // Lines after the content are trailer fields.
+        if isHeadComplete { return true }
+        fieldBytes += line.count
+        guard fieldBytes <= Self.maximumFieldBytes else { return false }
+        var text = line[...]
+        while let last = text.last, last == 10 || last == 13 { text = text.dropLast() }
+        if text.starts(with: "HTTP/".utf8) {
+            fields = HTTPFields()
+            let parts = text.split(separator: 0x20, maxSplits: 2)
+            status = parts.count > 1 ? Int(String(decoding: parts[1], as: UTF8.self)) ?? 0 : 0
+            return true
+        }
+        if text.isEmpty {
+            if status >= 200 { completeHead() }
+            return true
+        }
+        // Not a field: for example a folded line, which libcurl passes on unchanged.
+        guard let colon = text.firstIndex(of: UInt8(ascii: ":")),
+            let name = FieldName(String(decoding: text[..<colon], as: UTF8.self))
+        else { return true }
+        fields.append(name, String(decoding: text[(colon + 1)...], as: UTF8.self).trimmingWhitespace())
+        return true
+    }
+
+    private func completeHead() {
+        if status == 417, request.request.expectsContinue != nil, failedExpectation == nil, sent?.isIncomplete == true {
+            failedExpectation = HTTPClientHead(status: status, headers: fields)
+            return
+        }
+        isHeadComplete = true
+        if sent?.isPaused == true { hasResponse() }
+        if request.request.maximumRedirects > 0, [301, 302, 303, 307, 308].contains(status),
+            let target = fields.all("Location").first, !target.isEmpty
+        {
+            location = target
+        } else {
+            transfer.received(HTTPClientHead(status: status, headers: fields))
+        }
+    }
+
+    /// - Returns: The number of bytes taken, or libcurl's value for "pause".
+    private func takeContent(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
+        if location != nil || !isHeadComplete {
+            discarded += bytes.count
+            return discarded <= Self.maximumDiscarded ? bytes.count : 0
+        }
+        switch transfer.received(bytes) {
+        case .taken: return bytes.count
+        case .full: return ccurl_pause
+        case .unwanted: return 0
+        }
+    }
+}

@@ -1,0 +1,96 @@
+internal import CSystem
+internal import Synchronization
+internal import Transport
+
+/// Moves bytes from a socket to a file: with a pipe inside the kernel, or with a buffer under TLS.
+///
+/// Used by one thread at a time.
+protocol SocketReader: SendableMetatype {
+    /// Takes available bytes, at most `limit`.
+    ///
+    /// - Precondition: All bytes taken before were put into the file.
+    func take(_ limit: Int) -> IOResult
+    /// Puts all taken bytes into the file.
+    ///
+    /// - Returns: Number of bytes written, and `errno` if they are fewer than were taken; 0 otherwise.
+    func put(into file: Int32, at offset: Int64) -> (moved: Int64, failure: Int32)
+    /// Upper bound of the bytes that have arrived and were not taken.
+    var arrived: Int64 { get }
+}
+
+/// Moves part of a request's content from a socket to a file, on a thread that may block.
+struct SocketTransfer: Sendable {
+    /// Lent to the thread.
+    let channel: Channel
+    /// Open for writing.
+    let file: Int32
+    /// Where in the file the first byte goes.
+    let offset: Int64
+    /// The most bytes to move.
+    let limit: Int64
+    /// Whether much data had arrived at the last check.
+    let isFast: Bool
+
+    enum End: Equatable, Sendable {
+        case limitReached
+        case wouldBlock
+        /// TLS must write before it can continue.
+        case wouldBlockWriting
+        /// The peer will send nothing more.
+        case ended
+        case socketFailed(errno: Int32)
+        case fileFailed(errno: Int32)
+    }
+
+    /// Moves bytes until `limit`, the end, or until no more are available.
+    ///
+    /// Blocks while the file blocks. On a fast connection it also waits for more bytes here, because returning to the
+    /// loop costs more. When it returns, everything that was taken is in the file, unless writing failed. If the
+    /// channel was cut, bytes that have already arrived are still moved, later ones are not.
+    ///
+    /// - Parameters:
+    ///   - reader: A reader that suits `channel`.
+    ///   - mustHurry: Other jobs wait for this thread.
+    /// - Returns: Number of bytes written to the file, and why it stopped.
+    func move(
+        by reader: some SocketReader,
+        mustHurry: () -> Bool
+    ) -> (moved: Int64, end: End) {
+        var moved: Int64 = 0
+        var limit = limit
+        var wasInterrupted = false
+        var isPatient = false
+        defer { if isPatient { channel.setReceiveTimeout(0) } }
+        while moved < limit {
+            let isToWait = !wasInterrupted && (isFast || moved >= Self.fastBytes) && !mustHurry()
+            if isToWait != isPatient {
+                channel.setReceiveTimeout(isToWait ? Self.waitTimeout : 0)
+                isPatient = isToWait
+            }
+            if !wasInterrupted, channel.isInterrupted.load(ordering: .relaxed) {
+                wasInterrupted = true
+                limit = min(limit, moved + reader.arrived)
+                if moved == limit { return (moved, .wouldBlock) }
+            }
+            switch reader.take(Int(clamping: limit - moved)) {
+            case .moved:
+                let (count, failure) = reader.put(into: file, at: offset + moved)
+                moved += count
+                if failure != 0 { return (moved, .fileFailed(errno: failure)) }
+            case .wouldBlockReading: return (moved, .wouldBlock)
+            case .wouldBlockWriting: return (moved, .wouldBlockWriting)
+            case .ended: return (moved, .ended)
+            case .failed(let code): return (moved, .socketFailed(errno: code))
+            }
+        }
+        return (moved, wasInterrupted ? .wouldBlock : .limitReached)
+    }
+
+    /// A connection is fast if this many bytes have arrived at once.
+    static let fastBytes: Int64 = 262_144
+    /// How long this thread waits for more bytes, in milliseconds.
+    ///
+    /// It waits for the first byte only: bytes that collect in the kernel (SO_RCVLOWAT) leave the CPU caches, and
+    /// copying them takes twice as long.
+    private static let waitTimeout: Int32 = 10
+}

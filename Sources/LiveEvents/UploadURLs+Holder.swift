@@ -1,0 +1,9 @@
+internal import RESTKit
+internal import UploadCore
+
+extension UploadURLs {
+    /// The credential of a stream opened by upload URL; `nil` if nothing revokes it.
+    func holder(of upload: Upload) -> StreamWatch.Holder? {
+        revokeWithKey ? .upload(issuer: upload.issuer, subject: upload.subject, createdAt: upload.createdAt) : nil
+    }
+}

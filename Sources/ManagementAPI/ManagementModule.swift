@@ -1,0 +1,39 @@
+package import GatewayKit
+package import RESTKit
+package import UploadCore
+
+/// Management API for app servers: uploads, media, quotas, revocations.
+package struct ManagementModule: GatewayModule {
+    package let name = "management"
+    package let routes: [Route]
+
+    package init(_ context: GatewayContext, pulls: PullService) {
+        let uploads = UploadsAPI(
+            service: context.services.uploads,
+            names: context.names,
+            access: context.access,
+            bodyLimit: context.bodyLimit,
+            pulls: pulls
+        )
+        let media = MediaAPI(
+            service: context.services.media,
+            uploads: context.services.uploads,
+            names: context.names,
+            links: MediaLinks(master: context.master),
+            access: context.access,
+            publicURL: context.publicURL,
+            bodyLimit: context.bodyLimit,
+            clock: context.clock,
+            revoked: context.revoked
+        )
+        let quota = QuotaAPI(service: context.services.quota, access: context.access, bodyLimit: context.bodyLimit)
+        let revocations = RevocationsAPI(
+            state: context.state,
+            revoked: context.revoked,
+            access: context.access,
+            bodyLimit: context.bodyLimit,
+            clock: context.clock
+        )
+        routes = uploads.routes + media.routes + quota.routes + revocations.routes
+    }
+}

@@ -1,0 +1,274 @@
+internal import Bytes
+internal import Foundation
+internal import GatewayKit
+internal import HTTPWire
+internal import RESTKit
+internal import ResumableHTTP
+internal import UploadCore
+
+/// `/v1/media` and the downloads at `/media`.
+struct MediaAPI: Sendable {
+    let service: MediaService
+    let uploads: UploadService
+    let names: UploadNames
+    let links: MediaLinks
+    let access: Access
+    let publicURL: PublicURL
+    let bodyLimit: Int
+    let clock: any WallClock
+    let revoked: RevocationList
+
+    static let maximumLinkLifetime: Int64 = 7 * 86_400
+    static let defaultLinkLifetime: Int64 = 3600
+
+    var routes: [Route] {
+        [
+            Route(.get, "/v1/media/{id}") { request, parameters in
+                await responding(request) { () throws(Problem) in try await show(request, parameters["id"]) }
+            },
+            Route(.patch, "/v1/media/{id}") { request, parameters in
+                await responding(request) { () throws(Problem) in try await edit(request, parameters["id"]) }
+            },
+            Route(.delete, "/v1/media/{id}") { request, parameters in
+                await responding(request) { () throws(Problem) in try await remove(request, parameters["id"]) }
+            },
+            Route(.post, "/v1/media/{id}/links") { request, parameters in
+                await responding(request) { () throws(Problem) in try await link(request, parameters["id"]) }
+            },
+            Route(.get, "/media/{id}") { request, parameters in
+                await responding(request) { () throws(Problem) in try await download(request, parameters["id"]) }
+            },
+        ]
+    }
+
+    private func show(_ request: Request, _ text: String) async throws(Problem) -> Response {
+        let key = try await access.limitedKey(.read, request)
+        return response(try await media(text, within: key.limits), request)
+    }
+
+    private func edit(_ request: Request, _ text: String) async throws(Problem) -> Response {
+        let key = try await access.limitedKey(.upload, request)
+        let edit = try await MetadataEdit(readingFrom: request, limit: bodyLimit)
+        let before = try await media(text, within: key.limits)
+        try checkConditions(request.head, before)
+        let media = try await access.core { () throws(UploadError) in
+            _ = try await uploads.editMetadata(of: before.id) { edit.apply(to: $0) }
+            return try await service.media(before.id)
+        }
+        return response(media, request)
+    }
+
+    private func remove(_ request: Request, _ text: String) async throws(Problem) -> Response {
+        let key = try await access.limitedKey(.delete, request)
+        let media = try await media(text, within: key.limits)
+        try checkConditions(request.head, media)
+        try await access.core { () throws(UploadError) in try await uploads.terminate(media.id) }
+        var response = Response(204)
+        response.trace.uploadID = media.id.text
+        return response
+    }
+
+    private func media(_ text: String, within limits: KeyLimits) async throws(Problem) -> Media {
+        let id = try await mediaID(text, within: limits)
+        return try await access.core { () throws(UploadError) in try await service.media(id) }
+    }
+
+    private func response(_ media: Media, _ request: Request) -> Response {
+        var response = JSONResponse.response(200, MediaView(media, url: url(of: media.id, request)))
+        response.trace.uploadID = media.id.text
+        return response
+    }
+
+    private func checkConditions(_ head: RequestHead, _ media: Media) throws(Problem) {
+        let outcome = EntityTagConditions.evaluate(
+            head.fields,
+            method: head.method,
+            tag: EntityTag(media.entityTag),
+            lastModified: Int64(media.createdAt.timeIntervalSince1970)
+        )
+        if outcome != .proceed { throw Self.preconditionFailed }
+    }
+
+    private static let preconditionFailed = Problem(
+        412,
+        "precondition_failed",
+        "the media is not the one that If-Match or a like field names"
+    )
+
+    private struct LinkView: Encodable {
+        var url: String
+        var expiresAt: String
+    }
+
+    private func link(_ request: Request, _ text: String) async throws(Problem) -> Response {
+        let key = try await access.limitedKey(.read, request)
+        let id = try await mediaID(text, within: key.limits)
+        var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
+        let lifetime = fields.integer("expiresIn", in: 1...Self.maximumLinkLifetime) ?? Self.defaultLinkLifetime
+        try fields.finish()
+        _ = try await access.core { () throws(UploadError) in try await service.media(id) }
+        let now = clock.now
+        let expiresAt = Date(timeIntervalSince1970: (now.timeIntervalSince1970 + Double(lifetime)).rounded(.up))
+        let query = links.query(for: id, expiresAt: expiresAt, issuer: key.id, at: now)
+        let view = LinkView(
+            url: url(of: id, request) + "?" + query,
+            expiresAt: JSONResponse.timestamp(expiresAt)
+        )
+        var response = JSONResponse.response(201, view)
+        response.trace.uploadID = id.text
+        return response
+    }
+
+    private func url(of id: UploadID, _ request: Request) -> String {
+        publicURL.base(for: request) + "/media/" + id.text
+    }
+
+    private func mediaID(_ text: String, within limits: KeyLimits = KeyLimits()) async throws(Problem) -> UploadID {
+        try await names.id(text, kind: "media", within: limits)
+    }
+
+    /// Checks that a link was not revoked: with its key, or with everything minted then, including for the user who
+    /// owns the media.
+    private func check(_ origin: MediaLinks.Origin, _ media: Media) async throws(Problem) {
+        try await access.core { () throws(UploadError) in
+            let isRevoked = try await revoked.isRevoked(
+                issuer: origin.issuer,
+                subject: media.subject,
+                issuedAt: origin.issuedAt
+            )
+            if isRevoked { throw RevocationList.revoked }
+        }
+    }
+
+    // MARK: Download
+
+    private func download(_ request: Request, _ text: String) async throws(Problem) -> Response {
+        let head = request.head
+        let parameters = try QueryParameters(
+            request,
+            allowed: ["expires", "key", "issued", "signature", "disposition"]
+        )
+        let isInline = parameters["disposition"] == "inline"
+        if let disposition = parameters["disposition"], !["inline", "attachment"].contains(disposition) {
+            throw Problem.invalidFields([.init(field: "disposition", message: "must be inline or attachment")])
+        }
+        var origin: MediaLinks.Origin?
+        var limits = KeyLimits()
+        if let signature = parameters["signature"] {
+            // An invalid id is refused like a wrong signature, so that it reveals nothing about existing media.
+            guard let id = UploadID(text) else {
+                throw Problem(403, "forbidden", "the signature of this link is not valid")
+            }
+            let claim = MediaLinks.Claim(
+                expires: parameters["expires"] ?? "",
+                issuer: parameters["key"],
+                issued: parameters["issued"],
+                signature: signature
+            )
+            origin = try await access.core { () throws(UploadError) in
+                try links.verify(claim, for: id, at: clock.now)
+            }
+        } else {
+            limits = try await access.limitedKey(.read, request).limits
+        }
+        let id = try await mediaID(text, within: limits)
+        let (media, blob) = try await access.core { () throws(UploadError) in try await service.open(id) }
+        if let origin { try await check(origin, media) }
+        var response = try await response(head, media, blob, isInline: isInline)
+        if response.status == 200 || response.status == 206 {
+            await DigestFields.add(to: &response, wantedBy: head) { algorithm in
+                if let known = media.digests[algorithm] { return known }
+                return try? await service.digest(of: id, by: algorithm)
+            }
+        }
+        response.trace.uploadID = id.text
+        return response
+    }
+
+    private func response(
+        _ head: RequestHead,
+        _ media: Media,
+        _ blob: StoredBlob,
+        isInline: Bool
+    ) async throws(Problem) -> Response {
+        let tag = EntityTag(media.entityTag)
+        let modified = Int64(media.createdAt.timeIntervalSince1970)
+        var response = Response(
+            200,
+            [
+                "ETag": media.entityTag,
+                "Last-Modified": HTTPDate.format(modified),
+                "Accept-Ranges": "bytes",
+                "Cache-Control": "private, no-transform",
+            ]
+        )
+        switch EntityTagConditions.evaluate(
+            head.fields,
+            method: head.method,
+            tag: tag,
+            lastModified: modified,
+            exists: true
+        ) {
+        case .proceed: break
+        case .notModified:
+            response.status = 304
+            return response
+        case .preconditionFailed:
+            throw Self.preconditionFailed
+        }
+        let type = media.contentType.flatMap { MediaType($0) }
+        let isSafe = isInline && (type.map(Self.isSafeInline) ?? false)
+        let filename = media.filename ?? media.id.text
+        let contentType = type?.description ?? "application/octet-stream"
+        let disposition =
+            isSafe
+            ? ContentDisposition.inline(fileName: filename)
+            : ContentDisposition.attachment(fileName: filename)
+        // A link is signed for GET alone.
+        if head.method == .get, case .remote(let remote) = blob.content {
+            let link = try await access.core { () async throws(UploadError) in
+                try await remote.link(contentType: contentType, disposition: disposition)
+            }
+            // Must not be cached: the target is valid for some minutes only.
+            if let link { return Response(302, ["Location": link, "Cache-Control": "no-store"]) }
+        }
+        response.fields["Content-Type"] = contentType
+        response.fields["Content-Disposition"] = disposition
+        // Content is untrusted: browsers must not render it as a page of this origin.
+        response.fields["X-Content-Type-Options"] = "nosniff"
+        response.fields["Content-Security-Policy"] = "default-src 'none'; sandbox"
+        var range = Range(uncheckedBounds: (Int64(0), blob.size))
+        let wanted =
+            EntityTagConditions.honoursRange(head.fields, tag: tag, lastModified: nil) ? head.fields["Range"] : nil
+        switch ByteRanges.select(head.method == .get ? wanted : nil, size: blob.size) {
+        case .whole: break
+        case .single(let part):
+            response.status = 206
+            response.fields["Content-Range"] = ByteRanges.contentRange(part, size: blob.size)
+            range = part
+        case .unsatisfiable:
+            var problem = Problem(
+                416,
+                "range_not_satisfiable",
+                "the media has \(blob.size) bytes; ask for some of them"
+            )
+            problem.fields["Content-Range"] = ByteRanges.unsatisfiedContentRange(size: blob.size)
+            throw problem
+        }
+        let content = range
+        response.content = try await access.core { () async throws(UploadError) in
+            try await blob.responseContent(content, isHead: head.method == .head)
+        }
+        return response
+    }
+
+    /// Types that browsers display without executing anything in them.
+    private static func isSafeInline(_ type: MediaType) -> Bool {
+        switch type.type {
+        case "video", "audio": true
+        case "image": type.subtype != "svg+xml"
+        case "text": type.subtype == "plain"
+        default: false
+        }
+    }
+}

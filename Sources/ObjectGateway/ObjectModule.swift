@@ -1,0 +1,209 @@
+internal import Callbacks
+internal import Foundation
+package import GatewayKit
+package import HTTPServer
+internal import HTTPWire
+internal import ObjectGrants
+internal import ObjectStore
+package import RESTKit
+internal import SettingsKit
+package import Signing
+internal import Telemetry
+package import TokenServices
+internal import Transport
+package import UploadCore
+
+/// The listener for clients of S3, OSS and COS, and the APIs that mint credentials and URLs for it.
+package struct ObjectModule: GatewayModule {
+    package let name = "object endpoint"
+    package let routes: [Route]
+    package let listeners: [HTTPServer]
+    private let callbacks: CallbackClient?
+
+    /// Port of the listener; `nil` if there is none.
+    package var port: UInt16? { listeners.first?.address.port }
+
+    /// Creates missing buckets and binds the listener, if it is configured.
+    ///
+    /// - Throws: `StartFailure` with a message for the operator.
+    package init(_ context: GatewayContext, identities: (any WebIdentityVerifier)?) async throws(StartFailure) {
+        let (settings, metrics) = (context.settings, context.metrics)
+        var port: UInt16?
+        if let listen = settings.object.listen {
+            do throws(UploadError) {
+                for name in settings.object.buckets { _ = try await context.services.objects.createBucket(name) }
+            } catch {
+                throw StartFailure("the buckets in object.buckets cannot be created: \(error.message)")
+            }
+            let callbacks = settings.callbackClient(context.master, context.clock) {
+                metrics.calledBack(hasResponse: $0)
+            }
+            let server = try Self.listener(listen, context, callbacks, identities)
+            port = server.address.port
+            (listeners, self.callbacks) = ([server], callbacks)
+        } else {
+            (listeners, callbacks) = ([], nil)
+        }
+        var reachable = context
+        reachable.objectPort = port
+        routes = Self.routes(reachable)
+    }
+
+    /// Aborts callbacks in progress.
+    package func close() { callbacks?.close() }
+
+    private static func routes(_ context: GatewayContext) -> [Route] {
+        let settings = context.settings
+        let clouds = settings.directClouds(
+            pool: context.pool,
+            clock: context.clock,
+            observe: context.observation.cloudCalled
+        )
+        let tokens = SessionTokensAPI(
+            issuer: context.issuer,
+            clouds: clouds,
+            access: context.access,
+            metrics: context.metrics,
+            bodyLimit: context.bodyLimit,
+            maximumBytes: settings.limits.uploadBytes,
+            clock: context.clock,
+            region: settings.object.region
+        )
+        let urls = PresignAPI(
+            issuer: context.issuer,
+            clouds: clouds,
+            uploads: MultipartUploads(uploads: context.services.uploads, parts: context.services.parts),
+            access: context.access,
+            metrics: context.metrics,
+            objectURL: context.objectURL,
+            bodyLimit: context.bodyLimit,
+            maximumBytes: settings.limits.uploadBytes,
+            clock: context.clock,
+            region: settings.object.region
+        )
+        return tokens.routes + urls.routes
+    }
+
+    private static func listener(
+        _ listen: ListenAddress,
+        _ context: GatewayContext,
+        _ callbacks: CallbackClient?,
+        _ identities: (any WebIdentityVerifier)?
+    ) throws(StartFailure) -> HTTPServer {
+        let address: SocketAddress
+        do throws(SystemError) {
+            address = try SocketAddress(resolving: listen.host, port: listen.port)
+        } catch {
+            throw StartFailure("\(error)")
+        }
+        do throws(SystemError) {
+            return try HTTPServer(
+                address: address,
+                tls: context.tls,
+                configuration: context.settings.serverConfiguration,
+                loops: context.loops,
+                pool: context.pool,
+                handler: handler(context, callbacks, identities),
+                observer: context.observation
+            )
+        } catch {
+            throw StartFailure(
+                "cannot listen on \(address) for clients of object stores: \(error); choose another address (object.listen), or none"
+            )
+        }
+    }
+
+    /// Seconds after a session's expiry in which uploads that began in it can be completed, because the parts of a
+    /// large one may have taken the whole session.
+    private static let grace: TimeInterval = 3600
+
+    private static func handler(
+        _ context: GatewayContext,
+        _ callbacks: CallbackClient?,
+        _ identities: (any WebIdentityVerifier)?
+    ) -> ObjectHandler {
+        let (settings, master) = (context.settings, context.master)
+        let (state, clock, region, metrics) = (context.state, context.clock, settings.object.region, context.metrics)
+        let issuer = context.issuer
+        let url = PublicURL(configured: settings.object.publicURL, trustedProxies: settings.general.trustedProxies)
+        let store = S3Handler(
+            service: context.services.objects,
+            uploads: MultipartUploads(uploads: context.services.uploads, parts: context.services.parts),
+            endpoint: S3Endpoint(hosts: settings.object.domains),
+            region: region,
+            authentication: S3Authentication(
+                region: region,
+                issuer: issuer,
+                grace: grace,
+                revoked: context.revoked
+            ) {
+                (accessKeyID) async throws(S3Error) in
+                do throws(UploadError) {
+                    return try await pair(accessKeyID, .admin, in: state, master, at: clock.now).map {
+                        S3KeyHolder($0.credentials, .administrator)
+                    }
+                } catch {
+                    throw S3Error(error, about: .object)
+                }
+            },
+            cors: settings.bucketCORS,
+            callbacks: callbacks,
+            baseURL: { url.base(for: $0) },
+            clock: clock
+        ) { blob, range, isHead throws(UploadError) in
+            try await blob.responseContent(range, isHead: isHead)
+        }
+        let tokens = TokenServiceHandler(
+            issuer: issuer,
+            clock: clock,
+            minter: { (accessKeyID) async throws(UploadError) in
+                try await pair(accessKeyID, .mint, in: state, master, at: clock.now).map {
+                    TokenMinter($0.credentials, $0.key)
+                }
+            },
+            identities: identities,
+            onMint: { metrics.minted("sts_token") }
+        )
+        return ObjectHandler(store: store, tokens: tokens)
+    }
+
+    /// The API key behind a key pair, if it has the scope, and its possible pairs.
+    private static func pair(
+        _ accessKeyID: String,
+        _ scope: Scope,
+        in state: any KeyRecords,
+        _ master: MasterSecret,
+        at now: Date
+    ) async throws(UploadError) -> (credentials: [SigningCredentials], key: APIKey)? {
+        guard let id = StaticKeyPair.keyID(of: accessKeyID) else { return nil }
+        let key = try await state.key(id: id)
+        // Limits could not be enforced on a pair with full access.
+        guard let key, key.isUsable(at: now), key.allows(scope), scope != .admin || key.limits.isEmpty else {
+            return nil
+        }
+        return (StaticKeyPair.all(key, master: master).map(\.credentials), key)
+    }
+}
+
+/// Dispatches the listener's requests: to the token services, or to the object endpoint.
+private struct ObjectHandler: RequestHandler {
+    let store: S3Handler
+    let tokens: TokenServiceHandler
+
+    func respond(to request: Request) async -> Response {
+        TokenServiceHandler.isMeant(by: request.head)
+            ? await tokens.respond(to: request) : await store.respond(to: request)
+    }
+}
+
+/// A key pair for S3 clients that stands for an API key.
+package struct ObjectKeyPair: Sendable {
+    package let accessKeyID: String
+    package let secretAccessKey: String
+
+    package init(_ key: APIKey, master: MasterSecret) {
+        let pair = StaticKeyPair(key, master: master)
+        accessKeyID = pair.accessKeyID
+        secretAccessKey = pair.secretAccessKey.text
+    }
+}

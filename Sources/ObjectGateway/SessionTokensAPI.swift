@@ -1,0 +1,127 @@
+internal import CloudCredentials
+internal import Clouds
+internal import Foundation
+internal import HTTPServer
+internal import HTTPWire
+internal import ObjectGrants
+internal import Presigning
+internal import RESTKit
+internal import Signing
+internal import Telemetry
+internal import UploadCore
+
+/// `/v1/sts/tokens`: an app's backend mints credentials for the object endpoint, or requests them from a real cloud.
+///
+/// Its app passes them to an SDK.
+struct SessionTokensAPI: Sendable {
+    let issuer: CredentialIssuer
+    let clouds: DirectClouds
+    let access: Access
+    let metrics: Metrics
+    let bodyLimit: Int
+    let maximumBytes: Int64
+    let clock: any WallClock
+    let region: String
+
+    /// Seconds; shorter credentials would expire during a slow upload.
+    static let minimumLifetime: Int64 = 60
+    static let maximumLifetime: Int64 = 36 * 3600
+    static let defaultLifetime: Int64 = 3600
+
+    var routes: [Route] {
+        [
+            Route(.post, "/v1/sts/tokens") { request, _ in
+                await responding(request) { () throws(Problem) in try await mint(request) }
+            }
+        ]
+    }
+
+    private func mint(_ request: Request) async throws(Problem) -> Response {
+        let key = try await access.limitedKey(.mint, request)
+        var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
+        let subject = fields.subject(isRequired: true)
+        let bucket = fields.bucket()
+        let keys = fields.objectKeys()
+        let actions = actions(in: &fields, of: key)
+        let most = fields.integer("maxBytes", in: 0...maximumBytes)
+        let contentTypes = fields.strings(
+            "contentTypes",
+            maximumCount: 32,
+            where: MediaTypeText.isPattern,
+            MediaTypeText.hint
+        )
+        let lifetime =
+            fields.integer("expiresIn", in: Self.minimumLifetime...Self.maximumLifetime) ?? Self.defaultLifetime
+        let isOneTime = fields.bool("oneTime") ?? false
+        let metadata = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 1024)
+        let vendor = fields.objectFormat()
+        let now = clock.now
+        let grant = ObjectGrant(
+            upload: Grant(
+                id: Grant.newID(at: now),
+                issuer: key.id,
+                subject: subject,
+                maximumBytes: most,
+                contentTypes: contentTypes,
+                expiresAt: now.addingTimeInterval(Double(lifetime)),
+                isOneTime: isOneTime,
+                metadata: metadata,
+                issuedAt: now
+            ),
+            bucket: bucket,
+            keys: keys,
+            actions: actions
+        )
+        let cloud = clouds.wanted(vendor, bucket: bucket, in: &fields)
+        let order = cloud?.tokenOrder(for: grant, subject: subject ?? "", lifetime: lifetime, in: &fields)
+        try fields.finish()
+        try access.check(key, subject: subject, bucket: bucket, keys)
+        if let cloud, let order {
+            let made = try await cloud.asking { () async throws(CloudFailure) in
+                try await order.service.mint(order.request)
+            }
+            metrics.minted("direct_sts_token")
+            let place = SessionDocument.Place(bucket: bucket, region: cloud.region, endpoint: cloud.address.origin)
+            return response(MintedSession(value: made.value, expiresAt: made.expiresAt), vendor, at: place)
+        }
+        let credentials: SessionCredentials
+        do throws(GrantTooLong) {
+            credentials = try issuer.mint(grant, for: vendor)
+        } catch {
+            throw Problem(error)
+        }
+        metrics.minted("sts_token")
+        // Clients already know the endpoint, but boto3 still needs a region.
+        let place = vendor == .aws ? SessionDocument.Place(bucket: bucket, region: region, endpoint: nil) : nil
+        return response(MintedSession(credentials), vendor, at: place)
+    }
+
+    private func response(
+        _ session: MintedSession,
+        _ vendor: Vendor,
+        at place: SessionDocument.Place?
+    ) -> Response {
+        JSONResponse.response(201, SessionDocument(session, for: vendor, at: place, from: clock.now))
+    }
+
+    /// At most what the minting key may do itself.
+    private func actions(in fields: inout JSONFields, of key: APIKey) -> Set<ObjectAction> {
+        let names = SessionAction.allCases.map(\.rawValue).sorted()
+        let wanted = fields.strings(
+            "actions",
+            maximumCount: names.count,
+            where: { SessionAction(rawValue: $0) != nil },
+            "one of \(names.joined(separator: ", "))"
+        )
+        let actions = (wanted.isEmpty ? ["upload"] : wanted).reduce(into: Set<ObjectAction>()) {
+            $0.formUnion(SessionAction(rawValue: $1)?.actions ?? [])
+        }
+        if !actions.isSubset(of: ObjectAction.allowed(to: key)) {
+            fields.reject(
+                "actions",
+                "must be what the API key may do itself: `read` needs its scope, `delete` needs `delete`"
+            )
+        }
+        return actions
+    }
+}

@@ -1,0 +1,34 @@
+package import Callbacks
+internal import GatewayKit
+internal import ObjectGrants
+package import ObjectStore
+package import SettingsKit
+package import Signing
+package import UploadCore
+
+/// Settings converted for the module.
+extension Settings {
+    /// `nil` if clients must not name callbacks.
+    package func callbackClient(
+        _ master: MasterSecret,
+        _ clock: any WallClock,
+        onEnd: @escaping @Sendable (_ hasResponse: Bool) -> Void
+    ) -> CallbackClient? {
+        let hosts = object.callbackHosts.compactMap { CallbackHost($0) }
+        return hosts.isEmpty ? nil : CallbackClient(hosts, signer: callbackSigner(master), clock: clock, onEnd: onEnd)
+    }
+
+    /// Signs callbacks with a separate key: clients choose their content, which could imitate a hook.
+    package func callbackSigner(_ master: MasterSecret) -> WebhookSigner {
+        WebhookSigner(key: master.key(for: "callbacks v1"))
+    }
+
+    /// CORS rules for buckets without their own: the origins that may use the gateway.
+    package var bucketCORS: S3CORS? {
+        guard cors.isEnabled else { return nil }
+        switch cors.origins {
+        case .any: return S3CORS(origins: ["*"])
+        case .only(let list): return S3CORS(origins: list)
+        }
+    }
+}

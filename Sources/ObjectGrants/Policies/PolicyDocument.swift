@@ -1,0 +1,36 @@
+package import Bytes
+internal import Foundation
+
+/// The JSON of a policy.
+package enum PolicyDocument {
+    /// Why some bytes are not a valid object; the message follows "The policy".
+    package struct Failure: Error {
+        package let reason: String
+    }
+
+    /// The members of the object in `json`; no object in it may have duplicate names.
+    package static func members(of json: [UInt8]) throws(Failure) -> [String: JSONValue] {
+        guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(json)),
+            let repeated = JSONNames.repeated(in: json, isDeep: true)
+        else { throw Failure(reason: "must be a JSON object") }
+        guard let name = repeated.first else { return members }
+        throw Failure(reason: "must not have `\(name)` twice in one object")
+    }
+}
+
+extension JSONValue {
+    /// A string, or a non-empty list of strings.
+    var texts: [String]? {
+        switch self {
+        case .string(let text): return [text]
+        case .array(let elements):
+            var texts: [String] = []
+            for element in elements {
+                guard case .string(let text) = element else { return nil }
+                texts.append(text)
+            }
+            return texts.isEmpty ? nil : texts
+        default: return nil
+        }
+    }
+}

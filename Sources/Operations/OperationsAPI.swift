@@ -1,0 +1,65 @@
+internal import Foundation
+internal import HTTPWire
+internal import RESTKit
+internal import Telemetry
+internal import UploadCore
+
+/// For operators and tools: health, metrics, and the API description.
+struct OperationsAPI: Sendable {
+    let state: any StateHealth
+    let storage: any BlobStorage
+    /// Why state and storage do not belong together; `nil` if they do.
+    let mismatch: StoreMismatch?
+    let metrics: Metrics
+    let access: Access
+    /// Whether `/metrics` needs no key.
+    let hasOpenMetrics: Bool
+
+    var routes: [Route] {
+        [
+            Route(.get, "/healthz") { _, _ in
+                Response(200, JSONResponse.fields, .bytes(Array("{\"status\":\"ok\"}\n".utf8)))
+            },
+            Route(.get, "/readyz") { request, _ in
+                await responding(request) { () throws(Problem) in try await readiness() }
+            },
+            Route(.get, "/metrics") { request, _ in
+                await responding(request) { () throws(Problem) in
+                    if !hasOpenMetrics { try await access.require(.read, request) }
+                    return Response(
+                        200,
+                        ["Content-Type": "text/plain; version=0.0.4; charset=utf-8", "Cache-Control": "no-store"],
+                        .bytes(Array(metrics.text().utf8))
+                    )
+                }
+            },
+            Route(.get, "/openapi.yaml") { _, _ in
+                Response(
+                    200,
+                    ["Content-Type": "application/yaml", "Cache-Control": "no-cache"],
+                    .bytes(OpenAPIDocument.bytes)
+                )
+            },
+        ]
+    }
+
+    /// Whether state and storage can be read and written now.
+    private func readiness() async throws(Problem) -> Response {
+        if let mismatch { throw Problem(503, mismatch.rawValue, "not ready: \(mismatch.description)") }
+        do throws(UploadError) {
+            try await state.check()
+            try await storage.check()
+        } catch {
+            access.observer.observe(.failed(nil, error))
+            var problem = Problem(503, "unavailable", "not ready: \(error.message)")
+            problem.fields["Retry-After"] = "5"
+            throw problem
+        }
+        return JSONResponse.response(200, ["status": "ready"])
+    }
+}
+
+/// The text of `openapi.yaml` at build time.
+package enum OpenAPIDocument {
+    package static let bytes = PackageResources.openapi_yaml
+}

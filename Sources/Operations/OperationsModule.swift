@@ -1,0 +1,22 @@
+package import GatewayKit
+package import RESTKit
+internal import SettingsKit
+internal import Telemetry
+
+/// Health, metrics, and the API description.
+package struct OperationsModule: GatewayModule {
+    package let name = "operations"
+    package let routes: [Route]
+
+    package init(_ context: GatewayContext) {
+        routes =
+            OperationsAPI(
+                state: context.state,
+                storage: context.storage,
+                mismatch: context.mismatch,
+                metrics: context.metrics,
+                access: context.access,
+                hasOpenMetrics: context.settings.metrics.access == .open
+            ).routes
+    }
+}

@@ -1,0 +1,112 @@
+internal import Foundation
+internal import HTTPClient
+internal import HTTPWire
+internal import RESTKit
+internal import UploadCore
+
+/// `/v1/media/pull`: an app's backend makes the gateway fetch an upload from a URL.
+struct PullAPI: Sendable {
+    /// `nil` if pulling is disabled.
+    let pulls: PullService?
+    let sealer: PullSealer
+    let addresses: AddressPolicy
+    let access: Access
+    let maximumBytes: Int64
+    let bodyLimit: Int
+
+    var routes: [Route] {
+        [
+            Route(.post, "/v1/media/pull") { request, _ in
+                await responding(request) { () throws(Problem) in try await pull(request) }
+            }
+        ]
+    }
+
+    private func pull(_ request: Request) async throws(Problem) -> Response {
+        let key = try await access.limitedKey(.upload, request)
+        guard let pulls else {
+            throw Problem(403, "forbidden", "pulling is switched off here (pull.enabled)")
+        }
+        var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
+        let url = address(&fields)
+        let subject = fields.subject() ?? key.limits.onlySubject
+        let filename = fields.string("filename", maximumLength: 1024)
+        let contentType = fields.string("contentType", maximumLength: 256)
+        if let contentType, MediaType(contentType) == nil {
+            fields.reject("contentType", "must be a media type such as video/mp4")
+        }
+        let contentTypes = fields.strings(
+            "contentTypes",
+            maximumCount: 32,
+            where: MediaTypeText.isPattern,
+            MediaTypeText.hint
+        )
+        let most = fields.integer("maxBytes", in: 0...maximumBytes)
+        var values = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 4096)
+        let headers = headers(&fields)
+        try fields.finish()
+        try access.check(key, subject: subject)
+        guard let url else { throw Problem.invalidFields([.init(field: "url", message: "is required: a string")]) }
+        if let filename { values["filename"] = filename }
+        if let contentType { values["filetype"] = contentType }
+        let metadata = UploadMetadata(describing: values)
+        let sealed = sealer.seal(PullRequest(url: url.text, shown: url.shown, headers: headers, metadata: values))
+        let new = NewUpload(
+            dialect: PullView.dialect,
+            length: nil,
+            metadata: metadata,
+            completesWhenFull: false,
+            pull: NewPull(url: "", sealed: sealed, contentTypes: contentTypes)
+        )
+        let grant = Grant(
+            id: key.id,
+            issuer: key.id,
+            subject: subject,
+            dialect: PullView.dialect,
+            maximumBytes: most,
+            // The origin's content type is known only later.
+            contentTypes: metadata.contentType == nil ? [] : contentTypes,
+            expiresAt: .distantFuture
+        )
+        let (upload, job) = try await access.core { () throws(UploadError) in
+            let upload = try await pulls.begin(new, under: grant)
+            return (upload, try await pulls.job(of: upload.id))
+        }
+        var view = UploadView(upload)
+        view.pull = job.map(PullView.init)
+        var response = JSONResponse.response(202, view, ["Location": "/v1/uploads/\(upload.id)"])
+        response.trace.uploadID = upload.id.text
+        return response
+    }
+
+    private func address(_ fields: inout JSONFields) -> WebAddress? {
+        guard let text = fields.string("url", maximumLength: 8192, isRequired: true) else { return nil }
+        guard let url = WebAddress(text) else {
+            fields.reject("url", "must be an absolute http or https URL")
+            return nil
+        }
+        // Host names are resolved when fetching; the same rule applies there.
+        if let address = url.address, !addresses.allows(address) {
+            fields.reject("url", "has an address that is not allowed (pull.allow)")
+        }
+        return url
+    }
+
+    private func headers(_ fields: inout JSONFields) -> [PullRequest.Header] {
+        let headers = fields.dictionary("headers", maximumCount: 32, maximumBytes: 8192)
+        for (name, value) in headers {
+            if FieldName(name) == nil || !value.utf8.allSatisfy(HTTPCharacters.isFieldValue) {
+                fields.reject("headers", "must hold names and values as RFC 9110 has them")
+            } else if Self.ownHeaders.contains(name.lowercased()) || name.lowercased().hasPrefix("proxy-") {
+                fields.reject("headers", "must not hold \(name.lowercased()), which the gateway sets itself")
+            }
+        }
+        return headers.sorted { $0.key < $1.key }.map { PullRequest.Header(name: $0.key, value: $0.value) }
+    }
+
+    /// Fields for the connection, the message framing, and resuming.
+    private static let ownHeaders: Set<String> = [
+        "host", "connection", "keep-alive", "te", "trailer", "upgrade", "expect", "content-length", "transfer-encoding",
+        "accept-encoding", "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
+    ]
+}

@@ -1,0 +1,59 @@
+package import GatewayKit
+internal import HTTPClient
+package import RESTKit
+package import ServiceLifecycle
+internal import SettingsKit
+internal import Telemetry
+package import UploadCore
+
+/// Uploads that the gateway fetches from URLs.
+package struct PullModule: GatewayModule {
+    package let name = "pull"
+    package let routes: [Route]
+    package let services: [any Service]
+    /// The pull jobs, for other modules to report.
+    package let pulls: PullService
+    private let client: HTTPClient
+
+    package init(_ context: GatewayContext) {
+        let settings = context.settings
+        client = HTTPClient(
+            userAgent: "sluice/\(Version.current)",
+            maximumTransfers: settings.pull.concurrency,
+            addresses: settings.pullAddresses,
+            authorities: settings.pull.authorities
+        )
+        let pulls = PullService(
+            uploads: context.services.uploads,
+            pulls: context.state,
+            origin: settings.pullOrigin(client, context.clock),
+            sealer: PullSealer(master: context.master),
+            limits: settings.pullLimits,
+            observe: PullReport(context.metrics, context.logger).observe
+        )
+        self.pulls = pulls
+        routes =
+            PullAPI(
+                pulls: settings.pull.isEnabled ? pulls : nil,
+                sealer: PullSealer(master: context.master),
+                addresses: settings.pullAddresses,
+                access: context.access,
+                maximumBytes: settings.limits.uploadBytes,
+                bodyLimit: context.bodyLimit
+            ).routes
+        services = settings.pull.isEnabled && context.mismatch == nil ? [PullingService(pulls: pulls)] : []
+    }
+
+    package func close() { client.close() }
+}
+
+/// Runs the pull jobs.
+private struct PullingService: Service {
+    let pulls: PullService
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown { await pulls.run() }
+        // If one service returned early, the group would stop all the others.
+        try? await gracefulShutdown()
+    }
+}

@@ -1,0 +1,72 @@
+package import SettingsKit
+package import Transport
+
+/// Settings for fetching from URLs.
+package struct PullSettings: SettingsSection {
+    package var isEnabled = true
+    /// Maximum concurrent pulls.
+    package var concurrency = 4
+    /// Addresses that are not public but allowed.
+    package var allow: [CIDR] = []
+    package var maximumRedirects = 5
+    package var connectTimeout = Duration.seconds(10)
+    /// Maximum time without enough bytes.
+    package var timeout = Duration.seconds(30)
+    /// Maximum consecutive failures.
+    package var attempts = 10
+    /// Before the second attempt.
+    package var retryDelay = Duration.seconds(1)
+    /// PEM file; `nil` uses the system's authorities.
+    package var authorities: String?
+
+    package init() {}
+
+    package static let table: [Setting] = [
+        setting("pull.enabled", \.isEnabled, .flag, "Whether the gateway fetches from URLs that apps tell it."),
+        setting("pull.concurrency", \.concurrency, .count(1...256), "How many it fetches at the same time."),
+        setting(
+            "pull.allow",
+            \.allow,
+            .ranges,
+            "Addresses that are not public and may be fetched from all the same."
+        ),
+        setting("pull.maximumRedirects", \.maximumRedirects, .count(0...50), "Most redirects that are followed."),
+        setting(
+            "pull.connectTimeout",
+            \.connectTimeout,
+            .duration(.milliseconds(100) ... .seconds(600)),
+            "For name look-up, TCP and TLS."
+        ),
+        setting(
+            "pull.timeout",
+            \.timeout,
+            .duration(.seconds(1) ... .seconds(86400)),
+            "While fewer bytes come than limits.bodyRate, or none; in whole seconds."
+        ),
+        setting(
+            "pull.attempts",
+            \.attempts,
+            .count(1...1000),
+            "Failures in a row, without a new byte, after which it is given up."
+        ),
+        setting(
+            "pull.retryDelay",
+            \.retryDelay,
+            .duration(.milliseconds(10) ... .seconds(3600)),
+            "Before the second attempt; doubled for each further failure, up to 10 minutes."
+        ),
+        setting(
+            "pull.authorities",
+            \.authorities,
+            optional: .path,
+            "PEM file of the certificate authorities that are trusted, instead of those of the system."
+        ),
+    ]
+}
+
+extension Settings {
+    package var pull: PullSettings {
+        get { self[PullSettings.self] }
+        set { self[PullSettings.self] = newValue }
+    }
+}

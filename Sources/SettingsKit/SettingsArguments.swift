@@ -1,0 +1,74 @@
+extension SettingsCatalog {
+    /// Parses `--flag value` and `--flag=value`.
+    ///
+    /// - Parameter arguments: The command line without flags that are not settings.
+    /// - Returns: Values by flag without dashes, as `load` takes them.
+    /// - Throws: `SettingsProblems` for unknown flags, missing values and repetitions.
+    package func parse(_ arguments: [String]) throws(SettingsProblems) -> [String: String] {
+        let flags = SettingsArguments(self)
+        var values: [String: String] = [:]
+        var problems: [SettingsProblem] = []
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            let equals = argument.firstIndex(of: "=")
+            let flag = String(argument[..<(equals ?? argument.endIndex)])
+            guard flag.hasPrefix("--"), flags[flag] != nil else {
+                problems.append(flags.unknown(flag))
+                continue
+            }
+            let value = equals.map { String(argument[argument.index(after: $0)...]) } ?? rest.popFirst()
+            guard let value else {
+                problems.append(SettingsProblem(key: flag, source: .flag(name: flag), message: "has no value"))
+                continue
+            }
+            guard values.updateValue(value, forKey: String(flag.dropFirst(2))) == nil else {
+                problems.append(SettingsProblem(key: flag, source: .flag(name: flag), message: "set a second time"))
+                continue
+            }
+        }
+        guard problems.isEmpty else { throw SettingsProblems(problems: problems) }
+        return values
+    }
+}
+
+/// Settings by command-line flag.
+struct SettingsArguments {
+    private let catalog: SettingsCatalog
+    private let settings: [String: Setting]
+
+    init(_ catalog: SettingsCatalog) {
+        self.catalog = catalog
+        settings = Dictionary(uniqueKeysWithValues: catalog.settings.map { ($0.flag, $0) })
+    }
+
+    /// - Parameter flag: Including its dashes.
+    subscript(flag: String) -> Setting? { settings[flag] }
+
+    /// Adds the values of flags to `input`.
+    func read(_ overrides: [String: String], into input: inout SettingsInput) {
+        for (name, value) in overrides.sorted(by: { $0.key < $1.key }) {
+            let flag = name.hasPrefix("--") ? name : "--" + name
+            guard let setting = self[flag] else {
+                input.add(unknown(flag))
+                continue
+            }
+            if setting.isSecret {
+                input.add(setting, fromFile: value, namedBy: .flag(name: flag))
+            } else {
+                input.add(setting, value, from: .flag(name: flag))
+            }
+        }
+    }
+
+    func unknown(_ flag: String) -> SettingsProblem {
+        if let secret = catalog.settings.first(where: { $0.isSecret && $0.flag == flag + "-file" }) {
+            return SettingsProblem(
+                key: flag,
+                source: .flag(name: flag),
+                message: "a secret must not stand on a command line; use \(secret.flag) or \(secret.environmentName)"
+            )
+        }
+        let hint = NearestName.hint(flag, among: catalog.settings.map(\.flag))
+        return SettingsProblem(key: flag, source: .flag(name: flag), message: "there is no such flag" + hint)
+    }
+}

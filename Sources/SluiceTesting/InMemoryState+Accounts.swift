@@ -1,0 +1,17 @@
+package import Foundation
+internal import Synchronization
+package import UploadCore
+
+extension InMemoryState {
+    package func accounts(_ accounts: [Account]) async throws(UploadError) -> [Account: AccountRecord] {
+        tables.withLock { tables in tables.accounts.filter { accounts.contains($0.key) } }
+    }
+
+    package func setPolicy(_ policy: Policy?, of account: Account, at now: Date) async throws(UploadError) {
+        tables.withLock { tables in
+            var record = tables.accounts[account] ?? AccountRecord(usage: Usage(periodStart: now), policy: nil)
+            record.policy = policy
+            tables.accounts[account] = record
+        }
+    }
+}

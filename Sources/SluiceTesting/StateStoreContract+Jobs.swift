@@ -1,0 +1,16 @@
+internal import UploadCore
+
+/// Jobs that only one of several processes runs, and health.
+extension StateStoreContract {
+    static let jobs: [Contract<any JobClaims>] = [
+        Contract("of a time of a duty one turn is taken") { store in
+            try demand(await store.claimJob(at: .thoroughSweep, every: 3600), is: true)
+            try demand(await store.claimJob(at: .thoroughSweep, every: 3600), is: false)
+            try demand(await store.claimJob(at: .thoroughSweep, every: 0), is: true)
+        }
+    ]
+
+    static let health: [Contract<any StateHealth>] = [
+        Contract("a store that works says so") { store in try await store.check() }
+    ]
+}

@@ -1,0 +1,124 @@
+internal import Foundation
+internal import UploadCore
+
+/// Pulls.
+extension StateStoreContract {
+    static func pull(_ upload: Upload, at seconds: TimeInterval? = 0) -> PullJob {
+        PullJob(
+            uploadID: upload.id,
+            url: "https://example.com/\(upload.id)",
+            sealed: "sealed",
+            contentTypes: ["video/*", "ü"],
+            nextAttemptAt: seconds.map(start.addingTimeInterval)
+        )
+    }
+
+    /// Claims the only due job.
+    private static func claim(
+        _ id: UploadID,
+        for duration: TimeInterval = 3600,
+        in store: any StateStore
+    ) async throws -> PullJob {
+        let claimed = try await store.claimPulls(limit: 9, for: duration)
+        try demand(claimed.map(\.uploadID), is: [id])
+        return claimed[0]
+    }
+
+    static let pulls: [Contract<any StateStore>] = [
+        Contract("a pull is recorded with its upload, changed by whoever has claimed it, and closed once") { store in
+            let upload = upload(length: nil)
+            let new = pull(upload)
+            try demand(await store.pull(upload.id), is: nil)
+            try demand(await store.update(new, .working), is: false)
+            try await store.insert(upload, consuming: nil, pulling: new)
+            try demand(await store.upload(upload.id), is: upload)
+            try demand(await store.pull(upload.id), is: new)
+            try demand(await store.update(new, .working), is: false)
+            var job = try await claim(upload.id, in: store)
+            try demand(job.isClaimed, is: true)
+            job.validator = "\"tag\""
+            job.total = 12
+            job.attempts = 3
+            job.failures = 2
+            job.furthest = 7
+            job.lastError = PullJob.Reason(code: "disconnected", message: "the connection ended")
+            try demand(await store.update(job, .working), is: true)
+            var recorded = try await store.pull(upload.id)
+            try demand(recorded?.isClaimed, is: true)
+            try demand(recorded?.claim, is: job.claim)
+            try demand(await store.claimPulls(limit: 10, for: 3600), is: [])
+            recorded?.nextAttemptAt = job.nextAttemptAt
+            try demand(recorded, is: job)
+            try demand(await store.update(job, .due(after: 9)), is: true)
+            try demand(await store.pull(upload.id)?.isClaimed, is: false)
+            try demand(await store.nextPull().map { $0 > 0 && $0 <= 9 }, is: true)
+            try demand(await store.claimPulls(limit: 10, for: 3600), is: [])
+        },
+        Contract("a pull is one process's until it is let go, or its claim is over; then its records count no more") {
+            store in
+            let upload = upload(length: nil)
+            try await store.insert(upload, consuming: nil, pulling: pull(upload))
+            var lost = try await claim(upload.id, for: 0, in: store)
+            var job = try await claim(upload.id, in: store)
+            try demand(await store.nextPull().map { $0 > 0 && $0 <= 3600 }, is: true)
+            lost.validator = "other"
+            for next in [.working, .due(after: 0), .never] as [PullJob.Next] {
+                try demand(await store.update(lost, next), is: false)
+            }
+            try demand(await store.renewPulls([lost], for: 3600), is: [])
+            try demand(await store.pull(upload.id)?.validator, is: nil)
+            try demand(await store.renewPulls([job, lost], for: 0), is: [upload.id])
+            // An expired claim is still held if no other process took the job.
+            try demand(await store.renewPulls([job], for: 3600), is: [upload.id])
+            try demand(await store.claimPulls(limit: 10, for: 3600), is: [])
+            try demand(await store.update(job, .due(after: 0)), is: true)
+            job = try await claim(upload.id, in: store)
+            job.sealed = ""
+            job.isFailed = true
+            try demand(await store.update(job, .never), is: true)
+            let closed = try await store.pull(upload.id)
+            try demand(closed?.nextAttemptAt, is: nil)
+            try demand(closed?.isFailed, is: true)
+            try demand(closed?.isClaimed, is: false)
+            try demand(await store.update(job, .due(after: 0)), is: false)
+            try demand(await store.renewPulls([job], for: 3600), is: [])
+            try demand(await store.claimPulls(limit: 10, for: 3600), is: [])
+            try demand(await store.nextPull(), is: nil)
+        },
+        Contract("a pull under a grant that was used leaves nothing") { store in
+            try await store.insert(upload(), consuming: grant("g"))
+            let second = upload(1)
+            try demand(
+                await errorCode { () async throws(UploadError) in
+                    try await store.insert(second, consuming: grant("g"), pulling: pull(second))
+                },
+                is: .grantUsed
+            )
+            try demand(await store.upload(second.id), is: nil)
+            try demand(await store.pull(second.id), is: nil)
+        },
+        Contract("pulls that are due are taken by the time of their next attempt, each once") { store in
+            let uploads = (0..<4).map { upload(Double($0), length: nil) }
+            let times: [TimeInterval?] = [30, nil, 10, 20]
+            for (upload, seconds) in zip(uploads, times) {
+                try await store.insert(upload, consuming: nil, pulling: pull(upload, at: seconds))
+            }
+            let first = try await store.claimPulls(limit: 2, for: 3600)
+            try demand(Set(first.map(\.uploadID)), is: [uploads[2].id, uploads[3].id])
+            try demand(await store.claimPulls(limit: 2, for: 3600).map(\.uploadID), is: [uploads[0].id])
+            try demand(await store.claimPulls(limit: 2, for: 3600), is: [])
+        },
+        Contract("a pull is closed and forgotten with its upload") { store in
+            let upload = upload()
+            var job = pull(upload)
+            try await store.insert(upload, consuming: nil, pulling: job)
+            try demand(await store.end(upload.id, as: .terminated, at: start), is: true)
+            job.nextAttemptAt = nil
+            job.sealed = ""
+            try demand(await store.pull(upload.id), is: job)
+            try await store.forgetEnded(before: start.addingTimeInterval(1))
+            try demand(await store.pull(upload.id), is: nil)
+            try demand(await store.claimPulls(limit: 10, for: 3600), is: [])
+        },
+    ]
+}

@@ -1,0 +1,76 @@
+internal import GatewayKit
+package import SettingsKit
+
+/// PostgreSQL for the state instead of a file in the data directory.
+package struct DatabaseSettings: SettingsSection {
+    /// A libpq connection URL; `nil` uses the file.
+    package var url: Secret<String>?
+    package var connections = 8
+    /// Per host of the URL, in whole seconds.
+    package var connectTimeout = Duration.seconds(5)
+    /// Maximum wait for rows locked by others.
+    package var lockTimeout = Duration.seconds(5)
+    package var statementTimeout = Duration.seconds(30)
+
+    package init() {}
+
+    package static let table: [Setting] = [
+        setting(
+            "database.url",
+            \.url,
+            secret: .databaseURL,
+            "PostgreSQL that keeps the state, for one node or many, instead of a file in the data directory; needs masterSecret."
+        ),
+        setting(
+            "database.connections",
+            \.connections,
+            .count(1...1000),
+            "Connections for calls, of each node; it has one more for messages between nodes."
+        ),
+        setting(
+            "database.connectTimeout",
+            \.connectTimeout,
+            .duration(.seconds(2) ... .seconds(600)),
+            "For a connection to each host of the URL, unless the URL has connect_timeout; in whole seconds."
+        ),
+        setting(
+            "database.lockTimeout",
+            \.lockTimeout,
+            .duration(DurationText.timeouts),
+            "For rows that other calls hold; then the answer is 503."
+        ),
+        setting(
+            "database.statementTimeout",
+            \.statementTimeout,
+            .duration(DurationText.timeouts),
+            "For one statement; then the answer is 503."
+        ),
+    ]
+
+    package static func check(_ settings: Settings, _ demands: inout SettingsDemands) {
+        demands.demand(
+            settings.general.masterSecret != nil || settings.database.url == nil,
+            "masterSecret",
+            because: "database.url",
+            "must be set, and the same for all nodes, because database.url is"
+        )
+    }
+}
+
+extension Settings {
+    package var database: DatabaseSettings {
+        get { self[DatabaseSettings.self] }
+        set { self[DatabaseSettings.self] = newValue }
+    }
+}
+
+extension SettingFormat where Value == String {
+    package static let databaseURL = SettingFormat(
+        allowed:
+            "a PostgreSQL URL as libpq reads it, such as postgres://user:password@host:5432/database?sslmode=verify-full",
+        parse: { text in
+            ["postgres://", "postgresql://"].contains(where: text.hasPrefix) && !text.utf8.contains(0) ? text : nil
+        },
+        render: { $0 }
+    )
+}

@@ -1,0 +1,117 @@
+internal import CloudCredentials
+internal import Foundation
+package import GatewayKit
+package import HTTPClient
+package import S3Storage
+package import SettingsKit
+internal import Signing
+internal import Telemetry
+package import Transport
+package import UploadCore
+
+/// Settings converted for the S3 storage.
+extension Settings {
+    /// The S3 storage, after checking that the bucket exists.
+    ///
+    /// - Throws: `StartFailure` that says what the operator has to change.
+    package func s3Storage(
+        records: any BlobRecords,
+        client: HTTPClient,
+        pool: BlockingPool,
+        clock: any WallClock
+    ) async throws(StartFailure) -> S3Storage {
+        let directory = s3.spoolDirectory ?? general.dataDirectory + "/spool"
+        try Self.makePrivate(directory, "spool directory")
+        let store = s3Settings
+        let storage = S3Storage(
+            settings: store,
+            records: records,
+            http: client,
+            credentials: try await s3Credentials(client, pool: pool, clock: clock),
+            memory: Int(clamping: s3.memory),
+            spool: Spool(directory: directory, capacity: s3.spool, pool: pool),
+            clock: clock
+        )
+        do throws(UploadError) {
+            try await storage.prepare()
+        } catch {
+            let reason = error.cause.map { "\($0)" } ?? error.message
+            throw StartFailure("the bucket \(store.bucket) at \(store.endpoint) cannot be used: \(reason)")
+        }
+        return storage
+    }
+
+    /// Buckets that a token may name.
+    package var buckets: [String] {
+        guard general.storage == .s3, let bucket = s3.bucket else { return [] }
+        return [bucket] + s3.otherBuckets
+    }
+
+    /// The client for the store.
+    ///
+    /// Any address is allowed, because the operator chose it and it is often private.
+    package var s3Client: HTTPClient {
+        HTTPClient(
+            userAgent: "Sluice/\(Version.current)",
+            maximumTransfers: 1024,
+            keptConnections: 256,
+            addresses: .any,
+            authorities: s3.authorities,
+            proxy: s3.proxy?.exposed
+        )
+    }
+
+    private var s3Settings: S3Settings {
+        var settings = S3Settings(
+            endpoint: s3.endpoint ?? AWSService.url("s3", region: s3.region),
+            region: s3.region,
+            bucket: s3.bucket ?? ""
+        )
+        settings.otherBuckets = s3.otherBuckets
+        settings.isPathStyle = s3.isPathStyle
+        settings.createsBucket = s3.createsBucket
+        settings.keys = s3.key
+        settings.tailPrefix = s3.tailPrefix
+        settings.storageClass = s3.storageClass
+        settings.encryption =
+            switch s3.encryption {
+            case .none: nil
+            case .aes256: .store
+            case .kms: .kms(keyID: s3.encryptionKey)
+            }
+        settings.partSize = s3.partSize
+        settings.maximumParts = s3.maximumParts
+        settings.needsEqualParts = s3.needsEqualParts
+        settings.checksTags = s3.checksTags
+        settings.sendsContentMD5 = s3.sendsContentMD5
+        settings.parallelParts = s3.parallelParts
+        settings.retryTime = s3.retryTime
+        settings.stallTimeout = s3.stallTimeout
+        settings.completionWait = s3.completionWait
+        settings.redirectLifetime = s3.redirectFor?.components.seconds
+        return settings
+    }
+
+    /// The configured key pair, or the credentials that AWS's tools would use.
+    ///
+    /// They are fetched once, so that a start without any fails at once.
+    private func s3Credentials(
+        _ client: HTTPClient,
+        pool: BlockingPool,
+        clock: any WallClock
+    ) async throws(StartFailure) -> any AWSCredentialsProvider {
+        if let id = s3.accessKeyID, let secret = s3.secretAccessKey {
+            return StaticCredentials(SigningCredentials(accessKeyID: id, secretAccessKey: secret.exposed))
+        }
+        let credentials = RefreshingCredentials(
+            Self.credentialsChain(region: s3.region, client, pool: pool),
+            clock: clock
+        )
+        do throws(CredentialsError) {
+            _ = try await credentials.credentials()
+        } catch {
+            throw StartFailure("there are no credentials for the store (s3.accessKeyId is not set either): \(error)")
+        }
+        return credentials
+    }
+}

@@ -1,0 +1,56 @@
+internal import Foundation
+package import Logging
+internal import RESTKit
+
+/// Writes log lines as JSON objects or as text.
+package struct LineLogHandler: LogHandler {
+    package let label: String
+    package let sink: LogSink
+    package let isJSON: Bool
+    package var metadata: Logger.Metadata = [:]
+    package var logLevel: Logger.Level
+
+    package init(label: String, sink: LogSink, isJSON: Bool, logLevel: Logger.Level) {
+        self.label = label
+        self.sink = sink
+        self.isJSON = isJSON
+        self.logLevel = logLevel
+    }
+
+    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    package func log(event: LogEvent) {
+        let all = event.metadata.map { metadata.merging($0) { _, new in new } } ?? metadata
+        let line = Self.line(event.level, event.message.description, all, isJSON: isJSON)
+        sink.append(line, isUrgent: event.level >= .warning)
+    }
+
+    /// One line of the log, without its line feed.
+    package static func line(_ level: Logger.Level, _ message: String, _ metadata: Logger.Metadata, isJSON: Bool)
+        -> String
+    {
+        let time = JSONResponse.timestamp(Date())
+        if isJSON {
+            var text = JSONText(capacity: 256)
+            text.member("time", time)
+            text.member("level", level.rawValue)
+            text.member("message", message)
+            for (key, value) in metadata.sorted(by: { $0.key < $1.key }) { text.member(key, value.description) }
+            return String(decoding: text.finish().dropLast(), as: UTF8.self)
+        }
+        let fields = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\(oneLine($0.value.description))" }
+        return "\(time) \(level) \(oneLine(message))" + fields.joined()
+    }
+
+    /// Reports log lines that were lost because the reader was too slow.
+    package static func lossLine(_ count: UInt64, isJSON: Bool) -> String {
+        line(.warning, "\(count) log lines were lost", ["lost": "\(count)"], isJSON: isJSON)
+    }
+
+    private static func oneLine(_ text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 0x20 ? " " : $0 }))
+    }
+}

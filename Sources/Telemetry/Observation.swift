@@ -1,0 +1,133 @@
+package import HTTPServer
+internal import HTTPWire
+package import Logging
+internal import RESTKit
+package import Transport
+package import UploadCore
+
+/// Reports events of the server and of uploads to metrics and log.
+package struct Observation: ServerObserver, UploadObserver {
+    package let metrics: Metrics
+    package let logger: Logger
+    /// Limited, because clients can cause any number of these.
+    private let handshakes = LogBrake()
+    private let accepts = LogBrake()
+
+    package init(metrics: Metrics, logger: Logger) {
+        self.metrics = metrics
+        self.logger = logger
+    }
+
+    package func handshakeFailed(_ failure: HandshakeFailure) {
+        metrics.failed(handshake: failure.kind)
+        guard let withheld = handshakes.pass() else { return }
+        var metadata: Logger.Metadata = ["peer": "\(failure.peerAddress)", "reason": "\(failure.kind.rawValue)"]
+        if let detail = failure.detail { metadata["error"] = "\(detail)" }
+        if withheld > 0 { metadata["withheld"] = "\(withheld)" }
+        logger.info("TLS handshake failed", metadata: metadata)
+    }
+
+    package func acceptFailed(_ error: SystemError) {
+        metrics.failed(accept: error.reason)
+        guard let withheld = accepts.pass() else { return }
+        var metadata: Logger.Metadata = ["error": "\(error)"]
+        if withheld > 0 { metadata["withheld"] = "\(withheld)" }
+        logger.warning("connection not taken", metadata: metadata)
+    }
+
+    package func connectionOpened() { metrics.connectionOpened() }
+
+    package func connectionClosed() { metrics.connectionClosed() }
+
+    package func requestFinished(_ summary: RequestSummary) {
+        metrics.requestFinished(summary)
+        guard logger.logLevel <= .info else { return }
+        var metadata: Logger.Metadata = [
+            "request": "\(summary.id)",
+            "status": "\(summary.status.code)",
+            "peer": "\(summary.peerAddress)",
+            "ms": "\(Self.milliseconds(summary.duration))",
+            "in": "\(summary.bytesReceived)",
+            "out": "\(summary.bytesSent)",
+        ]
+        if let method = summary.method { metadata["method"] = "\(method)" }
+        // The template, never the path: a path may hold the credential of an upload.
+        if let route = summary.trace.route { metadata["route"] = "\(route)" }
+        if let id = summary.trace.uploadID { metadata["upload"] = "\(id)" }
+        if let code = summary.trace.errorCode { metadata["code"] = "\(code)" }
+        if let refusal = summary.refusal { metadata["refusal"] = "\(refusal)" }
+        if summary.isBroken { metadata["broken"] = "true" }
+        logger.info("request", metadata: metadata)
+    }
+
+    package func observe(_ event: UploadEvent) {
+        metrics.observe(event)
+        switch event {
+        case .created(let upload):
+            logger.debug("upload created", metadata: ["upload": "\(upload.id)", "principal": "\(upload.principal)"])
+        case .appended(let upload, let bytes):
+            logger.debug("bytes stored", metadata: ["upload": "\(upload.id)", "bytes": "\(bytes)"])
+        case .completed(let upload, let media):
+            let name = media == nil ? "partial upload completed" : "upload completed"
+            logger.info("\(name)", metadata: ["upload": "\(upload.id)", "bytes": "\(upload.offset)"])
+        case .terminated(let id): logger.info("upload terminated", metadata: ["upload": "\(id)"])
+        case .expired(let id): logger.info("upload expired", metadata: ["upload": "\(id)"])
+        case .takenOver(let id): logger.debug("upload taken over", metadata: ["upload": "\(id)"])
+        case .brokenOff(let id, let failure, let bytes):
+            logger.info(
+                "append broken off",
+                metadata: ["upload": "\(id)", "reason": "\(failure)", "bytes": "\(bytes)"]
+            )
+        case .swept(_, 0, 0): break
+        case .swept(let blobs, let setAside, 0):
+            logger.warning(
+                "blobs without a record were set aside",
+                metadata: ["orphans": "\(setAside)", "blobs": "\(blobs)"]
+            )
+        case .swept(let blobs, _, let left):
+            logger.error(
+                """
+                too many blobs have no record, and nothing is done with them: is the state an older one? Stop the gateway and run \
+                `sluice adopt --dry-run`, then `sluice adopt` to make records of them, or `sluice adopt --accept` to let them be set aside
+                """,
+                metadata: ["orphans": "\(left)", "blobs": "\(blobs)"]
+            )
+        case .failed(let id, let error):
+            var metadata: Logger.Metadata = ["code": "\(error.code.name)", "error": "\(error.message)"]
+            if let id { metadata["upload"] = "\(id)" }
+            if let cause = error.cause { metadata["cause"] = "\(cause)" }
+            logger.error("storage or state failed", metadata: metadata)
+        }
+    }
+
+    /// A blocking hook could not be called.
+    package func hookFailed(_ name: String, _ id: UploadID, _ reason: String) {
+        metrics.called(hook: name, outcome: "failed")
+        logger.warning("hook not asked", metadata: ["hook": "\(name)", "upload": "\(id)", "error": "\(reason)"])
+    }
+
+    /// An event was delivered, or could not be.
+    package func hookDelivered(_ name: String, _ event: EventRecord, _ outcome: DeliveryOutcome) {
+        var metadata: Logger.Metadata = ["hook": "\(name)", "upload": "\(event.upload.id)", "event": "\(event.id)"]
+        switch outcome {
+        case .delivered:
+            metrics.called(hook: name, outcome: "delivered")
+            logger.debug("hook told", metadata: metadata)
+        case .retry(_, let error):
+            metrics.called(hook: name, outcome: "retry")
+            metadata["error"] = "\(error)"
+            logger.info("hook not told yet", metadata: metadata)
+        case .dead(let error):
+            metrics.called(hook: name, outcome: "dead")
+            metadata["error"] = "\(error)"
+            logger.error("hook given up", metadata: metadata)
+        }
+    }
+
+    private static func milliseconds(_ duration: Duration) -> String {
+        let (seconds, attoseconds) = duration.components
+        let microseconds = seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+        let fraction = String(microseconds % 1000)
+        return "\(microseconds / 1000).\(String(repeating: "0", count: 3 - fraction.count))\(fraction)"
+    }
+}

@@ -1,0 +1,113 @@
+package import Foundation
+
+/// An append that is running on this node, or ended a moment ago.
+package struct RunningAppend: Sendable {
+    /// The upload when the append began.
+    package let upload: Upload
+    package let beganAt: ContinuousClock.Instant
+}
+
+/// Creates the events that are recorded with changes of uploads, and serves them to subscribers.
+package final class EventService: Sendable {
+    private let context: ServiceContext
+    private let state: any EventRecords
+    private let storage: any BlobStorage
+    private let hooks: any UploadHooks
+    private let appends: ActiveAppends
+    /// Rings after each event recorded by this process.
+    package let bell = EventBell()
+
+    init(
+        _ context: ServiceContext,
+        state: any EventRecords,
+        storage: any BlobStorage,
+        hooks: any UploadHooks,
+        appends: ActiveAppends
+    ) {
+        self.context = context
+        self.state = state
+        self.storage = storage
+        self.hooks = hooks
+        self.appends = appends
+    }
+
+    /// The current time, in whole milliseconds as the state stores it.
+    package var now: Date { context.now }
+
+    /// Creates an event for a change that happens now, to be recorded with it.
+    func event(_ kind: EventRecord.Kind, of upload: Upload, by request: RequestInfo? = nil) -> EventRecord {
+        let now = self.now
+        return EventRecord(
+            id: "msg_" + UploadID.generate(at: now).text,
+            kind: kind,
+            upload: upload,
+            request: request ?? RequestContext.current?.info,
+            occurredAt: now,
+            delivery: hooks.wants(kind) ? EventRecord.Delivery(nextAttemptAt: now) : nil
+        )
+    }
+
+    /// Uploads that are receiving bytes, with their current offsets.
+    package func uploadsInProgress() async -> [Upload] {
+        var current: [Upload] = []
+        for var upload in appends.uploads {
+            // If it ended meanwhile, its final event covers it.
+            guard let length = try? await storage.currentLength(of: upload.id) else { continue }
+            upload.offset = max(upload.offset, length)
+            current.append(upload)
+        }
+        return current
+    }
+
+    /// Records the progress of running uploads if a hook wants it.
+    package func recordProgress() async {
+        guard hooks.wants(.progress) else { return }
+        for upload in await uploadsInProgress() { await recordProgress(of: upload) }
+    }
+
+    func recordProgress(of upload: Upload) async {
+        let (isNew, request) = appends.tell(upload.id, at: upload.offset)
+        guard isNew else { return }
+        do throws(UploadError) {
+            try await state.record(event(.progress, of: upload, by: request))
+            bell.ring()
+        } catch {
+            context.report(error, of: upload.id)
+        }
+    }
+
+    /// - Throws: `.storageFailure`, `.unavailable`.
+    package func events(_ query: EventQuery) async throws(UploadError) -> [EventRecord] {
+        try await context.reporting(nil) { () async throws(UploadError) -> [EventRecord] in
+            try await state.events(query)
+        }
+    }
+
+    /// The sequence number of the newest event; 0 if there is none.
+    ///
+    /// - Throws: `.storageFailure`, `.unavailable`.
+    package func lastEvent() async throws(UploadError) -> Int64 {
+        try await context.reporting(nil) { () async throws(UploadError) -> Int64 in try await state.lastEvent() }
+    }
+
+    /// Whether all events after `sequence` can be read; `false` also for a number that this server never issued.
+    ///
+    /// - Throws: `.storageFailure`, `.unavailable`.
+    package func keepsEvents(after sequence: Int64) async throws(UploadError) -> Bool {
+        try await context.reporting(nil) { () async throws(UploadError) -> Bool in
+            let newest = try await state.lastEvent()
+            guard sequence < newest, sequence >= 0 else { return sequence == newest }
+            // Events are removed by age: if the next one is within the retention time, none after it is missing.
+            guard let next = try await state.events(EventQuery(after: sequence, limit: 1)).first else { return false }
+            return next.sequence == sequence + 1
+                && next.occurredAt >= now.addingTimeInterval(-context.limits.recordRetention)
+        }
+    }
+
+    /// Running appends, and those that ended since the last call; meant for callers that poll.
+    package func lookAtAppends() -> [RunningAppend] { appends.look() }
+
+    /// Current length of an open upload, possibly not durable; `nil` if there is none or the storage cannot determine
+    /// it.
+    package func currentLength(of id: UploadID) async -> Int64? { try? await storage.currentLength(of: id) }
+}

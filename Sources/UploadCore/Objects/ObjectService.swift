@@ -1,0 +1,174 @@
+package import Bytes
+internal import Foundation
+
+/// Objects (media that have a name in a bucket) and buckets.
+package final class ObjectService: Sendable {
+    typealias Records = ObjectRecords & BucketRecords & UploadRecords
+
+    let context: ServiceContext
+    let state: any Records
+    private let storage: any BlobStorage
+    private let uploads: UploadService
+    private let media: MediaService
+
+    init(
+        _ context: ServiceContext,
+        state: any Records,
+        storage: any BlobStorage,
+        uploads: UploadService,
+        media: MediaService
+    ) {
+        self.context = context
+        self.state = state
+        self.storage = storage
+        self.uploads = uploads
+        self.media = media
+    }
+
+    /// The current object with this name; `nil` if there is none.
+    ///
+    /// - Throws: `.storageFailure`.
+    package func object(_ name: ObjectName) async throws(UploadError) -> Media? {
+        try await context.reporting(nil) { () async throws(UploadError) -> Media? in try await state.object(name) }
+    }
+
+    /// The current object with this name and its bytes, which stay readable after the object is replaced.
+    ///
+    /// - Throws: `.notFound`, `.unavailable`, `.storageFailure`.
+    package func openObject(_ name: ObjectName) async throws(UploadError) -> (Media, StoredBlob) {
+        while true {
+            guard let object = try await object(name) else { throw Self.noObject }
+            do throws(UploadError) {
+                return try await media.open(object.id)
+            } catch  where error.code == .gone {
+                // The object was replaced or removed since.
+                continue
+            }
+        }
+    }
+
+    /// Reads bytes of the current object with this name, to make another object from them.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the object.
+    ///   - range: Returns the range of bytes to read from the given object.
+    /// - Returns: The object, and a source of the bytes in the range.
+    /// - Throws: What `range` throws; `.notFound`, `.unavailable`, `.storageFailure`.
+    package func readObject(
+        _ name: ObjectName,
+        _ range: (Media) throws(UploadError) -> Range<Int64>
+    ) async throws(UploadError) -> (Media, any ByteSource) {
+        while true {
+            guard let object = try await object(name) else { throw Self.noObject }
+            let range = try range(object)
+            do throws(UploadError) {
+                return (object, try await storage.bytes(of: object.id, range))
+            } catch  where error.code == .notFound {
+                if try await self.object(name)?.id == object.id {
+                    throw UploadError(.storageFailure, "The bytes of this object are missing.", cause: error)
+                }
+            }
+        }
+    }
+
+    private static let noObject = UploadError(.notFound, "There is no object with this key.")
+
+    /// A page of objects, ordered by key.
+    package func objects(_ query: ObjectQuery) async throws(UploadError) -> [Media] {
+        try await context.reporting(nil) { () async throws(UploadError) -> [Media] in try await state.objects(query) }
+    }
+
+    /// Stores an object from a single body; on failure nothing remains of it.
+    ///
+    /// - Parameters:
+    ///   - new: The upload; `object` contains the name, and the length is the size of the content if that is known.
+    ///   - grant: What the client may upload.
+    ///   - content: The bytes.
+    ///   - describe: Builds the object's attributes from the requested ones and the received content.
+    /// - Returns: The completed upload.
+    /// - Throws: The errors of `create` and `append`; `.checksumMismatch`; `.conditionFailed`.
+    package func putObject(
+        _ new: NewUpload,
+        under grant: Grant,
+        _ content: ObjectContent,
+        describe: (inout ObjectAttributes, ContentDigests) -> Void
+    ) async throws(UploadError) -> Upload {
+        if let object = new.object, let condition = object.attributes.condition {
+            // Check before anything is read; completion checks again.
+            try condition.check(try await self.object(object.name))
+        }
+        let id = try await uploads.create(new, under: grant).id
+        do throws(UploadError) {
+            let stored = try await uploads.append(
+                to: id,
+                at: 0,
+                contentLength: content.size,
+                finish: .explicit(isLast: false),
+                expecting: nil,
+                from: content.source
+            )
+            if let size = content.size, stored.offset != size {
+                throw UploadError(
+                    .lengthConflict(length: size),
+                    "The object has \(stored.offset) bytes and not \(size); send it again."
+                )
+            }
+            var attributes = stored.attributes ?? ObjectAttributes()
+            describe(&attributes, try await content.digests())
+            return try await uploads.complete(id, attributes)
+        } catch {
+            if Self.isCertain(error.code) { await uploads.discard(id, .open) }
+            throw error
+        }
+    }
+
+    /// Whether the upload was certainly not recorded as complete, so that it can be discarded; otherwise an incomplete
+    /// one expires.
+    private static func isCertain(_ code: UploadError.Code) -> Bool {
+        switch code {
+        case .storageFailure, .unavailable, .finishing: false
+        default: true
+        }
+    }
+
+    /// Removes the current object with this name.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the object.
+    ///   - condition: What must hold for the object that is removed; `nil` for no condition.
+    /// - Returns: `false` if there is no object and `condition` does not require one.
+    /// - Throws: `.conditionFailed`; `.busy`, `.rejected` by a hook, `.unavailable`, `.storageFailure`.
+    package func removeObject(
+        _ name: ObjectName,
+        if condition: ObjectCondition? = nil
+    ) async throws(UploadError) -> Bool {
+        while true {
+            let found = try await object(name)
+            if let condition { try condition.check(found) }
+            guard let object = found else { return false }
+            do throws(UploadError) {
+                try await uploads.terminate(object.id)
+                return true
+            } catch  where error.code == .gone || error.code == .notFound {
+                // The object was replaced or removed since.
+                continue
+            }
+        }
+    }
+
+    /// Sets the tags of the current object with this name.
+    ///
+    /// - Throws: `.notFound`, `.storageFull`, `.storageFailure`.
+    package func setTags(of name: ObjectName, to tags: [String: String]) async throws(UploadError) {
+        try await context.reporting(nil) { () async throws(UploadError) in
+            try context.checkWritable()
+            while let object = try await state.object(name) {
+                var attributes = object.attributes ?? ObjectAttributes()
+                attributes.tags = tags
+                // If not, the object was replaced or removed since.
+                if try await state.setAttributes(of: object.id, to: attributes) { return }
+            }
+            throw Self.noObject
+        }
+    }
+}

@@ -1,0 +1,143 @@
+package import Foundation
+
+/// Records of uploads, from creation to end.
+///
+/// The guarantees of `StateStore` hold for each of its ports.
+package protocol UploadRecords: Sendable {
+    /// Records a new open upload and, with `consuming`, the use of a one-time grant; both or neither.
+    ///
+    /// - Throws: `.grantUsed` if the grant is already recorded; `.notFound` if the upload's bucket is not recorded;
+    ///   `.quotaExceeded`; `.rejected` if the alias is taken; `.storageFull`, `.storageFailure`.
+    func insert(
+        _ upload: Upload,
+        consuming grant: Grant?,
+        under effectiveLimits: EffectiveLimits,
+        recording event: EventRecord
+    ) async throws(UploadError)
+
+    /// Like `insert(_:consuming:under:recording:)`, and also records the job that fills the upload: all or nothing.
+    func insert(
+        _ upload: Upload,
+        consuming grant: Grant?,
+        under effectiveLimits: EffectiveLimits,
+        recording event: EventRecord,
+        pulling job: PullJob
+    ) async throws(UploadError)
+
+    func upload(_ id: UploadID) async throws(UploadError) -> Upload?
+
+    /// The upload with this app-assigned name.
+    func upload(alias: String) async throws(UploadError) -> UploadID?
+
+    /// Newest first.
+    func uploads(_ query: UploadQuery) async throws(UploadError) -> [Upload]
+
+    /// The uploads among `ids` that exist.
+    func uploads(_ ids: [UploadID]) async throws(UploadError) -> [UploadID: Upload]
+
+    /// Open final uploads that contain this partial upload.
+    func openFinals(of part: UploadID) async throws(UploadError) -> [UploadID]
+
+    /// Completes an open upload as `media` in one transaction, and forgets its parts.
+    ///
+    /// - Parameters:
+    ///   - upload: The new record: completed, with length, times, expiry and attributes.
+    ///   - media: `nil` for a partial upload.
+    ///   - replaced: The object that currently has the name of `media`, if any; it ends as `terminated` when `upload`
+    ///     is completed.
+    ///   - effectiveLimits: Checked for a final upload, whose bytes may not all have been reserved.
+    ///   - events: The events to record, including those of the replaced object.
+    /// - Returns: `false`, with nothing changed, if the upload is no longer open.
+    /// - Throws: `.busy` if the recorded metadata differs from that of `upload`, or an object other than `replaced` has
+    ///   the name; `.quotaExceeded`, `.storageFull`, `.storageFailure`.
+    func complete(
+        _ upload: Upload,
+        as media: Media?,
+        replacing replaced: UploadID?,
+        under effectiveLimits: EffectiveLimits,
+        recording events: [EventRecord]
+    ) async throws(UploadError) -> Bool
+
+    /// Ends an upload as `state` (`terminated` or `expired`), removes its media, forgets its parts and closes its pull.
+    ///
+    /// - Parameters:
+    ///   - id: The upload.
+    ///   - before: The expected current state: open or completed.
+    ///   - state: The final state.
+    ///   - now: The time of the end.
+    ///   - received: Bytes that the upload received while it was open.
+    ///   - event: The event to record.
+    /// - Returns: `false`, with nothing changed, if the upload is no longer in the state `before`.
+    /// - Throws: `.storageFull`, `.storageFailure`.
+    func end(
+        _ id: UploadID,
+        from before: Upload.State,
+        as state: Upload.State,
+        at now: Date,
+        received: Int64,
+        recording event: EventRecord
+    ) async throws(UploadError) -> Bool
+
+    /// Replaces the metadata of an open or completed upload and of its media.
+    ///
+    /// - Parameters:
+    ///   - id: The upload.
+    ///   - before: The metadata as the caller read it.
+    ///   - metadata: The new metadata.
+    ///   - updatedAt: The time of the change.
+    ///   - event: The event to record.
+    /// - Returns: `false`, with nothing changed, if the upload is neither open nor completed.
+    /// - Throws: `.busy` if the recorded metadata is no longer `before`; `.storageFull`, `.storageFailure`.
+    func setMetadata(
+        of id: UploadID,
+        from before: UploadMetadata,
+        to metadata: UploadMetadata,
+        updatedAt: Date,
+        recording event: EventRecord
+    ) async throws(UploadError) -> Bool
+
+    /// Replaces the attributes of an open or completed upload and of its media.
+    ///
+    /// - Returns: `false`, with nothing changed, if the upload is neither open nor completed.
+    func setAttributes(of id: UploadID, to attributes: ObjectAttributes) async throws(UploadError) -> Bool
+
+    func setExpiry(of id: UploadID, to date: Date?, updatedAt: Date) async throws(UploadError)
+}
+
+/// Which uploads to list.
+package struct UploadQuery: Sendable, Equatable {
+    /// Only uploads in one of these states; empty for all.
+    package var states: Set<Upload.State>
+    package var subject: String?
+    /// See `Upload.issuer`.
+    package var issuer: String?
+    package var dialect: String?
+    /// Only uploads created at this time or later.
+    package var createdAfter: Date?
+    /// Only uploads created before this time.
+    package var createdBefore: Date?
+    /// Only uploads older than this one, which is the last of the previous page.
+    package var before: UploadID?
+    /// At least 1.
+    package var limit: Int
+
+    package init(
+        states: Set<Upload.State> = [],
+        subject: String? = nil,
+        issuer: String? = nil,
+        dialect: String? = nil,
+        createdAfter: Date? = nil,
+        createdBefore: Date? = nil,
+        before: UploadID? = nil,
+        limit: Int = 50
+    ) {
+        self.states = states
+        self.subject = subject
+        self.issuer = issuer
+        self.dialect = dialect
+        self.createdAfter = createdAfter
+        self.createdBefore = createdBefore
+        self.before = before
+        self.limit = limit
+    }
+}

@@ -1,0 +1,29 @@
+extension UploadService {
+    /// Ends an upload that cannot be continued because its URL was never returned; if that fails, it expires later.
+    ///
+    /// The app is notified but not asked.
+    ///
+    /// The upload may have filled the disk, so that its end cannot be recorded: then its bytes are removed first. If
+    /// the process dies between the two steps, an open upload without bytes remains, which expires like any other.
+    ///
+    /// - Parameters:
+    ///   - id: The upload.
+    ///   - terminable: What may be ended; `.open` where another request may have completed it, or it may be complete
+    ///     although its client got no response.
+    package func discard(_ id: UploadID, _ terminable: Terminable = .any) async {
+        do throws(UploadError) {
+            do throws(UploadError) {
+                try await terminate(id, terminable, asking: false)
+            } catch  where error.code == .storageFull {
+                try await leases.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
+                    let found = try await state.upload(id)?.state
+                    guard found == .open || found == .completed && terminable == .any else { return }
+                    try await storage.remove(id)
+                }
+                try await terminate(id, terminable, asking: false)
+            }
+        } catch {
+            context.report(error, of: id)
+        }
+    }
+}

@@ -1,0 +1,65 @@
+extension UploadService {
+
+    /// The upload in any state, for observers: disturbs no writer, and the offset may not be durable yet.
+    ///
+    /// - Throws: `.notFound`, `.storageFailure`.
+    package func inspect(_ id: UploadID) async throws(UploadError) -> Upload {
+        try await context.reporting(id) { () async throws(UploadError) -> Upload in
+            guard let upload = try await state.upload(id) else { throw UploadError.noUpload }
+            return try await withCurrentOffset(upload)
+        }
+    }
+
+    /// The upload in any state as recorded; the record of an open upload does not contain its offset.
+    ///
+    /// - Throws: `.notFound`, `.storageFailure`.
+    package func recorded(_ id: UploadID) async throws(UploadError) -> Upload {
+        try await context.reporting(id) { () async throws(UploadError) -> Upload in
+            guard let upload = try await state.upload(id) else { throw UploadError.noUpload }
+            return upload
+        }
+    }
+
+    /// A page of uploads, newest first, with offsets as `inspect` returns them; 0 where the storage cannot determine
+    /// one.
+    package func list(_ query: UploadQuery) async throws(UploadError) -> [Upload] {
+        try await context.reporting(nil) { () async throws(UploadError) -> [Upload] in
+            var uploads = try await state.uploads(query)
+            for index in uploads.indices where uploads[index].state == .open {
+                do throws(UploadError) {
+                    uploads[index] = try await withCurrentOffset(uploads[index])
+                } catch {
+                    // One bad blob must not hide all other uploads.
+                    context.report(error, of: uploads[index].id)
+                }
+            }
+            return uploads
+        }
+    }
+
+    private func withCurrentOffset(_ upload: Upload) async throws(UploadError) -> Upload {
+        guard upload.state == .open else { return upload }
+        var current = upload
+        do throws(UploadError) {
+            current.offset = try await lifecycle.receivedBytes(of: upload)
+        } catch  where error.code == .notFound {
+            // It ended after the record was read, or its bytes are lost.
+            current = try await state.upload(upload.id) ?? upload
+            if current.state == .open {
+                throw UploadError(.storageFailure, "The bytes of this upload are missing.", cause: error)
+            }
+        }
+        return current
+    }
+
+    /// The upload with this id, or else the one with this app-assigned name.
+    ///
+    /// - Returns: `nil` if there is neither.
+    /// - Throws: `.storageFailure`, `.unavailable`.
+    package func identify(_ name: String) async throws(UploadError) -> UploadID? {
+        try await context.reporting(nil) { () async throws(UploadError) -> UploadID? in
+            if let id = UploadID(name), try await state.upload(id) != nil { return id }
+            return try await state.upload(alias: name)
+        }
+    }
+}

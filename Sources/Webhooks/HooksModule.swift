@@ -1,0 +1,72 @@
+package import GatewayKit
+package import RESTKit
+package import ServiceLifecycle
+internal import SettingsKit
+internal import Telemetry
+internal import UploadCore
+
+/// Tells the app what happens to uploads; what it is asked before is the business of `UploadService`.
+package struct HooksModule: GatewayModule {
+    package let name = "hooks"
+    package let routes: [Route]
+    package let services: [any Service]
+
+    package init(_ context: GatewayContext, caller: HookCaller?) {
+        let (uploads, events, observation) = (context.services.uploads, context.services.events, context.observation)
+        let dispatcher = caller.map { caller in
+            HookDispatcher(
+                caller,
+                state: context.state,
+                service: uploads,
+                events: events.bell,
+                clock: context.clock,
+                onAttempt: { attempt in
+                    guard let name = HookName(attempt.event.kind) else { return }
+                    observation.hookDelivered(name.rawValue, attempt.event, attempt.outcome)
+                },
+                onFailure: { observation.observe(.failed(nil, $0)) }
+            )
+        }
+        routes =
+            HooksAPI(
+                state: context.state,
+                access: context.access,
+                bodyLimit: context.bodyLimit,
+                wake: { dispatcher?.wake() }
+            ).routes
+        if let dispatcher, context.mismatch == nil {
+            services = [
+                HookService(dispatcher: dispatcher),
+                ProgressService(service: events, interval: context.settings.hooks.progressEvery),
+            ]
+        } else {
+            services = []
+        }
+    }
+}
+
+/// Tells the app what happened.
+private struct HookService: Service {
+    let dispatcher: HookDispatcher
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown { await dispatcher.run() }
+        try? await gracefulShutdown()
+    }
+}
+
+/// Records how far uploads have come, for the app.
+private struct ProgressService: Service {
+    let service: EventService
+    let interval: Duration
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                try? await Task.sleep(for: interval)
+                await service.recordProgress()
+            }
+        }
+        try? await gracefulShutdown()
+    }
+}

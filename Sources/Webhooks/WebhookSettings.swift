@@ -1,0 +1,98 @@
+internal import HTTPWire
+package import SettingsKit
+internal import Signing
+
+package struct WebhookSettings: SettingsSection {
+    /// `nil` for no hooks.
+    package var url: String?
+    package var events: Set<HookName> = [.preCreate, .postCreate, .postReceive, .postFinish, .postTerminate]
+    /// `whsec_` and base64; `nil` derives one from the master secret.
+    package var secret: Secret<String>?
+    package var timeout = Duration.seconds(15)
+    package var onFailure = OnFailure.refuse
+    package var attempts = 20
+    package var concurrency = 16
+    package var progressEvery = Duration.seconds(2)
+    package var forwardHeaders: [String] = []
+
+    /// What the server does when a blocking hook cannot be asked.
+    package enum OnFailure: String, Sendable, CaseIterable {
+        case refuse, allow
+    }
+
+    package init() {}
+
+    package static let table: [Setting] = [
+        setting(
+            "hooks.url",
+            \.url,
+            optional: .hookURL,
+            "Where the app is told and asked about uploads, with the hooks of tusd; without it there are none."
+        ),
+        setting("hooks.events", \.events, .names(), "The hooks that are sent."),
+        setting(
+            "hooks.secret",
+            \.secret,
+            secret: .hookSecret,
+            "Key that hooks are signed with (Standard Webhooks); without it one is derived: `sluice credentials webhooks`."
+        ),
+        setting(
+            "hooks.timeout",
+            \.timeout,
+            .duration(DurationText.timeouts),
+            "For one hook, until its answer has come."
+        ),
+        setting(
+            "hooks.onFailure",
+            \.onFailure,
+            .choice,
+            "What happens when a blocking hook (pre-create, pre-finish, pre-terminate) cannot be asked."
+        ),
+        setting(
+            "hooks.attempts",
+            \.attempts,
+            .count(1...1000),
+            "How often an event is told before it is given up: after 1, 2, 4 … seconds, and at most an hour later."
+        ),
+        setting("hooks.concurrency", \.concurrency, .count(1...1000), "Hooks that are sent at the same time."),
+        setting(
+            "hooks.progressEvery",
+            \.progressEvery,
+            .duration(.milliseconds(100) ... .seconds(3600)),
+            "How often post-receive tells of an upload that gets bytes."
+        ),
+        setting(
+            "hooks.forwardHeaders",
+            \.forwardHeaders,
+            .texts(
+                "names of header fields separated by commas, such as Cookie, X-Tenant",
+                { FieldName($0) != nil }
+            ),
+            "Fields of the client's request that blocking hooks get as fields too, credentials included."
+        ),
+    ]
+}
+
+extension Settings {
+    package var hooks: WebhookSettings {
+        get { self[WebhookSettings.self] }
+        set { self[WebhookSettings.self] = newValue }
+    }
+}
+
+extension SettingFormat where Value == String {
+    package static let hookURL = SettingFormat(
+        allowed: "an absolute http or https URL such as https://app.example.com/hooks",
+        parse: { text in
+            guard let target = try? RequestTarget(parsing: text), target.authority != nil else { return nil }
+            return text
+        },
+        render: { $0 }
+    )
+
+    package static let hookSecret = SettingFormat(
+        allowed: "whsec_ and base64 of 24 to 64 random bytes",
+        parse: { WebhookSigner.key(in: $0) == nil ? nil : $0 },
+        render: { $0 }
+    )
+}

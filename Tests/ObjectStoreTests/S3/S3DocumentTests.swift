@@ -1,0 +1,307 @@
+import Bytes
+import Foundation
+import HTTPWire
+import Testing
+import UploadCore
+import XMLText
+
+@testable import ObjectStore
+
+@Suite("Documents in S3 requests")
+struct S3DocumentTests {
+    private func completion(_ parts: String) throws(S3Error) -> [S3CompletedPart] {
+        try S3CompletedPart.list(document: Array("<CompleteMultipartUpload>\(parts)</CompleteMultipartUpload>".utf8))
+    }
+
+    @Test("the parts of an upload, as SDKs write them")
+    func parts() throws {
+        let document = """
+            <?xml version="1.0" encoding="UTF-8"?>
+            <CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
+              <Part><ETag>&quot;a54357aff0632cce46d942af68356b38&quot;</ETag><PartNumber>1</PartNumber></Part>
+              <Part><PartNumber> 3 </PartNumber><ETag>"b-2"</ETag><ChecksumCRC32>y/Q5Jg==</ChecksumCRC32></Part>
+              <Part><PartNumber>10000</PartNumber><ETag>plain</ETag><ChecksumSHA256/></Part>
+            </CompleteMultipartUpload>
+            """
+        let parts = try S3CompletedPart.list(document: Array(document.utf8))
+        #expect(parts.map(\.number) == [1, 3, 10000])
+        #expect(parts.map(\.entityTag) == ["a54357aff0632cce46d942af68356b38", "b-2", "plain"])
+        #expect(parts.map(\.checksums) == [[:], [.crc32: [0xCB, 0xF4, 0x39, 0x26]], [:]])
+    }
+
+    @Test("10,000 parts with checksums fit in, no more")
+    func many() throws {
+        func parts(_ count: Int) -> String {
+            let checksum = "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU="
+            return (1...count).map {
+                "<Part><PartNumber>\($0)</PartNumber><ETag>&quot;a54357aff0632cce46d942af68356b38&quot;</ETag>"
+                    + "<ChecksumSHA256>\(checksum)</ChecksumSHA256></Part>"
+            }.joined()
+        }
+        #expect(try completion(parts(10_000)).count == 10_000)
+        #expect(s3Code { () throws(S3Error) in try completion(parts(10_001)) } == .malformedXML)
+        let tiny = String(repeating: "<a/>", count: S3Documents.Limit.completion / 8)
+        #expect(s3Code { () throws(S3Error) in try completion(tiny) } == .malformedXML)
+        let large = String(repeating: " ", count: S3Documents.Limit.completion)
+        #expect(s3Code { () throws(S3Error) in try completion(large) } == .maxMessageLengthExceeded)
+    }
+
+    @Test(
+        "lists of parts that are none",
+        arguments: [
+            ("", S3ErrorCode.malformedXML), ("<Part/>", .malformedXML),
+            ("<Part><PartNumber>1</PartNumber></Part>", .malformedXML),
+            ("<Part><ETag>a</ETag></Part>", .malformedXML), ("<X/>", .malformedXML), ("<Part>", .malformedXML),
+            ("<Part><PartNumber>x</PartNumber><ETag>a</ETag></Part>", .malformedXML),
+            ("<Part><PartNumber>1</PartNumber><ETag> </ETag></Part>", .malformedXML),
+            ("<Part><PartNumber>0</PartNumber><ETag>a</ETag></Part>", .invalidArgument),
+            ("<Part><PartNumber>10001</PartNumber><ETag>a</ETag></Part>", .invalidArgument),
+            ("<Part><PartNumber>1</PartNumber><ETag>a</ETag><ChecksumCRC32>AA==</ChecksumCRC32></Part>", .invalidPart),
+            (
+                "<Part><PartNumber>2</PartNumber><ETag>a</ETag></Part><Part><PartNumber>1</PartNumber><ETag>a</ETag></Part>",
+                .invalidPartOrder
+            ),
+            (
+                "<Part><PartNumber>1</PartNumber><ETag>a</ETag></Part><Part><PartNumber>1</PartNumber><ETag>a</ETag></Part>",
+                .invalidPartOrder
+            ),
+        ] as [(String, S3ErrorCode)]
+    )
+    func badParts(_ parts: String, _ code: S3ErrorCode) {
+        #expect(s3Code { () throws(S3Error) in try completion(parts) } == code)
+    }
+
+    @Test(
+        "what is no document, or one that could be as large as it likes",
+        arguments: [
+            "", " ", "x", "<Tagging>", "<Other><TagSet/></Other>", "<Tagging/>",
+            "<Tagging><TagSet><X/></TagSet></Tagging>",
+            "<!DOCTYPE Tagging [<!ENTITY a \"aaaa\">]><Tagging><TagSet/></Tagging>",
+            "<?xml version=\"1.0\" encoding=\"UTF-16\"?><Tagging><TagSet/></Tagging>",
+            "\u{0}<Tagging><TagSet/></Tagging>",
+        ]
+    )
+    func malformed(_ text: String) {
+        #expect(s3Code { () throws(S3Error) in try S3Tagging.tags(document: Array(text.utf8)) } == .malformedXML)
+    }
+
+    @Test("invalid UTF-8")
+    func coding() {
+        let bytes = Array("<Tagging><TagSet/>".utf8) + [0xFF] + Array("</Tagging>".utf8)
+        #expect(s3Code { () throws(S3Error) in try S3Tagging.tags(document: bytes) } == .malformedXML)
+    }
+
+    @Test("keys to delete, each with its problem")
+    func deletion() throws {
+        let long = String(repeating: "a", count: 1025)
+        let document = """
+            <Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet>
+            <Object><Key> a&amp;&lt;b&gt;&#13;&#10; </Key></Object><Object><Key>v</Key><VersionId>1</VersionId></Object>
+            <Object><Key>n</Key><VersionId>null</VersionId></Object><Object><Key></Key></Object>
+            <Object><Key>\(long)</Key></Object><Object><Key>e</Key><ETag>"x"</ETag></Object><Object><Key>s</Key><Size>1</Size></Object></Delete>
+            """
+        let deletion = try S3Deletion(document: Array(document.utf8))
+        #expect(deletion.isQuiet)
+        #expect(deletion.entries.map(\.key) == [" a&<b>\r\n ", "v", "n", "", long, "e", "s"])
+        #expect(
+            deletion.entries.map(\.problem?.code)
+                == [nil, .notImplemented, nil, .invalidArgument, .keyTooLong, nil, .notImplemented]
+        )
+        #expect(deletion.entries.compactMap(\.condition) == [.hasTag("x")])
+        func delete(_ count: Int) throws(S3Error) -> S3Deletion {
+            let objects = String(repeating: "<Object><Key>a</Key></Object>", count: count)
+            return try S3Deletion(document: Array("<Delete>\(objects)</Delete>".utf8))
+        }
+        #expect(try delete(1000).entries.count == 1000)
+        for count in [0, 1001] {
+            #expect(s3Code { () throws(S3Error) in try delete(count) } == .malformedXML)
+        }
+        for text in ["<Object/>", "<X/>"] {
+            let bytes = Array("<Delete>\(text)</Delete>".utf8)
+            #expect(s3Code { () throws(S3Error) in try S3Deletion(document: bytes) } == .malformedXML)
+        }
+    }
+
+    @Test("tags")
+    func tags() throws {
+        let tags = ["k 1": "v&<1>", "日": ""]
+        #expect(try S3Tagging.tags(document: S3Tagging.document(tags)) == tags)
+        #expect(try S3Tagging.tags(document: S3Tagging.document([:])) == [:])
+        #expect(try S3Tagging.tags(header: "k%201=v%26%3C1%3E&%E6%97%A5=") == tags)
+        #expect(try S3Tagging.tags(header: "") == [:])
+        #expect(s3Code { () throws(S3Error) in try S3Tagging.tags(header: "a=%zz") } == .invalidArgument)
+        for text in [
+            "a=1&a=2", "=1", "aws:x=1", "\(String(repeating: "k", count: 129))=1",
+            "k=\(String(repeating: "v", count: 257))",
+            (0...10).map { "k\($0)=1" }.joined(separator: "&"),
+        ] {
+            #expect(s3Code { () throws(S3Error) in try S3Tagging.tags(header: text) } == .invalidTag, "\(text)")
+        }
+    }
+
+    @Test("the place of a new bucket")
+    func creation() throws {
+        func location(_ text: String) throws(S3Error) -> String? {
+            try S3Buckets.location(document: Array(text.utf8))
+        }
+        #expect(try location("") == nil)
+        #expect(try location("<CreateBucketConfiguration/>") == nil)
+        let place = "<LocationConstraint>eu-west-1</LocationConstraint>"
+        #expect(try location("<CreateBucketConfiguration>\(place)</CreateBucketConfiguration>") == "eu-west-1")
+        #expect(
+            s3Code { () throws(S3Error) in
+                try location("<CreateBucketConfiguration><Tags/></CreateBucketConfiguration>")
+            }
+                == .notImplemented
+        )
+        #expect(
+            s3Code { () throws(S3Error) in try location("<CreateBucketConfiguration><X/></CreateBucketConfiguration>") }
+                == .malformedXML
+        )
+    }
+
+    @Test("lifecycle rules")
+    func lifecycle() throws {
+        func rules(_ text: String) throws(S3Error) -> [S3Lifecycle.Rule] {
+            try S3Lifecycle(document: Array("<LifecycleConfiguration>\(text)</LifecycleConfiguration>".utf8)).rules
+        }
+        let abort =
+            "<AbortIncompleteMultipartUpload><DaysAfterInitiation>1</DaysAfterInitiation></AbortIncompleteMultipartUpload>"
+        let found = try rules(
+            "<Rule><ID>a</ID><Filter><Prefix>never/</Prefix></Filter><Status>Enabled</Status>\(abort)</Rule>"
+                + "<Rule><Filter><And><Prefix>x</Prefix><Tag><Key>k</Key><Value>v</Value></Tag></And></Filter>"
+                + "<Status>Disabled</Status><Expiration><Days>1</Days></Expiration></Rule>"
+        )
+        #expect(
+            found == [
+                S3Lifecycle.Rule(id: "a", isEnabled: true, prefix: "never/", abortsAfterDays: 1, hasMore: false),
+                S3Lifecycle.Rule(id: nil, isEnabled: false, prefix: "x", abortsAfterDays: nil, hasMore: true),
+            ]
+        )
+        for (text, code) in [
+            ("", S3ErrorCode.malformedXML), ("<Rule/>", .malformedXML), ("<X/>", .malformedXML),
+            ("<Rule><Status>On</Status>\(abort)</Rule>", .malformedXML),
+            ("<Rule><Status>Enabled</Status></Rule>", .invalidRequest),
+            ("<Rule><Status>Enabled</Status>\(abort)<X/></Rule>", .malformedXML),
+            ("<Rule><Status>Enabled</Status>\(abort.replacing(">1<", with: ">0<"))</Rule>", .invalidArgument),
+            ("<Rule><Status>Enabled</Status>\(abort.replacing(">1<", with: ">x<"))</Rule>", .malformedXML),
+            (String(repeating: "<Rule><ID>a</ID><Status>Enabled</Status>\(abort)</Rule>", count: 2), .invalidArgument),
+        ] {
+            #expect(s3Code { () throws(S3Error) in try rules(text) } == code, "\(text)")
+        }
+    }
+}
+
+@Suite("Cross-origin rules of buckets")
+struct S3CORSTests {
+    private func cors(_ rules: String) throws(S3Error) -> S3CORS {
+        try S3CORS(document: Array("<CORSConfiguration>\(rules)</CORSConfiguration>".utf8))
+    }
+
+    private let document = """
+        <CORSRule><AllowedOrigin>https://app.example</AllowedOrigin><AllowedOrigin>https://*.app.example</AllowedOrigin>
+        <AllowedMethod>PUT</AllowedMethod><AllowedMethod>GET</AllowedMethod><AllowedHeader>*</AllowedHeader>
+        <ExposeHeader>ETag</ExposeHeader><MaxAgeSeconds>60</MaxAgeSeconds></CORSRule>
+        <CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod>
+        <AllowedHeader>x-a*</AllowedHeader></CORSRule>
+        """
+
+    private func preflight(_ origin: String?, _ method: String?, _ headers: String? = nil) throws -> RequestHead {
+        var fields = HTTPFields()
+        fields["Origin"] = origin
+        fields["Access-Control-Request-Method"] = method
+        fields["Access-Control-Request-Headers"] = headers
+        return try s3Head("OPTIONS", "/bucket-1/a", fields)
+    }
+
+    @Test("rules for pages of some origins let them send anything, and show them what clients look for")
+    func origins() throws {
+        for (list, expected) in [(["*"], "*"), (["https://a.example", "https://app.example"], "https://app.example")] {
+            let rules = S3CORS(origins: list)
+            for method in ["GET", "HEAD", "PUT", "POST", "DELETE"] {
+                let response = try S3CORS.preflight(
+                    try preflight("https://app.example", method, "x-any, content-type"),
+                    rules
+                )
+                #expect(response.fields["Access-Control-Allow-Origin"] == expected)
+                #expect(response.fields["Access-Control-Allow-Headers"] == "x-any, content-type")
+                let exposed = response.fields.list("Access-Control-Expose-Headers")
+                #expect(Set(["ETag", "Location", "Date", "x-oss-hash-crc64ecma"]).isSubset(of: exposed))
+            }
+        }
+        let others = S3CORS(origins: ["https://a.example"])
+        let head = try preflight("https://a.example.org", "PUT", "x-any")
+        #expect(s3Code { () throws(S3Error) in try S3CORS.preflight(head, others) } == .accessForbidden)
+    }
+
+    @Test("a preflight is answered by the first rule that allows it")
+    func preflights() throws {
+        let rules = try cors(document)
+        for origin in ["https://app.example", "https://x.app.example"] {
+            let response = try S3CORS.preflight(try preflight(origin, "PUT", "Content-Type, X-B"), rules)
+            #expect(response.status == 200)
+            #expect(response.fields["Access-Control-Allow-Origin"] == origin)
+            #expect(response.fields["Access-Control-Allow-Methods"] == "PUT, GET")
+            #expect(response.fields["Access-Control-Allow-Headers"] == "content-type, x-b")
+            #expect(response.fields["Access-Control-Expose-Headers"] == "ETag")
+            #expect(response.fields["Access-Control-Max-Age"] == "60")
+            #expect(response.fields["Vary"]?.contains("Origin") == true)
+        }
+        let other = try S3CORS.preflight(try preflight("https://other.example", "GET", "X-Abc"), rules)
+        #expect(other.fields["Access-Control-Allow-Origin"] == "*" && other.fields["Access-Control-Max-Age"] == nil)
+        for (origin, method, headers) in [
+            ("https://other.example", "PUT", nil), ("https://other.example", "GET", "x-b"),
+            ("https://app.example", "DELETE", nil), ("http://app.example", "PUT", nil),
+        ] as [(String, String, String?)] {
+            let head = try preflight(origin, method, headers)
+            #expect(s3Code { () throws(S3Error) in try S3CORS.preflight(head, rules) } == .accessForbidden)
+            #expect(s3Code { () throws(S3Error) in try S3CORS.preflight(head, nil) } == .accessForbidden)
+        }
+        for head in [try preflight(nil, "PUT"), try preflight("https://app.example", nil)] {
+            #expect(s3Code { () throws(S3Error) in try S3CORS.preflight(head, rules) } == .invalidRequest)
+        }
+    }
+
+    @Test("responses tell pages what they may read")
+    func responses() throws {
+        let rules = try cors(document)
+        var fields = HTTPFields()
+        rules.decorate(&fields, for: try s3Head("PUT", "/bucket-1/a", ["Origin": "https://app.example"]))
+        #expect(fields["Access-Control-Allow-Origin"] == "https://app.example")
+        #expect(fields["Access-Control-Expose-Headers"] == "ETag")
+        fields = HTTPFields()
+        rules.decorate(&fields, for: try s3Head("PUT", "/bucket-1/a", ["Origin": "https://other.example"]))
+        #expect(fields["Access-Control-Allow-Origin"] == nil && fields["Vary"] != nil)
+        fields = HTTPFields()
+        rules.decorate(&fields, for: try s3Head("PUT", "/bucket-1/a"))
+        #expect(fields.isEmpty)
+    }
+
+    @Test(
+        "rules that cannot be",
+        arguments: [
+            ("", S3ErrorCode.malformedXML), ("<X/>", .malformedXML), ("<CORSRule/>", .malformedXML),
+            ("<CORSRule><AllowedOrigin>*</AllowedOrigin></CORSRule>", .malformedXML),
+            ("<CORSRule><AllowedMethod>GET</AllowedMethod></CORSRule>", .malformedXML),
+            (
+                "<CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>PATCH</AllowedMethod></CORSRule>",
+                .invalidRequest
+            ),
+            (
+                "<CORSRule><AllowedOrigin>*.*</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule>",
+                .invalidRequest
+            ),
+            (
+                "<CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod><MaxAgeSeconds>x</MaxAgeSeconds></CORSRule>",
+                .malformedXML
+            ),
+            (
+                "<CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod><ExposeHeader>a b</ExposeHeader></CORSRule>",
+                .invalidRequest
+            ),
+        ] as [(String, S3ErrorCode)]
+    )
+    func refused(_ rules: String, _ code: S3ErrorCode) {
+        #expect(s3Code { () throws(S3Error) in try cors(rules) } == code)
+    }
+}

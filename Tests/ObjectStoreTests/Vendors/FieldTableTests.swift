@@ -1,0 +1,97 @@
+import HTTPWire
+import Signing
+import Testing
+
+@testable import ObjectStore
+
+@Suite("Header fields with a vendor's prefix")
+struct FieldTableTests {
+    private func code(_ vendor: Vendor, _ name: String, _ value: String = "1") throws -> S3ErrorCode? {
+        var fields = HTTPFields()
+        fields.append(try #require(FieldName(vendor.fieldPrefix + name)), value)
+        let head = try s3Head("PUT", "/bucket-1/a", fields)
+        return s3Code { () throws(S3Error) in try RequestReader(head, vendor) }
+    }
+
+    @Test(
+        "what SDKs and proxies send without meaning anything by it passes",
+        arguments: [
+            (.aws, ["User-Agent", "request-payer", "te", "optional-object-attributes", "cf-id", "region-set"]),
+            (.aliyun, ["request-payer", "Traffic-Limit", "user-agent", "allow-same-action-overlap"]),
+            (.tencent, ["sdk-retry", "traffic-limit", "trace-id", "hash-crc64ecma"]),
+        ] as [(Vendor, [String])]
+    )
+    func ignored(_ vendor: Vendor, _ names: [String]) throws {
+        for name in names {
+            #expect(vendor.profile.fields.rule(for: (vendor.fieldPrefix + name).lowercased()) == .ignored, "\(name)")
+            #expect(try code(vendor, name) == nil, "\(name)")
+        }
+    }
+
+    @Test(
+        "what is heeded passes",
+        arguments: [
+            (.aws, ["meta-a", "checksum-crc32", "sdk-checksum-algorithm", "copy-source-range", "mp-object-size"]),
+            (.aliyun, ["meta-a", "forbid-overwrite", "callback", "range-behavior", "metadata-directive"]),
+            (.tencent, ["meta-a", "forbid-overwrite", "security-token", "tagging", "copy-source-if-match"]),
+        ] as [(Vendor, [String])]
+    )
+    func executed(_ vendor: Vendor, _ names: [String]) throws {
+        for name in names {
+            #expect(vendor.profile.fields.rule(for: vendor.fieldPrefix + name) == .executed, "\(name)")
+            #expect(try code(vendor, name) == nil, "\(name)")
+        }
+    }
+
+    @Test(
+        "what would change the meaning of a request is refused, known or not",
+        arguments: [
+            (.aws, ["write-offset-bytes", "if-match-size", "object-lock-mode", "rename-source", "x", "", "metadata"]),
+            (.aliyun, ["symlink-target", "server-side-encryption", "ac-source-ip", "persistent-headers", "x", ""]),
+            (.tencent, ["callback", "server-side-encryption", "content-sha1", "bucket-az-type", "x", ""]),
+        ] as [(Vendor, [String])]
+    )
+    func refused(_ vendor: Vendor, _ names: [String]) throws {
+        for name in names { #expect(try code(vendor, name) == .notImplemented, "\(name)") }
+    }
+
+    @Test("some have one value only", arguments: Vendor.allCases)
+    func values(_ vendor: Vendor) throws {
+        #expect(try code(vendor, "acl", "private") == nil)
+        #expect(try code(vendor, "acl", "public-read") == .accessControlListNotSupported)
+        #expect(try code(vendor, "acl", "default") == (vendor == .aws ? .accessControlListNotSupported : nil))
+        #expect(try code(vendor, "grant-read", "id=1") == .accessControlListNotSupported)
+        #expect(try code(vendor, "storage-class", "STANDARD") == nil)
+        #expect(try code(vendor, "storage-class", "Standard") == (vendor == .aws ? .invalidStorageClass : nil))
+        #expect(try code(vendor, "storage-class", "IA") == .invalidStorageClass)
+        #expect(try code(vendor, "complete-all", "yes") == .notImplemented)
+    }
+
+    @Test("fields of other vendors are ignored")
+    func others() throws {
+        let head = try s3Head("PUT", "/bucket-1/a", ["x-amz-x": "1", "x-oss-x": "1", "x-amz-acl": "public-read"])
+        #expect(try RequestReader(head, .tencent).all("").isEmpty)
+    }
+
+    @Test(
+        "a request with an unknown one changes nothing",
+        arguments: [
+            (nil, "x-amz-x", "501 NotImplemented"), (.ossV4, "x-oss-x", "400 NotImplemented"),
+            (.ossV1Query, "x-oss-x", "400 NotImplemented"), (.cos, "x-cos-x", "501 NotImplemented"),
+        ] as [(Signature?, String, String)]
+    )
+    func unknown(_ signature: Signature?, _ name: String, _ outcome: String) async throws {
+        let bench = try await S3Bench()
+        var fields = HTTPFields()
+        fields.append(try #require(FieldName(name)), "1")
+        let response =
+            if let signature {
+                try await bench.send("PUT", "/bucket-1/k", by: signature, fields, content: [1])
+            } else {
+                try await bench.send("PUT", "/bucket-1/k", S3Bench.administrator, fields, content: [1])
+            }
+        #expect(response.outcome == outcome)
+        #expect(response.element("Header") == name)
+        #expect(try await bench.send("HEAD", "/bucket-1/k").status == 404)
+    }
+}

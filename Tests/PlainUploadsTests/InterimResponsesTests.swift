@@ -1,0 +1,76 @@
+import Bytes
+import GatewayKit
+import HTTPWire
+import RESTKit
+import Testing
+import Transport
+
+@testable import PlainUploads
+
+@Suite("Interim responses and proxies")
+struct InterimResponsesTests {
+    private func reaches(
+        _ policy: UploadSettings.InterimResponses,
+        _ fields: HTTPFields = HTTPFields(),
+        publicURL: String? = nil,
+        peer: String = "192.0.2.1",
+        version: HTTPVersion = .http1_1,
+        isEncrypted: Bool = false
+    ) throws -> Bool {
+        let target = RequestTarget(rawPath: "/files", rawQuery: nil, authority: nil, segments: ["files"])
+        let request = Request(
+            head: RequestHead(method: .post, target: target, version: version, fields: fields),
+            body: NoBody(),
+            id: "1",
+            peerAddress: peer,
+            isEncrypted: isEncrypted,
+            inform: { _ in }
+        )
+        let proxies = [try #require(CIDR("10.0.0.0/8"))]
+        let url = PublicURL(configured: publicURL, trustedProxies: proxies)
+        return InterimResponses(policy: policy, publicURL: url).reachClient(of: request)
+    }
+
+    @Test("a client without a proxy gets them")
+    func direct() throws {
+        #expect(try reaches(.direct, ["Host": "a", "Upload-Draft-Interop-Version": "8"]))
+        #expect(try reaches(.direct, publicURL: "http://up.example"))
+        #expect(try reaches(.direct, publicURL: "https://up.example", isEncrypted: true))
+    }
+
+    @Test(
+        "a field that proxies write keeps them back",
+        arguments: [
+            HTTPFields(dictionaryLiteral: ("Via", "1.1 a")), ["Forwarded": "for=192.0.2.7"],
+            ["X-Forwarded-For": "192.0.2.7"], ["x-forwarded-proto": "https"], ["X-Forwarded-Host": "up.example"],
+            ["X-Real-IP": "192.0.2.7"], ["CDN-Loop": "a"],
+        ]
+    )
+    func named(fields: HTTPFields) throws {
+        #expect(try !reaches(.direct, fields))
+        #expect(try reaches(.always, fields))
+    }
+
+    @Test("so does a peer that is a trusted proxy, and a certificate that somebody else has")
+    func silent() throws {
+        #expect(try !reaches(.direct, peer: "10.1.2.3"))
+        #expect(try reaches(.direct, peer: "11.1.2.3"))
+        #expect(try !reaches(.direct, publicURL: "https://up.example"))
+        #expect(try reaches(.always, publicURL: "https://up.example", peer: "10.1.2.3"))
+    }
+
+    @Test("never is never, and HTTP/1.0 has none")
+    func never() throws {
+        #expect(try !reaches(.never))
+        #expect(try !reaches(.always, version: .http1_0))
+        #expect(try !reaches(.direct, version: .http1_0))
+    }
+
+    private final class NoBody: RequestBody {
+        let trailers = HTTPFields()
+        let remaining: Int64? = 0
+        let interrupter = SourceInterrupter { _ in }
+
+        func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? { nil }
+    }
+}

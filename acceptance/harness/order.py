@@ -1,0 +1,59 @@
+"""The order of a whole run with several workers: the longest tests start first.
+
+    pytest -n 4 --dist loadfile --no-loadscope-reorder …
+
+A file is one unit of work, as its tests share servers. A test that takes long by itself is named in the table and is a
+unit of its own; the rest of its file stays together.
+"""
+
+# Approximate seconds of each unit. Units that are missing here run last.
+SECONDS = {
+    "test_cluster.py": 190,
+    "test_s3_faults.py": 180,
+    "test_cluster.py::test_nodes_are_killed_continuously": 140,
+    "test_concatenation.py::test_shared_blocks": 140,
+    "test_s3_storage.py": 140,
+    "test_storage_faults.py": 100,
+    "test_power_cut.py": 90,
+    "test_clients.py::test_uploads_a_gibibyte_in_fixed_memory": 80,
+    "test_openapi.py": 80,
+    "test_clients.py": 70,
+    "test_s3_faults.py::test_the_store_is_unavailable_for_a_minute": 60,
+    "test_s3_faults.py::test_the_database_is_unavailable_for_a_minute": 60,
+    "test_s3_storage.py::test_a_slow_reader_does_not_fill_the_memory": 60,
+    "test_slow_uploaders.py": 60,
+    "test_migrate.py": 60,
+    "test_database.py": 60,
+    "test_object_clients.py::test_objects_are_uploaded_downloaded_and_removed": 50,
+    "test_kill_events.py": 50,
+    "test_soak.py": 50,
+    "test_s3_faults.py::test_another_request_fails_once": 40,
+    "test_object_clients.py": 40,
+    "test_s3_storage.py::test_concatenation": 30,
+    "test_concatenation.py": 30,
+    "test_object.py": 30,
+    "test_kill.py": 30,
+    "test_pull.py": 30,
+    "test_events.py": 30,
+    "test_tus_wire.py": 30,
+    "test_s3_faults.py::test_the_store_is_unavailable_for_long": 20,
+    "test_object_small_parts.py": 20,
+    "test_hostile_load.py": 20,
+    "test_direct.py": 20,
+    "test_urlsession.py": 20,
+    "test_harness.py": 20,
+    "test_hooks.py": 20,
+    "test_object_clients.py::test_awscli_copies_a_gibibyte_both_ways": 10,
+}
+
+
+def unit(nodeid):
+    """The unit of a test, by its id."""
+    path, _, test = nodeid.partition("::")
+    name = f"{path.rpartition('/')[2]}::{test.partition('[')[0]}"
+    return f"{path}::{test.partition('[')[0]}" if name in SECONDS else path
+
+
+def longest_first(nodeid):
+    """For sorting tests by their unit."""
+    return -SECONDS.get(unit(nodeid).rpartition("/")[2], 0)

@@ -1,0 +1,72 @@
+"""Dependencies point downwards: what Package.swift declares, and what sources import, against the layers of
+docs/architecture.md."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# From the top to the bottom: a target imports only what stands in a row below its own.
+LAYERS = [
+    ["sluice"],
+    ["Gateway"],
+    ["Administration", "Migration", "Identity", "Companion"],
+    ["ObjectGateway"],
+    ["PlainUploads", "Callbacks", "LiveEvents", "ManagementAPI", "Operations", "Pulls", "Stores", "Webhooks"],
+    ["Tus", "ResumableHTTP", "Forms", "TencentVOD", "ObjectStore", "TokenServices", "Presigning"],
+    ["GatewayKit"],
+    ["Telemetry"],
+    ["RESTKit", "SettingsKit"],
+    ["DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "Clouds"],
+    ["CloudCredentials", "StateRecords", "ObjectGrants"],
+    ["UploadCore"],
+    ["HTTPServer", "HTTPClient", "Signing"],
+    ["HTTPWire", "Transport", "Digests", "XMLText"],
+    ["Bytes"],
+    ["CSystem", "COpenSSL", "CCurl", "CPostgres"],
+]
+RANK = {target: number for number, row in enumerate(LAYERS) for target in row}
+# Dialects translate: neither adapters nor sockets.
+DIALECTS = {folder.name for folder in (ROOT / "Sources" / "Dialects").iterdir()}
+# One that stands on no other needs no line above.
+for dialect in DIALECTS:
+    RANK.setdefault(dialect, RANK["Tus"])
+OUT_OF_REACH = {"DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "Clouds", "CloudCredentials"}
+OUT_OF_REACH |= {"HTTPServer", "HTTPClient", "Transport"}
+# For tests only.
+OF_TESTS = {"SluiceTesting", "CThreadSanitizer"}
+IMPORT = re.compile(r"^(?:@\w+(?:\([^)]*\))? )?(?:\w+ )?import (?:(?:struct|func|class|enum|let|var) )?(\w+)", re.M)
+
+
+@pytest.fixture(scope="module")
+def targets():
+    """Declared dependencies and folder of each target but those of tests."""
+    # Beside a build, whose lock it need not wait for.
+    command = [os.environ.get("SWIFT", "swift"), "package", "--package-path", str(ROOT), "--ignore-lock"]
+    package = json.loads(subprocess.run([*command, "dump-package"], capture_output=True, check=True).stdout)
+    return {
+        target["name"]: (
+            {dependency["byName"][0] for dependency in target["dependencies"] if "byName" in dependency},
+            ROOT / (target.get("path") or f"Sources/{target['name']}"),
+        )
+        for target in package["targets"]
+        if target["type"] != "test" and target["name"] not in OF_TESTS
+    }
+
+
+def test_all_targets_have_a_layer(targets):
+    assert targets.keys() == RANK.keys()
+
+
+@pytest.mark.parametrize("name", RANK)
+def test_imports_point_downwards(targets, name):
+    declared, folder = targets[name]
+    imported = {module for path in folder.rglob("*.swift") for module in IMPORT.findall(path.read_text())}
+    for other in (declared | imported) & RANK.keys() - {name}:
+        assert RANK[other] > RANK[name], f"{name} imports {other}, which does not stand below it"
+        assert name not in DIALECTS or other not in OUT_OF_REACH, f"the dialect {name} imports {other}"
