@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import hashlib
 import itertools
+import math
 import re
 import socket
 import struct
@@ -316,7 +317,10 @@ class Hold(Fault):
 
 @dataclass
 class Rule:
-    """A fault and its requests: those that match, from the `first` one on, `times` of them."""
+    """A fault and its requests: those that match, from the `first` one on, `times` of them.
+
+    The gateway writes its mark now and then: it takes a fault only where the rule has no end or names it.
+    """
 
     operation: str | None
     fault: Fault
@@ -335,6 +339,7 @@ class Rule:
             and (self.part is None or call.part == self.part)
             and (self.key is None or re.search(self.key, call.key))
             and (self.upload_id is None or call.upload_id == self.upload_id)
+            and (call.key != MARK or self.times == math.inf or (self.key is not None and MARK in self.key))
         )
         if not fits:
             return False
