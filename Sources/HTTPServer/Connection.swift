@@ -3,14 +3,8 @@ internal import Glibc
 internal import HTTPWire
 internal import Transport
 
-/// One connection: reads requests and sends their responses in order, on its loop.
+/// One connection on its loop: performs what its `ConnectionState` says, one action after the other.
 actor Connection {
-    private enum Phase {
-        /// Between requests, or after the last response: can be closed at once when the server stops.
-        case idle
-        case busy
-    }
-
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -18,14 +12,13 @@ actor Connection {
     private let accepted: Listener.Accepted
     private let tlsContext: TLSContext?
     private let input = InputBuffer()
-    private var parser: RequestHeadParser
+    private var state: ConnectionState
     private var channel: Channel?
     private var output: Output?
+    /// The content of the current request, or of the last one if its rest is discarded.
     private var body: ConnectionBody?
     /// Watches the peer during a streamed response.
     private var watch: PeerWatch?
-    private var phase = Phase.busy
-    private var isDraining = false
     /// Called when the connection has ended.
     private var hasEnded: (@Sendable () -> Void)?
 
@@ -34,7 +27,7 @@ actor Connection {
         self.loop = loop
         self.server = server
         tlsContext = tls
-        parser = RequestHeadParser(limits: server.configuration.head)
+        state = ConnectionState(limits: server.connectionLimits, head: server.configuration.head)
     }
 
     // MARK: Life
@@ -49,60 +42,27 @@ actor Connection {
     private func begin(_ whenEnded: @escaping @Sendable () -> Void) async {
         hasEnded = whenEnded
         server.observer.connectionOpened()
-        if let channel = await open() {
-            output = Output(channel: channel, pool: server.pool, timeout: server.timeouts.write)
-            await serve()
-        } else {
-            end()
-        }
+        guard let channel = open() else { return end() }
+        self.channel = channel
+        output = Output(channel: channel, pool: server.pool, timeout: server.timeouts.write)
+        await perform(state.open(isEncrypted: channel.tls != nil, now: MonotonicClock.now))
     }
 
-    private func open() async -> Channel? {
+    private func open() -> Channel? {
         let session: TLSSession?
         do {
             session = try tlsContext.map { try TLSSession($0, descriptor: accepted.descriptor) }
         } catch {
-            handshakeFailed(.protocol, "\(error)")
+            report(.protocol, "\(error)")
             close(accepted.descriptor)
             return nil
         }
         // On failure it closes the descriptor itself.
-        guard let channel = try? Channel(descriptor: accepted.descriptor, loop: loop, tls: session) else { return nil }
-        self.channel = channel
-        if let session, await !shakeHands(session, channel) { return nil }
-        return channel
+        return try? Channel(descriptor: accepted.descriptor, loop: loop, tls: session)
     }
 
-    /// Serves requests until the connection ends or is idle for a moment.
-    ///
-    /// An idle connection has no task: the memory of a task's calls is several times larger than everything else of the
-    /// connection. The next request starts a new task.
-    private func serve() async {
-        guard let channel, let output else { return end() }
-        var served = 0
-        while !isDraining || !input.isEmpty {
-            switch await serveRequest(channel, output) {
-            case .another: break
-            case .end: return end()
-            case .idle:
-                let deadline = MonotonicClock.deadline(after: server.timeouts.idle)
-                let isParked = channel.park(until: deadline) { [self] result in
-                    Task(executorPreference: loop) { await self.unpark(result) }
-                }
-                if isParked { return server.parked() }
-            }
-            served += 1
-            // A pipelining client could otherwise keep the loop busy for ever.
-            if served.isMultiple(of: 32), !input.isEmpty || channel.mayBeReadable { await loop.yield() }
-        }
-        end()
-    }
-
-    private func unpark(_ result: Result<Void, Channel.WaitFailure>) async {
-        switch result {
-        case .success: await serve()
-        case .failure: end()
-        }
+    private func report(_ kind: HandshakeFailure.Kind, _ detail: String?) {
+        server.observer.handshakeFailed(HandshakeFailure(kind: kind, detail: detail, peerAddress: accepted.peer.host))
     }
 
     private func end() {
@@ -115,9 +75,8 @@ actor Connection {
 
     /// The server stops: an idle connection ends now, a busy one after its response; an endless response ends now.
     func drain() {
-        isDraining = true
         watch?.stop()
-        if phase == .idle { channel?.interruptReading(as: .shuttingDown) }
+        if state.stop() { channel?.interruptReading(as: .shuttingDown) }
     }
 
     /// The grace time is over: the rest of a request's content is cut off.
@@ -130,112 +89,101 @@ actor Connection {
         channel?.close()
     }
 
-    private func shakeHands(_ session: TLSSession, _ channel: Channel) async -> Bool {
-        let deadline = MonotonicClock.deadline(after: server.timeouts.head)
-        while MonotonicClock.now < deadline {
-            do throws(Channel.WaitFailure) {
-                switch session.handshake() {
-                case .moved:
-                    // The first request may have arrived in the same packet.
-                    channel.noteUnreadData()
-                    return true
-                case .wouldBlockReading:
-                    channel.willReadOnOtherThread()
-                    try await channel.waitReadable(until: deadline)
-                case .wouldBlockWriting:
-                    channel.willWriteOnOtherThread()
-                    try await channel.waitWritable(until: deadline)
-                case .ended: return handshakeFailed(.closed, nil)
-                case .failed:
-                    return handshakeFailed(session.failureReason == nil ? .closed : .protocol, session.failureReason)
-                }
-            } catch {
-                switch error {
-                case .timedOut: return handshakeFailed(.timedOut, nil)
-                // The server is stopping.
-                case .interrupted, .closed: return false
-                }
+    // MARK: Actions
+
+    /// Performs actions until the connection ends or is parked.
+    ///
+    /// An idle connection has no task: the memory of a task's calls is several times larger than everything else of the
+    /// connection. The next request starts a new task.
+    private func perform(_ first: ConnectionState.Action) async {
+        guard let channel, let output else { return end() }
+        var action = first
+        while true {
+            switch action {
+            case .shakeHands: action = shakeHands(channel)
+            case .parse:
+                body = nil
+                action = input.withSpan { state.received($0, now: MonotonicClock.now) }
+            case .fill(let room):
+                let result = channel.mayBeReadable ? input.fill(from: channel, room: room) : .wouldBlockReading
+                action = state.filled(result, now: MonotonicClock.now)
+            case .waitReadable(let end):
+                input.releaseIfEmpty()
+                action = state.waited(await channel.readability(until: end), now: MonotonicClock.now)
+            case .waitWritable(let end):
+                action = state.waited(await channel.writability(until: end), now: MonotonicClock.now)
+            case .park(let end):
+                if park(channel, until: end) { return server.parked() }
+                action = state.waited(.success(()), now: MonotonicClock.now)
+            case .takeTurns:
+                if !input.isEmpty || channel.mayBeReadable { await loop.yield() }
+                action = .parse
+            case .serve(let head):
+                input.consume(head.consumed)
+                action = await serve(head, channel, output)
+            case .drainContent(let limit):
+                action = state.drained(isWhole: await body?.drain(limit: limit) ?? true)
+            case .refuse(let refusal): action = state.refused(isSent: await refuse(refusal, output))
+            case .shutDownWriting:
+                channel.shutDownWriting()
+                action = state.lingers(now: MonotonicClock.now)
+            case .discard: action = state.discarded(channel.discard(), now: MonotonicClock.now)
+            case .takeTurnsLingering:
+                await loop.yield()
+                action = state.lingers(now: MonotonicClock.now)
+            case .failHandshake(let kind, let detail):
+                report(kind, detail)
+                return end()
+            case .end: return end()
             }
         }
-        return handshakeFailed(.timedOut, nil)
     }
 
-    @discardableResult
-    private func handshakeFailed(_ kind: HandshakeFailure.Kind, _ detail: String?) -> Bool {
-        server.observer.handshakeFailed(HandshakeFailure(kind: kind, detail: detail, peerAddress: accepted.peer.host))
-        return false
+    private func shakeHands(_ channel: Channel) -> ConnectionState.Action {
+        guard let session = channel.tls else { return .end }
+        let result = session.handshake()
+        switch result {
+        // The first request may have arrived in the same packet.
+        case .moved: channel.noteUnreadData()
+        case .wouldBlockReading: channel.willReadOnOtherThread()
+        case .wouldBlockWriting: channel.willWriteOnOtherThread()
+        case .ended, .failed: break
+        }
+        return state.shookHands(result, detail: session.failureReason, now: MonotonicClock.now)
+    }
+
+    /// - Returns: `false` if there is nothing to wait for.
+    private func park(_ channel: Channel, until end: Nanoseconds) -> Bool {
+        channel.park(until: end) { [self] result in
+            Task(executorPreference: loop) { await self.unpark(result) }
+        }
+    }
+
+    private func unpark(_ result: Result<Void, Channel.WaitFailure>) async {
+        await perform(state.waited(result, now: MonotonicClock.now))
     }
 
     // MARK: One request
 
-    private enum Next {
-        case another
-        /// No request arrived for a moment.
-        case idle
-        case end
-    }
-
-    /// - Returns: What the connection does next.
-    private func serveRequest(_ channel: Channel, _ output: Output) async -> Next {
-        let parsed: ParsedHead
-        do throws(HeadRefusal) {
-            switch try await readHead(channel) {
-            case .head(let head): parsed = head
-            case .idle: return .idle
-            case .end: return .end
-            }
-        } catch {
-            await refuse(error, channel, output)
-            return .end
-        }
-        phase = .busy
-        defer { phase = .idle }
+    private func serve(_ parsed: ParsedHead, _ channel: Channel, _ output: Output) async -> ConnectionState.Action {
         let started = MonotonicClock.now
         let id = server.nextRequestID()
-        let body = ConnectionBody(
-            framing: parsed.framing,
-            expectsContinue: parsed.expectsContinue,
-            channel: channel,
-            input: input,
-            output: output,
-            server: server
-        )
+        let body = ConnectionBody(parsed, channel: channel, input: input, output: output, server: server)
         self.body = body
-        defer { self.body = nil }
-        let isModern = parsed.head.version == .http1_1
-        let request = Request(
-            head: parsed.head,
-            body: body,
-            id: id,
-            peerAddress: accepted.peer.host,
-            peerPort: Int(accepted.peer.port),
-            isEncrypted: channel.tls != nil,
-            inform: { head throws(SinkFailure) in
-                if isModern { try await output.write(ResponseHeadWriter.bytes(head)) }
-            }
-        )
-        var response: Response
-        if case .tooLarge(let limit) = body.failure {
-            response = ServerErrors.response(413, detail: "the content exceeds \(limit) bytes", requestID: id)
-        } else {
-            response = await server.handler.respond(to: request)
-        }
+        let response = await response(to: parsed, body, id, channel, output)
         // An interrupted body leaves the channel interrupted. The rest of the body must still be discarded.
         channel.clearInterruption()
-        var fate = self.fate(of: parsed, response, body)
+        let keepsAlive = state.willRespond(
+            isLast: !parsed.keepsAlive || response.closesConnection,
+            endsByClosing: PreparedResponse.endsByClosing(response, to: parsed.head),
+            body.facts
+        )
         let before = output.sent
-        var isBroken = false
-        let prepared = self.prepared(response, to: parsed, keepsAlive: fate == .keep)
-        if prepared.endsByClosing, fate == .keep { fate = body.isEnded ? .close : .linger }
-        // Nearly every response fits into one write; an asynchronous call would only add cost.
-        let count = prepared.rest == nil ? output.writeAtOnce(prepared.start) : 0
-        if count < prepared.start.count {
-            do {
-                try await send(prepared, from: count, output, channel)
-            } catch {
-                isBroken = true
-            }
-        }
+        let isWhole = await send(
+            PreparedResponse(response, to: parsed.head, date: server.currentDate, keepsAlive: keepsAlive),
+            output,
+            channel
+        )
         server.observer.requestFinished(
             RequestSummary(
                 id: id,
@@ -246,118 +194,46 @@ actor Connection {
                 bytesSent: output.sent - before,
                 duration: .nanoseconds(MonotonicClock.now - started),
                 peerAddress: accepted.peer.host,
-                isBroken: isBroken,
+                isBroken: !isWhole,
                 refusal: nil
             )
         )
-        if isBroken { return .end }
-        switch fate {
-        case .keep:
-            if body.isEnded { return .another }
-            return await body.drain(limit: server.configuration.drainBytes) ? .another : .end
-        case .close: return .end
-        case .linger:
-            await linger(channel)
-            return .end
+        return state.responded(isWhole: isWhole, contentIsEnded: body.isEnded)
+    }
+
+    private func response(
+        to parsed: ParsedHead,
+        _ body: ConnectionBody,
+        _ id: String,
+        _ channel: Channel,
+        _ output: Output
+    ) async -> Response {
+        if case .tooLarge(let limit) = body.failure {
+            return ServerErrors.response(413, detail: "the content exceeds \(limit) bytes", requestID: id)
         }
-    }
-
-    private enum Fate {
-        case keep
-        case close
-        /// The client still sends content that is not needed: closing now would lose the response.
-        case linger
-    }
-
-    private func fate(of parsed: ParsedHead, _ response: Response, _ body: ConnectionBody) -> Fate {
-        if body.isEnded { return parsed.keepsAlive && !response.closesConnection && !isDraining ? .keep : .close }
-        if body.failure != nil || body.isAwaitingContinue || response.closesConnection || !parsed.keepsAlive
-            || isDraining
-        {
-            return .linger
-        }
-        guard let remaining = body.remaining, remaining <= server.configuration.drainBytes else { return .linger }
-        return .keep
-    }
-
-    // MARK: Reading a head
-
-    private struct HeadRefusal: Error {
-        var status: Status
-        var reason: String
-    }
-
-    private static let lateHead = HeadRefusal(status: 408, reason: "the head of the request did not arrive in time")
-
-    private enum Arrival {
-        case head(ParsedHead)
-        case idle
-        case end
-    }
-
-    /// How long a connection waits for a request before it counts as idle.
-    private static let waitTimeout: Nanoseconds = 200_000_000
-
-    /// Reads the next head, if it starts to arrive within a moment.
-    private func readHead(_ channel: Channel) async throws(HeadRefusal) -> Arrival {
-        phase = .idle
-        var headDeadline: Nanoseconds?
-        while true {
-            if !input.isEmpty {
-                do throws(HeadFailure) {
-                    if let head = try input.withSpan({ span throws(HeadFailure) in try parser.parse(span) }) {
-                        input.consume(head.consumed)
-                        return .head(head)
-                    }
-                } catch {
-                    throw HeadRefusal(status: error.status, reason: error.reason)
+        let isModern = parsed.head.version == .http1_1
+        return await server.handler.respond(
+            to: Request(
+                head: parsed.head,
+                body: body,
+                id: id,
+                peerAddress: accepted.peer.host,
+                peerPort: Int(accepted.peer.port),
+                isEncrypted: channel.tls != nil,
+                inform: { head throws(SinkFailure) in
+                    if isModern { try await output.write(ResponseHeadWriter.bytes(head)) }
                 }
-                // The wait alone is not enough: a byte now and then would end it before the deadline.
-                if let headDeadline, MonotonicClock.now >= headDeadline { throw Self.lateHead }
-                if headDeadline == nil {
-                    phase = .busy
-                    headDeadline = MonotonicClock.deadline(after: server.timeouts.head)
-                }
-            } else if isDraining {
-                return .end
-            }
-            do throws(Channel.WaitFailure) {
-                if !channel.mayBeReadable {
-                    input.releaseIfEmpty()
-                    try await channel.waitReadable(until: headDeadline ?? MonotonicClock.now + Self.waitTimeout)
-                }
-                switch input.fill(from: channel, room: input.isEmpty ? 4096 : 16_384) {
-                case .moved: break
-                case .wouldBlockReading: continue
-                case .wouldBlockWriting:
-                    try await channel.waitWritable(until: MonotonicClock.deadline(after: server.timeouts.write))
-                case .ended, .failed: return .end
-                }
-            } catch {
-                guard error == .timedOut else { return .end }
-                if headDeadline != nil { throw Self.lateHead }
-                return .idle
-            }
-        }
+            )
+        )
     }
 
     /// Refuses a head that could not be read.
     ///
-    /// The connection ends, because the start of the next head is unknown.
-    private func refuse(_ refusal: HeadRefusal, _ channel: Channel, _ output: Output) async {
+    /// - Returns: Whether the error was sent completely.
+    private func refuse(_ refusal: ConnectionState.Refusal, _ output: Output) async -> Bool {
         let id = server.nextRequestID()
         let response = ServerErrors.response(refusal.status, detail: refusal.reason, requestID: id)
-        let isSent: Void? = try? await write(
-            FramedResponseHead.bytes(
-                ResponseHead(response.status, response.fields),
-                date: server.currentDate,
-                framing: .length(Int64(response.contentBytes.count)),
-                keepsAlive: false,
-                isOld: false,
-                content: response.contentBytes
-            ),
-            output
-        )
+        let isSent: Void? = try? await output.write(PreparedResponse.refusal(response, date: server.currentDate))
         server.observer.requestFinished(
             RequestSummary(
                 id: id,
@@ -372,72 +248,32 @@ actor Connection {
                 refusal: refusal.reason
             )
         )
-        if isSent != nil { await linger(channel) }
+        return isSent != nil
     }
 
-    private func write(_ bytes: [UInt8], _ output: Output) async throws(SinkFailure) {
-        try await output.write(bytes)
-    }
+    // MARK: Sending
 
-    // MARK: Answering
-
-    /// A response in the form in which it is sent.
-    private struct PreparedResponse {
-        /// The head, and short content.
-        var start: [UInt8]
-        /// Content that is not in `start`.
-        var rest: Response.Content?
-        var isChunked: Bool
-        /// Only the end of the connection marks the end of the content (RFC 9112 §6.3).
-        var endsByClosing: Bool
-    }
-
-    private func prepared(_ response: Response, to parsed: ParsedHead, keepsAlive: Bool) -> PreparedResponse {
-        let isBare = parsed.head.method == .head || response.status.forbidsContent
-        var framing: FramedResponseHead.Framing
-        var short: [UInt8] = []
-        var rest: Response.Content? = response.content
-        switch response.content {
-        case .empty:
-            framing = isBare ? .none : .length(0)
-            rest = nil
-        case .bytes(let bytes):
-            framing = .length(Int64(bytes.count))
-            if bytes.count <= Self.shortContent { (short, rest) = (bytes, nil) }
-        case .file(let region): framing = .length(region.length)
-        case .stream(let length?, _): framing = .length(length)
-        case .stream(nil, _): framing = parsed.head.version == .http1_1 ? .chunked : .untilClose
+    /// - Returns: Whether the response was sent completely.
+    private func send(_ response: PreparedResponse, _ output: Output, _ channel: Channel) async -> Bool {
+        // Nearly every response fits into one write; an asynchronous call would only add cost.
+        let count = response.rest == nil ? output.writeAtOnce(response.start) : 0
+        if count == response.start.count { return true }
+        do {
+            try await output.write(response.start, from: count, more: response.rest != nil)
+            try await sendRest(of: response, output, channel)
+            return true
+        } catch {
+            return false
         }
-        if response.status.forbidsContent { framing = .none }
-        let start = FramedResponseHead.bytes(
-            ResponseHead(response.status, response.fields),
-            date: server.currentDate,
-            framing: framing,
-            keepsAlive: keepsAlive && framing != .untilClose,
-            isOld: parsed.head.version == .http1_0,
-            content: isBare ? [] : short
-        )
-        return PreparedResponse(
-            start: start,
-            rest: isBare ? nil : rest,
-            isChunked: framing == .chunked,
-            endsByClosing: framing == .untilClose
-        )
     }
 
-    /// Content up to this size in bytes is sent together with its head.
-    private static let shortContent = 65_536
-
-    /// Sends the rest of a response, after `count` bytes of its `start`.
-    private func send(_ response: PreparedResponse, from count: Int, _ output: Output, _ channel: Channel) async throws
-    {
-        try await output.write(response.start, from: count, more: response.rest != nil)
+    private func sendRest(of response: PreparedResponse, _ output: Output, _ channel: Channel) async throws {
         switch response.rest {
         case nil, .empty: return
         case .bytes(let bytes): try await output.write(bytes)
         case .file(let region): try await output.send(region)
         case .stream(let length, let produce):
-            let watch = PeerWatch(channel: channel, input: input, isStopping: isDraining)
+            let watch = PeerWatch(channel: channel, input: input, isStopping: state.isStopping)
             self.watch = watch
             defer {
                 watch.end()
@@ -448,35 +284,5 @@ actor Connection {
             if let left = sink.remaining, left > 0 { throw SinkFailure.lengthMismatch }
             if response.isChunked { try await output.write(ChunkedEncoder.terminator(trailers: trailers)) }
         }
-    }
-
-    /// Gives the peer time to read the response before the connection is closed (RFC 9112 §9.6).
-    private func linger(_ channel: Channel) async {
-        channel.shutDownWriting()
-        phase = .idle
-        let end = MonotonicClock.deadline(after: server.configuration.lingerTimeout)
-        while MonotonicClock.now < end, !isDraining {
-            switch channel.discard() {
-            case .moved:
-                await loop.yield()
-                continue
-            case .wouldBlockReading: break
-            case .wouldBlockWriting, .ended, .failed: return
-            }
-            do throws(Channel.WaitFailure) {
-                try await channel.waitReadable(
-                    until: min(end, MonotonicClock.deadline(after: server.configuration.lingerIdleTimeout))
-                )
-            } catch {
-                return
-            }
-        }
-    }
-}
-
-extension Response {
-    /// The content of a response, if it is in memory.
-    fileprivate var contentBytes: [UInt8] {
-        if case .bytes(let bytes) = content { bytes } else { [] }
     }
 }

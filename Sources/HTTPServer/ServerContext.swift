@@ -8,6 +8,7 @@ internal import Transport
 final class ServerContext: Sendable {
     let configuration: ServerConfiguration
     let timeouts: Timeouts
+    let connectionLimits: ConnectionState.Limits
     let pool: BlockingPool
     let pipes = ReuseCache<SplicePipe>(capacity: 32)
     let buffers = ReuseCache<RecordBuffer>(capacity: 16)
@@ -25,7 +26,16 @@ final class ServerContext: Sendable {
         observer: any ServerObserver
     ) {
         self.configuration = configuration
-        timeouts = Timeouts(configuration)
+        let timeouts = Timeouts(configuration)
+        self.timeouts = timeouts
+        connectionLimits = ConnectionState.Limits(
+            head: timeouts.head,
+            idle: timeouts.idle,
+            write: timeouts.write,
+            linger: MonotonicClock.span(configuration.lingerTimeout),
+            lingerIdle: MonotonicClock.span(configuration.lingerIdleTimeout),
+            drainBytes: configuration.drainBytes
+        )
         self.pool = pool
         self.handler = handler
         self.observer = observer

@@ -189,15 +189,19 @@ package final class Channel: @unchecked Sendable {
     /// - Parameter deadline: Kept with a tolerance of a tenth of a second.
     /// - Throws: `.timedOut`, `.interrupted` after `interruptReading`, `.closed`.
     package func waitReadable(until deadline: Nanoseconds) async throws(WaitFailure) {
+        try await readability(until: deadline).get()
+    }
+
+    /// `waitReadable` for callers that handle each result.
+    package func readability(until deadline: Nanoseconds) async -> Result<Void, WaitFailure> {
         assert(loop.isCurrent, "a channel is used on its loop")
-        if let ready = readReadiness() { return try ready.get() }
-        let result: Result<Void, WaitFailure> = await withUnsafeContinuation { continuation in
+        if let ready = readReadiness() { return ready }
+        return await withUnsafeContinuation { continuation in
             // Again: the task may have been queued behind an event since the check above.
             if let ready = readReadiness() { return continuation.resume(returning: ready) }
             readDeadline = deadline
             readWaiter = .task(continuation)
         }
-        try result.get()
     }
 
     /// Like `waitReadable`, but without a waiting task; for connections that can be idle for a long time.
@@ -226,14 +230,18 @@ package final class Channel: @unchecked Sendable {
     /// - Parameter deadline: As in `waitReadable`.
     /// - Throws: `.timedOut`, `.closed`.
     package func waitWritable(until deadline: Nanoseconds) async throws(WaitFailure) {
+        try await writability(until: deadline).get()
+    }
+
+    /// `waitWritable` for callers that handle each result.
+    package func writability(until deadline: Nanoseconds) async -> Result<Void, WaitFailure> {
         assert(loop.isCurrent, "a channel is used on its loop")
-        if let ready = writeReadiness() { return try ready.get() }
-        let result: Result<Void, WaitFailure> = await withUnsafeContinuation { continuation in
+        if let ready = writeReadiness() { return ready }
+        return await withUnsafeContinuation { continuation in
             if let ready = writeReadiness() { return continuation.resume(returning: ready) }
             writeDeadline = deadline
             writeWaiter = .task(continuation)
         }
-        try result.get()
     }
 
     /// The immediate result of a wait for reading; `nil` if it has to wait.
