@@ -10,6 +10,6 @@ struct ConfigurationDocumentTests {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let text = try String(contentsOf: root.appending(path: "docs/configuration.md"), encoding: .utf8)
-        #expect(text.contains(GatewaySettings.catalog.markdown()), "write `sluice check --help-settings` into it")
+        #expect(text.contains(GatewaySettings.catalog.markdown()), "run scripts/settings-table")
     }
 }
