@@ -5,6 +5,7 @@ import collections
 import contextlib
 import ctypes
 import functools
+import itertools
 import json
 import math
 import mmap
@@ -155,9 +156,11 @@ def compared(values, expected, choose):
     return (expected, share) if share >= 0.1 else choose(values)
 
 
-def send(requests):
-    connection, request, status = next(requests)
-    connection.send(request, status)
+def send(requests, number=1):
+    """Several at once, so that the server does not go to sleep in between: waking up costs it as much as a request."""
+    batch = list(itertools.islice(requests, number))
+    connection = batch[0][0]
+    connection.send(*[exchange for _, *exchange in batch])
 
 
 def count(gateway, counters, requests, folder, choose, expected):
@@ -276,8 +279,8 @@ def measure_cpu(folder, calibration, limits):
             for name, (gateway, requests) in operations.items():
                 if number > BATCHES and best[name] / unit <= limits.get(name, math.inf):
                     continue
-                rounds = batch_cpu(process.pid, lambda: process.stdin.write(b".") and process.stdout.read(1))
-                spent = batch_cpu(gateway.pid, lambda requests=requests: send(requests))
+                rounds = batch_cpu(process.pid, functools.partial(calibrate, process))
+                spent = batch_cpu(gateway.pid, functools.partial(send, requests, BATCH))
                 if number:
                     unit = min(unit, rounds)
                     best[name] = min(best[name], spent)
@@ -286,13 +289,20 @@ def measure_cpu(folder, calibration, limits):
         return {name: (value / unit, value / 1000) for name, value in best.items()}
 
 
-def batch_cpu(pid, call):
+def calibrate(process):
+    """A batch of rounds."""
+    process.stdin.write(b"." * BATCH)
+    answered = 0
+    while answered < BATCH:
+        answered += len(process.stdout.read(BATCH - answered))
+
+
+def batch_cpu(pid, batch):
     """CPU nanoseconds of a process for each call of a batch."""
     # clock_getcpuclockid(3): the CPU time of another process, to the nanosecond.
     clock = (~pid << 3) | 2
     before = time.clock_gettime_ns(clock)
-    for _ in range(BATCH):
-        call()
+    batch()
     return (time.clock_gettime_ns(clock) - before) / BATCH
 
 

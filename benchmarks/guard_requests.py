@@ -35,13 +35,14 @@ ALONE = ["taskset", "-c", str(max(os.sched_getaffinity(0))), "chrt", "--batch", 
 
 
 class Connection:
-    """Sends a request at once, head and content, so that the server finds both; then reads the response."""
+    """Sends requests at once, head and content, so that the server finds both; then reads the responses."""
 
     def __init__(self, port):
         self.host = f"127.0.0.1:{port}"
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(60)
+        self.received = b""
 
     def request(self, method, path, fields, content=b""):
         fields = {"Host": self.host} | fields
@@ -50,23 +51,31 @@ class Connection:
         lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
         return "\r\n".join([*lines, "", ""]).encode() + content
 
-    def send(self, request, status):
-        """The head of the response, which must have this status."""
-        self.socket.sendall(request)
-        received = b""
+    def send(self, *exchanges):
+        """Sends requests at once, `(request, status)` each; returns the head of the last response.
+
+        Between several, the server finds the next one without a wait. Each response must have its status.
+        """
+        self.socket.sendall(b"".join(request for request, _ in exchanges))
+        for request, status in exchanges:
+            head = self._response(request, status)
+        return head
+
+    def _response(self, request, status):
         while True:
-            while b"\r\n\r\n" not in received:
-                received += self._receive()
-            head, _, received = received.partition(b"\r\n\r\n")
+            while b"\r\n\r\n" not in self.received:
+                self.received += self._receive()
+            head, _, self.received = self.received.partition(b"\r\n\r\n")
             found = int(head[9:12])
             if found >= 200:
                 break
         length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
         expected = int(length[1]) if length and not request.startswith(b"HEAD") and found != 204 else 0
-        while len(received) < expected:
-            received += self._receive()
-        if found != status or len(received) != expected:
-            raise SystemExit(f"{request[:200]!r} was answered by {head.decode()}\n{received.decode(errors='replace')}")
+        while len(self.received) < expected:
+            self.received += self._receive()
+        content, self.received = self.received[:expected], self.received[expected:]
+        if found != status:
+            raise SystemExit(f"{request[:200]!r} was answered by {head.decode()}\n{content.decode(errors='replace')}")
         return head.decode()
 
     def _receive(self):
@@ -138,7 +147,7 @@ def uploads(gateway):
 def _open_upload(connection):
     """The path of a new upload."""
     fields = AUTHORIZED | TUS | {"Upload-Length": OPEN_BYTES}
-    head = connection.send(connection.request("POST", "/files", fields), 201)
+    head = connection.send((connection.request("POST", "/files", fields), 201))
     return urlsplit(re.search(r"(?i)\r\nlocation: *(\S+)", head)[1]).path
 
 
