@@ -1,4 +1,5 @@
 internal import Clouds
+internal import CoreMetrics
 internal import Foundation
 internal import HTTPServer
 internal import HTTPWire
@@ -7,7 +8,6 @@ internal import ObjectStore
 internal import Presigning
 internal import RESTKit
 internal import Signing
-internal import Telemetry
 internal import UploadCore
 
 /// `/v1/presigned-urls`: an app's backend mints URLs and forms for one object.
@@ -18,7 +18,9 @@ package struct PresignAPI: Sendable {
     let clouds: DirectClouds
     let uploads: MultipartUploads
     let access: Access
-    let metrics: Metrics
+    let minted: Counter
+    /// For a cloud.
+    let mintedDirectly: Counter
     let objectURL: ObjectURL
     let bodyLimit: Int
     let maximumBytes: Int64
@@ -115,7 +117,7 @@ package struct PresignAPI: Sendable {
                     )
                 }
             }
-            metrics.minted("direct_presigned_url")
+            mintedDirectly.increment()
             return response
         }
         let presigner = ObjectPresigner(
@@ -136,7 +138,7 @@ package struct PresignAPI: Sendable {
             return found.id.text
         }
         response.trace.uploadID = upload?.id.text
-        metrics.minted("presigned_url")
+        minted.increment()
         return response
     }
 
