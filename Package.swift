@@ -20,6 +20,9 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
+/// The handles that modules count with.
+let handles = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
+
 let package = Package(
     name: "sluice",
     platforms: [.macOS(.v15)],
@@ -29,6 +32,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
@@ -56,6 +60,7 @@ let package = Package(
 
         // Values and bytes; no I/O.
         layer("Bytes"),
+        layer("MetricsKit", [handles]),
         layer("HTTPWire", ["Bytes"]),
         layer("XMLText"),
         layer("Digests", ["COpenSSL", "CSystem", "Bytes"]),
@@ -74,7 +79,7 @@ let package = Package(
             "S3Storage",
             [
                 "UploadCore", "CloudCredentials", "HTTPClient", "HTTPWire", "Signing", "Digests", "Transport", "Bytes",
-                "XMLText", "CSystem",
+                "XMLText", "MetricsKit", "CSystem", handles,
             ]
         ),
         layer(
@@ -96,15 +101,15 @@ let package = Package(
         layer(
             "Telemetry",
             [
-                "RESTKit", "SettingsKit", "UploadCore", "HTTPServer", "HTTPWire", "Transport", "Bytes",
-                .product(name: "Logging", package: "swift-log"),
+                "RESTKit", "SettingsKit", "UploadCore", "HTTPServer", "HTTPWire", "Transport", "MetricsKit", "Bytes",
+                handles, .product(name: "Logging", package: "swift-log"),
             ]
         ),
         layer(
             "GatewayKit",
             [
                 "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "CloudCredentials", "HTTPServer", "HTTPWire",
-                "HTTPClient", "Transport", "Signing", "CSystem",
+                "HTTPClient", "Transport", "Signing", "MetricsKit", "CSystem", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
@@ -113,7 +118,7 @@ let package = Package(
         // Dialects: HTTPWire values in, UploadCore calls out.
         layer(
             "Tus",
-            ["GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPWire", "Bytes", "Digests"],
+            ["GatewayKit", "RESTKit", "SettingsKit", "UploadCore", "HTTPWire", "Bytes", "Digests", handles],
             path: "Sources/Dialects/Tus"
         ),
         layer(
@@ -124,7 +129,7 @@ let package = Package(
         layer("Forms", ["UploadCore", "HTTPWire", "Bytes"], path: "Sources/Dialects/Forms"),
         layer(
             "TencentVOD",
-            ["GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPWire", "Bytes", "Signing"],
+            ["GatewayKit", "RESTKit", "SettingsKit", "UploadCore", "HTTPWire", "Bytes", "Signing", handles],
             path: "Sources/Dialects/TencentVOD"
         ),
         layer("ObjectGrants", ["UploadCore", "Signing", "Digests", "Bytes"]),
@@ -153,8 +158,7 @@ let package = Package(
             "Companion",
             [
                 "ObjectGateway", "ObjectGrants", "ObjectStore", "Presigning", "GatewayKit", "RESTKit", "SettingsKit",
-                "Telemetry", "UploadCore",
-                "HTTPWire", "Signing", "Bytes",
+                "UploadCore", "HTTPWire", "Signing", "Bytes", handles,
             ],
             path: "Sources/Dialects/Companion"
         ),
@@ -169,8 +173,8 @@ let package = Package(
             [
                 "Callbacks", "Clouds", "CloudCredentials", "ObjectGrants", "ObjectStore", "Presigning", "TokenServices",
                 "GatewayKit", "RESTKit", "SettingsKit",
-                "Telemetry", "UploadCore", "HTTPServer", "HTTPClient", "HTTPWire", "Transport", "Signing",
-                .product(name: "Logging", package: "swift-log"),
+                "Telemetry", "UploadCore", "HTTPServer", "HTTPClient", "HTTPWire", "Transport", "Signing", "MetricsKit",
+                handles, .product(name: "Logging", package: "swift-log"),
             ]
         ),
         layer(
@@ -190,8 +194,7 @@ let package = Package(
             "Pulls",
             [
                 "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "HTTPWire",
-                "Transport",
-                "Bytes",
+                "Transport", "MetricsKit", "Bytes", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
@@ -200,12 +203,15 @@ let package = Package(
             "Webhooks",
             [
                 "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "HTTPWire", "Signing",
+                "MetricsKit", handles, .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
         ),
         .target(
             name: "Operations",
-            dependencies: ["GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPWire"],
+            dependencies: [
+                "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPWire", "MetricsKit",
+            ],
             resources: [.embedInCode("Resources/openapi.yaml")],
             swiftSettings: settings
         ),
@@ -216,7 +222,7 @@ let package = Package(
             [
                 "DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "CloudCredentials", "GatewayKit",
                 "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "Transport", "Signing", "Digests", "Bytes",
-                .product(name: "Logging", package: "swift-log"),
+                "MetricsKit", .product(name: "Logging", package: "swift-log"),
             ]
         ),
         layer(
@@ -240,7 +246,7 @@ let package = Package(
             [
                 "Administration", "Companion", "GatewayKit", "Identity", "LiveEvents", "ManagementAPI", "ObjectGateway",
                 "Operations", "PlainUploads", "Pulls", "RESTKit", "SettingsKit", "Stores", "Telemetry", "TencentVOD",
-                "Tus", "Webhooks", "UploadCore", "HTTPServer", "HTTPWire", "Signing", "Transport",
+                "Tus", "Webhooks", "UploadCore", "HTTPServer", "HTTPWire", "Signing", "Transport", "MetricsKit",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -263,6 +269,7 @@ let package = Package(
             ["UploadCore", "Bytes", "Digests", "HTTPServer", "HTTPWire", "Transport", "CThreadSanitizer"]
         ),
         tests("BytesTests", ["Bytes"]),
+        tests("MetricsKitTests", ["MetricsKit", handles]),
         tests("HTTPWireTests", ["HTTPWire", "Bytes", "SluiceTesting"]),
         tests("XMLTextTests", ["XMLText"]),
         tests("TransportTests", ["Transport"]),
@@ -300,7 +307,7 @@ let package = Package(
             "S3StorageTests",
             [
                 "S3Storage", "CloudCredentials", "HTTPClient", "Signing", "UploadCore", "Digests", "Transport", "Bytes",
-                "XMLText", "SluiceTesting",
+                "XMLText", "MetricsKit", "SluiceTesting",
             ]
         ),
         tests(
@@ -324,7 +331,7 @@ let package = Package(
         tests(
             "TelemetryTests",
             [
-                "Telemetry", "UploadCore", "HTTPServer", "HTTPWire", "SluiceTesting",
+                "Telemetry", "UploadCore", "HTTPServer", "HTTPWire", "MetricsKit", "Bytes", "SluiceTesting",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),

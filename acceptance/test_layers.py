@@ -27,7 +27,7 @@ LAYERS = [
     ["UploadCore"],
     ["HTTPServer", "HTTPClient", "Signing"],
     ["HTTPWire", "Transport", "Digests", "XMLText"],
-    ["Bytes"],
+    ["Bytes", "MetricsKit"],
     ["CSystem", "COpenSSL", "CCurl", "CPostgres"],
 ]
 RANK = {target: number for number, row in enumerate(LAYERS) for target in row}

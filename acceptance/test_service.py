@@ -1,6 +1,7 @@
 """Health, metrics, logs, configuration, restart."""
 
 import re
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -58,6 +59,41 @@ def metrics(api):
             assert (found[1], found[2]) not in samples, line
             samples[found[1], found[2]] = float(found[3])
     return samples
+
+
+# The label names of families that have some; `le` is that of a bucket.
+LABELS = {
+    "sluice_appends_broken_off_total": ["reason"],
+    "sluice_build_info": ["version"],
+    "sluice_cloud_calls_total": ["cloud", "outcome"],
+    "sluice_hook_calls_total": ["hook", "outcome"],
+    "sluice_http_accept_errors_total": ["reason"],
+    "sluice_http_request_duration_seconds": ["route"],
+    "sluice_http_request_duration_seconds_bucket": ["route", "le"],
+    "sluice_http_requests_total": ["route", "method", "status"],
+    "sluice_minted_total": ["kind"],
+    "sluice_object_callbacks_total": ["outcome"],
+    "sluice_pulls_total": ["result"],
+    "sluice_tls_handshakes_failed_total": ["reason"],
+    "sluice_upload_errors_total": ["code"],
+    "sluice_uploads_created_total": ["dialect"],
+}
+
+
+def test_metrics_keep_their_names_types_and_labels(api, media):
+    """Dashboards and alerts depend on them: what metrics.txt has stays, what is added needs no line there."""
+    api.post("/v1/tencent/signatures", {})
+    promised = (Path(__file__).parent / "metrics.txt").read_text().splitlines()
+    lines = api.get("/metrics").text.splitlines()
+    assert not set(promised) - set(lines)
+    families = {line.split(" ")[2] for line in promised}
+    for name, labels in metrics(api):
+        base = re.sub("_(bucket|sum|count)$", "", name)
+        if {name, base} & families:
+            assert re.findall(r'(\w+)="', labels or "") == LABELS.get(name, LABELS.get(base, [])), name
+    # A family without samples has its two lines all the same.
+    created = lines.index("# TYPE sluice_cloud_calls_total counter")
+    assert lines[created + 1].startswith("# HELP ")
 
 
 def test_metrics_do_not_grow_with_ids(api):

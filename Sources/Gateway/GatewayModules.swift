@@ -40,17 +40,18 @@ struct GatewayModules {
     ) async throws(StartFailure) {
         let master = try settings.master()
         let stores = try await adapters.stores(settings, process.logger)
-        let (opened, observation) = (adapters.state, process.observation)
+        let opened = adapters.state
+        let hookReport = HookReport(process.metrics, process.logger)
         let caller = settings.hookCaller(master)
         let asked: (any UploadHooks)? = caller.map { caller in
-            HTTPHooks(caller, clock: stores.clock) { observation.hookFailed($0.rawValue, $1, $2) }
+            HTTPHooks(caller, clock: stores.clock, onFailure: hookReport.failed)
         }
         let services = UploadServices(
             state: stores.state,
             storage: stores.storage,
             clock: stores.clock,
             limits: settings.uploadLimits,
-            observer: observation,
+            observer: process.observation,
             hooks: asked ?? NoHooks(),
             among: opened.leases,
             refusing: stores.mismatch?.refusal,
@@ -79,7 +80,7 @@ struct GatewayModules {
         let pulls = PullModule(context)
         all = [
             SweepModule(context),
-            HooksModule(context, caller: caller),
+            HooksModule(context, caller: caller, report: hookReport),
             pulls,
             TencentModule(context),
             TusModule(context),

@@ -4,6 +4,7 @@ package import GatewayKit
 internal import HTTPServer
 package import HTTPWire
 internal import Logging
+internal import MetricsKit
 package import ObjectGateway
 internal import ServiceLifecycle
 package import SettingsKit
@@ -41,7 +42,8 @@ package struct GatewayServer: Sendable {
         ProcessSetup.prepare()
         let pool = BlockingPool(threads: settings.limits.blockingThreads, label: "sluice.block")
         let sink = self.sink
-        let metrics = Metrics { sink.lostCount }
+        let metrics = MetricsRegistry()
+        ProcessMetrics.declare(in: metrics) { sink.lostCount }
         adapters = try await GatewayAdapters(settings, logger, pool: pool, metrics: metrics)
         let gateway = settings.general.gateway
         let loopCount = gateway.loops == 0 ? ProcessInfo.processInfo.activeProcessorCount : gateway.loops

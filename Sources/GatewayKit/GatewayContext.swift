@@ -1,6 +1,7 @@
 package import HTTPWire
 internal import HTTPServer
 package import Logging
+package import MetricsKit
 package import RESTKit
 package import SettingsKit
 package import Signing
@@ -28,7 +29,7 @@ package struct GatewayContext {
     package let mismatch: StoreMismatch?
     package let services: UploadServices
 
-    package let metrics: Metrics
+    package let metrics: MetricsRegistry
     package let observation: Observation
 
     package let revoked: RevocationList
@@ -93,13 +94,13 @@ package struct GatewayContext {
 /// What runs the gateway's work, and where it reports.
 package struct GatewayProcess: Sendable {
     package let logger: Logger
-    package let metrics: Metrics
+    package let metrics: MetricsRegistry
     package let observation: Observation
     /// For blocking work.
     package let pool: BlockingPool
     package let loops: EventLoopGroup
 
-    package init(logger: Logger, metrics: Metrics, pool: BlockingPool, loops: EventLoopGroup) {
+    package init(logger: Logger, metrics: MetricsRegistry, pool: BlockingPool, loops: EventLoopGroup) {
         self.logger = logger
         self.metrics = metrics
         observation = Observation(metrics: metrics, logger: logger)

@@ -59,7 +59,21 @@ package struct TrustedIssuer: WebIdentityVerifier {
         guard let prefix = KeyPrefix(prefix), SubjectText.isValid(identity.subject) else {
             throw .invalid("The claims of the token make no prefix of keys, or its subject has control characters.")
         }
-        let grant = ObjectGrant(
+        return WebIdentity(
+            subject: identity.subject,
+            audience: identity.audience,
+            provider: rules.issuer,
+            grant: grant(to: identity, within: prefix, lifetime: lifetime, at: now)
+        )
+    }
+
+    private func grant(
+        to identity: IdentityTokenRules.Identity,
+        within prefix: KeyPrefix,
+        lifetime: TimeInterval,
+        at now: Date
+    ) -> ObjectGrant {
+        ObjectGrant(
             upload: Grant(
                 id: Grant.newID(at: now),
                 issuer: Self.id(rules.issuer, audience: identity.audience),
@@ -71,12 +85,6 @@ package struct TrustedIssuer: WebIdentityVerifier {
             bucket: bucket,
             keys: .within(prefix),
             actions: actions
-        )
-        return WebIdentity(
-            subject: identity.subject,
-            audience: identity.audience,
-            provider: rules.issuer,
-            grant: grant
         )
     }
 

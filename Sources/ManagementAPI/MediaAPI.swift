@@ -216,14 +216,7 @@ struct MediaAPI: Sendable {
         case .preconditionFailed:
             throw Self.preconditionFailed
         }
-        let type = media.contentType.flatMap { MediaType($0) }
-        let isSafe = isInline && (type.map(Self.isSafeInline) ?? false)
-        let filename = media.filename ?? media.id.text
-        let contentType = type?.description ?? "application/octet-stream"
-        let disposition =
-            isSafe
-            ? ContentDisposition.inline(fileName: filename)
-            : ContentDisposition.attachment(fileName: filename)
+        let (contentType, disposition) = Self.presentation(of: media, isInline: isInline)
         // A link is signed for GET alone.
         if head.method == .get, case .remote(let remote) = blob.content {
             let link = try await access.core { () async throws(UploadError) in
@@ -237,29 +230,51 @@ struct MediaAPI: Sendable {
         // Content is untrusted: browsers must not render it as a page of this origin.
         response.fields["X-Content-Type-Options"] = "nosniff"
         response.fields["Content-Security-Policy"] = "default-src 'none'; sandbox"
-        var range = Range(uncheckedBounds: (Int64(0), blob.size))
-        let wanted =
-            EntityTagConditions.honoursRange(head.fields, tag: tag, lastModified: nil) ? head.fields["Range"] : nil
-        switch ByteRanges.select(head.method == .get ? wanted : nil, size: blob.size) {
-        case .whole: break
-        case .single(let part):
-            response.status = 206
-            response.fields["Content-Range"] = ByteRanges.contentRange(part, size: blob.size)
-            range = part
-        case .unsatisfiable:
-            var problem = Problem(
-                416,
-                "range_not_satisfiable",
-                "the media has \(blob.size) bytes; ask for some of them"
-            )
-            problem.fields["Content-Range"] = ByteRanges.unsatisfiedContentRange(size: blob.size)
-            throw problem
-        }
-        let content = range
+        let range = try Self.range(head, of: blob.size, tag, in: &response)
         response.content = try await access.core { () async throws(UploadError) in
-            try await blob.responseContent(content, isHead: head.method == .head)
+            try await blob.responseContent(range, isHead: head.method == .head)
         }
         return response
+    }
+
+    /// The fields Content-Type and Content-Disposition.
+    private static func presentation(
+        of media: Media,
+        isInline: Bool
+    ) -> (contentType: String, disposition: String) {
+        let type = media.contentType.flatMap { MediaType($0) }
+        let isSafe = isInline && (type.map(isSafeInline) ?? false)
+        let filename = media.filename ?? media.id.text
+        return (
+            type?.description ?? "application/octet-stream",
+            isSafe
+                ? ContentDisposition.inline(fileName: filename)
+                : ContentDisposition.attachment(fileName: filename)
+        )
+    }
+
+    /// The bytes that a request asks for; says in the response if they are a part.
+    ///
+    /// - Throws: `Problem` 416.
+    private static func range(
+        _ head: RequestHead,
+        of size: Int64,
+        _ tag: EntityTag?,
+        in response: inout Response
+    ) throws(Problem) -> Range<Int64> {
+        let isHonoured =
+            head.method == .get && EntityTagConditions.honoursRange(head.fields, tag: tag, lastModified: nil)
+        switch ByteRanges.select(isHonoured ? head.fields["Range"] : nil, size: size) {
+        case .whole: return 0..<size
+        case .single(let part):
+            response.status = 206
+            response.fields["Content-Range"] = ByteRanges.contentRange(part, size: size)
+            return part
+        case .unsatisfiable:
+            var problem = Problem(416, "range_not_satisfiable", "the media has \(size) bytes; ask for some of them")
+            problem.fields["Content-Range"] = ByteRanges.unsatisfiedContentRange(size: size)
+            throw problem
+        }
     }
 
     /// Types that browsers display without executing anything in them.

@@ -1,14 +1,15 @@
 internal import Callbacks
+internal import CoreMetrics
 internal import Foundation
 package import GatewayKit
 package import HTTPServer
 internal import HTTPWire
+internal import MetricsKit
 internal import ObjectGrants
 internal import ObjectStore
 package import RESTKit
 internal import SettingsKit
 package import Signing
-internal import Telemetry
 package import TokenServices
 internal import Transport
 package import UploadCore
@@ -27,7 +28,12 @@ package struct ObjectModule: GatewayModule {
     ///
     /// - Throws: `StartFailure` with a message for the operator.
     package init(_ context: GatewayContext, identities: (any WebIdentityVerifier)?) async throws(StartFailure) {
-        let (settings, metrics) = (context.settings, context.metrics)
+        let settings = context.settings
+        let calledBack = context.metrics.counters(
+            "sluice_object_callbacks_total",
+            "Callbacks that clients of OSS asked for.",
+            by: "outcome"
+        )
         var port: UInt16?
         if let listen = settings.object.listen {
             do throws(UploadError) {
@@ -35,8 +41,8 @@ package struct ObjectModule: GatewayModule {
             } catch {
                 throw StartFailure("the buckets in object.buckets cannot be created: \(error.message)")
             }
-            let callbacks = settings.callbackClient(context.master, context.clock) {
-                metrics.calledBack(hasResponse: $0)
+            let callbacks = settings.callbackClient(context.master, context.clock) { hasResponse in
+                calledBack[hasResponse ? "answered" : "failed"].increment()
             }
             let server = try Self.listener(listen, context, callbacks, identities)
             port = server.address.port
@@ -53,17 +59,18 @@ package struct ObjectModule: GatewayModule {
     package func close() { callbacks?.close() }
 
     private static func routes(_ context: GatewayContext) -> [Route] {
-        let settings = context.settings
+        let (settings, metrics) = (context.settings, context.metrics)
         let clouds = settings.directClouds(
             pool: context.pool,
             clock: context.clock,
-            observe: context.observation.cloudCalled
+            observe: CloudReport(metrics, context.logger).called
         )
         let tokens = SessionTokensAPI(
             issuer: context.issuer,
             clouds: clouds,
             access: context.access,
-            metrics: context.metrics,
+            minted: metrics.mintCounter("sts_token"),
+            mintedDirectly: metrics.mintCounter("direct_sts_token"),
             bodyLimit: context.bodyLimit,
             maximumBytes: settings.limits.uploadBytes,
             clock: context.clock,
@@ -74,7 +81,8 @@ package struct ObjectModule: GatewayModule {
             clouds: clouds,
             uploads: MultipartUploads(uploads: context.services.uploads, parts: context.services.parts),
             access: context.access,
-            metrics: context.metrics,
+            minted: metrics.mintCounter("presigned_url"),
+            mintedDirectly: metrics.mintCounter("direct_presigned_url"),
             objectURL: context.objectURL,
             bodyLimit: context.bodyLimit,
             maximumBytes: settings.limits.uploadBytes,
@@ -123,7 +131,8 @@ package struct ObjectModule: GatewayModule {
         _ identities: (any WebIdentityVerifier)?
     ) -> ObjectHandler {
         let (settings, master) = (context.settings, context.master)
-        let (state, clock, region, metrics) = (context.state, context.clock, settings.object.region, context.metrics)
+        let (state, clock, region) = (context.state, context.clock, settings.object.region)
+        let minted = context.metrics.mintCounter("sts_token")
         let issuer = context.issuer
         let url = PublicURL(configured: settings.object.publicURL, trustedProxies: settings.general.trustedProxies)
         let store = S3Handler(
@@ -162,7 +171,7 @@ package struct ObjectModule: GatewayModule {
                 }
             },
             identities: identities,
-            onMint: { metrics.minted("sts_token") }
+            onMint: { minted.increment() }
         )
         return ObjectHandler(store: store, tokens: tokens)
     }

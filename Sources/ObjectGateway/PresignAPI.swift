@@ -1,4 +1,5 @@
 internal import Clouds
+internal import CoreMetrics
 internal import Foundation
 internal import HTTPServer
 internal import HTTPWire
@@ -7,7 +8,6 @@ internal import ObjectStore
 internal import Presigning
 internal import RESTKit
 internal import Signing
-internal import Telemetry
 internal import UploadCore
 
 /// `/v1/presigned-urls`: an app's backend mints URLs and forms for one object.
@@ -18,7 +18,9 @@ package struct PresignAPI: Sendable {
     let clouds: DirectClouds
     let uploads: MultipartUploads
     let access: Access
-    let metrics: Metrics
+    let minted: Counter
+    /// For a cloud.
+    let mintedDirectly: Counter
     let objectURL: ObjectURL
     let bodyLimit: Int
     let maximumBytes: Int64
@@ -62,6 +64,77 @@ package struct PresignAPI: Sendable {
     }
 
     private func presign(_ request: Request) async throws(Problem) -> Response {
+        let wanted = try await decode(request)
+        if let cloud = wanted.cloud { return try await presign(wanted, for: cloud) }
+        let presigner = ObjectPresigner(
+            issuer: issuer,
+            vendor: wanted.vendor,
+            origin: try objectURL.origin(for: request),
+            region: region
+        )
+        let (name, grant) = (wanted.name, wanted.grant)
+        let headers = S3ObjectHeaders(contentType: wanted.exactType)
+        var upload: Upload?
+        var response = try await response(wanted, presigner) { (id, _) async throws(Problem) in
+            let found = try await access.core { () async throws(UploadError) -> Upload in
+                if let id { return try await uploads.find(id, of: name) }
+                return try await uploads.begin(name, headers, for: wanted.vendor, under: grant)
+            }
+            upload = found
+            return found.id.text
+        }
+        response.trace.uploadID = upload?.id.text
+        minted.increment()
+        return response
+    }
+
+    /// Signs for a real store with the cloud's own credentials.
+    private func presign(_ wanted: Wanted, for cloud: DirectCloud) async throws(Problem) -> Response {
+        var wanted = wanted
+        let now = wanted.now
+        let (presigner, credentials) = try await cloud.presigner()
+        if let end = credentials.expiresAt, end > now.unixSeconds {
+            // The grant must not outlive the credentials that sign.
+            wanted.grant.expiresAt = min(wanted.grant.expiresAt, Date(timeIntervalSince1970: Double(end)))
+        }
+        let (name, grant) = (wanted.name, wanted.grant)
+        let response = try await response(wanted, presigner) { (id, headers) async throws(Problem) in
+            if let id { return id }
+            let signed = try Self.minting { () throws(GrantTooLong) in
+                try presigner.request(.createMultipartUpload, name, headers: headers, under: grant, at: now)
+            }
+            return try await cloud.asking { () async throws(CloudFailure) in
+                try await CloudMultipartUpload.begin(
+                    signed.url,
+                    headers: headers,
+                    signedWith: credentials,
+                    by: cloud.caller
+                )
+            }
+        }
+        mintedDirectly.increment()
+        return response
+    }
+
+    /// A decoded and permitted request.
+    private struct Wanted {
+        let now: Date
+        let vendor: Vendor
+        /// `nil` in `relay` mode.
+        let cloud: DirectCloud?
+        let purpose: Purpose
+        let bucket: String
+        let keys: ObjectGrant.Keys
+        /// A media type, or a pattern.
+        let contentType: String?
+        var grant: Grant
+
+        var name: ObjectName { ObjectName(bucket: bucket, key: keys.text) }
+
+        var exactType: String? { contentType.flatMap { $0.hasSuffix("/*") ? nil : $0 } }
+    }
+
+    private func decode(_ request: Request) async throws(Problem) -> Wanted {
         let key = try await access.limitedKey(.mint, request)
         let now = clock.now
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
@@ -93,65 +166,16 @@ package struct PresignAPI: Sendable {
         let owner = subject ?? key.limits.onlySubject
         try access.check(key, subject: owner, bucket: bucket, keys)
         grant.subject = owner
-        var wanted = Wanted(purpose: purpose, bucket: bucket, keys: keys, contentType: contentType, grant: grant)
-        if let cloud {
-            let (presigner, credentials) = try await cloud.presigner()
-            if let end = credentials.expiresAt, end > now.unixSeconds {
-                // The grant must not outlive the credentials that sign.
-                wanted.grant.expiresAt = min(grant.expiresAt, Date(timeIntervalSince1970: Double(end)))
-            }
-            let (name, grant) = (wanted.name, wanted.grant)
-            let response = try await response(wanted, presigner) { (id, headers) async throws(Problem) in
-                if let id { return id }
-                let signed = try Self.minting { () throws(GrantTooLong) in
-                    try presigner.request(.createMultipartUpload, name, headers: headers, under: grant, at: now)
-                }
-                return try await cloud.asking { () async throws(CloudFailure) in
-                    try await CloudMultipartUpload.begin(
-                        signed.url,
-                        headers: headers,
-                        signedWith: credentials,
-                        by: cloud.caller
-                    )
-                }
-            }
-            metrics.minted("direct_presigned_url")
-            return response
-        }
-        let presigner = ObjectPresigner(
-            issuer: issuer,
+        return Wanted(
+            now: now,
             vendor: vendor,
-            origin: try objectURL.origin(for: request),
-            region: region
+            cloud: cloud,
+            purpose: purpose,
+            bucket: bucket,
+            keys: keys,
+            contentType: contentType,
+            grant: grant
         )
-        let name = wanted.name
-        let headers = S3ObjectHeaders(contentType: wanted.exactType)
-        var upload: Upload?
-        var response = try await response(wanted, presigner) { (id, _) async throws(Problem) in
-            let found = try await access.core { () async throws(UploadError) -> Upload in
-                if let id { return try await uploads.find(id, of: name) }
-                return try await uploads.begin(name, headers, for: vendor, under: grant)
-            }
-            upload = found
-            return found.id.text
-        }
-        response.trace.uploadID = upload?.id.text
-        metrics.minted("presigned_url")
-        return response
-    }
-
-    /// A decoded request.
-    private struct Wanted {
-        let purpose: Purpose
-        let bucket: String
-        let keys: ObjectGrant.Keys
-        /// A media type, or a pattern.
-        let contentType: String?
-        var grant: Grant
-
-        var name: ObjectName { ObjectName(bucket: bucket, key: keys.text) }
-
-        var exactType: String? { contentType.flatMap { $0.hasSuffix("/*") ? nil : $0 } }
     }
 
     /// Rejects limits that a signature for a real store cannot express and that would be ignored.

@@ -1,5 +1,6 @@
 internal import CloudCredentials
 internal import Clouds
+internal import CoreMetrics
 internal import Foundation
 internal import HTTPServer
 internal import HTTPWire
@@ -7,7 +8,6 @@ internal import ObjectGrants
 internal import Presigning
 internal import RESTKit
 internal import Signing
-internal import Telemetry
 internal import UploadCore
 
 /// `/v1/sts/tokens`: an app's backend mints credentials for the object endpoint, or requests them from a real cloud.
@@ -17,7 +17,9 @@ struct SessionTokensAPI: Sendable {
     let issuer: CredentialIssuer
     let clouds: DirectClouds
     let access: Access
-    let metrics: Metrics
+    let minted: Counter
+    /// By a cloud.
+    let mintedDirectly: Counter
     let bodyLimit: Int
     let maximumBytes: Int64
     let clock: any WallClock
@@ -80,7 +82,7 @@ struct SessionTokensAPI: Sendable {
             let made = try await cloud.asking { () async throws(CloudFailure) in
                 try await order.service.mint(order.request)
             }
-            metrics.minted("direct_sts_token")
+            mintedDirectly.increment()
             let place = SessionDocument.Place(bucket: bucket, region: cloud.region, endpoint: cloud.address.origin)
             return response(MintedSession(value: made.value, expiresAt: made.expiresAt), vendor, at: place)
         }
@@ -90,7 +92,7 @@ struct SessionTokensAPI: Sendable {
         } catch {
             throw Problem(error)
         }
-        metrics.minted("sts_token")
+        minted.increment()
         // Clients already know the endpoint, but boto3 still needs a region.
         let place = vendor == .aws ? SessionDocument.Place(bucket: bucket, region: region, endpoint: nil) : nil
         return response(MintedSession(credentials), vendor, at: place)

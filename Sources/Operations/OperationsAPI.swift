@@ -1,7 +1,7 @@
 internal import Foundation
 internal import HTTPWire
+internal import MetricsKit
 internal import RESTKit
-internal import Telemetry
 internal import UploadCore
 
 /// For operators and tools: health, metrics, and the API description.
@@ -10,7 +10,7 @@ struct OperationsAPI: Sendable {
     let storage: any BlobStorage
     /// Why state and storage do not belong together; `nil` if they do.
     let mismatch: StoreMismatch?
-    let metrics: Metrics
+    let metrics: MetricsRegistry
     let access: Access
     /// Whether `/metrics` needs no key.
     let hasOpenMetrics: Bool

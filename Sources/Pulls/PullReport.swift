@@ -1,5 +1,6 @@
+internal import CoreMetrics
 internal import Logging
-internal import Telemetry
+internal import MetricsKit
 internal import UploadCore
 
 /// Counts and logs the outcome of pulls.
@@ -9,7 +10,7 @@ struct PullReport: Sendable {
     private let interrupted: Counter
     private let failed: Counter
 
-    init(_ metrics: Metrics, _ logger: Logger) {
+    init(_ metrics: MetricsRegistry, _ logger: Logger) {
         func counter(_ result: String) -> Counter {
             metrics.counter(
                 "sluice_pulls_total",
@@ -26,13 +27,13 @@ struct PullReport: Sendable {
     func observe(_ event: PullEvent) {
         switch event {
         case .completed(let job):
-            completed.add()
+            completed.increment()
             logger.info("pull completed", metadata: ["upload": "\(job.uploadID)", "attempts": "\(job.attempts)"])
         case .interrupted(let job, let reason):
-            interrupted.add()
+            interrupted.increment()
             log("pull interrupted", job, reason)
         case .failed(let job, let reason):
-            failed.add()
+            failed.increment()
             log("pull failed", job, reason)
         }
     }

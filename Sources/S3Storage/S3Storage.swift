@@ -3,6 +3,7 @@ package import CloudCredentials
 package import Digests
 internal import Foundation
 package import HTTPClient
+package import MetricsKit
 internal import Signing
 internal import Synchronization
 package import UploadCore
@@ -55,6 +56,7 @@ package final class S3Storage: MarkedStorage {
     ///   - memory: Maximum bytes in memory that wait for the store, for all uploads together.
     ///   - spool: Takes bytes for which there is no memory.
     ///   - clock: The time for signatures.
+    ///   - metrics: Takes the use of memory, spool and requests.
     package init(
         settings: S3Settings,
         records: any BlobRecords,
@@ -62,22 +64,31 @@ package final class S3Storage: MarkedStorage {
         credentials: any AWSCredentialsProvider,
         memory: Int,
         spool: Spool,
-        clock: any WallClock
+        clock: any WallClock,
+        metrics: MetricsRegistry = MetricsRegistry()
     ) {
-        client = S3Client(settings, http: http, credentials: credentials, clock: clock)
+        client = S3Client(settings, http: http, credentials: credentials, clock: clock, metrics: metrics)
         self.records = records
         self.memory = MemoryPool(capacity: memory)
         self.spool = spool
         self.clock = clock
+        report(to: metrics)
     }
 
-    package var usage: S3Usage {
-        S3Usage(
-            memory: memory.used,
-            memoryLimit: memory.capacity,
-            spoolFiles: spool.filesMade,
-            attempts: client.attempts
-        )
+    private func report(to metrics: MetricsRegistry) {
+        metrics.sample(
+            "sluice_store_memory_bytes",
+            .gauge,
+            "Bytes in memory that the object store has not confirmed."
+        ) { [memory] in Double(memory.used) }
+        metrics.sample("sluice_store_memory_limit_bytes", .gauge, "Most such bytes.") { [memory] in
+            Double(memory.capacity)
+        }
+        metrics.sample(
+            "sluice_store_spool_files_total",
+            .counter,
+            "Files for bytes that had no room in memory."
+        ) { [spool] in Double(spool.filesMade) }
     }
 
     /// Confirmed parts are recorded during an append.
@@ -298,16 +309,4 @@ struct S3Blob: RemoteBlob {
             try await storage.client.presigned(presigned, lifetime: lifetime)
         }
     }
-}
-
-/// The current use of memory, spool and requests, for metrics.
-package struct S3Usage: Sendable {
-    /// Bytes in memory that the store has not confirmed.
-    package var memory: Int
-    package var memoryLimit: Int
-    /// Number of spool files created since the start.
-    package var spoolFiles: Int
-    /// Requests to the store, each attempt separately, by outcome: `ok`, `away`, `missing`, `denied`, `full`,
-    /// `refused`, `content_failed`, `cancelled`.
-    package var attempts: [String: UInt64]
 }

@@ -62,6 +62,38 @@ package enum StateCosts {
             SELECT \(id), 'u', '', '[]', 1, 0, 0, CASE WHEN i BETWEEN 21 AND 30 THEN i END, (1 = 0) FROM number
             """,
             """
+            INSERT INTO used_grant (id, upload_id, expires_at)
+            \(numbers) SELECT 'grant' || i, \(id), CASE WHEN i <= 10 THEN 1000 ELSE \(later) END FROM number
+            """,
+            """
+            INSERT INTO account (kind, name, period_start)
+            \(numbers) SELECT 'subject', 'user' || (i / 20), 0 FROM number WHERE i % 20 = 0 OR i = 1
+            """,
+            """
+            INSERT INTO account (kind, name, period_start)
+            \(numbers) SELECT 'key', 'key_' || (i / 50), 0 FROM number WHERE i % 50 = 0 OR i = 1
+            """,
+        ] + eventFilling(numbers, id: id, now: now, content) + blobFilling(numbers, id: id)
+    }
+
+    private static func blobFilling(_ numbers: String, id: String) -> [String] {
+        [
+            """
+            INSERT INTO blob (id, version, state, bucket, object_key, part_size, is_beginning, part_count, part_bytes, sides,
+                crc32c, created_at)
+            \(numbers)
+            SELECT \(id), 1, CASE WHEN i <= 5 THEN 'completing' ELSE 'complete' END, 'b', 'k', 5, (1 = 0), 1, 5, '[]', 0, i
+            FROM number
+            """,
+            """
+            INSERT INTO blob_part (blob_id, number, size, entity_tag) SELECT id, 1, 5, 'e' FROM blob
+            """,
+        ]
+    }
+
+    private static func eventFilling(_ numbers: String, id: String, now: Int64, _ content: String) -> [String] {
+        [
+            """
             INSERT INTO event (sequence, id, kind, upload_id, subject, occurred_at, content, delivery, attempts,
                 next_attempt_at, settled_at)
             \(numbers)
@@ -78,28 +110,6 @@ package enum StateCosts {
                 CASE WHEN i <= 10 THEN 'pending' WHEN i <= 15 THEN 'dead' ELSE 'delivered' END, 0,
                 CASE WHEN i <= 10 THEN i END, CASE WHEN i > 10 THEN \(now) END
             FROM number
-            """,
-            """
-            INSERT INTO used_grant (id, upload_id, expires_at)
-            \(numbers) SELECT 'grant' || i, \(id), CASE WHEN i <= 10 THEN 1000 ELSE \(later) END FROM number
-            """,
-            """
-            INSERT INTO account (kind, name, period_start)
-            \(numbers) SELECT 'subject', 'user' || (i / 20), 0 FROM number WHERE i % 20 = 0 OR i = 1
-            """,
-            """
-            INSERT INTO account (kind, name, period_start)
-            \(numbers) SELECT 'key', 'key_' || (i / 50), 0 FROM number WHERE i % 50 = 0 OR i = 1
-            """,
-            """
-            INSERT INTO blob (id, version, state, bucket, object_key, part_size, is_beginning, part_count, part_bytes, sides,
-                crc32c, created_at)
-            \(numbers)
-            SELECT \(id), 1, CASE WHEN i <= 5 THEN 'completing' ELSE 'complete' END, 'b', 'k', 5, (1 = 0), 1, 5, '[]', 0, i
-            FROM number
-            """,
-            """
-            INSERT INTO blob_part (blob_id, number, size, entity_tag) SELECT id, 1, 5, 'e' FROM blob
             """,
         ]
     }
@@ -123,25 +133,32 @@ package enum StateCosts {
         measure: (_ name: String, _ call: () async throws -> Void) async throws -> Void
     ) async throws {
         let now = Date()
-        let effectiveLimits = EffectiveLimits(policies: [:], period: QuotaPeriod(around: now, length: 86400))
-        func upload() -> Upload {
-            Upload(
-                id: .generate(at: now),
-                dialect: "tus",
-                subject: "user1",
-                principal: "key",
-                issuer: "key_0",
-                length: 5,
-                createdAt: now,
-                expiresAt: now.addingTimeInterval(86400)
-            )
+        try await uploads(on: store, at: now, measure)
+        try await lists(on: store, at: now, measure)
+        try await endings(on: store, at: now, measure)
+        try await deliveries(on: store, rows: rows, measure)
+        try await measure("take pulls") {
+            _ = try await store.nextPull()
+            let jobs = try await store.claimPulls(limit: 5, for: 60)
+            try demand(jobs.count, is: 5)
+            try demand(await store.renewPulls(jobs, for: 60).count, is: 5)
+            try demand(await store.update(jobs[0], .due(after: 60)), is: true)
         }
-        let new = upload()
+        try await blobs(on: store, measure)
+        try await objects(on: store, measure)
+    }
+
+    private typealias Measure = (_ name: String, _ call: () async throws -> Void) async throws -> Void
+
+    /// The calls of one upload, from its creation to its end.
+    private static func uploads(on store: any StateStore, at now: Date, _ measure: Measure) async throws {
+        let effectiveLimits = EffectiveLimits(policies: [:], period: QuotaPeriod(around: now, length: 86400))
+        let new = newUpload(at: now)
         let grant = Grant(id: "new", subject: "user1", expiresAt: now.addingTimeInterval(600), isOneTime: true)
         try await measure("create") {
             try await store.insert(new, consuming: grant, under: effectiveLimits, recording: .sample(.created, of: new))
         }
-        let pulled = upload()
+        let pulled = newUpload(at: now)
         try await measure("create a pull") {
             try await store.insert(
                 pulled,
@@ -185,6 +202,22 @@ package enum StateCosts {
             completed.expiresAt = nil
             try demand(await store.complete(completed, as: Media(of: completed)), is: true)
         }
+    }
+
+    private static func newUpload(at now: Date) -> Upload {
+        Upload(
+            id: .generate(at: now),
+            dialect: "tus",
+            subject: "user1",
+            principal: "key",
+            issuer: "key_0",
+            length: 5,
+            createdAt: now,
+            expiresAt: now.addingTimeInterval(86400)
+        )
+    }
+
+    private static func lists(on store: any StateStore, at now: Date, _ measure: Measure) async throws {
         let lists: [(String, UploadQuery, Int)] = [
             ("all", UploadQuery(limit: 10), 10),
             ("a later page", UploadQuery(before: id(90), limit: 10), 10),
@@ -200,6 +233,10 @@ package enum StateCosts {
         for (name, query, count) in lists {
             try await measure("list " + name) { try demand(await store.uploads(query).count, is: count) }
         }
+    }
+
+    /// What a sweep calls.
+    private static func endings(on store: any StateStore, at now: Date, _ measure: Measure) async throws {
         try await measure("expired") {
             try demand(await store.expiredUploads(at: now, limit: 500).count, is: 10)
         }
@@ -213,14 +250,9 @@ package enum StateCosts {
             try await store.forgetEnded(before: Date(timeIntervalSince1970: 2))
             try demand(await store.upload(id(15)), is: nil)
         }
-        try await deliveries(on: store, rows: rows, measure)
-        try await measure("take pulls") {
-            _ = try await store.nextPull()
-            let jobs = try await store.claimPulls(limit: 5, for: 60)
-            try demand(jobs.count, is: 5)
-            try demand(await store.renewPulls(jobs, for: 60).count, is: 5)
-            try demand(await store.update(jobs[0], .due(after: 60)), is: true)
-        }
+    }
+
+    private static func blobs(on store: any BlobRecords, _ measure: Measure) async throws {
         try await measure("blobs") { try demand(await store.blobs(after: id(40), limit: 50).count, is: 50) }
         try await measure("completing blobs") { try demand(await store.completingBlobs(limit: 500).count, is: 5) }
         try await measure("change of a blob") {
@@ -232,14 +264,13 @@ package enum StateCosts {
             try demand(await store.update(record, adding: [part], droppingFrom: nil), is: 2)
             try await store.forgetBlob(record.id)
         }
-        try await objects(on: store, measure)
     }
 
     private static func key(_ row: Int) -> String { "k\(1_000_000_000 + row)" }
 
     private static func objects(
         on store: any StateStore,
-        _ measure: (_ name: String, _ call: () async throws -> Void) async throws -> Void
+        _ measure: Measure
     ) async throws {
         let pages: [(String, ObjectQuery)] = [
             ("the first ones", ObjectQuery(bucket: "full", limit: 10)),
@@ -295,7 +326,7 @@ package enum StateCosts {
     private static func deliveries(
         on store: any StateStore,
         rows: Int,
-        _ measure: (_ name: String, _ call: () async throws -> Void) async throws -> Void
+        _ measure: Measure
     ) async throws {
         var events: [EventRecord] = []
         try await measure("claim events") {

@@ -2,9 +2,9 @@ internal import DiskStorage
 package import GatewayKit
 internal import HTTPClient
 package import Logging
+package import MetricsKit
 internal import S3Storage
 package import SettingsKit
-package import Telemetry
 package import Transport
 package import UploadCore
 
@@ -23,7 +23,7 @@ package struct GatewayAdapters: Sendable {
         _ settings: Settings,
         _ logger: Logger,
         pool: BlockingPool,
-        metrics: Metrics
+        metrics: MetricsRegistry
     ) async throws(StartFailure) {
         let directory = try starting { () throws(DataDirectoryError) in
             try DataDirectory(at: settings.general.dataDirectory)
@@ -54,11 +54,11 @@ package struct GatewayAdapters: Sendable {
                 records: state.blobs,
                 client: client,
                 pool: pool,
-                clock: state.clock
+                clock: state.clock,
+                metrics: metrics
             )
             storage = s3
             store = (s3, client)
-            metrics.collect { s3.usage.write(to: &$0) }
         }
         binding = StoreBinding(state: state.store, marks: state.marks, storage: storage)
     }

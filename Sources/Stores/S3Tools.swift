@@ -2,6 +2,7 @@ internal import CloudCredentials
 internal import Foundation
 package import GatewayKit
 package import HTTPClient
+package import MetricsKit
 package import S3Storage
 package import SettingsKit
 internal import Signing
@@ -18,7 +19,8 @@ extension Settings {
         records: any BlobRecords,
         client: HTTPClient,
         pool: BlockingPool,
-        clock: any WallClock
+        clock: any WallClock,
+        metrics: MetricsRegistry = MetricsRegistry()
     ) async throws(StartFailure) -> S3Storage {
         let directory = s3.spoolDirectory ?? general.dataDirectory + "/spool"
         try Self.makePrivate(directory, "spool directory")
@@ -30,7 +32,8 @@ extension Settings {
             credentials: try await s3Credentials(client, pool: pool, clock: clock),
             memory: Int(clamping: s3.memory),
             spool: Spool(directory: directory, capacity: s3.spool, pool: pool),
-            clock: clock
+            clock: clock,
+            metrics: metrics
         )
         do throws(UploadError) {
             try await storage.prepare()

@@ -1,25 +1,28 @@
 package import HTTPServer
 internal import HTTPWire
 package import Logging
+package import MetricsKit
 internal import RESTKit
 package import Transport
 package import UploadCore
 
 /// Reports events of the server and of uploads to metrics and log.
 package struct Observation: ServerObserver, UploadObserver {
-    package let metrics: Metrics
-    package let logger: Logger
+    private let requests: RequestMetrics
+    private let uploads: UploadMetrics
+    private let logger: Logger
     /// Limited, because clients can cause any number of these.
     private let handshakes = LogBrake()
     private let accepts = LogBrake()
 
-    package init(metrics: Metrics, logger: Logger) {
-        self.metrics = metrics
+    package init(metrics: MetricsRegistry, logger: Logger) {
+        requests = RequestMetrics(metrics)
+        uploads = UploadMetrics(metrics)
         self.logger = logger
     }
 
     package func handshakeFailed(_ failure: HandshakeFailure) {
-        metrics.failed(handshake: failure.kind)
+        requests.failed(handshake: failure.kind)
         guard let withheld = handshakes.pass() else { return }
         var metadata: Logger.Metadata = ["peer": "\(failure.peerAddress)", "reason": "\(failure.kind.rawValue)"]
         if let detail = failure.detail { metadata["error"] = "\(detail)" }
@@ -28,19 +31,19 @@ package struct Observation: ServerObserver, UploadObserver {
     }
 
     package func acceptFailed(_ error: SystemError) {
-        metrics.failed(accept: error.reason)
+        requests.failed(accept: error.reason)
         guard let withheld = accepts.pass() else { return }
         var metadata: Logger.Metadata = ["error": "\(error)"]
         if withheld > 0 { metadata["withheld"] = "\(withheld)" }
         logger.warning("connection not taken", metadata: metadata)
     }
 
-    package func connectionOpened() { metrics.connectionOpened() }
+    package func connectionOpened() { requests.connectionOpened() }
 
-    package func connectionClosed() { metrics.connectionClosed() }
+    package func connectionClosed() { requests.connectionClosed() }
 
     package func requestFinished(_ summary: RequestSummary) {
-        metrics.requestFinished(summary)
+        requests.requestFinished(summary)
         guard logger.logLevel <= .info else { return }
         var metadata: Logger.Metadata = [
             "request": "\(summary.id)",
@@ -61,7 +64,7 @@ package struct Observation: ServerObserver, UploadObserver {
     }
 
     package func observe(_ event: UploadEvent) {
-        metrics.observe(event)
+        uploads.observe(event)
         switch event {
         case .created(let upload):
             logger.debug("upload created", metadata: ["upload": "\(upload.id)", "principal": "\(upload.principal)"])
@@ -97,30 +100,6 @@ package struct Observation: ServerObserver, UploadObserver {
             if let id { metadata["upload"] = "\(id)" }
             if let cause = error.cause { metadata["cause"] = "\(cause)" }
             logger.error("storage or state failed", metadata: metadata)
-        }
-    }
-
-    /// A blocking hook could not be called.
-    package func hookFailed(_ name: String, _ id: UploadID, _ reason: String) {
-        metrics.called(hook: name, outcome: "failed")
-        logger.warning("hook not asked", metadata: ["hook": "\(name)", "upload": "\(id)", "error": "\(reason)"])
-    }
-
-    /// An event was delivered, or could not be.
-    package func hookDelivered(_ name: String, _ event: EventRecord, _ outcome: DeliveryOutcome) {
-        var metadata: Logger.Metadata = ["hook": "\(name)", "upload": "\(event.upload.id)", "event": "\(event.id)"]
-        switch outcome {
-        case .delivered:
-            metrics.called(hook: name, outcome: "delivered")
-            logger.debug("hook told", metadata: metadata)
-        case .retry(_, let error):
-            metrics.called(hook: name, outcome: "retry")
-            metadata["error"] = "\(error)"
-            logger.info("hook not told yet", metadata: metadata)
-        case .dead(let error):
-            metrics.called(hook: name, outcome: "dead")
-            metadata["error"] = "\(error)"
-            logger.error("hook given up", metadata: metadata)
         }
     }
 

@@ -11,7 +11,7 @@ package struct HooksModule: GatewayModule {
     package let routes: [Route]
     package let services: [any Service]
 
-    package init(_ context: GatewayContext, caller: HookCaller?) {
+    package init(_ context: GatewayContext, caller: HookCaller?, report: HookReport) {
         let (uploads, events, observation) = (context.services.uploads, context.services.events, context.observation)
         let dispatcher = caller.map { caller in
             HookDispatcher(
@@ -22,7 +22,7 @@ package struct HooksModule: GatewayModule {
                 clock: context.clock,
                 onAttempt: { attempt in
                     guard let name = HookName(attempt.event.kind) else { return }
-                    observation.hookDelivered(name.rawValue, attempt.event, attempt.outcome)
+                    report.delivered(name, attempt.event, attempt.outcome)
                 },
                 onFailure: { observation.observe(.failed(nil, $0)) }
             )

@@ -1,6 +1,7 @@
 import Bytes
 import Digests
 import Foundation
+import MetricsKit
 import SluiceTesting
 import Synchronization
 import Testing
@@ -31,6 +32,35 @@ struct ChosenKeyTests {
         #expect(report.stored == new.length)
         try await storage.synchronize(id)
         return id
+    }
+
+    @Test("requests and memory are metrics")
+    func metrics() async throws {
+        let (store, metrics) = (try FakeStore(), MetricsRegistry())
+        let storage = store.storage(memory: 1 << 20, metrics: metrics)
+        let before = """
+            # HELP sluice_store_memory_bytes Bytes in memory that the object store has not confirmed.
+            # TYPE sluice_store_memory_bytes gauge
+            sluice_store_memory_bytes 0
+            # HELP sluice_store_memory_limit_bytes Most such bytes.
+            # TYPE sluice_store_memory_limit_bytes gauge
+            sluice_store_memory_limit_bytes 1048576
+            # HELP sluice_store_requests_total Requests to the object store.
+            # TYPE sluice_store_requests_total counter
+
+            """
+        let after = """
+            # HELP sluice_store_spool_files_total Files for bytes that had no room in memory.
+            # TYPE sluice_store_spool_files_total counter
+            sluice_store_spool_files_total 0
+
+            """
+        #expect(metrics.text() == before + after)
+        _ = try await blob("same", at: "k", in: storage)
+        let counted = metrics.text()
+        let count = try #require(counted.firstMatch(of: /sluice_store_requests_total{outcome="ok"} (\d+)\n/)?.1)
+        #expect(counted == before + "sluice_store_requests_total{outcome=\"ok\"} \(count)\n" + after)
+        await store.shutDown()
     }
 
     @Test("a removal keeps the object of a newer upload, even with the same bytes")

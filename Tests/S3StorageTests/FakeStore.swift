@@ -3,6 +3,7 @@ import CloudCredentials
 import Digests
 import Foundation
 import HTTPClient
+import MetricsKit
 import Signing
 import SluiceTesting
 import Synchronization
@@ -79,7 +80,11 @@ final class FakeStore: Sendable {
 
     func compareTags() { contents.comparesTags.withLock { $0 = true } }
 
-    func storage(_ records: any BlobRecords = InMemoryBlobRecords(), memory: Int = 64 << 20) -> S3Storage {
+    func storage(
+        _ records: any BlobRecords = InMemoryBlobRecords(),
+        memory: Int = 64 << 20,
+        metrics: MetricsRegistry = MetricsRegistry()
+    ) -> S3Storage {
         var settings = S3Settings(endpoint: server.url, region: "us-east-1", bucket: "bucket")
         settings.isPathStyle = true
         // Longer than any delay on a slow machine.
@@ -95,7 +100,8 @@ final class FakeStore: Sendable {
                 capacity: 0,
                 pool: BlockingPool(threads: 1, label: "test")
             ),
-            clock: SystemClock()
+            clock: SystemClock(),
+            metrics: metrics
         )
     }
 

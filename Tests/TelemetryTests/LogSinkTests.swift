@@ -119,9 +119,4 @@ struct LogSinkTests {
             #expect(line.hasSuffix("warning 12 log lines were lost lost=12"))
         }
     }
-
-    @Test("lost lines are a metric")
-    func metric() {
-        #expect(Metrics { 7 }.text().contains("\nsluice_log_lines_lost_total 7\n"))
-    }
 }

@@ -1,12 +1,17 @@
+import Bytes
+import Foundation
 import HTTPWire
+import MetricsKit
 import Testing
 import UploadCore
 
 @testable import Telemetry
 @testable import HTTPServer
 
-@Suite("Metrics")
+@Suite("Metrics of requests, uploads and the process")
 struct MetricsTests {
+    private let metrics = MetricsRegistry()
+
     private func summary(
         _ method: HTTPMethod? = .get,
         _ status: Status = 200,
@@ -31,82 +36,103 @@ struct MetricsTests {
         )
     }
 
-    private func value(_ sample: String, in metrics: Metrics) -> String? {
+    private func value(_ sample: String) -> String? {
         metrics.text().split(separator: "\n").first { $0.hasPrefix(sample + " ") }
             .map { String($0.dropFirst(sample.count + 1)) }
     }
 
     @Test("requests are counted by route, method and status")
     func requests() {
-        let metrics = Metrics()
-        for _ in 0..<2 { metrics.requestFinished(summary()) }
-        metrics.requestFinished(summary(.post, 404, isBroken: true))
+        let requests = RequestMetrics(metrics)
+        for _ in 0..<2 { requests.requestFinished(summary()) }
+        requests.requestFinished(summary(.post, 404, isBroken: true))
         #expect(
-            value("sluice_http_requests_total{route=\"uploads\",method=\"GET\",status=\"200\"}", in: metrics) == "2"
+            value("sluice_http_requests_total{route=\"uploads\",method=\"GET\",status=\"200\"}") == "2"
         )
         #expect(
-            value("sluice_http_requests_total{route=\"uploads\",method=\"POST\",status=\"404\"}", in: metrics) == "1"
+            value("sluice_http_requests_total{route=\"uploads\",method=\"POST\",status=\"404\"}") == "1"
         )
-        #expect(value("sluice_http_request_bytes_total", in: metrics) == "15")
-        #expect(value("sluice_http_response_bytes_total", in: metrics) == "21")
-        #expect(value("sluice_http_incomplete_responses_total", in: metrics) == "1")
-        #expect(value("sluice_http_refused_total", in: metrics) == "0")
+        #expect(value("sluice_http_request_bytes_total") == "15")
+        #expect(value("sluice_http_response_bytes_total") == "21")
+        #expect(value("sluice_http_incomplete_responses_total") == "1")
+        #expect(value("sluice_http_refused_total") == "0")
     }
 
     @Test("values chosen by clients create no labels")
     func labels() {
-        let metrics = Metrics()
-        metrics.requestFinished(summary(HTTPMethod(rawValue: "BREW")))
-        metrics.requestFinished(summary(nil, 400, route: nil, refusal: "malformed"))
+        let requests = RequestMetrics(metrics)
+        requests.requestFinished(summary(HTTPMethod(rawValue: "BREW")))
+        requests.requestFinished(summary(nil, 400, route: nil, refusal: "malformed"))
         #expect(!metrics.text().contains("BREW"))
         #expect(
-            value("sluice_http_requests_total{route=\"uploads\",method=\"other\",status=\"200\"}", in: metrics) == "1"
+            value("sluice_http_requests_total{route=\"uploads\",method=\"other\",status=\"200\"}") == "1"
         )
         #expect(
-            value("sluice_http_requests_total{route=\"none\",method=\"none\",status=\"400\"}", in: metrics) == "1"
+            value("sluice_http_requests_total{route=\"none\",method=\"none\",status=\"400\"}") == "1"
         )
-        #expect(value("sluice_http_refused_total", in: metrics) == "1")
+        #expect(value("sluice_http_refused_total") == "1")
     }
 
-    @Test("buckets of durations are cumulative, and their bounds belong to them")
+    @Test("durations of all methods and statuses of a route are in one histogram, to the nanosecond")
     func durations() {
-        let metrics = Metrics()
-        for milliseconds in [1, 3, 5, 70, 2_000_000] { metrics.requestFinished(summary(milliseconds: milliseconds)) }
+        let requests = RequestMetrics(metrics)
+        for milliseconds in [1, 3, 70] { requests.requestFinished(summary(milliseconds: milliseconds)) }
+        requests.requestFinished(summary(.post, 404, milliseconds: 2_000_000))
         let name = "sluice_http_request_duration_seconds"
-        for (bound, count) in [("0.001", 1), ("0.005", 3), ("0.05", 3), ("0.1", 4), ("1800", 4), ("+Inf", 5)] {
-            #expect(value("\(name)_bucket{route=\"uploads\",le=\"\(bound)\"}", in: metrics) == String(count))
+        for (bound, count) in [("0.001", 1), ("0.005", 2), ("0.1", 3), ("1800", 3), ("+Inf", 4)] {
+            #expect(value("\(name)_bucket{route=\"uploads\",le=\"\(bound)\"}") == String(count))
         }
-        #expect(value("\(name)_count{route=\"uploads\"}", in: metrics) == "5")
+        #expect(value("\(name)_count{route=\"uploads\"}") == "4")
+        #expect(value("\(name)_sum{route=\"uploads\"}").flatMap(Double.init).map { abs($0 - 2000.074) < 1e-9 } == true)
     }
 
     @Test("connections that are open, and all that were")
     func connections() {
-        let metrics = Metrics()
-        metrics.connectionOpened()
-        metrics.connectionOpened()
-        metrics.connectionClosed()
-        #expect(value("sluice_http_connections", in: metrics) == "1")
-        #expect(value("sluice_http_connections_accepted_total", in: metrics) == "2")
+        let requests = RequestMetrics(metrics)
+        requests.connectionOpened()
+        requests.connectionOpened()
+        requests.connectionClosed()
+        #expect(value("sluice_http_connections") == "1")
+        #expect(value("sluice_http_connections_accepted_total") == "2")
     }
 
-    @Test("outcomes have a counter each")
-    func outcomes() {
-        let metrics = Metrics()
-        metrics.minted("tencent")
-        metrics.called(hook: "post-finish", outcome: "retry")
-        metrics.called(cloud: "aliyun", outcome: "answered")
-        metrics.calledBack(hasResponse: false)
-        #expect(value("sluice_minted_total{kind=\"tencent\"}", in: metrics) == "1")
-        #expect(value("sluice_hook_calls_total{hook=\"post-finish\",outcome=\"retry\"}", in: metrics) == "1")
-        #expect(value("sluice_cloud_calls_total{cloud=\"aliyun\",outcome=\"answered\"}", in: metrics) == "1")
-        #expect(value("sluice_object_callbacks_total{outcome=\"failed\"}", in: metrics) == "1")
+    @Test("what happens to uploads has a counter each")
+    func uploads() {
+        let uploads = UploadMetrics(metrics)
+        let id = UploadID.generate(at: Date())
+        uploads.observe(.terminated(id))
+        uploads.observe(.expired(id))
+        uploads.observe(.takenOver(id))
+        uploads.observe(.brokenOff(id, .malformed("a client's text"), bytes: 3))
+        uploads.observe(.swept(blobs: 9, setAside: 2, left: 0))
+        uploads.observe(.swept(blobs: 9, setAside: 1, left: 40))
+        uploads.observe(.failed(nil, UploadError(.unavailable, "x")))
+        #expect(value("sluice_uploads_terminated_total") == "1")
+        #expect(value("sluice_uploads_expired_total") == "1")
+        #expect(value("sluice_uploads_taken_over_total") == "1")
+        #expect(value("sluice_uploads_completed_total") == "0")
+        #expect(value("sluice_appends_broken_off_total{reason=\"malformed\"}") == "1")
+        #expect(value("sluice_orphans_quarantined_total") == "3")
+        #expect(value("sluice_orphans_left") == "40")
+        #expect(value("sluice_upload_errors_total{code=\"unavailable\"}") == "1")
+    }
+
+    @Test("the process is sampled when the metrics are read")
+    func process() throws {
+        ProcessMetrics.declare(in: metrics) { 7 }
+        #expect(value("sluice_log_lines_lost_total") == "7")
+        #expect(value("sluice_build_info{version=\"\(Version.current)\"}") == "1")
+        #expect(try #require(value("process_resident_memory_bytes").flatMap(Double.init)) > Double(1 << 20))
+        #expect(try #require(value("process_open_fds").flatMap(Double.init)) >= 3)
+        #expect(try #require(value("process_start_time_seconds").flatMap(Double.init)) > 1.7e9)
     }
 
     @Test("each sample belongs to a type that stands before it once")
     func types() {
-        let metrics = Metrics()
-        metrics.requestFinished(summary())
-        metrics.minted("tencent")
+        let requests = RequestMetrics(metrics)
+        _ = UploadMetrics(metrics)
+        ProcessMetrics.declare(in: metrics) { 0 }
+        requests.requestFinished(summary())
         var types: Set<Substring> = []
         for line in metrics.text().split(separator: "\n") {
             if line.hasPrefix("# TYPE ") {
@@ -119,32 +145,5 @@ struct MetricsTests {
                 #expect(types.contains(name) || family.contains { types.contains($0) }, "\(line)")
             }
         }
-    }
-
-    @Test("metrics are Prometheus text, and odd label values cannot break a line")
-    func metrics() {
-        let metrics = Metrics()
-        metrics.minted("a\"b\\c")
-        let text = metrics.text()
-        #expect(text.contains("sluice_minted_total{kind=\"a\\\"b\\\\c\"} 1\n"))
-        for line in text.split(separator: "\n") where !line.hasPrefix("#") {
-            #expect(line.split(separator: " ").last.flatMap { Double($0) } != nil, "\(line)")
-        }
-    }
-
-    @Test("what a module declares is written under its help, and with labels once it was counted")
-    func declared() {
-        let metrics = Metrics()
-        let (one, two) = (metrics.counter("x_total", "Xs.", ["k": "1"]), metrics.counter("x_total", "Xs.", ["k": "2"]))
-        let plain = metrics.counter("y_total", "Ys.")
-        two.add(3)
-        #expect(metrics.text().contains("# HELP x_total Xs.\n# TYPE x_total counter\nx_total{k=\"2\"} 3\n"))
-        #expect(value("x_total{k=\"1\"}", in: metrics) == nil)
-        #expect(value("y_total", in: metrics) == "0")
-        one.add()
-        plain.add()
-        #expect(metrics.counter("x_total", "Xs.", ["k": "1"]) === one)
-        #expect(value("x_total{k=\"1\"}", in: metrics) == "1")
-        #expect(value("y_total", in: metrics) == "1")
     }
 }

@@ -1,3 +1,4 @@
+internal import CoreMetrics
 internal import Foundation
 internal import HTTPWire
 internal import ObjectGateway
@@ -6,7 +7,6 @@ internal import ObjectStore
 internal import Presigning
 internal import RESTKit
 internal import Signing
-internal import Telemetry
 internal import UploadCore
 
 /// `/s3`: the requests that Uppy's S3 uploader sends to Companion, so that pages can use it unchanged.
@@ -18,7 +18,8 @@ struct CompanionAPI: Sendable {
     let uploads: MultipartUploads
     let issuer: CredentialIssuer
     let access: Access
-    let metrics: Metrics
+    let mintedURLs: Counter
+    let mintedSessions: Counter
     let objectURL: ObjectURL
     let region: String
     /// The bucket for uploads, or `nil` if none is configured.
@@ -127,7 +128,7 @@ struct CompanionAPI: Sendable {
         } catch {
             throw Problem(error)
         }
-        metrics.minted("presigned_url")
+        mintedURLs.increment()
         return response(
             FormView(
                 url: form.url,
@@ -222,7 +223,7 @@ struct CompanionAPI: Sendable {
         let (upload, name) = try await upload(call)
         do throws(GrantTooLong) {
             let urls = try presigner.parts(numbers, of: upload.id.text, name, under: call.grant, at: call.now)
-            metrics.minted("presigned_url")
+            mintedURLs.increment()
             return (upload, urls)
         } catch {
             throw Problem(error)
@@ -276,7 +277,7 @@ struct CompanionAPI: Sendable {
         let grant = ObjectGrant(upload: call.grant, bucket: call.bucket, keys: .within(prefix))
         do throws(GrantTooLong) {
             let credentials = AWSCredentialsView(MintedSession(try issuer.mint(grant, for: .aws)))
-            metrics.minted("sts_token")
+            mintedSessions.increment()
             return response(
                 CredentialsView(credentials: credentials, bucket: call.bucket, region: region, keyPrefix: prefix.text)
             )

@@ -1,7 +1,7 @@
+internal import CoreMetrics
 internal import Foundation
 internal import HTTPWire
 internal import RESTKit
-internal import Telemetry
 internal import UploadCore
 
 /// `/v1/tencent`: signatures for the upload SDKs of Tencent Cloud VOD.
@@ -36,7 +36,7 @@ struct TencentAPI: Sendable {
             throw Problem.invalidFields(error.problems.map { .init(field: $0.field, message: $0.message) })
         }
         guard isAllowed else { throw Access.outsideLimits(of: key) }
-        minted.add()
+        minted.increment()
         if isPlain { return Response(201, Self.plainFields, .bytes(Array((issued.signature + "\n").utf8))) }
         return Response(201, Self.jsonFields, .bytes(Self.json(issued)))
     }

@@ -1,7 +1,6 @@
 package import GatewayKit
 package import RESTKit
 internal import SettingsKit
-internal import Telemetry
 
 /// Signatures for the upload SDKs of Tencent Cloud VOD.
 package struct TencentModule: GatewayModule {

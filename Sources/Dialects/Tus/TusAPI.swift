@@ -1,8 +1,8 @@
 internal import Bytes
+internal import CoreMetrics
 internal import Foundation
 internal import HTTPWire
 internal import RESTKit
-internal import Telemetry
 internal import UploadCore
 
 /// `/v1/tus`: an app's backend mints upload tokens, or creates the upload itself and hands out its URL.
@@ -81,7 +81,7 @@ struct TusAPI: Sendable {
             expiresAt: JSONResponse.timestamp(expiresAt),
             endpoint: publicURL.base(for: request) + "/files"
         )
-        minted.add()
+        minted.increment()
         return JSONResponse.response(201, view)
     }
 

@@ -3,7 +3,6 @@ package import GatewayKit
 internal import HTTPWire
 package import RESTKit
 internal import SettingsKit
-internal import Telemetry
 internal import UploadCore
 
 /// tus at `/files`, and its tokens and uploads for app servers.

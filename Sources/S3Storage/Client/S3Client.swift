@@ -1,8 +1,10 @@
 internal import Bytes
 internal import CloudCredentials
+internal import CoreMetrics
 internal import Foundation
 internal import HTTPClient
 internal import HTTPWire
+internal import MetricsKit
 internal import Signing
 internal import Synchronization
 internal import UploadCore
@@ -41,8 +43,8 @@ final class S3Client: Sendable {
     /// `scheme://`; the host includes the port.
     private let scheme: String
     private let authority: String
-    /// Attempts by outcome.
-    private let outcomes = Mutex<[String: UInt64]>([:])
+    /// Attempts that succeeded (`ok`) or failed, by kind of failure.
+    private let attempts: HandleTable<String, Counter>
     /// Seconds by which the store's clock is ahead of ours.
     private let skew = Mutex<TimeInterval>(0)
 
@@ -50,9 +52,11 @@ final class S3Client: Sendable {
         _ settings: S3Settings,
         http: HTTPClient,
         credentials: any AWSCredentialsProvider,
-        clock: any WallClock
+        clock: any WallClock,
+        metrics: MetricsRegistry
     ) {
         self.settings = settings
+        attempts = metrics.counters("sluice_store_requests_total", "Requests to the object store.", by: "outcome")
         self.http = http
         self.credentials = credentials
         self.clock = clock
@@ -61,12 +65,7 @@ final class S3Client: Sendable {
         authority = parts.last.map(String.init) ?? ""
     }
 
-    /// Number of attempts that succeeded (`ok`) or failed, by kind of failure.
-    var attempts: [String: UInt64] { outcomes.withLock { $0 } }
-
-    private func count(_ outcome: String) {
-        outcomes.withLock { $0[outcome, default: 0] += 1 }
-    }
+    private func count(_ outcome: String) { attempts[outcome].increment() }
 
     // MARK: One request
 

@@ -1,0 +1,97 @@
+internal import CoreMetrics
+package import HTTPServer
+internal import HTTPWire
+package import MetricsKit
+
+/// Counts connections and requests.
+package final class RequestMetrics: Sendable {
+    private struct Key: Hashable {
+        var route: String
+        var method: String
+        var status: Int
+    }
+
+    /// One look-up for both; requests to one route share the timer.
+    private struct Handles {
+        let count: Counter
+        let duration: Timer
+    }
+
+    private let requests: HandleTable<Key, Handles>
+    private let bytesReceived: Counter
+    private let bytesSent: Counter
+    private let refused: Counter
+    private let broken: Counter
+    private let open: Meter
+    private let accepted: Counter
+    private let handshakes: HandleTable<String, Counter>
+    private let accepts: HandleTable<String, Counter>
+
+    package init(_ metrics: MetricsRegistry) {
+        let (count, duration) = ("sluice_http_requests_total", "sluice_http_request_duration_seconds")
+        metrics.declare(count, .counter, "Requests by route, method and status.")
+        metrics.declare(duration, .histogram, "From the head of a request to the end of its answer.")
+        requests = HandleTable { key in
+            Handles(
+                count: Counter(
+                    label: count,
+                    dimensions: [("route", key.route), ("method", key.method), ("status", String(key.status))],
+                    factory: metrics
+                ),
+                duration: Timer(label: duration, dimensions: [("route", key.route)], factory: metrics)
+            )
+        }
+        bytesReceived = metrics.counter("sluice_http_request_bytes_total", "Bytes of request contents.")
+        bytesSent = metrics.counter("sluice_http_response_bytes_total", "Bytes of answers.")
+        refused = metrics.counter("sluice_http_refused_total", "Heads that could not be read.")
+        broken = metrics.counter("sluice_http_incomplete_responses_total", "Answers that did not get through.")
+        open = metrics.gauge("sluice_http_connections", "Open connections.")
+        accepted = metrics.counter("sluice_http_connections_accepted_total", "Connections that were accepted.")
+        handshakes = metrics.counters(
+            "sluice_tls_handshakes_failed_total",
+            "Connections with which TLS could not be begun.",
+            by: "reason"
+        )
+        accepts = metrics.counters(
+            "sluice_http_accept_errors_total",
+            "Connections that could not be taken.",
+            by: "reason"
+        )
+    }
+
+    package func connectionOpened() {
+        open.increment()
+        accepted.increment()
+    }
+
+    package func connectionClosed() { open.decrement() }
+
+    package func requestFinished(_ summary: RequestSummary) {
+        let key = Key(
+            route: summary.trace.route ?? "none",
+            method: summary.method.map(Self.label) ?? "none",
+            status: summary.status.code
+        )
+        let handles = requests[key]
+        handles.count.increment()
+        let (seconds, attoseconds) = summary.duration.components
+        handles.duration.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+        bytesReceived.increment(by: summary.bytesReceived)
+        bytesSent.increment(by: summary.bytesSent)
+        if summary.refusal != nil { refused.increment() }
+        if summary.isBroken { broken.increment() }
+    }
+
+    package func failed(handshake kind: HandshakeFailure.Kind) { handshakes[kind.rawValue].increment() }
+
+    /// - Parameter reason: The text of an error of accept(2).
+    package func failed(accept reason: String) { accepts[reason].increment() }
+
+    /// Clients choose methods freely, so unknown methods share one label.
+    private static func label(_ method: HTTPMethod) -> String {
+        switch method {
+        case .get, .head, .post, .put, .patch, .delete, .options: method.rawValue
+        default: "other"
+        }
+    }
+}

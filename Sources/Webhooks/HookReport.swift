@@ -1,0 +1,57 @@
+internal import CoreMetrics
+package import Logging
+package import MetricsKit
+package import UploadCore
+
+/// Counts and logs calls of hooks.
+package struct HookReport: Sendable {
+    private struct Key: Hashable {
+        var hook: HookName
+        var outcome: String
+    }
+
+    private let logger: Logger
+    private let calls: HandleTable<Key, Counter>
+
+    package init(_ metrics: MetricsRegistry, _ logger: Logger) {
+        let name = "sluice_hook_calls_total"
+        metrics.declare(name, .counter, "Calls of hooks by what became of them.")
+        self.logger = logger
+        calls = HandleTable { key in
+            Counter(label: name, dimensions: [("hook", key.hook.rawValue), ("outcome", key.outcome)], factory: metrics)
+        }
+    }
+
+    /// A blocking hook could not be called.
+    package func failed(_ hook: HookName, _ id: UploadID, _ reason: String) {
+        count(hook, "failed")
+        logger.warning(
+            "hook not asked",
+            metadata: ["hook": "\(hook.rawValue)", "upload": "\(id)", "error": "\(reason)"]
+        )
+    }
+
+    /// An event was delivered, or could not be.
+    func delivered(_ hook: HookName, _ event: EventRecord, _ outcome: DeliveryOutcome) {
+        var metadata: Logger.Metadata = [
+            "hook": "\(hook.rawValue)", "upload": "\(event.upload.id)", "event": "\(event.id)",
+        ]
+        switch outcome {
+        case .delivered:
+            count(hook, "delivered")
+            logger.debug("hook told", metadata: metadata)
+        case .retry(_, let error):
+            count(hook, "retry")
+            metadata["error"] = "\(error)"
+            logger.info("hook not told yet", metadata: metadata)
+        case .dead(let error):
+            count(hook, "dead")
+            metadata["error"] = "\(error)"
+            logger.error("hook given up", metadata: metadata)
+        }
+    }
+
+    private func count(_ hook: HookName, _ outcome: String) {
+        calls[Key(hook: hook, outcome: outcome)].increment()
+    }
+}
