@@ -52,8 +52,8 @@ extension StateStoreContract {
             try demand(await store.needed([old.id, new.id]), is: [new.id])
             try demand(await store.end(old.id, as: .terminated, at: start), is: false)
             // The events that the caller passes, and no other.
-            let explicit = try await store.events(EventQuery(after: before))
-            try demand(explicit.map(\.id), is: events.map(\.id))
+            let recorded = try await store.events(EventQuery(after: before))
+            try demand(recorded.map(\.id), is: events.map(\.id))
             let bob = Account(.subject, "bob")
             try demand(await usage(store, bob), is: usage(bytes: 10, uploads: 1))
             try demand(await usage(store), is: usage(stored: 30, bytes: 30, uploads: 1))

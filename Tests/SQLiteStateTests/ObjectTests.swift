@@ -132,10 +132,10 @@ struct ObjectTests {
             let media = try #require(try await state.media(id))
             #expect(media.key == "k" && media.bucket == nil && media.attributes == nil)
         }
-        let explicit = try #require(try await state.events(EventQuery(after: 0)).first).upload
+        let eventUpload = try #require(try await state.events(EventQuery(after: 0)).first).upload
         #expect(
-            explicit.id == ids[2] && explicit.key == "k" && explicit.bucket == nil && explicit.attributes == nil
-                && !explicit.takesParts
+            eventUpload.id == ids[2] && eventUpload.key == "k" && eventUpload.bucket == nil && eventUpload.attributes == nil
+                && !eventUpload.takesParts
         )
         #expect(try await state.insert(BucketRecord(name: "b", createdAt: start)))
         #expect(try await state.objects(ObjectQuery(bucket: "b", limit: 5)) == [])

@@ -49,7 +49,7 @@ extension UploadService {
                     )
                 }
                 if upload.state == .completed, finish != .whenFull { throw Self.alreadyComplete }
-                if let length = try self.length(length, explicit: finish, at: offset, contentLength) {
+                if let length = try self.length(length, by: finish, at: offset, contentLength) {
                     upload = try await ledger.declare(length, for: upload, contentLength)
                 }
                 let room = try ledger.room(in: upload, for: contentLength)
@@ -193,10 +193,10 @@ extension UploadService {
     /// Bytes in a segment from which a source counts as fast.
     private static let fastSegment: Int64 = 8 << 20
 
-    /// The length that a request declares, explicitly or by the end of its content.
+    /// The length that a request declares, as a number or by the end of its content.
     private func length(
         _ declared: Int64?,
-        explicit finish: Finish,
+        by finish: Finish,
         at offset: Int64,
         _ contentLength: Int64?
     ) throws(UploadError) -> Int64? {

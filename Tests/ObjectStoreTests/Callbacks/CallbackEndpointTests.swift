@@ -42,7 +42,7 @@ struct CallbackEndpointTests {
     }
 
     @Test("the app is notified of an object, and its response becomes the client's", arguments: Signature.oss)
-    func explicit(_ signature: Signature) async throws {
+    func notified(_ signature: Signature) async throws {
         let sender = RecordingSender()
         let bench = try await S3Bench(callbacks: sender)
         let body =
@@ -162,8 +162,8 @@ struct CallbackEndpointTests {
             )
             #expect(done.fields["Content-Type"] == "application/json" && sender.calls.count == count)
         }
-        let explicit = try #require(done(sender))
-        #expect(explicit.hasPrefix("k 5 CompleteMultipartUpload ") && explicit.hasSuffix("-1 "))
+        let repeated = try #require(done(sender))
+        #expect(repeated.hasPrefix("k 5 CompleteMultipartUpload ") && repeated.hasSuffix("-1 "))
     }
 
     /// What was sent twice.

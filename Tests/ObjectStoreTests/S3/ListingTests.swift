@@ -38,29 +38,29 @@ struct ListingTests {
     }
 
     /// A straightforward listing to compare with.
-    private func explicit(
+    private func expectedListing(
         _ items: [ListingCursor],
         prefix: String,
         delimiter: String?,
         _ decide: (String) -> ListingDecision
     ) -> [String] {
-        var explicit: [String] = []
+        var listed: [String] = []
         for item in items where item.key.utf8.starts(with: prefix.utf8) {
             switch decide(item.key) {
             case .skip: continue
-            case .stop: return explicit
+            case .stop: return listed
             case .include: break
             }
             let rest = item.key.unicodeScalars.dropFirst(prefix.unicodeScalars.count)
             let text = String(String.UnicodeScalarView(rest))
             if let delimiter, let range = text.range(of: delimiter, options: .literal) {
                 let group = "group " + prefix + text[..<range.upperBound]
-                if explicit.last != group { explicit.append(group) }
+                if listed.last != group { listed.append(group) }
             } else {
-                explicit.append(item.key + " " + (item.id ?? ""))
+                listed.append(item.key + " " + (item.id ?? ""))
             }
         }
-        return explicit
+        return listed
     }
 
     private func keys(_ random: inout SeededGenerator) -> [String] {
@@ -90,7 +90,7 @@ struct ListingTests {
             if let end, end.utf8.lexicographicallyPrecedes(key.utf8) { return .stop }
             return hidden.contains(key) ? .skip : .include
         }
-        let wanted = explicit(store.items, prefix: prefix, delimiter: delimiter, decide)
+        let wanted = expectedListing(store.items, prefix: prefix, delimiter: delimiter, decide)
         let listing = Listing(prefix: prefix, delimiter: delimiter, maximum: Int.random(in: 1...7, using: &random))
         var found: [String] = []
         var position: ListingPosition?

@@ -168,11 +168,11 @@ struct OSSEndpointTests {
         for row in rows {
             let plain: HTTPFields = ["Range": row.range]
             let standard: HTTPFields = ["Range": row.range, "x-oss-range-behavior": "standard"]
-            for (asked, explicit) in [(plain, row.own), (standard, row.standard)] {
+            for (asked, expected) in [(plain, row.own), (standard, row.standard)] {
                 let got = try await bench.send("GET", "/bucket-1/\(row.key)", by: .ossV4, asked)
-                #expect(got.fields["Content-Range"] == explicit, "\(row.key) \(row.range)")
-                let isNone = explicit?.contains("*") ?? false
-                #expect(got.outcome == (isNone ? "416 InvalidRange" : explicit == nil ? "200" : "206"))
+                #expect(got.fields["Content-Range"] == expected, "\(row.key) \(row.range)")
+                let isNone = expected?.contains("*") ?? false
+                #expect(got.outcome == (isNone ? "416 InvalidRange" : expected == nil ? "200" : "206"))
             }
         }
         // Another value is as if it were not there.
