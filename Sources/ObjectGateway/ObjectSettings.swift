@@ -1,7 +1,7 @@
 internal import Callbacks
 package import SettingsKit
 
-/// The object endpoint, to which S3 clients upload.
+/// The object endpoint, to which clients of S3, OSS and COS upload.
 package struct ObjectSettings: SettingsSection {
     /// `nil` disables the endpoint.
     package var listen: ListenAddress? = ListenAddress(host: "127.0.0.1", port: 9000)

@@ -23,7 +23,10 @@ extension StateStoreContract {
             let older = Revocation(subject: "anna", issuedBefore: moment(3), createdAt: moment(8))
             for revocation in [all, anna, older] { try await store.insert(revocation) }
             let kept = Revocation(subject: "anna", issuedBefore: moment(7), createdAt: moment(8))
-            try demand(await revocations(since: .distantPast), is: Revocations(keys: ["key_a", "key_b"], bulk: [all, kept]))
+            try demand(
+                await revocations(since: .distantPast),
+                is: Revocations(keys: ["key_a", "key_b"], bulk: [all, kept])
+            )
             try demand(await revocations(since: moment(3)), is: Revocations(keys: ["key_b"], bulk: [kept]))
             try demand(await revocations(since: moment(9)), is: Revocations())
         }

@@ -134,7 +134,8 @@ struct ObjectTests {
         }
         let eventUpload = try #require(try await state.events(EventQuery(after: 0)).first).upload
         #expect(
-            eventUpload.id == ids[2] && eventUpload.key == "k" && eventUpload.bucket == nil && eventUpload.attributes == nil
+            eventUpload.id == ids[2] && eventUpload.key == "k" && eventUpload.bucket == nil
+                && eventUpload.attributes == nil
                 && !eventUpload.takesParts
         )
         #expect(try await state.insert(BucketRecord(name: "b", createdAt: start)))

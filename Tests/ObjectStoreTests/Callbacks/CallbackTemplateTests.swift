@@ -59,7 +59,7 @@ struct CallbackTemplateTests {
         ]
     )
     func refused(_ text: String, _ message: String) throws {
-        let error = try #require(throws: S3Error.self) { try CallbackTemplate(text, .form) }
+        let error = try #require(throws: ObjectError.self) { try CallbackTemplate(text, .form) }
         #expect(error.code == .invalidArgument && error.message == message)
     }
 
@@ -74,7 +74,7 @@ struct CallbackTemplateTests {
         ]
     )
     func notJSON(_ text: String) {
-        #expect(throws: S3Error.self) { try CallbackTemplate(text, .json) }
+        #expect(throws: ObjectError.self) { try CallbackTemplate(text, .json) }
         #expect(throws: Never.self) { try CallbackTemplate(text, .form) }
     }
 
@@ -82,7 +82,7 @@ struct CallbackTemplateTests {
     func tooMany() throws {
         let most = String(repeating: "${size}", count: CallbackTemplate.maximumVariables)
         #expect(throws: Never.self) { try CallbackTemplate(most, .form) }
-        #expect(throws: S3Error.self) { try CallbackTemplate(most + "${size}", .form) }
+        #expect(throws: ObjectError.self) { try CallbackTemplate(most + "${size}", .form) }
     }
 
     @Test("the size of the callback is limited", arguments: CallbackTemplate.Format.allCases)

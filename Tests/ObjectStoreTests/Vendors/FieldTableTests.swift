@@ -6,11 +6,11 @@ import Testing
 
 @Suite("Header fields with a vendor's prefix")
 struct FieldTableTests {
-    private func code(_ vendor: Vendor, _ name: String, _ value: String = "1") throws -> S3ErrorCode? {
+    private func code(_ vendor: Vendor, _ name: String, _ value: String = "1") throws -> ObjectErrorCode? {
         var fields = HTTPFields()
         fields.append(try #require(FieldName(vendor.fieldPrefix + name)), value)
         let head = try s3Head("PUT", "/bucket-1/a", fields)
-        return s3Code { () throws(S3Error) in try RequestReader(head, vendor) }
+        return s3Code { () throws(ObjectError) in try RequestReader(head, vendor) }
     }
 
     @Test(
@@ -81,14 +81,14 @@ struct FieldTableTests {
         ] as [(Signature?, String, String)]
     )
     func unknown(_ signature: Signature?, _ name: String, _ outcome: String) async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         var fields = HTTPFields()
         fields.append(try #require(FieldName(name)), "1")
         let response =
             if let signature {
                 try await bench.send("PUT", "/bucket-1/k", by: signature, fields, content: [1])
             } else {
-                try await bench.send("PUT", "/bucket-1/k", S3Bench.administrator, fields, content: [1])
+                try await bench.send("PUT", "/bucket-1/k", ObjectBench.administrator, fields, content: [1])
             }
         #expect(response.outcome == outcome)
         #expect(response.element("Header") == name)

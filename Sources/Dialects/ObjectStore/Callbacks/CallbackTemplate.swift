@@ -28,8 +28,8 @@ struct CallbackTemplate: Sendable, Equatable {
     /// Parses a template.
     ///
     /// - Throws: `InvalidArgument`.
-    init(_ text: String, _ format: Format) throws(S3Error) {
-        func problem(_ message: String) -> S3Error { .argument("callbackBody", text, message) }
+    init(_ text: String, _ format: Format) throws(ObjectError) {
+        func problem(_ message: String) -> ObjectError { .argument("callbackBody", text, message) }
         var pieces: [Piece] = []
         var quotes = JSONQuotes()
         var rest = text.utf8[...]

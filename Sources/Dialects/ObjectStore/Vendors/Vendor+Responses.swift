@@ -59,7 +59,7 @@ extension Vendor {
     ///   - reading: `nil` ignores the range.
     ///   - size: Object size in bytes.
     /// - Returns: The selected range, or the reason why no range applies.
-    func range(_ reading: S3Reading?, size: Int64) -> ByteRanges.Selection {
+    func range(_ reading: ObjectReading?, size: Int64) -> ByteRanges.Selection {
         guard let reading, let field = reading.range, profile.ranges == .firstWithin else {
             return ByteRanges.select(reading?.range, size: size)
         }

@@ -52,12 +52,12 @@ final class VendorProfile: Sendable {
     /// The format of errors.
     struct Errors: Sendable {
         /// The vendor's codes where they differ from Amazon's.
-        let codes: [S3ErrorCode: String]
-        let statuses: [S3ErrorCode: Status]
+        let codes: [ObjectErrorCode: String]
+        let statuses: [ObjectErrorCode: Status]
         /// Messages that the vendor's clients compare.
-        let messages: [S3ErrorCode: String]
+        let messages: [ObjectErrorCode: String]
         /// For an existing object that the request must not replace.
-        let forbiddenOverwrite: S3ErrorCode
+        let forbiddenOverwrite: ObjectErrorCode
         /// Header field with the error of a response without content.
         let headField: FieldName?
     }
