@@ -130,8 +130,8 @@ def test_configured_fields_are_forwarded_to_blocking_hooks(hooked, receiver):
     assert (call.fields["Cookie"], call.fields["X-Tenant"]) == ("session=1", "t1")
     assert call.fields["Host"] == f"127.0.0.1:{receiver.port}"
     assert call.request["Header"]["Cookie"] == ["session=1"]
-    (told,) = receiver.wait("post-create", upload=upload_id(url))
-    assert "Cookie" not in told.request["Header"] and "Cookie" not in told.fields
+    (created,) = receiver.wait("post-create", upload=upload_id(url))
+    assert "Cookie" not in created.request["Header"] and "Cookie" not in created.fields
 
 
 def test_concatenation_and_deferred_lengths(hooked, receiver):
@@ -215,8 +215,8 @@ def test_a_creation_is_changed(hooked, receiver):
     assert answer.status_code == 201 and answer.headers["X-Hook"] == "yes"
     url = answer.headers["Location"]
     assert "videos%2F42%2520x" in url
-    told = api.head(url).headers["Upload-Metadata"]
-    pairs = dict(pair.split(" ") for pair in told.split(","))
+    field = api.head(url).headers["Upload-Metadata"]
+    pairs = dict(pair.split(" ") for pair in field.split(","))
     assert {key: base64.b64decode(value).decode() for key, value in pairs.items()} == {
         "filename": "named.mp4",
         "owner": "ü",
@@ -350,9 +350,9 @@ def test_progress_is_reported_while_bytes_arrive(hooked, receiver):
         wire.send(tus_patch(url, 0, 3 * MIB))
         for number in range(3):
             wire.send(content(MIB, number))
-            told = receiver.wait("post-receive", number + 1, timeout=30)[-1]
-            assert told.upload["Offset"] >= number * MIB
-            assert told.request["Method"] == "PATCH"
+            received = receiver.wait("post-receive", number + 1, timeout=30)[-1]
+            assert received.upload["Offset"] >= number * MIB
+            assert received.request["Method"] == "PATCH"
         assert wire.reply("PATCH").status == 204
     receiver.wait("post-finish")
     offsets = [one.upload["Offset"] for one in receiver.of("post-receive")]

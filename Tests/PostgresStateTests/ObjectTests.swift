@@ -115,7 +115,7 @@ struct ObjectTests {
     }
 
     @Test(
-        "who adds a part while another node begins or does the completion waits for that, and is refused",
+        "adding a part while another node begins or performs the completion waits, and is refused",
         arguments: [#"attributes = '{"headers":{},"tags":{},"completing":[1]}'"#, "state = 'completed', ended_at = 1"]
     )
     func partTooLate(change: String) async throws {

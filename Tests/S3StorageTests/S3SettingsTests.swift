@@ -5,7 +5,7 @@ import XMLText
 
 @testable import S3Storage
 
-@Suite("How objects and parts are made")
+@Suite("Keys of objects and sizes of parts")
 struct S3SettingsTests {
     private static func blob(_ change: (inout NewBlob) -> Void = { _ in }) throws -> NewBlob {
         let id = try #require(UploadID("01jy0000000000000000000000"))

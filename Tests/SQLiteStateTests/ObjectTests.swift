@@ -170,7 +170,7 @@ struct ObjectTests {
     }
 
     @Test(
-        "what cannot be read of an object is an error, not a crash",
+        "an unreadable object is an error, not a crash",
         arguments: [
             "attributes = 'no json'", "attributes = '{}'", "attributes = '{\"headers\":{},\"tags\":{},\"crc64\":-1}'",
         ]

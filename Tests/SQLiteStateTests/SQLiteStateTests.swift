@@ -117,7 +117,7 @@ struct SQLiteStateTests {
     }
 
     @Test(
-        "it writes ahead, synchronises every transaction if it is to, and keeps foreign keys",
+        "it writes ahead, synchronises every transaction if required, and enforces foreign keys",
         arguments: [(true, "2"), (false, "1")]
     )
     func pragmas(isSynchronous: Bool, level: String) async throws {
@@ -438,7 +438,7 @@ struct SQLiteStateTests {
     }
 
     @Test(
-        "a full disk is told as such, nothing half is recorded, and it works again when there is room",
+        "a full disk is reported as such, nothing is recorded partially, and it works again when there is space",
         .enabled(
             if: SmallFileSystem.isAvailable,
             "this process may not mount a file system (it needs to be the superuser)"
@@ -472,7 +472,7 @@ struct SQLiteStateTests {
     }
 
     @Test(
-        "of a change of a blob that the disk has no room for nothing is recorded, and it can be made again",
+        "on a full disk a change of a blob records nothing, and can be repeated",
         .enabled(
             if: SmallFileSystem.isAvailable,
             "this process may not mount a file system (it needs to be the superuser)"

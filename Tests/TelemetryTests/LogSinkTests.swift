@@ -46,7 +46,7 @@ struct LogSinkTests {
     }
 
     @Test(
-        "nobody waits for a reader that stalls; lines are lost, counted, and told in their place",
+        "no writer waits for a stalled reader; lines are lost, counted, and reported in their place",
         .timeLimit(.minutes(2))
     )
     func stalled() async throws {

@@ -79,7 +79,7 @@ struct MetricsTests {
         #expect(value("\(name)_count{route=\"uploads\"}", in: metrics) == "5")
     }
 
-    @Test("connections that are open, and all that were")
+    @Test("open connections, and all connections so far, are counted")
     func connections() {
         let metrics = Metrics()
         metrics.connectionOpened()
@@ -89,7 +89,7 @@ struct MetricsTests {
         #expect(value("sluice_http_connections_accepted_total", in: metrics) == "2")
     }
 
-    @Test("outcomes have a counter each")
+    @Test("each outcome has a counter")
     func outcomes() {
         let metrics = Metrics()
         metrics.minted("tencent")
@@ -102,7 +102,7 @@ struct MetricsTests {
         #expect(value("sluice_object_callbacks_total{outcome=\"failed\"}", in: metrics) == "1")
     }
 
-    @Test("each sample belongs to a type that stands before it once")
+    @Test("each sample belongs to a type that is declared once before it")
     func types() {
         let metrics = Metrics()
         metrics.requestFinished(summary())
@@ -132,7 +132,7 @@ struct MetricsTests {
         }
     }
 
-    @Test("what a module declares is written under its help, and with labels once it was counted")
+    @Test("a module's metric is written with its help text, and with labels once it was counted")
     func declared() {
         let metrics = Metrics()
         let (one, two) = (metrics.counter("x_total", "Xs.", ["k": "1"]), metrics.counter("x_total", "Xs.", ["k": "2"]))

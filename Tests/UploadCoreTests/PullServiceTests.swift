@@ -270,7 +270,7 @@ struct PullServiceTests {
     }
 
     @Test(
-        "a content that is larger than allowed is refused by what is told, or by what comes",
+        "content larger than allowed is refused by its declared or received size",
         arguments: [true, false]
     )
     func tooLarge(_ isTotalKnown: Bool) async throws {
@@ -367,7 +367,7 @@ struct PullServiceTests {
     // MARK: Crashes
 
     @Test(
-        "wherever the process dies, the content is right in the end, and no upload is left that nobody fills",
+        "wherever the process dies, the content is right in the end, and no upload is left without a job",
         arguments: [true, false]
     )
     func everyPoint(_ isChanging: Bool) async throws {

@@ -291,7 +291,7 @@ package struct ResumableHTTPHandler: Sendable {
         )
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     /// Sends a 104.
     ///

@@ -45,7 +45,7 @@ extension UploadService {
                 guard upload.offset == offset else {
                     throw UploadError(
                         .offsetMismatch(expected: upload.offset),
-                        "The upload has \(upload.offset) bytes; go on from there."
+                        "The upload has \(upload.offset) bytes; continue from there."
                     )
                 }
                 if upload.state == .completed, finish != .whenFull { throw Self.alreadyComplete }
@@ -253,7 +253,7 @@ extension UploadService {
         if let length = upload.length, length != upload.offset {
             throw UploadError(
                 .lengthConflict(length: length),
-                "The content was to end the upload at \(length) bytes, and ended it at \(upload.offset)."
+                "The content must end the upload at \(length) bytes, but ended at \(upload.offset)."
             )
         }
         return try await lifecycle.complete(upload, knowing: digest)

@@ -108,7 +108,7 @@ struct CallbackEndpointTests {
     }
 
     @Test(
-        "without an answer as it must be the status is 203, and the object is there",
+        "without a valid response the status is 203, and the object is stored",
         arguments: [
             (.failure(.timedOut), "Error status : -1."), (.failure(.unreachable), "Error status : -1."),
             (.failure(.tooLarge), "Error status : 400."),
@@ -134,7 +134,7 @@ struct CallbackEndpointTests {
     }
 
     @Test(
-        "a completed upload is told, and told again if it is completed again",
+        "a completed upload is reported, and reported again if it is completed again",
         arguments: [Signature.ossV1, .ossV4Query]
     )
     func completed(_ signature: Signature) async throws {

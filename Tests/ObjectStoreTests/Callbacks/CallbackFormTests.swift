@@ -82,7 +82,7 @@ struct CallbackFormTests {
     }
 
     @Test(
-        "a variable that is a field, or that the policy is about, cannot come another way",
+        "a variable that is a field, or that the policy names, cannot be set in another way",
         arguments: [
             (#"["eq","$x:user","44"]"#, "X:user", #"{"x:user":"1"}"#),
             (#"["eq","$x:user","44"]"#, "x:user", #"{"x:USER":"1"}"#),

@@ -16,7 +16,7 @@ struct CallbackTemplateTests {
     }
 
     @Test(
-        "in a form values are percent-encoded, and the rest is as it was",
+        "in a form values are percent-encoded, and the rest is unchanged",
         arguments: [
             ("bucket=${bucket}&object=${object}", "bucket=media-1&object=a%20b%2F%C3%BC%26%3D%22x%5C.mp4"),
             ("${size}${size}", "55"), ("type=${mimeType}&u=${x:user}", "type=video%2Fmp4&u=44"), ("é {} }", "é {} }"),
@@ -28,7 +28,7 @@ struct CallbackTemplateTests {
     }
 
     @Test(
-        "in JSON they are values, and parts of texts within quotation marks",
+        "in JSON variables are values, or parts of strings within quotation marks",
         arguments: [
             (#"{"m":${mimeType},"size":${size}}"#, #"{"m":"video/mp4","size":5}"#),
             (#"{"o":${object}}"#, #"{"o":"a b/ü&=\"x\\.mp4"}"#),
@@ -48,7 +48,7 @@ struct CallbackTemplateTests {
     }
 
     @Test(
-        "what is no template",
+        "text that is not a template is refused",
         arguments: [
             ("$size", "Left brace must be adjacent to dollar sign."),
             ("5 $", "Left brace must be adjacent to dollar sign."),
@@ -64,7 +64,7 @@ struct CallbackTemplateTests {
     }
 
     @Test(
-        "what does not become JSON",
+        "a template that does not yield JSON is refused",
         arguments: [
             "size=${size}", #"{"size":${size}"#, #"{"size":${size},}"#, "${size}${size}", #"{"a":"${size}}"#, "{'a':1}",
             // Valid only for one kind of value.

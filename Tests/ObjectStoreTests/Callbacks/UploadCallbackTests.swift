@@ -20,7 +20,7 @@ struct UploadCallbackTests {
         #expect(callback.host == nil && callback.template.format == .form)
     }
 
-    @Test("all members")
+    @Test("all members are read")
     func members() throws {
         let callback = try parse(
             #"""
@@ -36,7 +36,7 @@ struct UploadCallbackTests {
     }
 
     @Test(
-        "what is refused, with the words that clients of OSS know",
+        "invalid callbacks are refused with the messages of OSS",
         arguments: [
             ("", "The callback configuration is not json format."),
             ("x123-*&", "The callback configuration is not base64 encoded."),
@@ -86,7 +86,7 @@ struct UploadCallbackTests {
         #expect(other.message.hasPrefix("The length of callback var exceed max value"))
     }
 
-    @Test("variables of the client")
+    @Test("variables of the client are read")
     func variables() throws {
         let text = Base64.encode(#"{"x:a":"1","x:B_c":"ü"}"#.utf8)
         #expect(try UploadCallback.variables(text) == ["x:a": "1", "x:b_c": "ü"])

@@ -98,7 +98,7 @@ struct ContentLengthTests {
     }
 
     @Test(
-        "content whose end alone tells how long it is meets no condition",
+        "content without a known length meets no size condition",
         arguments: [Signature.cos, .ossV1, .ossV4]
     )
     func unknown(_ signature: Signature) async throws {

@@ -244,7 +244,7 @@ struct InteropTests {
         #expect(try await delete("&encoding-type=x").outcome == "400 InvalidArgument")
     }
 
-    @Test("the source of a copy in OSS may have + for a space, as in forms", arguments: Signature.oss)
+    @Test("the source of a copy in OSS can have + for a space, as in forms", arguments: Signature.oss)
     func copySource(_ signature: Signature) async throws {
         let bench = try await bench()
         #expect(try await bench.send("PUT", "/bucket-1/a%20b%2Bc", content: Self.hello).outcome == "200")

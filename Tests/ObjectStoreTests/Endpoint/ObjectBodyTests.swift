@@ -66,7 +66,7 @@ struct ObjectBodyTests {
     }
 
     @Test(
-        "what the request says of its content is compared",
+        "the request's declarations about its content are compared",
         arguments: [
             ("Content-MD5", "JfnnlDI7RTiF9RgfG2JNCw=="), ("x-amz-checksum-crc32", "y/Q5Jg=="),
             ("x-amz-checksum-crc32c", "4waSgw=="), ("x-amz-checksum-crc64nvme", "rosUhgp5mIg="),

@@ -92,7 +92,7 @@ struct S3AuthenticationTests {
         }
     }
 
-    @Test("the owner of keys, by header and by query")
+    @Test("a key's owner is found, by header and by query")
     func holder() async throws {
         for lifetime in [nil, 60 as Int64] {
             let head = try s3Signed("GET", "/bucket-1/a", known, lifetime: lifetime)
@@ -103,7 +103,7 @@ struct S3AuthenticationTests {
         }
     }
 
-    @Test("the grant of a session, by header and by query")
+    @Test("a session's grant is found, by header and by query")
     func sessions() async throws {
         let grant = grant()
         let credentials = try issuer.session(grant)
@@ -115,7 +115,7 @@ struct S3AuthenticationTests {
         }
     }
 
-    @Test("a session with a missing, foreign or modified token")
+    @Test("a session with a missing, foreign or modified token is refused")
     func tokens() async throws {
         let (first, second) = (try issuer.session(grant()), try issuer.session(grant()))
         let token = try #require(first.sessionToken)
@@ -143,7 +143,7 @@ struct S3AuthenticationTests {
         #expect(await error(try s3Signed("GET", "/bucket-1/a", stolen))?.code == .invalidToken)
     }
 
-    @Test("expired credentials, and the grace period for completing an upload")
+    @Test("expired credentials are refused, except to complete an upload within the grace period")
     func expiry() async throws {
         let credentials = try issuer.session(grant(expiresAt: noon.addingTimeInterval(-10)))
         let put = try s3Signed("PUT", "/bucket-1250000000/sv/a", credentials)
@@ -161,7 +161,7 @@ struct S3AuthenticationTests {
         )
     }
 
-    @Test("requests without a version 4 signature")
+    @Test("requests without a version 4 signature are refused")
     func others() async throws {
         let target = "/bucket-1/a"
         #expect(await error(try s3Head("GET", target))?.code == .accessDenied)
@@ -182,7 +182,7 @@ struct S3AuthenticationTests {
         #expect(await error(both)?.code == .invalidArgument)
     }
 
-    @Test("signatures of something else")
+    @Test("signatures of another request are refused")
     func wrong() async throws {
         let target = "/bucket-1/a"
         let unknown = SigningCredentials(accessKeyID: "SLAKOTHER", secretAccessKey: "secret")
@@ -216,7 +216,7 @@ struct S3AuthenticationTests {
         #expect(await error(plain, at: noon.addingTimeInterval(901))?.code == .requestTimeTooSkewed)
     }
 
-    @Test("the lookup may fail")
+    @Test("a failing lookup is reported")
     func failingLookUp() async throws {
         let head = try s3Signed("GET", "/bucket-1/a", known)
         let authentication = ObjectAuthentication(region: nil, issuer: issuer) { _ throws(ObjectError) in

@@ -326,7 +326,7 @@ struct S3DenialTests {
         },
     ]
 
-    @Test("each is refused with its code, and nothing changes", arguments: others + limits + signatures)
+    @Test("each request is refused with its code, and nothing changes", arguments: others + limits + signatures)
     func denied(_ row: Row) async throws {
         let bench = try await ObjectBench()
         for key in ["a/there", "b/there"] {
@@ -345,7 +345,7 @@ struct S3DenialTests {
         #expect(try await bench.services.objects.objects(ObjectQuery(bucket: "bucket-2", limit: 10)).isEmpty)
     }
 
-    @Test("what began in time can be completed for a while after expiry, and nothing else")
+    @Test("an upload that began in time can be completed for a while after expiry, and nothing else")
     func grace() async throws {
         let bench = try await ObjectBench(grace: 600)
         let credentials = try bench.issuer.session(bench.grant(lasting: 60))

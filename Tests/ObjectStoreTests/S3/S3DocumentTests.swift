@@ -13,7 +13,7 @@ struct S3DocumentTests {
         try CompletedPart.list(document: Array("<CompleteMultipartUpload>\(parts)</CompleteMultipartUpload>".utf8))
     }
 
-    @Test("the parts of an upload, as SDKs write them")
+    @Test("lists of parts are read as SDKs write them")
     func parts() throws {
         let document = """
             <?xml version="1.0" encoding="UTF-8"?>
@@ -29,7 +29,7 @@ struct S3DocumentTests {
         #expect(parts.map(\.checksums) == [[:], [.crc32: [0xCB, 0xF4, 0x39, 0x26]], [:]])
     }
 
-    @Test("10,000 parts with checksums fit in, no more")
+    @Test("10,000 parts with checksums fit, one more does not")
     func many() throws {
         func parts(_ count: Int) -> String {
             let checksum = "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU="
@@ -47,7 +47,7 @@ struct S3DocumentTests {
     }
 
     @Test(
-        "lists of parts that are none",
+        "invalid lists of parts are refused",
         arguments: [
             ("", ObjectErrorCode.malformedXML), ("<Part/>", .malformedXML),
             ("<Part><PartNumber>1</PartNumber></Part>", .malformedXML),
@@ -72,7 +72,7 @@ struct S3DocumentTests {
     }
 
     @Test(
-        "what is no document, or one that could be as large as it likes",
+        "text that is not a document, and unbounded documents, are refused",
         arguments: [
             "", " ", "x", "<Tagging>", "<Other><TagSet/></Other>", "<Tagging/>",
             "<Tagging><TagSet><X/></TagSet></Tagging>",
@@ -87,13 +87,13 @@ struct S3DocumentTests {
         )
     }
 
-    @Test("invalid UTF-8")
+    @Test("invalid UTF-8 is refused")
     func coding() {
         let bytes = Array("<Tagging><TagSet/>".utf8) + [0xFF] + Array("</Tagging>".utf8)
         #expect(s3Code { () throws(ObjectError) in try ObjectTagging.tags(document: bytes) } == .malformedXML)
     }
 
-    @Test("keys to delete, each with its problem")
+    @Test("keys to delete are read, each with its problem")
     func deletion() throws {
         let long = String(repeating: "a", count: 1025)
         let document = """
@@ -141,7 +141,7 @@ struct S3DocumentTests {
         }
     }
 
-    @Test("the place of a new bucket")
+    @Test("the location of a new bucket is read")
     func creation() throws {
         func location(_ text: String) throws(ObjectError) -> String? {
             try BucketDocuments.location(document: Array(text.utf8))
@@ -218,7 +218,7 @@ struct BucketCORSTests {
         return try s3Head("OPTIONS", "/bucket-1/a", fields)
     }
 
-    @Test("rules for pages of some origins let them send anything, and show them what clients look for")
+    @Test("rules for some origins let their pages send anything, and expose the fields that clients read")
     func origins() throws {
         for (list, expected) in [(["*"], "*"), (["https://a.example", "https://app.example"], "https://app.example")] {
             let rules = BucketCORS(origins: list)
@@ -238,7 +238,7 @@ struct BucketCORSTests {
         #expect(s3Code { () throws(ObjectError) in try BucketCORS.preflight(head, others) } == .accessForbidden)
     }
 
-    @Test("a preflight is answered by the first rule that allows it")
+    @Test("the first rule that allows a preflight decides the response")
     func preflights() throws {
         let rules = try cors(document)
         for origin in ["https://app.example", "https://x.app.example"] {
@@ -266,7 +266,7 @@ struct BucketCORSTests {
         }
     }
 
-    @Test("responses tell pages what they may read")
+    @Test("responses list the fields that pages may read")
     func responses() throws {
         let rules = try cors(document)
         var fields = HTTPFields()
@@ -282,7 +282,7 @@ struct BucketCORSTests {
     }
 
     @Test(
-        "rules that cannot be",
+        "invalid rules are refused",
         arguments: [
             ("", ObjectErrorCode.malformedXML), ("<X/>", .malformedXML), ("<CORSRule/>", .malformedXML),
             ("<CORSRule><AllowedOrigin>*</AllowedOrigin></CORSRule>", .malformedXML),

@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import ObjectStore
 
-@Suite("What a request to S3 asks for")
+@Suite("Decoding of S3 requests")
 struct S3RequestTests {
     private static let endpoint = EndpointHosts(hosts: ["s3.example.org", "s3-alias.example.org"])
 
@@ -55,7 +55,7 @@ struct S3RequestTests {
         if target.hasPrefix("/bucket-1/a"), method != "OPTIONS" { #expect(operation.object == Self.name) }
     }
 
-    @Test("copies and forms are told by their headers")
+    @Test("copies and forms are recognised by their headers")
     func byHeaders() throws {
         let source: HTTPFields = [
             "x-amz-copy-source": "/bucket-2/a%2Bb%20+c//%C3%BC?versionId=null",
@@ -79,7 +79,7 @@ struct S3RequestTests {
     }
 
     @Test(
-        "refusals",
+        "invalid requests are refused",
         arguments: [
             ("GET", "/bucket-1?acl", ObjectErrorCode.notImplemented), ("PUT", "/bucket-1/a?acl", .notImplemented),
             ("GET", "/bucket-1?policy", .notImplemented), ("PUT", "/bucket-1?versioning", .notImplemented),
@@ -131,7 +131,7 @@ struct S3RequestTests {
         #expect(s3Code { () throws(ObjectError) in try Self.operation(method, target) } == code)
     }
 
-    @Test("the longest names are taken")
+    @Test("the longest allowed names are accepted")
     func longest() throws {
         let key = String(repeating: "ü", count: 512)
         #expect(try Self.operation("PUT", "/bucket-1/" + String(repeating: "%C3%BC", count: 512)).object?.key == key)
@@ -141,7 +141,7 @@ struct S3RequestTests {
     }
 
     @Test(
-        "a key is what it is",
+        "a key is decoded once and not normalised",
         arguments: [
             ("/bucket-1/a//b", "a//b"), ("/bucket-1//a", "/a"), ("/bucket-1/a/", "a/"), ("/bucket-1//", "/"),
             ("/bucket-1/a+b", "a+b"), ("/bucket-1/a%2Bb%20c", "a+b c"), ("/bucket-1/a%2Fb", "a/b"),
@@ -157,7 +157,7 @@ struct S3RequestTests {
     }
 
     @Test(
-        "the bucket may stand in the host",
+        "the bucket can be in the host",
         arguments: [
             ("bucket-1.s3.example.org", "/a//b", "bucket-1", "a//b"),
             ("BUCKET-1.S3.example.org:80", "/", "bucket-1", ""),
@@ -174,13 +174,13 @@ struct S3RequestTests {
         #expect(Self.endpoint.address(of: head) == EndpointHosts.Address(bucket: bucket, key: key))
     }
 
-    @Test("the authority of the target stands in for Host")
+    @Test("the authority of the target replaces Host")
     func authority() throws {
         let head = try s3Head("GET", "http://bucket-2.s3.example.org/x", ["Host": "bucket-1.s3.example.org"])
         #expect(Self.endpoint.address(of: head) == EndpointHosts.Address(bucket: "bucket-2", key: "x"))
     }
 
-    @Test("parameters of listings")
+    @Test("parameters of listings are read")
     func listings() throws {
         let target = "/bucket-1?prefix=a%20b%2B&delimiter=%2F&marker=x+y&max-keys=5000&encoding-type=url"
         guard case .listObjects(let first) = try Self.operation("GET", target) else {
@@ -218,7 +218,7 @@ struct S3RequestTests {
         #expect(other.start == nil && other.uploadIDMarker == nil)
     }
 
-    @Test("what a reading asks for")
+    @Test("parameters of reads are decoded")
     func reading() throws {
         let target = "/bucket-1/a/b?response-content-disposition=attachment%3B%20filename%3D%22x%22&response-expires=0"
         let fields: HTTPFields = ["Range": "bytes=1-", "x-amz-checksum-mode": "ENABLED"]
@@ -239,7 +239,7 @@ struct S3RequestTests {
     }
 
     @Test(
-        "headers that promise what is not kept are refused",
+        "headers that request unsupported features are refused",
         arguments: [
             ("x-amz-acl", "public-read", ObjectErrorCode.accessControlListNotSupported),
             ("x-amz-grant-read", "id=1", .accessControlListNotSupported),
@@ -267,7 +267,7 @@ struct S3RequestTests {
     }
 
     @Test(
-        "a range of a source that is none is refused",
+        "an invalid range of a copy source is refused",
         arguments: [
             "0-9", "bytes=5-4", "bytes=-5", "bytes=1-", "bytes=1--2", "bytes=0-9,11-12", "bytes=0-99999999999999999999",
         ]
@@ -278,7 +278,7 @@ struct S3RequestTests {
         #expect(s3Code { () throws(ObjectError) in try Self.operation("PUT", target, fields) } == .invalidArgument)
     }
 
-    @Test("headers that a presigned URL has in its query count, but none of the signature or the content")
+    @Test("headers in the query of a presigned URL count, except those of the signature or the content")
     func hoisted() throws {
         let query =
             "x-amz-meta-a=b%20c&X-Amz-Tagging=k%3Dv&x-amz-checksum-crc32=AAAAAA%3D%3D&x-amz-sdk-checksum-algorithm=CRC32"
@@ -293,7 +293,7 @@ struct S3RequestTests {
         #expect(try RequestReader(unsigned, .aws).all("").isEmpty)
     }
 
-    @Test("what is kept with an object")
+    @Test("headers, metadata and tags are kept with an object")
     func objectHeaders() throws {
         var fields: HTTPFields = [
             "Content-Type": "video/mp4", "Cache-Control": "no-store", "content-encoding": "aws-chunked, gzip",
@@ -317,7 +317,7 @@ struct S3RequestTests {
         )
     }
 
-    @Test("whether a copy takes what the request says")
+    @Test("directives decide whether a copy uses the request's metadata")
     func directives() throws {
         let address = EndpointHosts.Address(bucket: "bucket-1", key: "a")
         func command(_ vendor: Vendor, _ fields: HTTPFields) throws(ObjectError) -> ObjectCommand {
@@ -338,7 +338,7 @@ struct S3RequestTests {
         }
     }
 
-    @Test("harmless headers pass")
+    @Test("harmless headers are accepted")
     func harmless() throws {
         let fields: HTTPFields = [
             "x-amz-acl": "private", "x-amz-storage-class": "STANDARD", "x-amz-meta-a": "b", "x-amz-request-payer": "x",

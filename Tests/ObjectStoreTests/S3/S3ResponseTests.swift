@@ -8,7 +8,7 @@ import XMLText
 
 @testable import ObjectStore
 
-@Suite("Documents that S3 answers with")
+@Suite("Documents in S3 responses")
 struct S3ResponseTests {
     private let owner = ObjectOwner(id: "o&1", name: "sluice")
     private let name = ObjectName(bucket: "bucket-1", key: "a&<b> ü\r")
@@ -58,7 +58,7 @@ struct S3ResponseTests {
         )
     }
 
-    @Test("a listing of version 1")
+    @Test("a listing of version 1 is written")
     func listObjects() async throws {
         let page = try await page(["a/1", "a/2", "b"], maximum: 1, delimiter: "/")
         let bytes = try listing("delimiter=/&max-keys=1&marker=A").document(page, owner: owner)
@@ -70,7 +70,7 @@ struct S3ResponseTests {
         #expect(node["EncodingType"] == nil && node["KeyCount"] == nil)
     }
 
-    @Test("a listing of version 2")
+    @Test("a listing of version 2 is written")
     func listObjectsV2() async throws {
         let page = try await page(["a b/ü+", "b", "c"], maximum: 2)
         let query = "list-type=2&max-keys=2&start-after=a%20&encoding-type=url&fetch-owner=true&prefix=%3F"
@@ -97,7 +97,7 @@ struct S3ResponseTests {
         #expect(encoded.all("Contents").map { $0["Key"] } == ["%01", "a%09b", "c%0Dd%0A", "e%EF%BF%BE"])
     }
 
-    @Test("open uploads")
+    @Test("open uploads are listed")
     func uploads() async throws {
         let head = try s3Head("GET", "/bucket-1?uploads&max-uploads=1&key-marker=A&upload-id-marker=u0")
         guard case .listMultipartUploads(let listing) = try s3Operation(head, at: EndpointHosts()) else {
@@ -150,7 +150,7 @@ struct S3ResponseTests {
         #expect(none["IsTruncated"] == "false" && none["NextPartNumberMarker"] == "0")
     }
 
-    @Test("the other documents")
+    @Test("the other documents are written")
     func others() throws {
         let initiated = try parsed(UploadDocuments.initiated(name, uploadID: "u"), "InitiateMultipartUploadResult")
         #expect(initiated["Bucket"] == "bucket-1" && initiated["Key"] == name.key && initiated["UploadId"] == "u")
@@ -209,9 +209,9 @@ struct S3ResponseTests {
     }
 }
 
-@Suite("Errors of S3")
+@Suite("Error responses of S3")
 struct S3ErrorTests {
-    @Test("the answer tells code, message, resource and request")
+    @Test("the response has code, message, resource and request")
     func document() throws {
         let error = ObjectError.argument("prefix", "<&>", "Not so.")
         let response = error.response(to: try s3Head("GET", "/bucket-1/a%20b?prefix=x"), requestID: "r1")
@@ -226,7 +226,7 @@ struct S3ErrorTests {
         #expect(ObjectError.argument("a", String(repeating: "x", count: 257), "").details.count == 1)
     }
 
-    @Test("HEAD, and what is not modified, have no document")
+    @Test("responses to HEAD, and 304, have no document")
     func withoutDocument() throws {
         for (method, error) in [("HEAD", ObjectError(.noSuchKey)), ("GET", ObjectError(.notModified))] {
             let response = error.response(to: try s3Head(method, "/bucket-1/a"), requestID: "r1")
@@ -238,7 +238,7 @@ struct S3ErrorTests {
         }
     }
 
-    @Test("codes have statuses and texts")
+    @Test("each code has a status and a message")
     func codes() {
         for code in ObjectErrorCode.allCases {
             // That of a callback tells of a success, too.

@@ -9,7 +9,7 @@ import UploadCore
 @testable import ObjectGrants
 @testable import ObjectStore
 
-@Suite("Requests to S3 that botocore has signed")
+@Suite("S3 requests signed by botocore")
 struct S3VectorTests {
     @Test("there are vectors for each way to sign, and for each operation")
     func count() {

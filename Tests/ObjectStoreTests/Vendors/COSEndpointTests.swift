@@ -12,7 +12,7 @@ import UploadCore
 struct COSEndpointTests {
     private static let hello = (tag: "\"5d41402abc4b2a76b9719d911017c592\"", crc64: "11177612005948864433")
 
-    @Test("an object is put, read and deleted", arguments: Signature.cosBoth)
+    @Test("an object is stored, read and deleted", arguments: Signature.cosBoth)
     func object(_ signature: Signature) async throws {
         let bench = try await ObjectBench()
         let put = try await bench.send(
@@ -54,7 +54,7 @@ struct COSEndpointTests {
     }
 
     @Test(
-        "through a proxy it is the host that the proxy was told, and that the client signed",
+        "behind a proxy, the host that the client signed is in a forwarding field",
         arguments: Signature.cosBoth
     )
     func proxy(_ signature: Signature) async throws {
@@ -68,7 +68,7 @@ struct COSEndpointTests {
         #expect(try await bench.services.objects.removeObject(ObjectName(bucket: "bucket-1", key: "a/1")))
     }
 
-    @Test("parts are stored, found again and joined", arguments: Signature.cosBoth)
+    @Test("parts are stored, listed and joined", arguments: Signature.cosBoth)
     func parts(_ signature: Signature) async throws {
         let bench = try await ObjectBench()
         let session = try bench.issuer.session(bench.grant(), for: .tencent)
@@ -104,7 +104,7 @@ struct COSEndpointTests {
         #expect(done.fields["x-cos-hash-crc64ecma"] == crc64(pieces[0] + pieces[1]))
     }
 
-    @Test("a copy names its source by a host")
+    @Test("a copy source contains a host")
     func copy() async throws {
         let bench = try await ObjectBench()
         #expect(try await bench.send("PUT", "/bucket-1/a", by: .cos, content: Array("hello".utf8)).outcome == "200")

@@ -14,7 +14,7 @@ struct FieldTableTests {
     }
 
     @Test(
-        "what SDKs and proxies send without meaning anything by it passes",
+        "fields that SDKs and proxies send without a meaning are accepted",
         arguments: [
             (.aws, ["User-Agent", "request-payer", "te", "optional-object-attributes", "cf-id", "region-set"]),
             (.aliyun, ["request-payer", "Traffic-Limit", "user-agent", "allow-same-action-overlap"]),
@@ -29,7 +29,7 @@ struct FieldTableTests {
     }
 
     @Test(
-        "what is heeded passes",
+        "fields with an effect are accepted",
         arguments: [
             (.aws, ["meta-a", "checksum-crc32", "sdk-checksum-algorithm", "copy-source-range", "mp-object-size"]),
             (.aliyun, ["meta-a", "forbid-overwrite", "callback", "range-behavior", "metadata-directive"]),
@@ -44,7 +44,7 @@ struct FieldTableTests {
     }
 
     @Test(
-        "what would change the meaning of a request is refused, known or not",
+        "fields that would change the meaning of a request are refused, known or not",
         arguments: [
             (.aws, ["write-offset-bytes", "if-match-size", "object-lock-mode", "rename-source", "x", "", "metadata"]),
             (.aliyun, ["symlink-target", "server-side-encryption", "ac-source-ip", "persistent-headers", "x", ""]),
@@ -55,7 +55,7 @@ struct FieldTableTests {
         for name in names { #expect(try code(vendor, name) == .notImplemented, "\(name)") }
     }
 
-    @Test("some have one value only", arguments: Vendor.allCases)
+    @Test("some fields are accepted with one value only", arguments: Vendor.allCases)
     func values(_ vendor: Vendor) throws {
         #expect(try code(vendor, "acl", "private") == nil)
         #expect(try code(vendor, "acl", "public-read") == .accessControlListNotSupported)
@@ -74,7 +74,7 @@ struct FieldTableTests {
     }
 
     @Test(
-        "a request with an unknown one changes nothing",
+        "a request with an unknown field changes nothing",
         arguments: [
             (nil, "x-amz-x", "501 NotImplemented"), (.ossV4, "x-oss-x", "400 NotImplemented"),
             (.ossV1Query, "x-oss-x", "400 NotImplemented"), (.cos, "x-cos-x", "501 NotImplemented"),

@@ -16,7 +16,7 @@ struct OSSEndpointTests {
         tag: "\"5D41402ABC4B2A76B9719D911017C592\"", md5: "XUFAKrxLKna5cZ2REBfFkg==", crc64: "11177612005948864433"
     )
 
-    @Test("an object is put, read and deleted, in every scheme", arguments: Signature.oss)
+    @Test("an object is stored, read and deleted, in every scheme", arguments: Signature.oss)
     func object(_ signature: Signature) async throws {
         let bench = try await ObjectBench()
         let fields: HTTPFields = ["Content-Type": "video/mp4", "x-oss-meta-a": "1"]
@@ -42,7 +42,7 @@ struct OSSEndpointTests {
     }
 
     @Test(
-        "the bucket is in the host, in the path or nowhere, and a key may hold anything",
+        "the bucket is in the host, in the path or nowhere, and a key can have any characters",
         arguments: Signature.oss,
         ["sv/1.mp4", "sv/日本 a+b~/1.mp4", "sv//x/../y"]
     )
@@ -132,7 +132,7 @@ struct OSSEndpointTests {
         #expect(buckets.element("Name") == "bucket-1")
     }
 
-    @Test("copies are made, and what is there can be kept")
+    @Test("objects are copied, and existing ones can be protected")
     func copies() async throws {
         let bench = try await ObjectBench()
         #expect(try await bench.send("PUT", "/bucket-1/a", by: .ossV4, content: Array("hello".utf8)).outcome == "200")
@@ -151,7 +151,7 @@ struct OSSEndpointTests {
         #expect(put.fields["ETag"] != Self.hello.tag)
     }
 
-    @Test("a range beyond the object gives all of it, unless the standard is asked for")
+    @Test("a range beyond the object returns all of it, unless the standard is requested")
     func ranges() async throws {
         let bench = try await ObjectBench()
         #expect(try await bench.send("PUT", "/bucket-1/k", by: .ossV4, content: Array("hello".utf8)).outcome == "200")
@@ -249,7 +249,7 @@ struct OSSEndpointTests {
         #expect(other.element("HostId") != nil)
     }
 
-    @Test("the error of a HEAD is in a field")
+    @Test("the error of a HEAD request is in a field")
     func headError() async throws {
         let bench = try await ObjectBench()
         let response = try await bench.send("HEAD", "/bucket-1/none", by: .ossV4)

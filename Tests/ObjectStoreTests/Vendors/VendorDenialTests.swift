@@ -223,7 +223,7 @@ struct VendorDenialTests {
     ]
 
     @Test(
-        "each is refused by its code, and what is there stays as it is",
+        "each request is refused with its code, and existing objects stay unchanged",
         arguments: access + credentials + requests,
         Signature.allCases
     )

@@ -135,7 +135,7 @@ struct NamedCallback: Sendable {
             let parameter = try parameters.text(name)
             guard let text = request[name] else { return parameter }
             guard parameter == nil else {
-                throw .argument(name, nil, "Of x-oss-\(name) and ?\(name) only one may be there.")
+                throw .argument(name, nil, "Send either x-oss-\(name) or ?\(name), not both.")
             }
             return text
         }

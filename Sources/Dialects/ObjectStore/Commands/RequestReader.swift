@@ -115,7 +115,7 @@ package struct RequestReader: Sendable {
         default:
             throw ObjectError(
                 .notImplemented,
-                "Of conditions there may be If-Match with a tag, or If-None-Match with *."
+                "The only conditions allowed are If-Match with a tag, and If-None-Match with *."
             )
         }
     }
@@ -125,7 +125,7 @@ package struct RequestReader: Sendable {
     /// - Throws: `NotImplemented`.
     func deleteCondition() throws(ObjectError) -> ObjectCondition? {
         guard noneMatch == nil else {
-            throw ObjectError(.notImplemented, "A deletion may have the condition If-Match only.")
+            throw ObjectError(.notImplemented, "The only condition allowed for a deletion is If-Match.")
         }
         return try tags("If-Match").map { (text) throws(ObjectError) in try ObjectCondition(deleting: text) }
     }

@@ -98,7 +98,7 @@ package final class ObjectBody: ByteSource {
             return nil
         }
         delivered += Int64(piece.count)
-        guard delivered <= length ?? delivered else { throw .malformed("it is longer than the request says.") }
+        guard delivered <= length ?? delivered else { throw .malformed("it is longer than the request declares.") }
         return piece
     }
 

@@ -16,7 +16,7 @@ package enum BucketDocuments {
             guard ["Location", "Bucket", "Tags"].contains(other.name) else { throw ObjectError(.malformedXML) }
             // Ignoring a property would leave a bucket that differs from the request, which clients would notice too
             // late.
-            throw ObjectError(.notImplemented, "Buckets here have no \(other.name): leave the element out.")
+            throw ObjectError(.notImplemented, "Buckets do not support \(other.name): leave the element out.")
         }
         return root.trimmed("LocationConstraint").flatMap { $0.isEmpty ? nil : $0 }
     }

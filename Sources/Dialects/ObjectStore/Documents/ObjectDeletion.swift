@@ -44,7 +44,7 @@ package struct ObjectDeletion: Sendable, Equatable {
             }
             if let name = ["LastModifiedTime", "Size"].first(where: { node[$0] != nil }) {
                 // Ignoring the condition could delete an object that the client wants to keep.
-                throw ObjectError(.notImplemented, "Deletions have no condition \(name) here: leave it out.")
+                throw ObjectError(.notImplemented, "Deletions do not support the condition \(name): leave it out.")
             }
             try S3Names.check(key: key)
             let condition = try node.trimmed("ETag").map { (text) throws(ObjectError) in

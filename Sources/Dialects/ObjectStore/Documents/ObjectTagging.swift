@@ -30,7 +30,7 @@ package enum ObjectTagging {
         do throws(QueryItems.Failure) {
             query = try QueryItems(text)
         } catch {
-            throw .argument("x-amz-tagging", text, "x-amz-tagging must be written as a query is: \(error.reason).")
+            throw .argument("x-amz-tagging", text, "x-amz-tagging must be encoded like a query: \(error.reason).")
         }
         return try checked(query.items.map { ($0.name, $0.value) })
     }

@@ -6,7 +6,7 @@ extension ObjectError {
     /// For requests that name a version: each key has one object, which must not be mistaken for another version.
     static let noVersions = ObjectError(
         .notImplemented,
-        "Objects have no versions here: leave the version id out, or say `null`."
+        "Versions are not supported: leave the version id out, or use `null`."
     )
 
     /// The error table of the object endpoint.
@@ -58,7 +58,7 @@ extension ObjectError {
         case .unnamed:
             self.init(
                 .invalidPart,
-                "The store of this server leaves no part out: name all parts that were uploaded, or begin a new upload."
+                "The store of this server cannot leave parts out: list all uploaded parts, or begin a new upload."
             )
         case .tooSmall(let number, let size, let minimum):
             self.init(

@@ -18,7 +18,7 @@ extension ObjectError {
         case .twoSignatures:
             self.init(.invalidArgument, "Only one signature is allowed: in the header Authorization, or in the query.")
         case .unsupportedAlgorithm: self = .unsupportedSignature
-        case .duplicate(let name): self.init(malformed, "\(name) must be there once.")
+        case .duplicate(let name): self.init(malformed, "\(name) must occur once.")
         case .missingParameter(let name): self.init(malformed, "The signature lacks \(name).")
         case .malformed(let name) where name.lowercased() == "x-amz-content-sha256":
             self = .argument(
@@ -62,7 +62,7 @@ extension ObjectError {
 
     package init(credentials failure: CredentialFailure) {
         switch failure {
-        case .noToken: self.init(.invalidAccessKeyID, "Credentials that expire come with a session token.")
+        case .noToken: self.init(.invalidAccessKeyID, "Credentials that expire require a session token.")
         case .invalidToken, .otherAccessKeyID: self.init(.invalidToken)
         case .expired: self.init(.expiredToken)
         }
@@ -71,13 +71,13 @@ extension ObjectError {
     package init(chunks failure: AWSChunkedFailure) {
         switch failure {
         case .malformed(let reason):
-            self.init(.invalidRequest, "The content is not as aws-chunked must be: \(reason).")
+            self.init(.invalidRequest, "The content is not valid aws-chunked: \(reason).")
         case .wrongChunkSignature:
-            self.init(.signatureDoesNotMatch, "The signature of a chunk is not that of its data.")
+            self.init(.signatureDoesNotMatch, "The signature of a chunk does not match its data.")
         case .wrongTrailerSignature:
-            self.init(.signatureDoesNotMatch, "The signature of the trailers is not theirs.")
+            self.init(.signatureDoesNotMatch, "The signature of the trailers does not match them.")
         case .wrongLength:
-            self.init(.incompleteBody, "The content does not have the length that x-amz-decoded-content-length says.")
+            self.init(.incompleteBody, "The content does not have the length in x-amz-decoded-content-length.")
         }
         closesConnection = true
     }

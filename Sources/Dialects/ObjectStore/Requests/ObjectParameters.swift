@@ -20,7 +20,7 @@ struct ObjectParameters {
     /// - Throws: `InvalidArgument` if it occurs more than once.
     func text(_ name: String) throws(ObjectError) -> String? {
         let values = items.all(name)
-        guard values.count <= 1 else { throw .argument(name, nil, "The parameter \(name) must be there once.") }
+        guard values.count <= 1 else { throw .argument(name, nil, "The parameter \(name) must occur once.") }
         return values.first
     }
 

@@ -87,7 +87,7 @@ package enum OperationDecoder {
         if let name = names.intersection(unknown).min() {
             throw ObjectError(
                 .notImplemented,
-                "Nothing here has ?\(name): leave the call out (docs/object.md lists what there is)."
+                "?\(name) is not supported: leave the call out (docs/object.md lists the supported ones)."
             )
         }
         if let version = try parameters.text("versionId"), version != "null" {
@@ -116,13 +116,13 @@ package enum OperationDecoder {
             }
         }
         switch (head.method, resource) {
-        case (_, "tagging"): throw ObjectError(.notImplemented, "Buckets have no tags here: tag objects.")
+        case (_, "tagging"): throw ObjectError(.notImplemented, "Tags of buckets are not supported: tag objects.")
         case (.get, "location"): return .getBucketLocation(bucket)
         case (.get, "versioning"): return .getBucketVersioning(bucket)
         case (_, "versioning"):
             throw ObjectError(
                 .notImplemented,
-                "There are no versions here: leave the versioning of the bucket as it is."
+                "Versions are not supported: leave the versioning of the bucket unchanged."
             )
         case (.get, "uploads"): return .listMultipartUploads(try UploadListing(parameters, bucket: bucket))
         case (_, "location"), (_, "uploads"): throw notAllowed("GET")

@@ -50,7 +50,7 @@ package enum S3Names {
             )
         }
         guard !key.isEmpty else { throw .argument("Key", key, "The key of an object must not be empty.") }
-        guard !key.utf8.contains(0) else { throw .argument("Key", nil, "The key of an object must not hold NUL.") }
+        guard !key.utf8.contains(0) else { throw .argument("Key", nil, "The key of an object must not contain NUL.") }
     }
 
     private static let hyphen = UInt8(ascii: "-")

@@ -52,7 +52,7 @@ extension ObjectStoreHandler {
         try S3Names.check(newBucket: name)
         let bytes = try await call.collect(limit: RequestDocuments.Limit.creation)
         if let location = try BucketDocuments.location(document: bytes), location != region {
-            throw ObjectError(.illegalLocationConstraint, "The location must be \(region), or none must be given.")
+            throw ObjectError(.illegalLocationConstraint, "The location must be \(region), or be left out.")
         }
         let isNew = try await core { () async throws(UploadError) in try await service.createBucket(name) }
         // Amazon's oldest region reports success ("CreateBucket", Amazon S3 API Reference, "Errors").

@@ -21,7 +21,10 @@ extension ObjectStoreHandler {
                 CallbackSubject(name: name, operation: call.operation, request: call.request)
             )
         case .appendObject, .copyObject:
-            throw ObjectError(.notImplemented, "\(call.operation.name) has no callback: leave x-oss-callback out.")
+            throw ObjectError(
+                .notImplemented,
+                "\(call.operation.name) does not support callbacks: leave x-oss-callback out."
+            )
         default:
             if callbacks == nil { throw Self.noCallbacks }
             return nil
@@ -59,7 +62,7 @@ extension ObjectStoreHandler {
 
     private static let noCallbacks = ObjectError(
         .notImplemented,
-        "Callbacks are not allowed here: leave them out, or have their host named in the setting object.callbackHosts."
+        "Callbacks are not allowed: leave them out, or have their host added to the setting object.callbackHosts."
     )
 
     private func checked(
@@ -72,7 +75,7 @@ extension ObjectStoreHandler {
         for url in callback.urls {
             switch callbacks.problem(with: url) {
             case nil: break
-            case .malformed: throw .argument("callbackUrl", url, "The callbackUrl is no http or https URL.")
+            case .malformed: throw .argument("callbackUrl", url, "The callbackUrl is not an http or https URL.")
             case .notAllowed:
                 let message = "Callbacks to this host and port are not allowed by the setting object.callbackHosts."
                 throw .argument("callbackUrl", url, message)
@@ -83,7 +86,8 @@ extension ObjectStoreHandler {
             throw .argument("callbackHost", host, message)
         }
         guard callback.fits(subject) else {
-            let message = "The callback body with its values may have 64 KiB: name fewer variables, or shorter ones."
+            let message =
+                "The callback body with its values must have at most 64 KiB: use fewer variables, or shorter ones."
             throw .argument("callbackBody", nil, message)
         }
         return callback

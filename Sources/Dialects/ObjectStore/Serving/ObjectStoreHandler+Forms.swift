@@ -152,7 +152,7 @@ extension ObjectStoreHandler {
                 throw UploadError(.invalidRequest, error.message, cause: ObjectError(policy: error))
             }
             if let declared, declared.value != values.checksum {
-                throw UploadError(.checksumMismatch, "The file has another checksum than the form says.")
+                throw UploadError(.checksumMismatch, "The checksum of the file differs from the one in the form.")
             }
             return ContentDigests(values)
         }
@@ -177,8 +177,8 @@ extension ObjectStoreHandler {
     ) -> Response {
         let location = "\(base)/\(name.bucket)/\(path(name.key))"
         var response = Response(204, ["ETag": object.quotedTag(form.vendor), "Location": location])
-        form.vendor.tell(md5: object.attributes?.entityTag, in: &response.fields)
-        form.vendor.tell(crc64: object.attributes?.crc64, in: &response.fields)
+        form.vendor.report(md5: object.attributes?.entityTag, in: &response.fields)
+        form.vendor.report(crc64: object.attributes?.crc64, in: &response.fields)
         response.trace.uploadID = object.id.text
         if redirects, let target = form["success_action_redirect"] ?? form["redirect"],
             let url = redirection(target, form, name, object)

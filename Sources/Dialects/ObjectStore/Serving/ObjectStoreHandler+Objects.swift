@@ -14,8 +14,8 @@ extension ObjectStoreHandler {
             try await store(name, write.headers, body, write.condition, under: call.grant, for: call.vendor)
         }
         var response = Response(200, ["ETag": object.quotedTag(call.vendor)])
-        call.vendor.tell(md5: object.attributes?.entityTag, in: &response.fields)
-        call.vendor.tell(crc64: object.attributes?.crc64, in: &response.fields)
+        call.vendor.report(md5: object.attributes?.entityTag, in: &response.fields)
+        call.vendor.report(crc64: object.attributes?.crc64, in: &response.fields)
         object.attributes?.checksum?.add(to: &response.fields, parts: nil)
         response.trace.uploadID = object.id.text
         return await self.response(call.callback, of: StoredObject(name, object, call), with: response)
@@ -85,7 +85,7 @@ extension ObjectStoreHandler {
         // Content is untrusted: browsers must not render it as a page of this origin.
         fields["X-Content-Type-Options"] = "nosniff"
         fields["Content-Security-Policy"] = "default-src 'none'; sandbox"
-        call.vendor.tell(crc64: media.attributes?.crc64, in: &fields)
+        call.vendor.report(crc64: media.attributes?.crc64, in: &fields)
         if call.vendor.profile.tellsObjectType {
             fields["x-oss-object-type"] = media.attributes.map { $0.typeOfOSS }
             if media.attributes?.isAppendable == true { fields["x-oss-next-append-position"] = String(media.size) }
@@ -251,7 +251,7 @@ extension ObjectStoreHandler {
             )
         )
         if call.vendor.profile.tellsTagOfWhole { response.fields["ETag"] = object.quotedTag(call.vendor) }
-        call.vendor.tell(crc64: object.attributes?.crc64, in: &response.fields)
+        call.vendor.report(crc64: object.attributes?.crc64, in: &response.fields)
         return response
     }
 
@@ -314,7 +314,7 @@ extension CopySource {
             lastModified: Int64(media.createdAt.timeIntervalSince1970)
         )
         guard outcome == .proceed else {
-            throw UploadError(.conditionFailed, "The source of the copy is not as it was expected to be.")
+            throw UploadError(.conditionFailed, "The source of the copy does not meet the conditions.")
         }
     }
 }

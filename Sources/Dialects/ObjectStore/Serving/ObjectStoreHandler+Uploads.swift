@@ -28,8 +28,8 @@ extension ObjectStoreHandler {
         guard content.object.size != nil else { throw ObjectError(.missingContentLength) }
         let record = try await store(part, of: upload, content)
         var response = Response(200, ["ETag": call.vendor.quoted(record.entityTag)])
-        call.vendor.tell(md5: record.entityTag, in: &response.fields)
-        call.vendor.tell(crc64: record.crc64, in: &response.fields)
+        call.vendor.report(md5: record.entityTag, in: &response.fields)
+        call.vendor.report(crc64: record.crc64, in: &response.fields)
         if let algorithm = content.checksum, let value = record.checksum {
             response.fields[algorithm.s3Field] = Base64.encode(value)
         }
@@ -64,7 +64,7 @@ extension ObjectStoreHandler {
         let content = call.content(copying: bytes, size: size, checksum: algorithm)
         let record = try await store(part, of: upload, content)
         var response = Self.document(UploadDocuments.copiedPart(record, checksum: algorithm, for: call.vendor))
-        call.vendor.tell(crc64: record.crc64, in: &response.fields)
+        call.vendor.report(crc64: record.crc64, in: &response.fields)
         return response
     }
 
@@ -123,7 +123,7 @@ extension ObjectStoreHandler {
             )
         )
         if call.vendor.profile.tellsTagOfWhole { response.fields["ETag"] = object.quotedTag(call.vendor) }
-        call.vendor.tell(crc64: object.attributes?.crc64, in: &response.fields)
+        call.vendor.report(crc64: object.attributes?.crc64, in: &response.fields)
         response.trace.uploadID = upload.id.text
         return await self.response(call.callback, of: StoredObject(name, object, call), with: response)
     }

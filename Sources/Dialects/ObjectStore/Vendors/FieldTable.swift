@@ -68,7 +68,7 @@ extension FieldTable.Refusal {
     fileprivate func error(_ name: String) -> ObjectError {
         let text =
             switch self {
-            case .notKept: "The header \(name) asks for what this server does not keep: leave it out."
+            case .notKept: "The header \(name) requests a feature that this server does not support: leave it out."
             case .because(let text): text
             case .error(let code): code.usualMessage
             }
@@ -177,13 +177,13 @@ extension FieldTable {
     )
 
     private static let ownerOnly: Set<String> = ["default", "private", "bucket-owner-full-control"]
-    private static let noLinks = "There are no symbolic links here."
+    private static let noLinks = "Symbolic links are not supported."
 
     private static func noCallbacks(_ name: String) -> String {
-        "Callbacks are not offered here: leave \(name) out."
+        "Callbacks are not supported: leave \(name) out."
     }
 
     private static func namesParts(_ prefix: String) -> String {
-        "Name the parts, and leave \(prefix)complete-all out."
+        "List the parts, and leave \(prefix)complete-all out."
     }
 }

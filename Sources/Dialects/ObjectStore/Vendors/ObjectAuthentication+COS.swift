@@ -76,7 +76,7 @@ extension ObjectAuthentication {
         guard named == nil || named == own, !isInDoubt else {
             throw ObjectError(
                 .accessDenied,
-                "The header host must be signed: it tells which bucket the request is for."
+                "The header host must be signed: it names the bucket of the request."
             )
         }
         return addresses

@@ -69,7 +69,7 @@ extension ObjectError {
             self.init(.invalidArgument, "Only one signature is allowed: in the header Authorization, or in the query.")
         case .unsupportedAlgorithm:
             self.init(.invalidArgument, "The signature algorithm is not supported; sign as the vendor's SDKs do.")
-        case .duplicate(let name): self.init(.invalidArgument, "\(name) must be there once.")
+        case .duplicate(let name): self.init(.invalidArgument, "\(name) must occur once.")
         case .missingParameter(let name): self.init(.invalidArgument, "The signature lacks \(name).")
         case .malformed(let name) where name.lowercased().hasSuffix("date"),
             .missingHeader(let name)
@@ -80,9 +80,9 @@ extension ObjectError {
             self.init(.signatureDoesNotMatch, "The header \(name) is signed, but the request does not have it.")
         case .unsignedHeader(let name): self.init(.accessDenied, "The header \(name) must be signed.")
         case .wrongScope, .wrongDay, .wrongRegion, .wrongService:
-            self.init(.invalidArgument, "The scope of the credential is not that of this request.")
+            self.init(.invalidArgument, "The scope of the credential does not match this request.")
         case .lifetimeOutOfRange:
-            self.init(.invalidArgument, "The signature must be in force for 1 to 604800 seconds.")
+            self.init(.invalidArgument, "The signature must be valid for 1 to 604800 seconds.")
         case .skewed: self.init(.requestTimeTooSkewed)
         case .expired: self.init(.accessDenied, vendor == .tencent ? "Request has expired" : "Request has expired.")
         case .wrongToken: self.init(.invalidToken)

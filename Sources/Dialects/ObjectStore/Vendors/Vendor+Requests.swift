@@ -21,7 +21,7 @@ extension Vendor {
         if let name = refused.min() {
             throw ObjectError(
                 .notImplemented,
-                "Nothing here has ?\(name): leave the call out (docs/object.md lists what there is)."
+                "?\(name) is not supported: leave the call out (docs/object.md lists the supported ones)."
             )
         }
     }

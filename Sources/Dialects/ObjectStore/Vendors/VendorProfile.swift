@@ -78,9 +78,9 @@ final class VendorProfile: Sendable {
     /// Whether object content needs a length declared in advance.
     let needsLength: Bool
     /// Whether responses include the CRC-64 of objects and parts.
-    let tellsCRC64: Bool
+    let reportsCRC64: Bool
     /// Whether responses include the MD5 of content uploaded in one request.
-    let tellsMD5: Bool
+    let reportsMD5: Bool
     /// Whether responses include the object's type and its append position.
     let tellsObjectType: Bool
     /// Whether an empty token begins a listing.
@@ -102,8 +102,8 @@ final class VendorProfile: Sendable {
         ranges: RangeRule,
         directives: [String: Bool],
         needsLength: Bool,
-        tellsCRC64: Bool,
-        tellsMD5: Bool,
+        reportsCRC64: Bool,
+        reportsMD5: Bool,
         tellsObjectType: Bool,
         takesEmptyToken: Bool,
         encodesMetadata: Bool,
@@ -120,8 +120,8 @@ final class VendorProfile: Sendable {
         self.ranges = ranges
         self.directives = directives
         self.needsLength = needsLength
-        self.tellsCRC64 = tellsCRC64
-        self.tellsMD5 = tellsMD5
+        self.reportsCRC64 = reportsCRC64
+        self.reportsMD5 = reportsMD5
         self.tellsObjectType = tellsObjectType
         self.takesEmptyToken = takesEmptyToken
         self.encodesMetadata = encodesMetadata
