@@ -385,7 +385,7 @@ struct ManyNodesTests {
         #expect(try await nodes[1].state.pull(id)?.claim == claim.claim)
         #expect(try await nodes[1].state.claimPulls(limit: 1, for: 1) == [])
         nodes[0].fuse.burn(afterCalls: 0)
-        // It notices on its own that it has lost the job, although no other node can tell it.
+        // It notices on its own that it has lost the job, although no other node can notify it.
         try await wait { !first.isRunning(id) }
         #expect(try await storage.currentLength(of: id) == 4)
         let origin = Origin()

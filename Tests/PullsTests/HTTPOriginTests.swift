@@ -83,7 +83,7 @@ struct HTTPOriginTests {
         func requestFinished(_ summary: RequestSummary) {}
     }
 
-    /// The server tells its own time.
+    /// The server sends its own time.
     private static let before = HTTPDate.format(1_750_000_000)
     private static let later = HTTPDate.format(9_000_000_000)
 

@@ -321,7 +321,7 @@ struct SQLiteStateTests {
     func noDatabase() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path("state.sqlite")
-        try Data("this is a text that is no database, and long enough to tell".utf8).write(
+        try Data("this is a text that is not a database, and long enough to show it".utf8).write(
             to: URL(fileURLWithPath: path)
         )
         let error = #expect(throws: SQLiteStateError.self) { try open(path) }

@@ -70,7 +70,7 @@ struct ObjectBench {
 
     /// A request whose header is signed now.
     ///
-    /// Its content is not; it has the length of `content` if no other is told.
+    /// Its content is not; it has the length of `content` if no other is declared.
     func signed(
         _ method: String,
         _ target: String,

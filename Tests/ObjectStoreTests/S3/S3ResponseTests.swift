@@ -241,7 +241,7 @@ struct S3ErrorTests {
     @Test("each code has a status and a message")
     func codes() {
         for code in ObjectErrorCode.allCases {
-            // That of a callback tells of a success, too.
+            // The status of a failed callback is a success.
             #expect((300..<600).contains(code.status.code) || code == .callbackFailed)
             #expect(!code.usualMessage.isEmpty)
         }

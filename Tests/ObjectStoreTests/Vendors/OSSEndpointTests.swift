@@ -156,7 +156,7 @@ struct OSSEndpointTests {
         let bench = try await ObjectBench()
         #expect(try await bench.send("PUT", "/bucket-1/k", by: .ossV4, content: Array("hello".utf8)).outcome == "200")
         #expect(try await bench.send("PUT", "/bucket-1/empty", by: .ossV4).outcome == "200")
-        // Without and with the field: what is told of the bytes, or nothing for all of them.
+        // Without and with the field: the expected Content-Range, or `nil` for all bytes.
         let rows: [(key: String, range: String, own: String?, standard: String?)] = [
             ("k", "bytes=0-4", "bytes 0-4/5", "bytes 0-4/5"), ("k", "bytes=4-", "bytes 4-4/5", "bytes 4-4/5"),
             ("k", "bytes=-5", "bytes 0-4/5", "bytes 0-4/5"), ("k", "bytes=3-5", nil, "bytes 3-4/5"),

@@ -110,7 +110,7 @@ extension ObjectBench {
     }
 }
 
-/// As OSS and COS tell it.
+/// As OSS and COS return it.
 func crc64(_ bytes: [UInt8]) -> String {
     var check = CRC64XZ()
     check.update(bytes)

@@ -86,7 +86,7 @@ extension ObjectStoreHandler {
         fields["X-Content-Type-Options"] = "nosniff"
         fields["Content-Security-Policy"] = "default-src 'none'; sandbox"
         call.vendor.report(crc64: media.attributes?.crc64, in: &fields)
-        if call.vendor.profile.tellsObjectType {
+        if call.vendor.profile.reportsObjectType {
             fields["x-oss-object-type"] = media.attributes.map { $0.typeOfOSS }
             if media.attributes?.isAppendable == true { fields["x-oss-next-append-position"] = String(media.size) }
         }
@@ -250,7 +250,7 @@ extension ObjectStoreHandler {
                 for: call.vendor
             )
         )
-        if call.vendor.profile.tellsTagOfWhole { response.fields["ETag"] = object.quotedTag(call.vendor) }
+        if call.vendor.profile.reportsTagOfWhole { response.fields["ETag"] = object.quotedTag(call.vendor) }
         call.vendor.report(crc64: object.attributes?.crc64, in: &response.fields)
         return response
     }

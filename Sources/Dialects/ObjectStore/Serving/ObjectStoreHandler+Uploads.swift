@@ -122,7 +122,7 @@ extension ObjectStoreHandler {
                 for: call.vendor
             )
         )
-        if call.vendor.profile.tellsTagOfWhole { response.fields["ETag"] = object.quotedTag(call.vendor) }
+        if call.vendor.profile.reportsTagOfWhole { response.fields["ETag"] = object.quotedTag(call.vendor) }
         call.vendor.report(crc64: object.attributes?.crc64, in: &response.fields)
         response.trace.uploadID = upload.id.text
         return await self.response(call.callback, of: StoredObject(name, object, call), with: response)

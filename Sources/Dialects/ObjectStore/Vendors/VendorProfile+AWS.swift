@@ -12,10 +12,10 @@ extension VendorProfile {
         needsLength: true,
         reportsCRC64: false,
         reportsMD5: false,
-        tellsObjectType: false,
+        reportsObjectType: false,
         takesEmptyToken: false,
         encodesMetadata: true,
-        tellsTagOfWhole: false,
+        reportsTagOfWhole: false,
         documents: Documents(
             namespace: "http://s3.amazonaws.com/doc/2006-03-01/",
             hasFractions: true,

@@ -14,10 +14,10 @@ extension VendorProfile {
         needsLength: false,
         reportsCRC64: true,
         reportsMD5: true,
-        tellsObjectType: true,
+        reportsObjectType: true,
         takesEmptyToken: true,
         encodesMetadata: false,
-        tellsTagOfWhole: true,
+        reportsTagOfWhole: true,
         documents: Documents(
             namespace: nil,
             hasFractions: false,

@@ -14,10 +14,10 @@ extension VendorProfile {
         needsLength: false,
         reportsCRC64: true,
         reportsMD5: false,
-        tellsObjectType: false,
+        reportsObjectType: false,
         takesEmptyToken: true,
         encodesMetadata: false,
-        tellsTagOfWhole: true,
+        reportsTagOfWhole: true,
         documents: Documents(
             namespace: nil,
             hasFractions: false,

@@ -82,13 +82,13 @@ final class VendorProfile: Sendable {
     /// Whether responses include the MD5 of content uploaded in one request.
     let reportsMD5: Bool
     /// Whether responses include the object's type and its append position.
-    let tellsObjectType: Bool
+    let reportsObjectType: Bool
     /// Whether an empty token begins a listing.
     let takesEmptyToken: Bool
     /// Whether non-ASCII metadata is sent as encoded words.
     let encodesMetadata: Bool
     /// Whether responses for copies and completed uploads have the entity tag in a header field as well.
-    let tellsTagOfWhole: Bool
+    let reportsTagOfWhole: Bool
     let documents: Documents
     let errors: Errors
 
@@ -104,10 +104,10 @@ final class VendorProfile: Sendable {
         needsLength: Bool,
         reportsCRC64: Bool,
         reportsMD5: Bool,
-        tellsObjectType: Bool,
+        reportsObjectType: Bool,
         takesEmptyToken: Bool,
         encodesMetadata: Bool,
-        tellsTagOfWhole: Bool,
+        reportsTagOfWhole: Bool,
         documents: Documents,
         errors: Errors
     ) {
@@ -122,10 +122,10 @@ final class VendorProfile: Sendable {
         self.needsLength = needsLength
         self.reportsCRC64 = reportsCRC64
         self.reportsMD5 = reportsMD5
-        self.tellsObjectType = tellsObjectType
+        self.reportsObjectType = reportsObjectType
         self.takesEmptyToken = takesEmptyToken
         self.encodesMetadata = encodesMetadata
-        self.tellsTagOfWhole = tellsTagOfWhole
+        self.reportsTagOfWhole = reportsTagOfWhole
         self.documents = documents
         self.errors = errors
     }
