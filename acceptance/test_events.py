@@ -394,6 +394,12 @@ def test_head_has_no_stream(server, key):
 # Many, slow, gone
 
 
+def test_a_stream_asks_proxies_not_to_buffer_it(server):
+    """nginx honours it; docs/operations.md, "Behind a proxy"."""
+    with Stream(server) as stream:
+        assert stream.head["x-accel-buffering"] == "no"
+
+
 def test_a_stream_by_tls(make_server, certificate):
     server = make_server(environment=certificate.settings).start()
     api = API(server.url, server.admin_key, verify=str(certificate.path))

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness.api import API, TUS, path_of, problem, tus_error, tus_patch, upload_id
+from harness.api import API, TUS, moment, path_of, problem, tus_error, tus_patch, upload_id
 from harness.daemon import free_port
 from harness.data import MIB, content
 from harness.draft import VERSIONS, Client, assert_media
@@ -480,6 +480,19 @@ def test_dead_letters_and_redelivery(hooked, receiver):
         problem(api.post("/v1/hooks/redeliveries", body), 422, "invalid_field")
     problem(api.get("/v1/hooks/deliveries?state=lost&cursor=x&limit=0"), 422, "invalid_field")
     problem(api.get("/v1/hooks/deliveries", key=None), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize(("retry_after", "delay"), [("2000", 2000), ("100000", 3600)])
+def test_retry_after_delays_the_next_attempt(hooked, receiver, retry_after, delay):
+    """It is a number of seconds, and counts up to an hour."""
+    receiver.reply, receiver.retry_after = 503, retry_after
+    _, api = hooked(EVENTS="post-create")
+    before = time.time()
+    api.created(3)
+    (event,) = until(lambda: [one for one in deliveries(api, "pending") if one["attempts"] == 1])
+    next_attempt = moment(event["nextAttemptAt"]).timestamp()
+    # The attempt was made after `before` and before now; times are in milliseconds.
+    assert before + delay - 0.01 <= next_attempt <= time.time() + delay + 0.01
 
 
 def test_the_secret_is_derived_and_printed(tmp_path, make_server):
