@@ -46,7 +46,7 @@ package struct LimitSettings: SettingsSection {
             "limits.bodyRate",
             \.bodyRate,
             .bytes(0...(1 << 30)),
-            "Minimum rate of request content in bytes per second, measured over all the time spent waiting for it, from timeouts.bodyProgress on; 0 for no limit."
+            "Minimum rate of request content in bytes per second, measured over all the time spent waiting for it, once timeouts.bodyProgress has passed; 0 for no limit."
         ),
         setting(
             "limits.uploadBytes",
