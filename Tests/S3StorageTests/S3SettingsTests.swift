@@ -42,6 +42,21 @@ struct S3SettingsTests {
         #expect(throws: KeyTemplate.Invalid.self) { try KeyTemplate(text) }
     }
 
+    @Test("part sizes and largest uploads are as docs/s3.md says")
+    func documentedSizes() throws {
+        var settings = S3Settings(endpoint: "http://x", region: "r", bucket: "b")
+        let (mebibyte, gibibyte, tebibyte) = (Int64(1) << 20, Int64(1) << 30, Int64(1) << 40)
+        func size(_ number: Int) -> Int64 { settings.size(ofPart: number, base: 8 * mebibyte) }
+        func total(_ numbers: Range<Int>) -> Int64 { numbers.reduce(Int64(0)) { $0 + size($1) } }
+        settings.maximumParts = 1000
+        #expect(total(1..<1001) / gibibyte == 653)
+        settings.maximumParts = 10_000
+        #expect(total(1..<10_001) / tebibyte == 6)
+        let large = try #require((1...10_000).first { size($0) >= gibibyte })
+        #expect(size(large) == gibibyte && total(1..<large) / gibibyte == 531)
+        #expect(settings.partSize(for: tebibyte) == 210 * mebibyte)
+    }
+
     @Test("parts have one size if the length is known, and never run out")
     func parts() throws {
         var settings = S3Settings(endpoint: "http://x", region: "r", bucket: "b")
