@@ -47,7 +47,7 @@ struct ProblemTests {
     func manyFields() throws {
         let name = String(repeating: "日", count: 50_000)
         let problem = Problem.invalidFields(
-            (0..<5000).map { .init(field: "\($0)\(name)", message: "is not known here") }
+            (0..<5000).map { .init(field: "\($0)\(name)", message: "is unknown") }
         )
         #expect(problem.errors.count == Problem.maximumErrors)
         #expect(problem.errors.first?.field == String("0\(name)".prefix(64)) + "…")
@@ -57,7 +57,7 @@ struct ProblemTests {
             return
         }
         #expect(bytes.count < 10_000)
-        let few = Problem.invalidFields((0..<10).map { .init(field: "\($0)", message: "is not known here") })
+        let few = Problem.invalidFields((0..<10).map { .init(field: "\($0)", message: "is unknown") })
         #expect(few.errors.count == 10)
         #expect(!few.detail.contains("more"))
     }
