@@ -65,9 +65,9 @@ def test_a_presigned_form(gateway, s3, page, tmp_path):
         form.append("file", new File([bytes], "ü b.mp4", {type: "video/mp4"}))
         const answer = await fetch(given.url, {method: "POST", body: form})
         return {status: answer.status, tag: answer.headers.get("ETag"), text: await answer.text()}"""
-    told = page.run(CONTENT + script, form | {"size": SIZE}, tmp_path / "profile")
-    assert told["status"] == 201 and told["tag"], told
-    assert "<Key>clips/ü b.mp4</Key>" in told["text"]
+    result = page.run(CONTENT + script, form | {"size": SIZE}, tmp_path / "profile")
+    assert result["status"] == 201 and result["tag"], result
+    assert "<Key>clips/ü b.mp4</Key>" in result["text"]
     assert stored(gateway, "clips/ü b.mp4") == sha256(DATA)
     head = gateway.client().head_object(Bucket=BUCKET, Key="clips/ü b.mp4")
     assert (head["ContentType"], head["ContentLength"]) == ("video/mp4", SIZE)
@@ -96,8 +96,8 @@ def test_presigned_parts(gateway, s3, page, tmp_path):
             body: `<CompleteMultipartUpload>${parts.join("")}</CompleteMultipartUpload>`})
         return {status: answer.status, text: await answer.text(), tags, date: answer.headers.get("Date")}"""
     given = {"urls": urls, "finish": finish, "part": PART, "size": SIZE}
-    told = page.run(CONTENT + script, given, tmp_path / "profile")
-    assert told["status"] == 200 and None not in told["tags"] and told["date"], told
+    result = page.run(CONTENT + script, given, tmp_path / "profile")
+    assert result["status"] == 200 and None not in result["tags"] and result["date"], result
     assert stored(gateway, "parts.mp4") == sha256(DATA)
 
 
@@ -105,8 +105,9 @@ def test_a_page_of_another_origin_is_refused(gateway, s3, page, tmp_path):
     """The page can neither upload nor read the error: no rule of the bucket allows it."""
     url = s3.generate_presigned_url("put_object", Params={"Bucket": BUCKET, "Key": "evil"}, ExpiresIn=600)
     allow(gateway, "https://app.example")
-    told = page.run("return (await fetch(given.url, {method: 'PUT', body: 'x'})).status", {"url": url}, tmp_path / "p")
-    assert "Failed to fetch" in told["error"], told
+    script = "return (await fetch(given.url, {method: 'PUT', body: 'x'})).status"
+    result = page.run(script, {"url": url}, tmp_path / "profile")
+    assert "Failed to fetch" in result["error"], result
     until(lambda: "Contents" not in gateway.client().list_objects_v2(Bucket=BUCKET, Prefix="evil"))
 
 
@@ -130,5 +131,5 @@ def test_an_error_can_be_read_by_the_page(gateway, page, tmp_path, authorization
             "Authorization": given.authorization, "x-amz-date": "20260101T000000Z",
             "x-oss-date": "20260101T000000Z", "x-amz-content-sha256": "UNSIGNED-PAYLOAD"}})
         return {status: answer.status, text: await answer.text()}"""
-    told = page.run(script, given, tmp_path / "profile")
-    assert told["status"] in (400, 403) and "<Code>" in told["text"], told
+    result = page.run(script, given, tmp_path / "profile")
+    assert result["status"] in (400, 403) and "<Code>" in result["text"], result

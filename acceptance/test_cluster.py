@@ -16,7 +16,7 @@ from test_clients import CLIENTS, run_client
 from harness import clock, object_client
 from harness import faulty_store as faults
 from harness.api import API, TUS, patch_fields, path_of, upload_id
-from harness.data import KIB, MIB, content, told, write_file
+from harness.data import KIB, MIB, content, digest_and_size, write_file
 from harness.draft import Client
 from harness.relay import PART, Cluster
 from harness.wire import Closed, Wire, until
@@ -46,14 +46,14 @@ def cluster(make_cluster):
 def assert_whole(cluster, url, data, strays=False):
     """Completed and one object. A node that was paused may have left tail objects, which the sweep removes later."""
     until(lambda: cluster.api.upload(upload_id(url))["state"] == "completed", timeout=30, interval=0.1)
-    assert cluster.api.download_hash(upload_id(url)) == told(data)
+    assert cluster.api.download_hash(upload_id(url)) == digest_and_size(data)
     if strays:
         assert [key for key in cluster.store.keys(cluster.bucket) if not key.startswith(".sluice/")] != []
-        assert told(data) in cluster.objects()
+        assert digest_and_size(data) in cluster.objects()
         return
     until(lambda: len(cluster.store.keys(cluster.bucket)) == 1, timeout=20, interval=0.1)
     until(lambda: cluster.store.multiparts(cluster.bucket) == [], timeout=20, interval=0.1)
-    cluster.assert_stored(told(data))
+    cluster.assert_stored(digest_and_size(data))
 
 
 # In turns
@@ -105,7 +105,7 @@ def test_the_draft(cluster, version):
     assert client.offset(url) == (PART, False)
     assert client.append(url, PART, data[PART : 2 * PART], False).status in (201, 204)
     assert client.append(url, 2 * PART, data[2 * PART :], True).status in (200, 201)
-    until(lambda: cluster.objects() == [told(data)])
+    until(lambda: cluster.objects() == [digest_and_size(data)])
 
 
 def test_concatenation_of_parts_from_different_nodes(cluster):
@@ -119,7 +119,7 @@ def test_concatenation_of_parts_from_different_nodes(cluster):
     assert answer.status_code == 201, answer.text
     identifier = upload_id(answer.headers["Location"])
     until(lambda: cluster.api.upload(identifier)["state"] == "completed")
-    assert cluster.api.download_hash(identifier) == told(b"".join(pieces))
+    assert cluster.api.download_hash(identifier) == digest_and_size(b"".join(pieces))
 
 
 def test_limits_apply_across_nodes(make_cluster):
@@ -177,7 +177,7 @@ def test_another_node_takes_over(cluster, report, count):
                 pass
         answer = cluster.direct(2).patch(cluster.nodes[2].url + path_of(url), count, data[count:])
         assert answer.status_code == 204, answer.text
-        assert cluster.api.download_hash(upload_id(url)) == told(data)
+        assert cluster.api.download_hash(upload_id(url)) == digest_and_size(data)
     report(
         f"HEAD on another node beside a stalled PATCH with {count} bytes, ms: "
         + ", ".join(f"{one * 1000:.0f}" for one in seconds)
@@ -224,9 +224,9 @@ def test_concurrent_patches_on_all_nodes(cluster, attempt):
         offset = 0
         while offset < len(data):
             assert time.monotonic() < deadline, f"only {offset} bytes"
-            told_offsets = list(pool.map(patch, range(6), [offset] * 6))
+            reported_offsets = list(pool.map(patch, range(6), [offset] * 6))
             now = cluster.api.upload(upload_id(url))["offset"]
-            assert now >= max([one for one in told_offsets if one is not None], default=offset)
+            assert now >= max([one for one in reported_offsets if one is not None], default=offset)
             if now == offset:
                 until(lambda: cluster.api.head(url).status_code in (200, 204))
                 now = cluster.api.offset(url)
@@ -266,7 +266,7 @@ def test_a_paused_node_never_writes_again(cluster, moment):
                     offset = int(answer.headers["Upload-Offset"])
                     other.patch(base + path_of(url), offset, data[offset:])
                 time.sleep(0.2)
-            assert other.download_hash(upload_id(url)) == told(data)
+            assert other.download_hash(upload_id(url)) == digest_and_size(data)
         finally:
             paused.process.send_signal(signal.SIGCONT)
         hold.release()
@@ -405,8 +405,8 @@ def test_parts_of_an_object_reach_different_nodes(make_cluster):
     again = object_client.client(cluster.nodes[0].object_url, pair)
     data = b"".join(pieces)
     for client in [again, *clients[1:]]:
-        assert told(client.get_object(**name)["Body"].read()) == told(data)
-    until(lambda: cluster.objects() == [told(data)], timeout=30, interval=0.2)
+        assert digest_and_size(client.get_object(**name)["Body"].read()) == digest_and_size(data)
+    until(lambda: cluster.objects() == [digest_and_size(data)], timeout=30, interval=0.2)
     again.delete_object(**name)
     until(lambda: cluster.objects() == [], timeout=30, interval=0.2)
 
@@ -504,7 +504,7 @@ class Uploader:
                     assert acknowledged == offset + len(piece), (self.seed, url)
             except OSError as failure:
                 self.count(type(failure).__name__)
-        self.done.append((upload_id(url), told(data)))
+        self.done.append((upload_id(url), digest_and_size(data)))
 
 
 @pytest.mark.parametrize("seed", [None])

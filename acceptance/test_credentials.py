@@ -305,11 +305,11 @@ def test_without_credentials_it_does_not_start_and_lists_the_places(world, repor
 def test_the_error_of_a_misconfigured_place_contains_no_secret(world):
     (world.path / "web").write_text("other-token")
     text, _ = refusal(gateway(world, "web", "file"))
-    assert "answered 403 AccessDenied" in text
+    assert "responded with status 403 AccessDenied" in text
     assert "other-token" not in text
     world.variables["container"]["AWS_CONTAINER_AUTHORIZATION_TOKEN"] = "Bearer stranger"
     text, _ = refusal(gateway(world, "container", "instance"))
-    assert "the container: " in text and "answered 401" in text
+    assert "the container: " in text and "responded with status 401" in text
     assert "stranger" not in text
     assert world.cloud.signed == []
 

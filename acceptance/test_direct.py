@@ -102,12 +102,12 @@ def gateway(tmp_path_factory, settings, cloud):
     with Server(log.parent / "data", environment=settings, log=log) as server:
         yield server
     text = log.read_text()
-    secrets = [settings["SLUICE_AWS_SECRET_ACCESS_KEY"], settings["SLUICE_ALIYUN_ACCESS_KEY_SECRET"], *TOLD]
+    secrets = [settings["SLUICE_AWS_SECRET_ACCESS_KEY"], settings["SLUICE_ALIYUN_ACCESS_KEY_SECRET"], *SECRETS]
     assert not [secret for secret in secrets if secret in text]
 
 
 # Secrets and tokens that were minted.
-TOLD = []
+SECRETS = []
 
 
 @pytest.fixture(scope="module")
@@ -132,11 +132,11 @@ def minted(api, format="aws", **wanted):
     answer = asked(api, format, **wanted)
     assert answer.status_code == 201, answer.text
     assert answer.headers["Cache-Control"] == "no-store"
-    told = answer.json()
-    credentials = told.get("Credentials") or told.get("credentials") or told
+    document = answer.json()
+    credentials = document.get("Credentials") or document.get("credentials") or document
     held = tuple(credentials[name] for name in MINTED[format])
-    TOLD.extend(held[1:])
-    return held, told
+    SECRETS.extend(held[1:])
+    return held, document
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def entity_tag(answer):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_sdk_uploads_directly_to_the_cloud(api, calls, reader, format):
-    held, told = minted(api, format, keyPrefix="user 42/", expiresIn=1800)
+    held, document = minted(api, format, keyPrefix="user 42/", expiresIn=1800)
     session = calls(format, held)
     session.put("user 42/ü 1", b"whole")
     assert reader(format, "user 42/ü 1") == b"whole"
@@ -185,10 +185,10 @@ def test_an_sdk_uploads_directly_to_the_cloud(api, calls, reader, format):
     session.complete("user 42/parts", upload, list(enumerate(tags, 1)))
     assert reader(format, "user 42/parts") == b"".join(parts)
     session.abort("user 42/gone", session.create("user 42/gone"))
-    assert told["bucket"] == BUCKETS[format]
-    assert told["region"] == ("ap-guangzhou" if format == "tencent" else REGION)
-    assert told["endpoint"].startswith("http://")
-    end = moment(told.get("Credentials", told).get("Expiration") or told["expiration"])
+    assert document["bucket"] == BUCKETS[format]
+    assert document["region"] == ("ap-guangzhou" if format == "tencent" else REGION)
+    assert document["endpoint"].startswith("http://")
+    end = moment(document.get("Credentials", document).get("Expiration") or document["expiration"])
     assert abs(end - datetime.now(UTC) - timedelta(seconds=1800)) < timedelta(seconds=60)
 
 
@@ -477,7 +477,7 @@ def test_a_cloud_that_does_not_respond(tmp_path, settings):
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with gateway_at(tmp_path, settings, SLUICE_AWS_STS_ENDPOINT=url) as api:
             document = problem(asked(api, keyPrefix="a/"), 503, "cloud_unavailable")
-            assert document["detail"] == "AssumeRole of AWS gave no answer: the response did not arrive in time"
+            assert document["detail"] == "AssumeRole of AWS did not respond: the response did not arrive in time"
             # It does not delay other requests.
             assert asked(api, "tencent", keyPrefix="a/").status_code == 201
 

@@ -86,6 +86,14 @@ def test_a_block_is_left_out_only_with_a_reason():
     ]
 
 
+def test_the_versions_in_the_readme_are_those_that_are_tested():
+    pins = dict(re.findall(r"^([\w.-]+)==([\d.]+)$", (ROOT / "acceptance/requirements.txt").read_text(), re.M))
+    rows = [line.split("|") for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("|")]
+    named = [pair for row in rows if len(row) == 5 for pair in re.findall(r"([\w.-]+) (\d+(?:\.\d+)+)", row[3])]
+    assert len(named) > 15
+    assert {name: pins.get(name.lower()) for name, _ in named} == dict(named)
+
+
 @pytest.mark.parametrize("command", ["false", "curl -sS http://127.0.0.1:1/", "unset_command", 'echo "$UNSET"'])
 def test_a_command_that_fails_fails_its_page(command, tmp_path, monkeypatch):
     (tmp_path / "bad.md").write_text(f"```sh\n{command}\n```\n```sh\ntrue\n```\n")

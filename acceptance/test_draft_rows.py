@@ -117,7 +117,7 @@ def test_progress_of_an_append_has_no_location(server, version):
     interim = client.wire.reply("PATCH", skip_interim=False)
     assert (interim.status, interim["Location"]) == (104, None)
     assert interim["Upload-Draft-Interop-Version"] == str(version)
-    # The rest never comes; what was told is there.
+    # The rest never comes; what was reported is there.
     offset, is_complete = Client(server, version).offset(reply["Location"])
     assert 0 < int(interim["Upload-Offset"]) <= offset and not is_complete
 

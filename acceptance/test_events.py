@@ -89,11 +89,11 @@ def test_progress_of_a_slow_upload(server, api):
         assert one.ended_well
         assert [one.events[0].name, one.events[-1].name] == ["snapshot", COMPLETED]
         for stream in (one, all_of_them):
-            told = [event for event in stream.progress if event.upload["id"] == upload_id(url)]
-            assert len(told) >= 3, stream.events
-            offsets = [event.upload["offset"] for event in told]
+            own = [event for event in stream.progress if event.upload["id"] == upload_id(url)]
+            assert len(own) >= 3, stream.events
+            offsets = [event.upload["offset"] for event in own]
             assert offsets == sorted(set(offsets)) and 0 < offsets[0] and offsets[-1] <= size
-            for event in told:
+            for event in own:
                 assert event.id is None
                 assert event.upload["length"] == size
                 rate, left = event.json["bytesPerSecond"], event.json["secondsLeft"]
@@ -392,6 +392,12 @@ def test_head_has_no_stream(server, key):
 
 
 # Many, slow, gone
+
+
+def test_a_stream_asks_proxies_not_to_buffer_it(server):
+    """nginx honours it; docs/operations.md, "Behind a proxy"."""
+    with Stream(server) as stream:
+        assert stream.head["x-accel-buffering"] == "no"
 
 
 def test_a_stream_by_tls(make_server, certificate):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness.api import API, TUS, path_of, problem, tus_error, tus_patch, upload_id
+from harness.api import API, TUS, moment, path_of, problem, tus_error, tus_patch, upload_id
 from harness.daemon import free_port
 from harness.data import MIB, content
 from harness.draft import VERSIONS, Client, assert_media
@@ -130,8 +130,8 @@ def test_configured_fields_are_forwarded_to_blocking_hooks(hooked, receiver):
     assert (call.fields["Cookie"], call.fields["X-Tenant"]) == ("session=1", "t1")
     assert call.fields["Host"] == f"127.0.0.1:{receiver.port}"
     assert call.request["Header"]["Cookie"] == ["session=1"]
-    (told,) = receiver.wait("post-create", upload=upload_id(url))
-    assert "Cookie" not in told.request["Header"] and "Cookie" not in told.fields
+    (created,) = receiver.wait("post-create", upload=upload_id(url))
+    assert "Cookie" not in created.request["Header"] and "Cookie" not in created.fields
 
 
 def test_concatenation_and_deferred_lengths(hooked, receiver):
@@ -215,8 +215,8 @@ def test_a_creation_is_changed(hooked, receiver):
     assert answer.status_code == 201 and answer.headers["X-Hook"] == "yes"
     url = answer.headers["Location"]
     assert "videos%2F42%2520x" in url
-    told = api.head(url).headers["Upload-Metadata"]
-    pairs = dict(pair.split(" ") for pair in told.split(","))
+    field = api.head(url).headers["Upload-Metadata"]
+    pairs = dict(pair.split(" ") for pair in field.split(","))
     assert {key: base64.b64decode(value).decode() for key, value in pairs.items()} == {
         "filename": "named.mp4",
         "owner": "ü",
@@ -350,9 +350,9 @@ def test_progress_is_reported_while_bytes_arrive(hooked, receiver):
         wire.send(tus_patch(url, 0, 3 * MIB))
         for number in range(3):
             wire.send(content(MIB, number))
-            told = receiver.wait("post-receive", number + 1, timeout=30)[-1]
-            assert told.upload["Offset"] >= number * MIB
-            assert told.request["Method"] == "PATCH"
+            received = receiver.wait("post-receive", number + 1, timeout=30)[-1]
+            assert received.upload["Offset"] >= number * MIB
+            assert received.request["Method"] == "PATCH"
         assert wire.reply("PATCH").status == 204
     receiver.wait("post-finish")
     offsets = [one.upload["Offset"] for one in receiver.of("post-receive")]
@@ -480,6 +480,19 @@ def test_dead_letters_and_redelivery(hooked, receiver):
         problem(api.post("/v1/hooks/redeliveries", body), 422, "invalid_field")
     problem(api.get("/v1/hooks/deliveries?state=lost&cursor=x&limit=0"), 422, "invalid_field")
     problem(api.get("/v1/hooks/deliveries", key=None), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize(("retry_after", "delay"), [("2000", 2000), ("100000", 3600)])
+def test_retry_after_delays_the_next_attempt(hooked, receiver, retry_after, delay):
+    """It is a number of seconds, and counts up to an hour."""
+    receiver.reply, receiver.retry_after = 503, retry_after
+    _, api = hooked(EVENTS="post-create")
+    before = time.time()
+    api.created(3)
+    (event,) = until(lambda: [one for one in deliveries(api, "pending") if one["attempts"] == 1])
+    next_attempt = moment(event["nextAttemptAt"]).timestamp()
+    # The attempt was made after `before` and before now; times are in milliseconds.
+    assert before + delay - 0.01 <= next_attempt <= time.time() + delay + 0.01
 
 
 def test_the_secret_is_derived_and_printed(tmp_path, make_server):

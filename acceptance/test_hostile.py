@@ -70,18 +70,18 @@ def read_all(wire):
 
 
 def check(case, answers):
-    told = f"{case.name} ({case.rule}): {answers}"
+    description = f"{case.name} ({case.rule}): {answers}"
     if case.goes_on:
-        assert answers, told
+        assert answers, description
         canary = answers.pop()
-        assert canary.status == 200 and canary["content-type"].startswith(CANARY_TYPE), told
-    assert len(answers) == len(case.answers), told
+        assert canary.status == 200 and canary["content-type"].startswith(CANARY_TYPE), description
+    assert len(answers) == len(case.answers), description
     for answer, wanted in zip(answers, case.answers, strict=True):
-        assert answer.status in wanted, told
+        assert answer.status in wanted, description
     if answers and answers[-1].status in (400, 408, 413, 414, 417, 431, 501, 505) and not case.goes_on:
-        assert answers[-1]["connection"] == "close", told
+        assert answers[-1]["connection"] == "close", description
         problem = json.loads(answers[-1].body)
-        assert problem["status"] == answers[-1].status and problem["detail"], told
+        assert problem["status"] == answers[-1].status and problem["detail"], description
 
 
 def check_next_client(server):

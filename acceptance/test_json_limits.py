@@ -44,9 +44,9 @@ def test_documents_beyond_the_limits_are_refused(api, path, text):
 @pytest.mark.parametrize("path", PATHS)
 def test_the_first_of_many_unknown_members_are_listed(api, path):
     problem = refusal(api, path, many(1000, "{:04}".format), 422, "invalid_field")
-    told = [error["field"] for error in problem["errors"]]
+    listed = [error["field"] for error in problem["errors"]]
     # What is required and is not there comes first.
-    assert len(told) == 10 and {f"{number:04}" for number in range(5)} < set(told)
+    assert len(listed) == 10 and {f"{number:04}" for number in range(5)} < set(listed)
     assert re.search(r"; and 99\d more$", problem["detail"])
 
 

@@ -141,10 +141,10 @@ def test_kills(make_server, report, quick, durability):
         check_events(seed, uploads, receiver.calls)
         check_files(seed, server, uploads)
         check_accounts(seed, api, uploads)
-        told = Counter(one.id for one in receiver.calls)
+        delivered = Counter(one.id for one in receiver.calls)
         report(
             f"kill -9, durability {durability}, seed {seed}: {kills} kills, on their way: {dict(moments)};"
-            f" {len(uploads)} uploads, {len(told)} events, {sum(told.values()) - len(told)} told again"
+            f" {len(uploads)} uploads, {len(delivered)} events, {sum(delivered.values()) - len(delivered)} repeated"
         )
 
 
@@ -165,7 +165,7 @@ def check_events(seed, uploads, calls):
         assert order[one["id"]] == expected, (seed, one, order[one["id"]])
         for kind in expected:
             assert len(ids[(one["id"], kind)]) == 1, (seed, one, kind)
-    assert set(order) == {one["id"] for one in uploads}, f"seed {seed}: told of uploads that are not recorded"
+    assert set(order) == {one["id"] for one in uploads}, f"seed {seed}: events of uploads that are not recorded"
 
 
 def check_files(seed, server, uploads):

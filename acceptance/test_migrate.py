@@ -456,7 +456,7 @@ def test_multipart_uploads_that_were_completed_in_the_store_meanwhile(tmp_path, 
     with ObjectServer(data, free_port(), stores(rgw, bucket_name)) as server:
         S3Multipart(server).complete("k", upload)
     migration.arguments.append("--remove")
-    assert "have gone on in the store" in migration.finish()
+    assert "continued in the store" in migration.finish()
     assert blobs(data) == {}
     with ObjectServer(data, free_port(), stores(rgw, bucket_name)) as server:
         assert S3Multipart(server).read("k") == content(5 * MIB, 1) + b"end"
@@ -550,7 +550,7 @@ def test_bytes_that_the_store_lost_are_sent_again(tmp_path, rgw, bucket_name, fi
     (filled.data / "migrated").unlink()
     path_in(filled.data, rotten).write_bytes(content(path_in(filled.data, rotten).stat().st_size, 98))
     said = migration.refuse()
-    assert f"{rotten}: The disk has other bytes" in said and "0 uploads copied" in said
+    assert f"{rotten}: The bytes on disk are not" in said and "0 uploads copied" in said
     assert rgw.hashes(bucket_name) == before
 
 

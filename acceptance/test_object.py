@@ -172,10 +172,10 @@ def test_checksums_are_verified_and_returned(s3, algorithm):
     data = content(20_000, 3)
     name = f"Checksum{algorithm}"
     right = CHECKSUMS[algorithm](data)
-    told = {name: base64.b64encode(right).decode()}
-    put = s3.put_object(Bucket=BUCKET, Key="sum", Body=data, **told)
-    assert put[name] == told[name]
-    assert s3.head_object(Bucket=BUCKET, Key="sum", ChecksumMode="ENABLED")[name] == told[name]
+    checksums = {name: base64.b64encode(right).decode()}
+    put = s3.put_object(Bucket=BUCKET, Key="sum", Body=data, **checksums)
+    assert put[name] == checksums[name]
+    assert s3.head_object(Bucket=BUCKET, Key="sum", ChecksumMode="ENABLED")[name] == checksums[name]
     wrong = {name: base64.b64encode(bytes(len(right))).decode()}
     assert code(s3.put_object, Bucket=BUCKET, Key="sum2", Body=data, **wrong) == (400, "BadDigest")
     assert code(s3.head_object, Bucket=BUCKET, Key="sum2")[0] == 404
@@ -656,10 +656,10 @@ def test_metadata_that_is_not_ascii_is_returned_in_encoded_words(s3):
     assert answer.status_code == 204
     s3.copy_object(Bucket=BUCKET, Key="copied words", CopySource={"Bucket": BUCKET, "Key": "words"})
     for key in ("words", "copied words"):
-        told = s3.head_object(Bucket=BUCKET, Key=key)["Metadata"]
-        assert all(value.isascii() for value in told.values())
-        assert (told["c"], told["d"]) == (values["c"], values["d"])
-        assert {name: str(make_header(decode_header(told[name]))) for name in "ab"} == {n: values[n] for n in "ab"}
+        received = s3.head_object(Bucket=BUCKET, Key=key)["Metadata"]
+        assert all(value.isascii() for value in received.values())
+        assert (received["c"], received["d"]) == (values["c"], values["d"])
+        assert {name: str(make_header(decode_header(received[name]))) for name in "ab"} == {n: values[n] for n in "ab"}
 
 
 # Raw requests
@@ -675,9 +675,9 @@ class TrailerAuth(S3SigV4Auth):
 def test_chunks_with_a_trailer(gateway, s3):
     body = bytes(range(256)) * 500
     checksum = base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode()
-    for told, status in [(checksum, 200), ("AAAAAA==", 400)]:
+    for announced, status in [(checksum, 200), ("AAAAAA==", 400)]:
         wire = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in parts_of(body, 64 * KIB))
-        wire += b"0\r\nx-amz-checksum-crc32:" + told.encode() + b"\r\n\r\n"
+        wire += b"0\r\nx-amz-checksum-crc32:" + announced.encode() + b"\r\n\r\n"
         request = AWSRequest(
             "PUT",
             f"{gateway.object_url}/{BUCKET}/chunks",

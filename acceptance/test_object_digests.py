@@ -46,7 +46,7 @@ def client(request, gateway, monkeypatch):
     return made
 
 
-def told(client):
+def returned(client):
     """ETag and CRC-64 in the latest answer."""
     fields = client.answers[-1]
     name = "x-oss-hash-crc64ecma" if client.format == "aliyun" else "x-cos-hash-crc64ecma"
@@ -62,11 +62,11 @@ def expected(client, data):
 def test_whole_objects(client, data):
     assert crc64(data) == KNOWN.get(data, crc64(data))
     client.put("dora/whole", data)
-    assert told(client) == expected(client, data)
+    assert returned(client) == expected(client, data)
     client.head("dora/whole")
-    assert told(client) == expected(client, data)
+    assert returned(client) == expected(client, data)
     assert client.get("dora/whole") == data
-    assert told(client) == expected(client, data)
+    assert returned(client) == expected(client, data)
 
 
 def test_objects_of_parts(client):
@@ -76,19 +76,19 @@ def test_objects_of_parts(client):
     # The second first: what is known of the whole must not depend on the order.
     for number in (2, 1):
         client.part("dora/parts", upload, number, pieces[number - 1])
-        assert told(client) == expected(client, pieces[number - 1])
-        tags.insert(0, (number, told(client)[0].strip('"')))
+        assert returned(client) == expected(client, pieces[number - 1])
+        tags.insert(0, (number, returned(client)[0].strip('"')))
     client.complete("dora/parts", upload, tags)
     data = b"".join(pieces)
     digests = b"".join(hashlib.md5(piece).digest() for piece in pieces)
     tag = f"{hashlib.md5(digests).hexdigest()}-2"
     whole = f'"{tag.upper() if client.format == "aliyun" else tag}"', str(crc64(data))
     if client.format == "aliyun":
-        assert told(client) == whole
+        assert returned(client) == whole
     else:
         # COS tells the ETag in the document only.
         assert client.answers[-1]["x-cos-hash-crc64ecma"] == whole[1]
     client.head("dora/parts")
-    assert told(client) == whole
+    assert returned(client) == whole
     assert client.get("dora/parts") == data
-    assert told(client) == whole
+    assert returned(client) == whole

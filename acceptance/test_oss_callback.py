@@ -415,11 +415,11 @@ def test_a_crash_between_the_object_and_the_callback(tmp_path, path):
                 server.kill()
                 thread.join(60)
                 assert len(failures) == 1
-                told = app.to(path)
+                before = app.to(path)
                 server.start()
-                assert client.get("crashed") == DATA and app.to(path) == told
+                assert client.get("crashed") == DATA and app.to(path) == before
             finally:
                 goes_on.set()
             assert json.loads(complete(app.url(path)).resp.read()) == ANSWER
-            again = app.to(path)[len(told)]
-        assert {(call.body, call.fields["webhook-id"]) for call in told} == {(again.body, again.fields["webhook-id"])}
+            again = app.to(path)[len(before)]
+        assert {(call.body, call.fields["webhook-id"]) for call in before} == {(again.body, again.fields["webhook-id"])}

@@ -81,10 +81,11 @@ EXPECTED = hashlib.sha256(DATA[:SIZE]).hexdigest()
 
 def test_a_presigned_form(gateway, api, page, tmp_path):
     form = mint(api, "browser/form", method="POST", contentType="video/mp4", maxBytes=SIZE)
-    told = page.run(TOOLS + "return await post(given.form, new Blob([data]))", given(gateway, api, form=form), tmp_path)
-    assert told["status"] == 201, told
-    assert told["tag"] == f'"{hashlib.md5(DATA[:SIZE]).hexdigest()}"'
-    assert told["location"] == f"{gateway.object_url}/{BUCKET}/browser/form"
+    script = "return await post(given.form, new Blob([data]))"
+    result = page.run(TOOLS + script, given(gateway, api, form=form), tmp_path)
+    assert result["status"] == 201, result
+    assert result["tag"] == f'"{hashlib.md5(DATA[:SIZE]).hexdigest()}"'
+    assert result["location"] == f"{gateway.object_url}/{BUCKET}/browser/form"
     assert digest(gateway, "browser/form") == EXPECTED
 
 
@@ -99,10 +100,10 @@ def test_presigned_parts(gateway, api, page, tmp_path):
         const body = `<CompleteMultipartUpload>${parts.join("")}</CompleteMultipartUpload>`
         return {tags, list: list.text, done: await send(complete.method, complete.url, {}, body)}
     """
-    told = page.run(TOOLS + script, given(gateway, api, urls=urls), tmp_path)
-    assert [tag and len(tag) for tag in told["tags"]] == [34, 34, 34], told
-    assert all(tag.strip('"') in told["list"] for tag in told["tags"])
-    assert told["done"]["status"] == 200 and "CompleteMultipartUploadResult" in told["done"]["text"], told
+    result = page.run(TOOLS + script, given(gateway, api, urls=urls), tmp_path)
+    assert [tag and len(tag) for tag in result["tags"]] == [34, 34, 34], result
+    assert all(tag.strip('"') in result["list"] for tag in result["tags"])
+    assert result["done"]["status"] == 200 and "CompleteMultipartUploadResult" in result["done"]["text"], result
     assert digest(gateway, "browser/parts") == EXPECTED
 
 
@@ -113,8 +114,8 @@ def test_a_put_with_its_type(gateway, api, page, tmp_path):
         const wrong = await send(method, url, {"Content-Type": "text/html"}, piece(1))
         return {right: await send(method, url, headers, piece(1)), wrong}
     """
-    told = page.run(TOOLS + script, given(gateway, api, signed=signed), tmp_path)
-    assert (told["right"]["status"], told["wrong"]["status"]) == (200, 403), told
+    result = page.run(TOOLS + script, given(gateway, api, signed=signed), tmp_path)
+    assert (result["right"]["status"], result["wrong"]["status"]) == (200, 403), result
 
 
 def test_the_calls_of_uppy(gateway, api, page, tmp_path):
@@ -135,15 +136,15 @@ def test_the_calls_of_uppy(gateway, api, page, tmp_path):
         const gone = await call(`/s3/multipart/${given_up.uploadId}?key=${given_up.key}`, "DELETE")
         return {form, small, upload, list, parts, done, gone, error: await call(path)}
     """
-    told = page.run(TOOLS + script, given(gateway, api), tmp_path)
-    assert told["small"]["status"] == 201, told
-    assert [part["PartNumber"] for part in told["list"]] == [1, 2, 3]
-    assert [part["ETag"] for part in told["list"]] == [part["ETag"] for part in told["parts"]]
-    assert told["done"]["location"].startswith(gateway.object_url)
-    assert told["gone"] == {}
-    assert told["error"]["message"]
-    assert digest(gateway, told["upload"]["key"]) == EXPECTED
-    assert digest(gateway, told["form"]["fields"]["key"]) == hashlib.sha256(DATA[2 * PART : SIZE]).hexdigest()
+    result = page.run(TOOLS + script, given(gateway, api), tmp_path)
+    assert result["small"]["status"] == 201, result
+    assert [part["PartNumber"] for part in result["list"]] == [1, 2, 3]
+    assert [part["ETag"] for part in result["list"]] == [part["ETag"] for part in result["parts"]]
+    assert result["done"]["location"].startswith(gateway.object_url)
+    assert result["gone"] == {}
+    assert result["error"]["message"]
+    assert digest(gateway, result["upload"]["key"]) == EXPECTED
+    assert digest(gateway, result["form"]["fields"]["key"]) == hashlib.sha256(DATA[2 * PART : SIZE]).hexdigest()
 
 
 def test_pages_of_other_origins_are_kept_out(gateway, api, tmp_path):
@@ -154,5 +155,5 @@ def test_pages_of_other_origins_are_kept_out(gateway, api, tmp_path):
         return {refused, put: await send(part.method, part.url, {}, piece(3))}
     """
     with Page() as other:
-        told = other.run(TOOLS + script, given(gateway, api, urls=urls), tmp_path)
-    assert told == {"refused": "refused", "put": {"status": 0}}
+        result = other.run(TOOLS + script, given(gateway, api, urls=urls), tmp_path)
+    assert result == {"refused": "refused", "put": {"status": 0}}

@@ -11,7 +11,7 @@ from harness.nginx import Nginx
 from harness.wire import Wire, until
 
 FOR = "proxy_set_header X-Forwarded-For $remote_addr;"
-# How the gateway may learn of a proxy: what the proxy tells, and what the gateway is told by its operator.
+# How the gateway may learn of a proxy: what the proxy says, and what the operator has set.
 PROXIES = {
     "X-Forwarded-For": (FOR, {}),
     "X-Real-IP": ("proxy_set_header X-Real-IP $remote_addr;", {}),
@@ -84,7 +84,7 @@ def test_an_interrupted_creation_leaves_nothing(front):
     until(lambda: [one["offset"] for one in front.api.get("/v1/uploads").json()["uploads"]] == [700 * KIB])
     wire.close()
     until(lambda: front.api.get("/v1/uploads", params={"state": "open"}).json()["uploads"] == [])
-    # What is appended later does not need to be told.
+    # What is appended later does not need to be declared.
     client = Client(front, 8)
     _, reply = client.create(b"", False)
     url = reply["Location"]

@@ -114,19 +114,19 @@ def test_over_tls(make_server, certificate):
 
 
 @pytest.mark.parametrize(
-    ("path", "headers", "told", "expected"),
+    ("path", "headers", "declared", "expected"),
     [
         ("/a/movie%20one.mp4", {}, {}, "movie one.mp4"),
         ("/a/x", {"Content-Disposition": 'attachment; filename="r.pdf"'}, {}, "r.pdf"),
         ("/a/y", {"Content-Disposition": "attachment; filename*=UTF-8''%C3%9C.pdf"}, {}, "Ü.pdf"),
         ("/a/z", {"Content-Disposition": 'attachment; filename="../../etc/passwd"'}, {}, "passwd"),
-        ("/a/told", {"Content-Disposition": "attachment; filename=r.pdf"}, {"filename": "mine.bin"}, "mine.bin"),
+        ("/a/named", {"Content-Disposition": "attachment; filename=r.pdf"}, {"filename": "mine.bin"}, "mine.bin"),
         ("/", {}, {}, None),
     ],
 )
-def test_names(api, origin, path, headers, told, expected):
+def test_names(api, origin, path, headers, declared, expected):
     origin.add(path, b"data", headers=headers)
-    assert completed(api, pull(api, origin.url + path, **told), b"data").get("filename") == expected
+    assert completed(api, pull(api, origin.url + path, **declared), b"data").get("filename") == expected
 
 
 def test_headers_reach_the_origin_and_nothing_else(server, api, origin):
@@ -260,21 +260,21 @@ def test_a_wait_is_shown(api, origin):
     identifier = pull(api, f"{origin.url}/wait")
     view = until(lambda: (v := api.upload(identifier)) and "lastError" in v["pull"] and v)
     assert view["state"] == "open" and view["pull"]["state"] == "waiting" and view["pull"]["nextAttemptAt"]
-    assert view["pull"]["lastError"] == {"code": "origin_status", "message": "the origin answered 503"}
+    assert view["pull"]["lastError"] == {"code": "origin_status", "message": "the origin responded with status 503"}
     assert api.delete(f"/v1/uploads/{identifier}").status_code == 204
     assert ended(api, identifier)["pull"]["state"] == "ended"
 
 
-@pytest.mark.parametrize("told", [-1000, 1000])
-def test_a_wrong_content_length(api, origin, told):
+@pytest.mark.parametrize("difference", [-1000, 1000])
+def test_a_wrong_content_length(api, origin, difference):
     data = content(200_000, 8)
-    origin.add("/wrong", data, told_length=len(data) + told, ranges=False)
+    origin.add("/wrong", data, announced_length=len(data) + difference, ranges=False)
     identifier = pull(api, f"{origin.url}/wrong")
-    if told > 0:
+    if difference > 0:
         failed(api, identifier, "disconnected")
     else:
         # By the framing of HTTP it is whole.
-        completed(api, identifier, data[:told])
+        completed(api, identifier, data[:difference])
 
 
 def test_too_slow(api, origin):
@@ -314,8 +314,8 @@ def test_content_types(api, origin):
     completed(api, pull(api, f"{origin.url}/typed", contentTypes=["video/*", "text/html"]), b"data")
     origin.add("/untyped", b"data", content_type=None)
     failed(api, pull(api, f"{origin.url}/untyped", contentTypes=["video/*"]), "content_type_refused")
-    told = {"url": f"{origin.url}/typed", "contentTypes": ["video/*"], "contentType": "text/plain"}
-    problem(api.post("/v1/media/pull", json=told), 415, "content_type_refused")
+    members = {"url": f"{origin.url}/typed", "contentTypes": ["video/*"], "contentType": "text/plain"}
+    problem(api.post("/v1/media/pull", json=members), 415, "content_type_refused")
 
 
 def test_concurrency_is_limited(make_server, origin):
@@ -647,8 +647,8 @@ def test_quotas_and_hooks_apply_to_pulls(make_server, origin):
         url = f"{origin.url}/quota/a.bin"
         first = pull(api, url, subject="alice")
         completed(api, first, data)
-        (told,) = receiver.wait("post-finish", upload=first)
-        assert told.upload["Size"] == len(data)
+        (finished,) = receiver.wait("post-finish", upload=first)
+        assert finished.upload["Size"] == len(data)
         second = pull(api, url, subject="alice")
         assert failed(api, second, "quota_exceeded")["lastError"]
         receiver.wait("post-terminate", upload=second)

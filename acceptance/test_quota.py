@@ -1,4 +1,4 @@
-"""Quotas and policies: what is reserved, settled and released, and that no user gets more than the quota."""
+"""Quotas and policies: what is reserved, adjusted and released, and that no user gets more than the quota."""
 
 import hashlib
 import random

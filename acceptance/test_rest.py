@@ -175,7 +175,7 @@ def test_an_upload_is_created_for_a_client(api):
     upload = api.upload(document["id"])
     assert (upload["state"], upload["offset"]) == ("completed", 11)
     assert moment(upload["endedAt"])
-    assert "url" not in upload, "the URL is a credential and is told once"
+    assert "url" not in upload, "the URL is a credential and is returned once"
 
 
 def test_an_empty_upload_is_complete(api):

@@ -169,17 +169,17 @@ def test_progress(speaking, server, api):
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields)
     speaking.wire.send(f"POST /files HTTP/1.1\r\nHost: a\r\n{lines}\r\n".encode())
     assert speaking.wire.reply("POST", skip_interim=False)["Location"]
-    told = []
+    offsets = []
 
     for piece in (b"ab", b"cd", b"ef", b"gh", b"ij", b"kl"):
         speaking.wire.send(piece)
         time.sleep(0.9)
     while (reply := speaking.wire.reply("POST", skip_interim=False)).status == 104:
         assert reply["Location"] is None
-        told.append(int(reply["Upload-Offset"]))
+        offsets.append(int(reply["Upload-Offset"]))
     assert_media(api, reply, b"abcdefghijkl")
-    assert bool(told) == (speaking.version >= 5), told
-    assert told == sorted(told) and all(0 < offset <= 12 for offset in told)
+    assert bool(offsets) == (speaking.version >= 5), offsets
+    assert offsets == sorted(offsets) and all(0 < offset <= 12 for offset in offsets)
 
 
 # Refusals

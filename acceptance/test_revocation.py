@@ -296,4 +296,4 @@ def test_a_data_directory_that_others_can_read_is_made_private(make_server):
         path.chmod(0o644)
     with server:
         assert [path.stat().st_mode & 0o077 for path in (server.data, secret, server.data / "state.sqlite")] == [0] * 3
-    assert "others had rights" in server.log.read_text()
+    assert "other users had access" in server.log.read_text()

@@ -12,7 +12,7 @@ import pytest
 
 from harness import faulty_store as faults
 from harness.api import API, patch_fields, path_of, upload_id
-from harness.data import KIB, MIB, content, told
+from harness.data import KIB, MIB, content, digest_and_size
 from harness.disk import mounted
 from harness.lossy import is_available, loss
 from harness.relay import PART
@@ -57,10 +57,10 @@ def resume(relay, url, data, timeout=60, step=None):
 def assert_whole(relay, url, data, others=()):
     """Completed by itself soon, downloadable, and one object; nothing else is in the store."""
     until(lambda: relay.api.upload(upload_id(url))["state"] == "completed", timeout=30, interval=0.1)
-    assert relay.api.download_hash(upload_id(url)) == told(data)
+    assert relay.api.download_hash(upload_id(url)) == digest_and_size(data)
     until(lambda: len(relay.store.keys(relay.bucket)) == 1 + len(others), timeout=20, interval=0.1)
     until(lambda: relay.store.multiparts(relay.bucket) == [], timeout=20, interval=0.1)
-    relay.assert_stored(told(data), *map(told, others))
+    relay.assert_stored(digest_and_size(data), *map(digest_and_size, others))
 
 
 # One request that fails: the client does not notice
@@ -260,7 +260,7 @@ def test_a_slow_completion_beyond_the_wait(make_relay):
     relay.proxy.fault("CompleteMultipartUpload", hold)
     url = relay.api.created(len(data))
     answer = relay.api.patch(url, 0, data)
-    # All bytes are there; or the client is told to come again.
+    # All bytes are there; or the client is asked to try again.
     assert answer.status_code == 204 or (answer.status_code == 503 and int(answer.headers["Retry-After"]) > 0)
     assert relay.api.upload(upload_id(url))["state"] != "completed"
     for _ in range(3):
@@ -451,8 +451,8 @@ def test_kill_at_a_step_of_a_tail(relay, operation, after, first):
         assert relay.api.offset(url) >= acknowledged[0]
     resume(relay, url, data, step=MIB)
     until(lambda: relay.api.upload(upload_id(url))["state"] == "completed")
-    assert relay.api.download_hash(upload_id(url)) == told(data)
-    assert told(data) in relay.objects()
+    assert relay.api.download_hash(upload_id(url)) == digest_and_size(data)
+    assert digest_and_size(data) in relay.objects()
 
 
 @pytest.mark.parametrize("kills", [30])
@@ -488,8 +488,8 @@ def test_kills_at_random_moments(relay, report, quick, kills):
                 acknowledged = offset
             is_done = state == "completed" or acknowledged == len(data)
         until(lambda url=url: relay.api.upload(upload_id(url))["state"] == "completed", timeout=30)
-        assert relay.api.download_hash(upload_id(url)) == told(data), seed
-        whole.append(told(data))
+        assert relay.api.download_hash(upload_id(url)) == digest_and_size(data), seed
+        whole.append(digest_and_size(data))
     report(f"kill -9 with Ceph, seed {seed}: {moments} kills, {len(whole)} uploads, {relay.proxy.counts()}")
     objects = relay.objects()
     assert all(objects.count(one) >= whole.count(one) for one in whole)
@@ -604,7 +604,7 @@ def test_the_store_is_unavailable_for_long(make_relay, rgw, way):
         assert int(answer["Retry-After"]) > 0
         offset = relay.api.offset(url)
         assert PART + 5 <= offset <= len(data)
-        # Others are told so as well, and the state is still served.
+        # Others get the same response, and the state is still served.
         assert relay.api.get("/healthz").status_code == 200
         assert relay.api.upload(upload_id(url))["offset"] == offset
     finally:
@@ -718,7 +718,7 @@ def test_a_download_that_breaks_is_never_wrong(relay, after):
         assert received.status_code != 200 or received.content == data
     except OSError:
         pass
-    assert relay.api.download_hash(identifier) == told(data)
+    assert relay.api.download_hash(identifier) == digest_and_size(data)
 
 
 def test_an_object_that_was_removed_in_the_store(relay):

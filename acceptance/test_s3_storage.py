@@ -11,7 +11,7 @@ import requests
 from test_clients import CLIENTS, run_client
 
 from harness.api import OFFSET_TYPE, TUS, checksum, path_of, tus_patch, upload_id
-from harness.data import KIB, MIB, content, hash_file, told, write_file
+from harness.data import KIB, MIB, content, digest_and_size, hash_file, write_file
 from harness.draft import Client
 from harness.relay import PART, Relay
 from harness.wire import Wire, until
@@ -40,8 +40,8 @@ def assert_whole(relay, url, data):
     """Completed, downloadable, and one object in the store."""
     document = relay.api.upload(upload_id(url))
     assert (document["state"], document["offset"], document["length"]) == ("completed", len(data), len(data))
-    assert relay.api.download_hash(upload_id(url)) == told(data)
-    relay.assert_stored(told(data))
+    assert relay.api.download_hash(upload_id(url)) == digest_and_size(data)
+    relay.assert_stored(digest_and_size(data))
 
 
 def send(api, url, data, step, offset=0):
@@ -143,7 +143,7 @@ def test_a_form_and_a_plain_upload(ceph):
     assert answer.status_code in (200, 201), answer.text
     answer = ceph.api.post("/files", data=second, headers={"Content-Type": "application/octet-stream"})
     assert answer.status_code == 201, answer.text
-    ceph.assert_stored(told(first), told(second))
+    ceph.assert_stored(digest_and_size(first), digest_and_size(second))
 
 
 @pytest.mark.parametrize("client", [*CLIENTS, "aiotus in parallel", "tus.py from a pipe"])
@@ -332,8 +332,8 @@ def test_concatenation(relay, sizes):
     fetched = sum(call.answered for call in relay.proxy.of("GetObject"))
     url = answer.headers["Location"]
     until(lambda: relay.api.upload(upload_id(url))["state"] == "completed")
-    assert relay.api.download_hash(upload_id(url)) == told(whole)
-    assert told(whole) in relay.objects()
+    assert relay.api.download_hash(upload_id(url)) == digest_and_size(whole)
+    assert digest_and_size(whole) in relay.objects()
     if min(sizes) >= PART:
         # The store copies by itself.
         assert fetched == 0 and relay.proxy.count("UploadPartCopy|CopyObject") >= len(sizes)
@@ -506,8 +506,8 @@ def test_a_token_names_the_bucket(make_relay, rgw, bucket_name):
         data = content(2 * PART + 7, 41)
         url = relay.api.created(len(data), key=token)
         send(relay.api, url, data, 3 * MIB)
-        assert rgw.hashes(other) == {upload_id(url): told(data)} and relay.objects() == []
-        assert relay.api.download_hash(upload_id(url)) == told(data)
+        assert rgw.hashes(other) == {upload_id(url): digest_and_size(data)} and relay.objects() == []
+        assert relay.api.download_hash(upload_id(url)) == digest_and_size(data)
         pieces = [data[: PART + 1], data[PART + 1 :]]
         urls = []
         for piece, key in zip(pieces, (token, relay.api.key), strict=True):
@@ -515,7 +515,7 @@ def test_a_token_names_the_bucket(make_relay, rgw, bucket_name):
             send(relay.api, urls[-1], piece, len(piece))
         parts = "final;" + " ".join(map(path_of, urls))
         final = relay.api.create(None, key=token, headers={"Upload-Concat": parts}).headers["Location"]
-        assert rgw.hashes(other)[upload_id(final)] == told(data)
+        assert rgw.hashes(other)[upload_id(final)] == digest_and_size(data)
         by_backend = relay.api.post("/v1/tus/uploads", {"length": 3, "bucket": other}).json()["url"]
         assert relay.api.patch(by_backend, 0, b"abc").status_code == 204
         assert upload_id(by_backend) in rgw.keys(other)
@@ -576,7 +576,7 @@ def test_thirty_two_at_once(make_relay, report, quick):
     at_once(32, upload)
     peak = relay.server.peak_memory()
     report(f"32 uploads of {size / MIB:.0f} MiB at once, pool of {pool} MiB: peak memory {peak / MIB:.0f} MiB")
-    assert relay.objects() == [told(data)] * 32
+    assert relay.objects() == [digest_and_size(data)] * 32
     assert peak < (64 + pool) * MIB
 
 

@@ -12,6 +12,7 @@ from harness.server import run
 from harness.wire import until
 
 UNKNOWN = "0" * 26
+ROOT = Path(__file__).parent.parent
 
 
 # Service
@@ -94,6 +95,16 @@ def test_metrics_keep_their_names_types_and_labels(api, media):
     # A family without samples has its two lines all the same.
     created = lines.index("# TYPE sluice_cloud_calls_total counter")
     assert lines[created + 1].startswith("# HELP ")
+
+
+def test_the_documented_metrics_exist(api):
+    families = re.findall(r"^# TYPE (\S+) ", api.get("/metrics").text, re.M)
+    table = re.findall(r"^\| (`(?:sluice|process)_.*?) \|", (ROOT / "docs/operations.md").read_text(), re.M)
+    documented = [name for names in table for name in re.findall(r"`…?([a-z_]+)", names)]
+    assert len(documented) > 25
+    # Those of a store are there only with a store.
+    missing = [name for name in documented if not name.startswith("sluice_store_") and name != "_limit_bytes"]
+    assert [name for name in missing if not any(one.endswith(name) for one in families)] == []
 
 
 def test_metrics_do_not_grow_with_ids(api):

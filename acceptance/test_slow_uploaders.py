@@ -24,7 +24,7 @@ FAST = 256 * MIB
 MOST_EACH = 64 * KIB
 # What else may come: the fast upload, its pipe, what the allocator keeps.
 MOST_BESIDES = 32 * MIB
-# All slow uploads are stretches of this.
+# All slow uploads are slices of this.
 SOURCE = content(SIZE + COUNT, seed=11)
 
 

@@ -97,8 +97,8 @@ def test_an_unread_log_stops_nothing(unread):
     unread.read()
     until(lambda: b"log lines were lost" in unread.text, timeout=60)
     assert accepts(unread.address)
-    told = sum(map(int, re.findall(rb"(\d+) log lines were lost", unread.text)))
-    assert told >= count
+    reported = sum(map(int, re.findall(rb"(\d+) log lines were lost", unread.text)))
+    assert reported >= count
     assert b"listening on " in unread.text
     unread.process.send_signal(signal.SIGTERM)
     assert unread.process.wait(30) == 0

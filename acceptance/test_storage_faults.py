@@ -400,7 +400,7 @@ def test_a_start_that_fails_says_why_and_harms_nothing(start, report):
         kind, place = generator.choice(sorted(table))
         number = generator.choice([EIO, ENOSPC, EDQUOT]) if kind in ROOM else EIO
         nth, sticky = generator.randint(1, table[kind, place]), generator.random() < 0.5
-        told = f"seed {SEED}, start {run}: {place} {kind} {nth}, {errorcode[number]}{', sticky' * sticky}"
+        description = f"seed {SEED}, start {run}: {place} {kind} {nth}, {errorcode[number]}{', sticky' * sticky}"
         world.server.kill()
         faults.arm(nth, kinds=[kind], places=[place], number=number, sticky=sticky)
         try:
@@ -413,7 +413,7 @@ def test_a_start_that_fails_says_why_and_harms_nothing(start, report):
             assert_well(world)
             world.check_all()
         except AssertionError as failure:
-            raise AssertionError(f"{told}: {failure}") from failure
+            raise AssertionError(f"{description}: {failure}") from failure
     report(f"starts with a failed call, seed {SEED}: {run + 1}, of which {refused} ended with a reason")
     plain(world, generator)
     world.server.stop()

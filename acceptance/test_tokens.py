@@ -91,6 +91,7 @@ def test_a_changed_token_is_refused(api):
         ("contentTypes", ["a/b"] * 33),
         ("expiresIn", 0),
         ("expiresIn", -5),
+        ("expiresIn", 604801),
         ("expiresIn", 10**9),
         ("expiresIn", "60"),
         ("oneTime", 1),

@@ -343,7 +343,7 @@ def test_a_complete_upload_is_not_deleted_by_its_url(api):
     assert api.offset(url) == 3
 
 
-def test_upload_expires_is_told(api):
+def test_upload_expires_is_returned(api):
     answer = api.create(10)
     url = answer.headers["Location"]
     created = parsedate_to_datetime(answer.headers["Upload-Expires"])

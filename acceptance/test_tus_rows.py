@@ -159,7 +159,7 @@ def test_an_orphan_of_a_broken_creation_expires(make_server):
 
 
 @pytest.mark.parametrize("telling", ["with the first bytes", "with the last bytes", "with nothing"])
-def test_a_deferred_length_is_told(wire, key, api, telling):
+def test_a_deferred_length_is_returned(wire, key, api, telling):
     """By tusgo, tus-js-client and tus.py, in this order."""
     url = create(wire, key, ("Upload-Defer-Length", "1"))["Location"]
     requests = {
@@ -222,7 +222,7 @@ def test_only_409_tells_the_offset(wire, api, case):
 
 
 @pytest.mark.parametrize("case", ["offset", "length", "checksum"])
-def test_upload_expires_is_told_by_every_patch(wire, api, case):
+def test_every_patch_returns_upload_expires(wire, api, case):
     """Also by those that fail, where the upload is known (tus 1.0.0, Upload-Expires)."""
     assert refused(wire, api, case)["Upload-Expires"]
 

@@ -89,7 +89,7 @@ def test_urlsession(server, api, client, files, recorder, method, path, mode, si
     statuses, sent, answer = upload(
         client, recorder.url + path, server.admin_key, method, mode, name, "Content-Type:video/quicktime"
     )
-    # A client that waits for it before the content is told to go on (RFC 9110 §10.1.1).
+    # A client that waits for it before the content gets 100 Continue (RFC 9110 §10.1.1).
     assert statuses == recorder.statuses in ([201], [100, 201]), answer
     assert sent == size
     media = json.loads(answer)
@@ -100,7 +100,7 @@ def test_urlsession(server, api, client, files, recorder, method, path, mode, si
 
 
 @pytest.mark.parametrize("mode", ["data", "file"])
-def test_urlsession_that_is_told_more(server, api, client, files, recorder, mode):
+def test_urlsession_that_gets_interim_responses(server, api, client, files, recorder, mode):
     """One that says that it speaks the draft, as that of Apple's systems does, is sent interim answers."""
     name, digest = files[3 * MIB + 1]
     fields = ["Upload-Draft-Interop-Version:6", "Upload-Complete:?1"]

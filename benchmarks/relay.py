@@ -40,15 +40,15 @@ import boto3
 from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 
-told = json.loads(sys.argv[1])
-session = boto3.session.Session(told["access"], told["secret"], region_name="us-east-1")
+parameters = json.loads(sys.argv[1])
+session = boto3.session.Session(parameters["access"], parameters["secret"], region_name="us-east-1")
 config = Config(s3={"addressing_style": "path"}, proxies={})
-client = session.client("s3", endpoint_url=told["url"], config=config)
-client.head_bucket(Bucket=told["bucket"])
-size = told["part"] << 20
-transfer = TransferConfig(multipart_threshold=size, multipart_chunksize=size, max_concurrency=told["threads"])
+client = session.client("s3", endpoint_url=parameters["url"], config=config)
+client.head_bucket(Bucket=parameters["bucket"])
+size = parameters["part"] << 20
+transfer = TransferConfig(multipart_threshold=size, multipart_chunksize=size, max_concurrency=parameters["threads"])
 begin = time.monotonic()
-client.upload_file(told["file"], told["bucket"], "boto3", Config=transfer)
+client.upload_file(parameters["file"], parameters["bucket"], "boto3", Config=transfer)
 print(time.monotonic() - begin)
 """
 
@@ -121,9 +121,9 @@ class Boto3:
         self.part, self.threads = BOTO3[name]
 
     def send(self, source):
-        told = {"url": self.store.url, "access": self.store.access_key, "secret": self.store.secret_key}
-        told |= {"bucket": BUCKET, "file": str(source), "part": self.part, "threads": self.threads}
-        command = [sys.executable, "-c", UPLOADER, json.dumps(told)]
+        parameters = {"url": self.store.url, "access": self.store.access_key, "secret": self.store.secret_key}
+        parameters |= {"bucket": BUCKET, "file": str(source), "part": self.part, "threads": self.threads}
+        command = [sys.executable, "-c", UPLOADER, json.dumps(parameters)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(f"{self.name}: {done.stderr}")

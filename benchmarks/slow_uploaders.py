@@ -4,7 +4,7 @@
     python3 benchmarks/slow_uploaders.py --step 1536 --json slow.json
 
 A fast client sends uploads by sendfile(2), one after the other, to one of two servers. Each has a crowd of slow
-uploaders that is told to send or to be silent: `alone` while both are silent, `beside` while those of the same server
+uploaders that sends or is silent on command: `alone` while both are silent, `beside` while those of the same server
 send, `elsewhere` while those of the other one do. A crowd is one small process, which needs some of the same cores;
 `elsewhere` shows how much the fast one loses to that, and to the work itself, wherever it is done. The three take turns
 upload by upload, so that whatever else the machine does hits all of them; medians, also of the ratios of neighbours;

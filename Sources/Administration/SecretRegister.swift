@@ -24,7 +24,9 @@ package struct SecretRegister: Sendable {
             if let configured = settings.general.masterSecret { configured.exposed } else {
                 try MasterSecretFile.existing(in: settings.general.dataDirectory)
             }
-        guard let found else { throw StartFailure("there is no \(path) yet; the first start of the gateway makes it") }
+        guard let found else {
+            throw StartFailure("there is no \(path) yet; the first start of the gateway creates it")
+        }
         return Self.table(of: found) + "\nfrom: \(source ?? path)"
     }
 
@@ -49,14 +51,16 @@ package struct SecretRegister: Sendable {
     /// - Throws: `StartFailure` as in `rotate`, and if no secret has this id or it is the first one.
     package func drop(_ id: String) throws(StartFailure) -> String {
         if let source {
-            throw StartFailure("masterSecret comes from \(source); remove there what is not to be accepted any more")
+            throw StartFailure(
+                "masterSecret comes from \(source); remove secrets that should no longer be accepted there"
+            )
         }
         return Self.table(of: try MasterSecretFile.drop(id, in: settings.general.dataDirectory))
     }
 
     private static func table(of secret: MasterSecret) -> String {
         let rows = secret.each.map { one in
-            "\(one.id)  " + (one.id == secret.id ? "makes what is new" : "is accepted")
+            "\(one.id)  " + (one.id == secret.id ? "is used for everything new" : "is accepted")
         }
         return (["ID        USE"] + rows).joined(separator: "\n")
     }

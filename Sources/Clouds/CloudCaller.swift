@@ -62,7 +62,7 @@ package final class CloudCaller: Sendable {
         do throws(HTTPClientError) {
             return try await client.send(request)
         } catch {
-            let message = "\(call.name) of \(cloud) gave no answer: \(error.message)"
+            let message = "\(call.name) of \(cloud) did not respond: \(error.message)"
             switch error {
             case .tooLarge, .malformed, .badRequest: throw CloudFailure(.malformed, message)
             default: throw CloudFailure(.unavailable, message)
@@ -96,7 +96,7 @@ package final class CloudCaller: Sendable {
             let kind: CloudFailure.Kind = status == 429 || status >= 500 ? .unavailable : .malformed
             return CloudFailure(
                 kind,
-                "\(call.name) of \(cloud) was answered with status \(status) and no code of an error"
+                "\(call.name) of \(cloud) returned status \(status) without an error code"
             )
         }
         let isBusy =
@@ -113,7 +113,7 @@ package final class CloudCaller: Sendable {
     }
 
     func malformed(_ call: Call) -> CloudFailure {
-        CloudFailure(.malformed, "\(call.name) of \(cloud) was answered with something else than was expected")
+        CloudFailure(.malformed, "\(call.name) of \(cloud) returned an unexpected response")
     }
 
     private func isName(_ code: String) -> Bool {

@@ -59,7 +59,7 @@ struct GatewayHandler: RequestHandler {
             response = problem.response(requestID: request.id)
             response.trace.route = template
         case .notFound:
-            response = Problem(404, "not_found", "there is nothing at this path; see /openapi.yaml for what there is")
+            response = Problem(404, "not_found", "nothing is served at this path; /openapi.yaml lists all paths")
                 .response(requestID: request.id)
         }
         cors.decorate(&response, for: head)

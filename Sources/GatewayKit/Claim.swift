@@ -110,7 +110,7 @@ package struct ClaimTable: Sendable {
                 if let (name, claim) = claims.first(where: { $0.claim.hides(route.template) }) {
                     throw Conflict(
                         description:
-                            "the modules \(name) and \(module.name) both want \(route.template): the first takes all of \(claim.path)"
+                            "the modules \(name) and \(module.name) both claim \(route.template): the first takes all of \(claim.path)"
                     )
                 }
             }
@@ -129,7 +129,7 @@ package struct ClaimTable: Sendable {
         _ holders: inout [String: String]
     ) throws(Conflict) {
         if let other = holders.updateValue(name, forKey: place) {
-            throw Conflict(description: "the modules \(other) and \(name) both want \(place)")
+            throw Conflict(description: "the modules \(other) and \(name) both claim \(place)")
         }
     }
 

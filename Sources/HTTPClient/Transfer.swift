@@ -164,18 +164,18 @@ final class Transfer: Sendable {
     }
 
     func received(_ bytes: UnsafeBufferPointer<UInt8>) -> ResponseMode {
-        var reception = ResponseMode.taken
+        var mode = ResponseMode.taken
         change { state in
             if state.abandoned != nil {
-                reception = .unwanted
+                mode = .unwanted
             } else if state.buffered >= Self.capacity {
                 state.isPaused = true
-                reception = .full
+                mode = .full
             } else {
                 Self.append(bytes, &state)
             }
         }
-        return reception
+        return mode
     }
 
     func ended(_ result: Result<Void, HTTPClientError>) {

@@ -122,7 +122,7 @@ final class IdentityKeys: Sendable {
         case .ofIssuer(let issuer): url = try await discovered(of: issuer)
         }
         guard let keys = JSONWebKeySet(json: try await get(url, "its keys")), !keys.isEmpty else {
-            throw Unavailable(reason: "its answer has no keys for RS256 or ES256 in it")
+            throw Unavailable(reason: "its response has no keys for RS256 or ES256")
         }
         return keys
     }
@@ -132,11 +132,11 @@ final class IdentityKeys: Sendable {
         guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(json)),
             case .object(let members) = value,
             case .string(let named)? = members["issuer"], case .string(let url)? = members["jwks_uri"]
-        else { throw Unavailable(reason: "its configuration does not name the issuer and the place of its keys") }
+        else { throw Unavailable(reason: "its configuration does not name the issuer and the URL of its keys") }
         // Otherwise anyone who can place a document there could impersonate other issuers (§4.3).
         guard named == issuer else { throw Unavailable(reason: "its configuration is that of another issuer") }
-        guard IdentityURL.isSafe(url, toldBy: issuer) else {
-            throw Unavailable(reason: "the keys that its configuration names are not at an https URL")
+        guard IdentityURL.isSafe(url, namedBy: issuer) else {
+            throw Unavailable(reason: "its configuration names keys that are not at an https URL")
         }
         return url
     }
@@ -161,7 +161,7 @@ final class IdentityKeys: Sendable {
             throw Unavailable(reason: "\(what) cannot be fetched: \(error.message)")
         }
         guard response.status == 200 else {
-            throw Unavailable(reason: "\(what) cannot be fetched: the answer has the status \(response.status)")
+            throw Unavailable(reason: "\(what) cannot be fetched: the response has the status \(response.status)")
         }
         return response.body
     }
@@ -175,7 +175,7 @@ enum IdentityURL {
     ///   - text: A URL from the settings or from a document.
     ///   - issuer: The issuer of the document; a remote one must not refer to this machine.
     /// - Returns: `false` also if it is not a URL.
-    static func isSafe(_ text: String, toldBy issuer: String? = nil) -> Bool {
+    static func isSafe(_ text: String, namedBy issuer: String? = nil) -> Bool {
         guard let url = WebAddress(text) else { return false }
         let isOfThisMachine = issuer.map { WebAddress($0)?.isLoopback ?? false } ?? true
         return url.isLoopback ? isOfThisMachine : url.origin.hasPrefix("https://")

@@ -32,44 +32,44 @@ package struct IdentitySettings: SettingsSection {
             "identity.audience",
             \.audiences,
             .texts("names separated by commas") { !$0.isEmpty && $0.utf8.count <= 255 },
-            "The apps whose tokens are taken, as the provider names them: a token must be for one of them."
+            "The apps whose tokens are accepted, as the provider names them: a token must be for one of them."
         ),
         setting(
             "identity.jwksUrl",
             \.keysURL,
             optional: .identityURL,
-            "Where the keys of the provider are; without it, where its /.well-known/openid-configuration says."
+            "URL of the provider's keys; if not set, the one in its /.well-known/openid-configuration."
         ),
         setting(
             "identity.authorities",
             \.authorities,
             optional: .path,
-            "PEM file of the certificate authorities that are trusted with it, instead of those of the system."
+            "PEM file of the certificate authorities that are trusted for the provider, instead of those of the system."
         ),
         setting(
             "identity.bucket",
             \.bucket,
             optional: .bucket,
-            "Bucket that its users may use; without it, the first of object.buckets."
+            "Bucket that the provider's users may use; if not set, the first of object.buckets."
         ),
         setting(
             "identity.keyPrefix",
             \.keyPrefix,
             .identityKeyPrefix,
-            "What the keys begin with that a user may use, made of the claims of the token; in those the slash and most other signs are percent-encoded."
+            "Prefix of the keys that a user may use, made of claims of the token, in which slashes and most other special characters are percent-encoded."
         ),
-        setting("identity.actions", \.actions, .names(), "What its users may do with these keys."),
+        setting("identity.actions", \.actions, .names(), "What the provider's users may do with these keys."),
         setting(
             "identity.maximumBytes",
             \.maximumBytes,
             optional: .bytes(0...Int64.max),
-            "Largest upload of its users, if smaller than that of others."
+            "Largest upload of the provider's users, if smaller than that of others."
         ),
         setting(
             "identity.maximumLifetime",
             \.maximumLifetime,
             .duration(.seconds(60) ... .seconds(12 * 3600)),
-            "Longest life of such credentials, which may be longer than that of the token."
+            "Longest lifetime of such credentials, which may exceed that of the token."
         ),
     ]
 

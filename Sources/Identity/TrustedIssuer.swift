@@ -31,13 +31,13 @@ package struct TrustedIssuer: WebIdentityVerifier {
         }
         // Tokens of other issuers must not cause a fetch of this one's keys.
         guard rules.areMeant(by: token) else {
-            throw .invalid("The token is that of an issuer that is not trusted here.")
+            throw .invalid("The issuer of the token is not trusted here.")
         }
         let known: [JSONWebKey]
         do throws(IdentityKeys.Unavailable) {
             known = try await keys.keys(for: token)
         } catch {
-            throw .providerAway("The identity provider cannot be asked: \(error.reason).")
+            throw .providerAway("The keys of the identity provider are not available: \(error.reason).")
         }
         let identity: IdentityTokenRules.Identity
         do throws(IdentityTokenRules.Failure) {
@@ -57,7 +57,9 @@ package struct TrustedIssuer: WebIdentityVerifier {
             )
         }
         guard let prefix = KeyPrefix(prefix), SubjectText.isValid(identity.subject) else {
-            throw .invalid("The claims of the token make no prefix of keys, or its subject has control characters.")
+            throw .invalid(
+                "The claims of the token do not form a valid key prefix, or its subject has control characters."
+            )
         }
         return WebIdentity(
             subject: identity.subject,

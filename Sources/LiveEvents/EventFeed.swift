@@ -7,7 +7,7 @@ internal import UploadCore
 /// One task reads new events and polls running uploads for all listeners, and only while there are any. Each event is
 /// serialised once. A listener has no queue but a position in the sequence of events. It reads from there what is still
 /// in memory; if it is too far behind, it reads from the state store, as after a reconnect. So a slow listener misses
-/// no event and costs no memory. Of progress it gets only the newest.
+/// no event and costs no memory. It gets only the newest progress.
 final class EventFeed: Sendable {
     /// The next thing for a listener.
     enum News: Sendable {
@@ -36,7 +36,7 @@ final class EventFeed: Sendable {
         /// The last event that was delivered or filtered out.
         var cursor: Int64
         var look: UInt64
-        var toldAt: ContinuousClock.Instant
+        var lastSentAt: ContinuousClock.Instant
         var isOver = false
         var isQuiet = false
         var waiter: CheckedContinuation<Void, Never>?
@@ -89,7 +89,7 @@ final class EventFeed: Sendable {
             }
             contents.lastNumber += 1
             let id = ListenerID(number: contents.lastNumber)
-            contents.listeners[id] = Listener(filter: filter, cursor: cursor, look: 0, toldAt: .now)
+            contents.listeners[id] = Listener(filter: filter, cursor: cursor, look: 0, lastSentAt: .now)
             return id
         }
     }
@@ -209,7 +209,7 @@ final class EventFeed: Sendable {
             guard contents.generation == generation else { return [] as [CheckedContinuation<Void, Never>] }
             contents.progress = contents.progress.filter { uploads.contains($0.key) }
             var waiters: [CheckedContinuation<Void, Never>] = []
-            for (id, listener) in contents.listeners where now - listener.toldAt >= Self.longestSilence {
+            for (id, listener) in contents.listeners where now - listener.lastSentAt >= Self.longestSilence {
                 contents.listeners[id]?.isQuiet = true
                 if let waiter = contents.listeners[id]?.takeWaiter() { waiters.append(waiter) }
             }
@@ -301,7 +301,7 @@ extension EventFeed.Contents {
         }
         if text.isEmpty, !listener.isQuiet { return nil }
         listener.isQuiet = false
-        listener.toldAt = .now
+        listener.lastSentAt = .now
         return text.isEmpty ? .quiet : .text(text, endsUpload: endsUpload)
     }
 

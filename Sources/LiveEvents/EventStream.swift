@@ -7,7 +7,7 @@ struct EventStream: Sendable {
     let service: EventService
     let feed: EventFeed
     let filter: EventFilter
-    /// The stream is of one upload, and over with it.
+    /// Whether the stream follows one upload and ends with it.
     let endsWithUpload: Bool
     /// Ends the stream when its credential becomes invalid, if it can.
     let watch: StreamWatch
@@ -27,11 +27,11 @@ struct EventStream: Sendable {
         try await watch.watching(holder) { [feed] in
             feed.end(id)
         } _: {
-            try await tell(id, sink)
+            try await send(id, sink)
         }
     }
 
-    private func tell(_ id: EventFeed.ListenerID, _ sink: any ByteSink) async throws {
+    private func send(_ id: EventFeed.ListenerID, _ sink: any ByteSink) async throws {
         while true {
             switch await feed.next(id) {
             case .text(let text, let endsUpload):

@@ -63,7 +63,7 @@ struct QuotaAPI: Sendable {
         case .key(let key): return try await response(of: Account(.key, key.id))
         case .grant(let grant):
             guard let subject = grant.subject else {
-                throw Problem(404, "not_found", "this upload token is for nobody in particular, and has no quota")
+                throw Problem(404, "not_found", "this upload token names no user, so it has no quota")
             }
             return try await response(of: Account(.subject, subject))
         }

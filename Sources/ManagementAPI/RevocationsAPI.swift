@@ -37,7 +37,7 @@ struct RevocationsAPI: Sendable {
             if let time = Timestamp.parse(text), time <= now {
                 issuedBefore = time
             } else {
-                fields.reject("issuedBefore", "must be a time such as 2025-06-25T16:00:00Z (RFC 3339) that is over")
+                fields.reject("issuedBefore", "must be a past time such as 2025-06-25T16:00:00Z (RFC 3339)")
             }
         } else if subject == nil {
             fields.reject("subject", "is required, or `issuedBefore`, or both")

@@ -69,7 +69,7 @@ struct UploadsAPI: Sendable {
         if let text = parameters["cursor"] {
             query.before = UploadID(text)
             if query.before == nil {
-                errors.append(.init(field: "cursor", message: "must be the nextCursor of an earlier answer"))
+                errors.append(.init(field: "cursor", message: "must be the nextCursor of an earlier response"))
             }
         }
         if !errors.isEmpty { throw Problem.invalidFields(errors) }

@@ -59,7 +59,7 @@ extension BlobMove {
                 guard found == part.md5 else {
                     throw UploadError(
                         .storageFailure,
-                        "The disk has other bytes of part \(part.number) than it had; restore it from a backup, or abort the upload."
+                        "The bytes of part \(part.number) on disk have changed; restore them from a backup, or abort the upload."
                     )
                 }
                 return found
@@ -68,7 +68,7 @@ extension BlobMove {
             guard case .tooLarge = error.code else { throw error }
             throw UploadError(
                 .storageFailure,
-                "Part \(part.number) has \(part.size) bytes, for which s3.memory and s3.spool have no room; enlarge s3.spool."
+                "Part \(part.number) has \(part.size) bytes, for which s3.memory and s3.spool have no room; increase s3.spool."
             )
         }
     }

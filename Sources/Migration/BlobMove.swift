@@ -82,7 +82,7 @@ struct BlobMove: Sendable {
         try check(digests, recorded)
         try await complete(id)
         guard try await isStored(id, digests) else {
-            throw UploadError(.storageFailure, "The store returns other bytes than those on disk.")
+            throw UploadError(.storageFailure, "The store returns different bytes than those on disk.")
         }
         return .copied
     }
@@ -103,7 +103,7 @@ struct BlobMove: Sendable {
 
     private static let diskChanged = UploadError(
         .storageFailure,
-        "The disk has other bytes than the upload had; restore it from a backup."
+        "The bytes on disk are not those of the upload; restore them from a backup."
     )
 
     /// An incomplete upload cannot be read yet, so confirmed parts are compared by length and CRC-32C.
@@ -119,7 +119,7 @@ struct BlobMove: Sendable {
         }
         let digests = try await send(upload, length: length, over: found, by: [.crc32c])
         guard try await store.durableLength(of: id) == length, try await store.recordedDigests(of: id) == digests else {
-            throw UploadError(.storageFailure, "The store has other bytes than those on disk.")
+            throw UploadError(.storageFailure, "The store has different bytes than those on disk.")
         }
         return .copied
     }
@@ -174,7 +174,7 @@ struct BlobMove: Sendable {
         case .endOfSource, .limitReached: break
         }
         guard report.stored == length else {
-            throw UploadError(.storageFailure, "The store took \(report.stored) of \(length) bytes.")
+            throw UploadError(.storageFailure, "The store accepted \(report.stored) of \(length) bytes.")
         }
         return source.digests()
     }

@@ -31,7 +31,7 @@ package struct MediaMigration: Sendable {
     package func run(removing isRemoving: Bool) async throws(StartFailure) {
         guard settings.general.storage == .s3 else {
             throw StartFailure(
-                "storage (SLUICE_STORAGE) must be s3, and the store's settings be set: it is where bytes go"
+                "storage (SLUICE_STORAGE) must be s3, and the store's settings must be set: the bytes are copied there"
             )
         }
         ProcessSetup.prepare()
@@ -72,12 +72,14 @@ package struct MediaMigration: Sendable {
         } catch {
             await store.finish(within: .seconds(1))
             report(outcome.withLock { $0.text })
-            throw StartFailure("\(Self.text(error)) The same command goes on from here.")
+            throw StartFailure("\(Self.text(error)) Run the same command again to continue.")
         }
         let tally = outcome.withLock { $0 }
         report(tally.text)
         guard tally.failed.isEmpty else {
-            throw StartFailure("\(tally.failed.count) uploads are not in the store; the same command tries them again.")
+            throw StartFailure(
+                "\(tally.failed.count) uploads are not in the store; run the same command to try them again."
+            )
         }
         report(next(isRemoving: isRemoving, in: directory))
     }
@@ -118,8 +120,8 @@ package struct MediaMigration: Sendable {
         }
 
         var text: String {
-            var parts = ["\(copied) uploads copied (\(copiedBytes) bytes)", "\(there) were there"]
-            if ahead > 0 { parts.append("\(ahead) have gone on in the store") }
+            var parts = ["\(copied) uploads copied (\(copiedBytes) bytes)", "\(there) already there"]
+            if ahead > 0 { parts.append("\(ahead) continued in the store") }
             if unneeded > 0 { parts.append("\(unneeded) left on disk that no upload needs") }
             if !failed.isEmpty { parts.append("\(failed.count) failed") }
             return parts.joined(separator: ", ")
@@ -221,10 +223,10 @@ package struct MediaMigration: Sendable {
 
     private func next(isRemoving: Bool, in directory: DataDirectory) -> String {
         """
-        All bytes that uploads need are in the store, and were compared. Now:
+        All bytes that uploads need are in the store and were compared. Next:
           - start the gateway with the storage's settings as for this command
-          - \(isRemoving ? "what was compared was removed from" : "the copies are still in") \(directory.root)/blobs\
-        \(isRemoving ? "" : "; the same command with --remove compares what is new and removes them")
+          - \(isRemoving ? "compared blobs were removed from" : "the copies are still in") \(directory.root)/blobs\
+        \(isRemoving ? "" : "; the same command with --remove compares new ones and removes all")
         """
     }
 }

@@ -33,7 +33,7 @@ package struct StateMigration: Sendable {
     /// - Throws: `StartFailure` with a message for the operator.
     package func run(anew isNew: Bool) async throws(StartFailure) {
         guard let database = settings.databaseSettingsOfCommands else {
-            throw StartFailure("database.url (SLUICE_DATABASE_URL) must be set: it is where the state is copied to")
+            throw StartFailure("database.url (SLUICE_DATABASE_URL) must be set: the state is copied there")
         }
         // Held until the end, so that no gateway changes what is copied.
         let directory = try DataDirectory.locked(for: settings)
@@ -52,7 +52,7 @@ package struct StateMigration: Sendable {
             try await copy(source, to: target, anew: isNew)
         } catch {
             let cause = error.cause.map { " (\($0))" } ?? ""
-            throw StartFailure("\(error.message)\(cause) The same command goes on from here.")
+            throw StartFailure("\(error.message)\(cause) Run the same command again to continue.")
         }
         try RetiredState(statePath: DataDirectory.statePath(in: settings.general.dataDirectory)).write(at: Date())
         report(next)
@@ -136,8 +136,8 @@ package struct StateMigration: Sendable {
                 .storageFailure,
                 """
                 The table \(table.name) has \(there.count) rows in the data directory and \(here.count) in the database\
-                \(there.count == here.count ? ", which are not the same" : ""): one of both was changed since the \
-                migration began. Begin anew with --restart.
+                \(there.count == here.count ? ", which are not the same" : ""): one of them was changed since the \
+                migration began. Start over with --restart.
                 """
             )
         }
@@ -179,14 +179,14 @@ package struct StateMigration: Sendable {
         let secret =
             FileManager.default.fileExists(atPath: MasterSecretFile.path(in: directory))
             ? "SLUICE_MASTER_SECRET_FILE=\(MasterSecretFile.path(in: directory)), or that file's text as SLUICE_MASTER_SECRET"
-            : "SLUICE_MASTER_SECRET as it was"
+            : "the same SLUICE_MASTER_SECRET as before"
         return """
             All of the state is in the database. Now:
               - start the gateway with SLUICE_DATABASE_URL as for this command, and with \(secret);
                 other nodes need the same two
               - the bytes of uploads are still in \(directory)/blobs: use this data directory, or move them to a store that \
             all nodes can reach with `sluice migrate --media disk --to s3`
-              - \(DataDirectory.statePath(in: directory)) is as it was; no gateway starts on it any more
+              - \(DataDirectory.statePath(in: directory)) is unchanged; no gateway starts on it any more
             """
     }
 }

@@ -61,22 +61,22 @@ package struct StoreAdopting: Sendable {
                 }
                 if isDue { report("\(outcome.known + outcome.completed + outcome.opened + outcome.left) blobs …") }
             }
-            tell(outcome, trial: isTrial)
+            summarize(outcome, trial: isTrial)
         } catch {
             let cause = error.cause.map { " (\($0))" } ?? ""
-            throw StartFailure("\(error.message)\(cause) The same command goes on from here.")
+            throw StartFailure("\(error.message)\(cause) Run the same command again to continue.")
         }
     }
 
-    private func tell(_ outcome: StoreAdoption.Outcome, trial isTrial: Bool) {
-        if let mismatch = outcome.mismatch { report("state and storage were no pair: \(mismatch.rawValue)") }
+    private func summarize(_ outcome: StoreAdoption.Outcome, trial isTrial: Bool) {
+        if let mismatch = outcome.mismatch { report("state and storage did not belong together: \(mismatch.rawValue)") }
         report("\(outcome.known) uploads have a record and bytes")
         report("\(outcome.completed) completed media rebuilt from their bytes (\(outcome.completedBytes) bytes)")
         report("\(outcome.opened) open uploads rebuilt")
-        report("\(outcome.renewed) open uploads got time anew")
+        report("\(outcome.renewed) open uploads got a new expiry")
         report("\(outcome.left) left without a record; the next sweep sets them aside for \(quarantine)")
         if !outcome.missing.isEmpty {
-            report("\(outcome.missing.count) uploads have a record and no bytes:")
+            report("\(outcome.missing.count) uploads have a record but no bytes:")
             for id in outcome.missing.prefix(Self.mostNamed) { report("  \(id)") }
             if outcome.missing.count > Self.mostNamed { report("  …") }
         }

@@ -84,7 +84,7 @@ struct DirectCloud: Sendable {
         if !lifetimes.contains(lifetime) {
             fields.reject(
                 "expiresIn",
-                "must be from \(lifetimes.lowerBound) to \(lifetimes.upperBound) in direct mode: \(name) makes no others"
+                "must be from \(lifetimes.lowerBound) to \(lifetimes.upperBound) in direct mode: \(name) supports no others"
             )
         }
         do throws(InexpressibleGrant) {
@@ -136,7 +136,7 @@ struct DirectClouds: Sendable {
         switch entries[vendor] {
         case .ready(let cloud):
             if !cloud.buckets.contains(where: { $0.utf8.elementsEqual(bucket.utf8) }) {
-                fields.reject("bucket", "must be one of \(cloud.bucketsSetting), the buckets that direct mode is for")
+                fields.reject("bucket", "must be one of \(cloud.bucketsSetting), the buckets for direct mode")
             }
             return cloud
         case .missing(let names):

@@ -135,24 +135,24 @@ package struct ObjectModule: GatewayModule {
         let minted = context.metrics.mintCounter("sts_token")
         let issuer = context.issuer
         let url = PublicURL(configured: settings.object.publicURL, trustedProxies: settings.general.trustedProxies)
-        let store = S3Handler(
+        let store = ObjectStoreHandler(
             service: context.services.objects,
             uploads: MultipartUploads(uploads: context.services.uploads, parts: context.services.parts),
-            endpoint: S3Endpoint(hosts: settings.object.domains),
+            endpoint: EndpointHosts(hosts: settings.object.domains),
             region: region,
-            authentication: S3Authentication(
+            authentication: ObjectAuthentication(
                 region: region,
                 issuer: issuer,
                 grace: grace,
                 revoked: context.revoked
             ) {
-                (accessKeyID) async throws(S3Error) in
+                (accessKeyID) async throws(ObjectError) in
                 do throws(UploadError) {
                     return try await pair(accessKeyID, .admin, in: state, master, at: clock.now).map {
-                        S3KeyHolder($0.credentials, .administrator)
+                        KeyHolder($0.credentials, .administrator)
                     }
                 } catch {
-                    throw S3Error(error, about: .object)
+                    throw ObjectError(error, about: .object)
                 }
             },
             cors: settings.bucketCORS,
@@ -196,7 +196,7 @@ package struct ObjectModule: GatewayModule {
 
 /// Dispatches the listener's requests: to the token services, or to the object endpoint.
 private struct ObjectHandler: RequestHandler {
-    let store: S3Handler
+    let store: ObjectStoreHandler
     let tokens: TokenServiceHandler
 
     func respond(to request: Request) async -> Response {

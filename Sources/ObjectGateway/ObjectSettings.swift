@@ -1,7 +1,7 @@
 internal import Callbacks
 package import SettingsKit
 
-/// The object endpoint, to which S3 clients upload.
+/// The object endpoint, to which clients of S3, OSS and COS upload.
 package struct ObjectSettings: SettingsSection {
     /// `nil` disables the endpoint.
     package var listen: ListenAddress? = ListenAddress(host: "127.0.0.1", port: 9000)
@@ -29,19 +29,19 @@ package struct ObjectSettings: SettingsSection {
             "object.publicURL",
             \.publicURL,
             optional: .origin,
-            "URL at which clients reach that endpoint, for URLs that are signed for them; without it, the host that the request came to with the port of that endpoint."
+            "URL at which clients reach that endpoint, for URLs that are signed for them; if not set, the host of the request with the port of that endpoint."
         ),
         setting(
             "object.buckets",
             \.buckets,
             .buckets,
-            "Buckets of that endpoint that are made at the start if they are not there."
+            "Buckets of that endpoint that are created at the start if they are missing."
         ),
         setting(
             "object.domains",
             \.domains,
             .texts("names of hosts separated by commas, such as s3.example.com") { ListenAddress($0 + ":0") != nil },
-            "Hosts of that endpoint below which each bucket has a name of its own (bucket.s3.example.com)."
+            "Host names of that endpoint that have a subdomain for each bucket (bucket.s3.example.com)."
         ),
         setting(
             "object.callbackHosts",
@@ -49,7 +49,7 @@ package struct ObjectSettings: SettingsSection {
             .texts("hosts separated by commas, such as app.example.com, 10.1.2.3:8000, *.example.com") {
                 CallbackHost($0) != nil
             },
-            "Hosts to which clients of OSS may have callbacks sent (x-oss-callback); without any, callbacks are refused."
+            "Hosts to which clients of OSS may have callbacks sent (x-oss-callback); if empty, callbacks are refused."
         ),
         setting(
             "object.region",

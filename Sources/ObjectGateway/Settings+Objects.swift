@@ -24,11 +24,11 @@ extension Settings {
     }
 
     /// CORS rules for buckets without their own: the origins that may use the gateway.
-    package var bucketCORS: S3CORS? {
+    package var bucketCORS: BucketCORS? {
         guard cors.isEnabled else { return nil }
         switch cors.origins {
-        case .any: return S3CORS(origins: ["*"])
-        case .only(let list): return S3CORS(origins: list)
+        case .any: return BucketCORS(origins: ["*"])
+        case .only(let list): return BucketCORS(origins: list)
         }
     }
 }

@@ -112,7 +112,7 @@ final class Node: Sendable {
                     current = connection
                 } else {
                     current = try join()
-                    try settle(current)
+                    try reconcile(current)
                 }
                 connection = nil
                 failures = 0
@@ -157,7 +157,7 @@ final class Node: Sendable {
             if now - lastBeat >= Self.beatInterval {
                 let isKnown = try beat(connection)
                 // The process was stopped or the network was down: other nodes may have taken its leases.
-                if !isKnown || now - lastBeat > Self.beatInterval * 2 { try settle(connection) }
+                if !isKnown || now - lastBeat > Self.beatInterval * 2 { try reconcile(connection) }
                 lastBeat = now
                 if now - lastCleaning >= Self.cleaningInterval {
                     try clean(connection)
@@ -205,7 +205,7 @@ final class Node: Sendable {
     }
 
     /// Reconciles the leases of this node with those in the database.
-    private func settle(_ connection: Connection) throws(DatabaseFailure) {
+    private func reconcile(_ connection: Connection) throws(DatabaseFailure) {
         let before = contents.withLock { $0.held }
         var recorded: [UploadID: Int64] = [:]
         for row in try connection.rows("SELECT upload_id, epoch FROM upload_lease WHERE node = $1", [id]) {

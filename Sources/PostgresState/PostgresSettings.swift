@@ -50,7 +50,7 @@ struct Target: Sendable {
         guard let options = PQconninfoParse(settings.url, &message) else {
             // libpq quotes the part that it cannot parse, which may be the password.
             PQfreemem(message)
-            throw PostgresStateError(location: "of the settings", reason: "its URL is no PostgreSQL URL.")
+            throw PostgresStateError(location: "of the settings", reason: "its URL is not a PostgreSQL URL.")
         }
         defer { PQconninfoFree(options) }
         var values: [String: String] = [:]
@@ -67,7 +67,7 @@ struct Target: Sendable {
         guard !location.contains("@"), port.utf8.allSatisfy(":,0123456789".utf8.contains) else {
             throw PostgresStateError(
                 location: "of the settings",
-                reason: "what its URL has as host, port or name cannot be; percent-encode /, @ and : in the password."
+                reason: "its URL has an invalid host, port or database name; percent-encode /, @ and : in the password."
             )
         }
         self.password = password

@@ -24,7 +24,7 @@ extension PostgresState {
                 UPDATE event SET content = $2, occurred_at = $3
                 WHERE sequence = (SELECT max(sequence) FROM event WHERE upload_id = $1)
                     AND kind = 'progress' AND \(Self.isPending) AND attempts = 0
-                    -- One that is on its way is told as it was.
+                    -- An event that is being delivered is not replaced.
                     AND (next_attempt_at IS NULL OR next_attempt_at <= \(Connection.now))
                 """,
                 [event.upload.id.text, try JSONText(StoredEvent(event)), Milliseconds(event.occurredAt)]

@@ -107,7 +107,7 @@ extension PostgresState {
                 [try JSONText(after), try JSONText(progress)]
             )
             guard changed == 1 else {
-                throw UploadError(.busy, "Another process has gone on with this migration; only one can.")
+                throw UploadError(.busy, "Another process has continued this migration; only one can.")
             }
             let columns = table.columns.map(\.name).joined(separator: ", ")
             let arrays = table.columns.enumerated().map { "$\($0 + 1)::\($1.kind.postgresType)[]" }

@@ -19,7 +19,7 @@ extension PostgresState {
                 ]
             )
             guard inserted == 1 else {
-                throw UploadError(.invalidRequest, "There is a key with this id or secret already.")
+                throw UploadError(.invalidRequest, "A key with this id or secret already exists.")
             }
         }
     }

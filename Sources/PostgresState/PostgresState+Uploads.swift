@@ -39,7 +39,7 @@ extension PostgresState {
                 guard isFirst == 1 else {
                     throw UploadError(
                         .grantUsed,
-                        "This credential admits one upload, and it was used; ask for a new one."
+                        "This credential allows one upload and was already used; ask for a new one."
                     )
                 }
             }
@@ -66,7 +66,10 @@ extension PostgresState {
                 ]
             )
             guard inserted == 1 else {
-                throw UploadError(.rejected, "The name that the app gave this upload belongs to another one.")
+                throw UploadError(
+                    .rejected,
+                    "The name that the app gave this upload already belongs to another upload."
+                )
             }
             if let parts {
                 try connection.run(

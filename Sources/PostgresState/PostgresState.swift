@@ -54,7 +54,10 @@ package final class PostgresState: StateStore {
             state.close()
             switch error {
             case is NewerSchema:
-                throw PostgresStateError(location: target.location, reason: "it was made by a newer version of Sluice.")
+                throw PostgresStateError(
+                    location: target.location,
+                    reason: "it was created by a newer version of Sluice."
+                )
             case is UnfinishedImport:
                 throw PostgresStateError(
                     location: target.location,

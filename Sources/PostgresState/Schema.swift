@@ -163,12 +163,12 @@ enum Schema {
                     upload_id text COLLATE "C" NOT NULL,
                     subject text COLLATE "C",
                     occurred_at bigint NOT NULL,
-                    -- The upload as it was then, and the request, as JSON.
+                    -- The upload at that time, and the request, as JSON.
                     content text NOT NULL,
-                    -- NULL for one that nobody is told.
+                    -- NULL for an event that is not delivered to the app.
                     delivery text COLLATE "C" CHECK (delivery IN ('pending', 'delivered', 'dead')),
                     attempts bigint NOT NULL DEFAULT 0,
-                    -- Only of the first pending event of an upload; the others wait for it.
+                    -- Set only for the first pending event of an upload; the others wait for it.
                     next_attempt_at bigint,
                     settled_at bigint,
                     last_error text,
@@ -181,7 +181,7 @@ enum Schema {
                 CREATE INDEX event_told ON event (sequence) WHERE delivery IS NOT NULL;
                 CREATE INDEX event_by_time ON event (occurred_at);
 
-                -- The sequence of the newest event. One row: who adds events holds it until they are there.
+                -- The sequence number of the newest event. One row; a transaction that adds events locks it until its commit.
                 CREATE TABLE event_counter (
                     is_single boolean PRIMARY KEY DEFAULT true CHECK (is_single),
                     last bigint NOT NULL
@@ -200,12 +200,12 @@ enum Schema {
 
                 CREATE SEQUENCE lease_epoch;
 
-                -- Only while somebody uses the upload, or waits for it.
+                -- Exists only while a node uses the upload or waits for it.
                 CREATE TABLE upload_lease (
                     upload_id text COLLATE "C" PRIMARY KEY,
                     node bigint NOT NULL,
                     epoch bigint NOT NULL,
-                    -- Nodes in the order in which they get it.
+                    -- Waiting nodes, in the order in which they get the lease.
                     waiters bigint[] NOT NULL
                 );
                 """
@@ -213,10 +213,10 @@ enum Schema {
         Migration(
             number: 3,
             statements: """
-                -- What an object store holds of an upload. It is there before the upload and outlives it, until it is removed.
+                -- What an object store holds of an upload. Created before the upload's record, and kept after its end until the blob is removed.
                 CREATE TABLE blob (
                     id text COLLATE "C" PRIMARY KEY,
-                    -- One more with each change.
+                    -- Incremented with each change.
                     version bigint NOT NULL,
                     state text COLLATE "C" NOT NULL CHECK (state IN ('open', 'completing', 'complete')),
                     bucket text NOT NULL,
@@ -247,16 +247,17 @@ enum Schema {
         Migration(
             number: 4,
             statements: """
-                -- How often the job was taken: who has an older number has lost it. While somebody has it, next_attempt_at is when
-                -- it is free again.
+                -- Number of times the job was claimed; a holder of a lower number has lost it. While it is claimed, next_attempt_at is
+                -- the end of the claim.
                 ALTER TABLE pull ADD COLUMN claim bigint NOT NULL DEFAULT 0;
                 ALTER TABLE pull ADD COLUMN is_claimed boolean NOT NULL DEFAULT false;
 
-                -- For lists of deliveries only: which event of an upload is pending is not to be looked for among all that are.
+                -- For lists of deliveries only: a search for the pending event of an upload must not scan all pending events.
                 DROP INDEX event_by_delivery;
                 CREATE INDEX event_by_delivery ON event ((delivery || ''), sequence) WHERE delivery IS NOT NULL;
 
-                -- When one of the nodes began with what one of them does now and then.
+                -- When a node last claimed a periodic job (`JobClaims`). The table keeps its old name: during a rolling upgrade,
+                -- nodes of the previous version use it after a newer one has migrated the schema.
                 CREATE TABLE duty (
                     name text COLLATE "C" PRIMARY KEY,
                     done_at bigint NOT NULL
@@ -272,8 +273,8 @@ enum Schema {
                 ALTER TABLE upload ADD COLUMN takes_parts boolean NOT NULL DEFAULT false;
                 ALTER TABLE media ADD COLUMN bucket text COLLATE "C" CHECK (bucket IS NULL OR object_key IS NOT NULL);
                 ALTER TABLE media ADD COLUMN attributes text;
-                -- The collation of object_key stays what it is: nodes of the version before would fail once, because what they
-                -- have prepared would have another result.
+                -- The collation of object_key is unchanged: statements that nodes of the previous version have prepared would fail
+                -- once, because their result type would differ.
                 CREATE UNIQUE INDEX media_by_name ON media (bucket, object_key COLLATE "C") WHERE bucket IS NOT NULL;
                 CREATE INDEX upload_open_by_name ON upload (bucket, takes_parts, object_key COLLATE "C", id)
                     WHERE state = 'open' AND bucket IS NOT NULL;
@@ -284,7 +285,7 @@ enum Schema {
                     number bigint NOT NULL CHECK (number >= 1),
                     size bigint NOT NULL CHECK (size >= 0),
                     md5 bytea NOT NULL,
-                    -- The bits of a number without sign.
+                    -- An unsigned number, stored with the same bits.
                     crc64 bigint NOT NULL,
                     checksum bytea,
                     location text NOT NULL,
@@ -319,7 +320,7 @@ enum Schema {
                 ALTER TABLE api_key ADD COLUMN limits text;
                 CREATE INDEX api_key_revoked ON api_key (revoked_at) WHERE revoked_at IS NOT NULL;
 
-                -- What was minted earlier is over. The empty subject is everybody.
+                -- Anything minted earlier is revoked. The empty subject stands for all users.
                 CREATE TABLE revocation (
                     subject text COLLATE "C" PRIMARY KEY,
                     issued_before bigint NOT NULL,
@@ -327,7 +328,7 @@ enum Schema {
                 );
                 CREATE INDEX revocation_by_time ON revocation (created_at);
 
-                -- Where bytes come from is in the sealed request only.
+                -- The origin of the bytes is in the sealed request only.
                 UPDATE pull SET url = '';
                 """
         ),

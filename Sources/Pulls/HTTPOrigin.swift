@@ -30,7 +30,7 @@ struct HTTPOrigin: PullOrigin {
         case 206 where rest != nil:
             // Multiple parts are never requested, and have no Content-Range (RFC 9110 §15.3.7.2).
             guard let range = ContentRange(head.headers["Content-Range"]), let bytes = range.bytes else {
-                throw PullFailure("range_unclear", "the origin does not tell which part it sends")
+                throw PullFailure("range_unclear", "the origin does not say which part it sends")
             }
             let content = try content(of: download, total: range.total, request.url)
             return .part(content, offset: bytes.lowerBound, end: bytes.upperBound)
@@ -64,7 +64,11 @@ struct HTTPOrigin: PullOrigin {
     private func content(of download: HTTPDownload, total: Int64?, _ url: String) throws(PullFailure) -> OriginContent {
         let headers = download.head.headers
         if let coding = headers["Content-Encoding"], coding.lowercased() != "identity", !coding.isEmpty {
-            throw PullFailure("content_encoded", "the origin sends the content in a coding nobody asked for", .final)
+            throw PullFailure(
+                "content_encoded",
+                "the origin sends the content in a coding that was not requested",
+                .final
+            )
         }
         let type = headers["Content-Type"].flatMap { MediaType($0) }
         return OriginContent(
@@ -99,7 +103,7 @@ struct HTTPOrigin: PullOrigin {
     }
 
     private func failure(_ head: HTTPClientHead) -> PullFailure {
-        let text = "the origin answered \(head.status)"
+        let text = "the origin responded with status \(head.status)"
         switch head.status {
         case 408, 425, 429, 500...599:
             return PullFailure("origin_status", text, .retry(after: retryAfter(head.headers["Retry-After"])))

@@ -25,7 +25,7 @@ struct PullAPI: Sendable {
     private func pull(_ request: Request) async throws(Problem) -> Response {
         let key = try await access.limitedKey(.upload, request)
         guard let pulls else {
-            throw Problem(403, "forbidden", "pulling is switched off here (pull.enabled)")
+            throw Problem(403, "forbidden", "pulling is disabled on this server (pull.enabled)")
         }
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let url = address(&fields)
@@ -96,7 +96,7 @@ struct PullAPI: Sendable {
         let headers = fields.dictionary("headers", maximumCount: 32, maximumBytes: 8192)
         for (name, value) in headers {
             if FieldName(name) == nil || !value.utf8.allSatisfy(HTTPCharacters.isFieldValue) {
-                fields.reject("headers", "must hold names and values as RFC 9110 has them")
+                fields.reject("headers", "must hold valid field names and values (RFC 9110 §5)")
             } else if Self.ownHeaders.contains(name.lowercased()) || name.lowercased().hasPrefix("proxy-") {
                 fields.reject("headers", "must not hold \(name.lowercased()), which the gateway sets itself")
             }

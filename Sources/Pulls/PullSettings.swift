@@ -22,38 +22,43 @@ package struct PullSettings: SettingsSection {
     package init() {}
 
     package static let table: [Setting] = [
-        setting("pull.enabled", \.isEnabled, .flag, "Whether the gateway fetches from URLs that apps tell it."),
-        setting("pull.concurrency", \.concurrency, .count(1...256), "How many it fetches at the same time."),
+        setting("pull.enabled", \.isEnabled, .flag, "Whether the gateway fetches from URLs that apps name."),
+        setting(
+            "pull.concurrency",
+            \.concurrency,
+            .count(1...256),
+            "Maximum number of URLs to fetch from at the same time."
+        ),
         setting(
             "pull.allow",
             \.allow,
             .ranges,
-            "Addresses that are not public and may be fetched from all the same."
+            "Addresses that may be fetched from although they are not public."
         ),
-        setting("pull.maximumRedirects", \.maximumRedirects, .count(0...50), "Most redirects that are followed."),
+        setting("pull.maximumRedirects", \.maximumRedirects, .count(0...50), "Maximum number of redirects to follow."),
         setting(
             "pull.connectTimeout",
             \.connectTimeout,
             .duration(.milliseconds(100) ... .seconds(600)),
-            "For name look-up, TCP and TLS."
+            "Maximum time for name lookup, TCP and TLS."
         ),
         setting(
             "pull.timeout",
             \.timeout,
             .duration(.seconds(1) ... .seconds(86400)),
-            "While fewer bytes come than limits.bodyRate, or none; in whole seconds."
+            "Maximum time in which fewer bytes arrive than limits.bodyRate, or none; in whole seconds."
         ),
         setting(
             "pull.attempts",
             \.attempts,
             .count(1...1000),
-            "Failures in a row, without a new byte, after which it is given up."
+            "Consecutive failures, without a new byte, after which a pull is given up."
         ),
         setting(
             "pull.retryDelay",
             \.retryDelay,
             .duration(.milliseconds(10) ... .seconds(3600)),
-            "Before the second attempt; doubled for each further failure, up to 10 minutes."
+            "Delay before the second attempt; doubled for each further failure, up to 10 minutes."
         ),
         setting(
             "pull.authorities",

@@ -30,10 +30,10 @@ package struct JSONFields {
             throw Problem(400, "invalid_json", "the content must be one JSON object, not another JSON value")
         }
         guard let repeated = JSONNames.repeated(in: bytes) else {
-            throw Problem(400, "invalid_json", "a comma must not stand before a closing bracket (RFC 8259)")
+            throw Problem(400, "invalid_json", "a comma must not precede a closing bracket (RFC 8259)")
         }
         self.members = members
-        for name in repeated { reject(name, "must stand only once") }
+        for name in repeated { reject(name, "must occur only once") }
     }
 
     /// The JSON text of a request, within `limits`; empty if the request has no content, which counts as an empty
@@ -176,7 +176,7 @@ package struct JSONFields {
     /// An object of strings, such as metadata.
     package mutating func dictionary(_ name: String, maximumCount: Int, maximumBytes: Int) -> [String: String] {
         let rule =
-            "must be an object of at most \(maximumCount) strings, \(maximumBytes) bytes in all, keys without space and comma"
+            "must be an object of at most \(maximumCount) strings, \(maximumBytes) bytes in all, keys without spaces and commas"
         switch take(name) {
         case .object(let values)?:
             var strings: [String: String] = [:]
@@ -208,7 +208,7 @@ package struct JSONFields {
         let unknown = members.keys.filter { !known.contains($0) }.sorted()
         let allowed = known.sorted().joined(separator: ", ")
         let errors =
-            errors + unknown.map { .init(field: $0, message: "is not known here; allowed are \(allowed)") }
+            errors + unknown.map { .init(field: $0, message: "is unknown; allowed are \(allowed)") }
         if !errors.isEmpty { throw Problem.invalidFields(errors) }
     }
 

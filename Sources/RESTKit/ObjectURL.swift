@@ -23,7 +23,7 @@ package struct ObjectURL: Sendable {
     package func origin(for request: Request) throws(Problem) -> String {
         if let configured { return Self.origin(of: configured, port: nil) }
         guard let port else {
-            throw Problem(403, "forbidden", "there is no object endpoint here (object.listen, object.publicURL)")
+            throw Problem(403, "forbidden", "this server has no object endpoint (object.listen, object.publicURL)")
         }
         return Self.origin(of: gateway.base(for: request), port: String(port))
     }

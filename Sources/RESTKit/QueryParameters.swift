@@ -18,9 +18,9 @@ package struct QueryParameters {
         for item in items.items {
             if !allowed.contains(item.name) {
                 let list = allowed.sorted().joined(separator: ", ")
-                errors.append(.init(field: item.name, message: "is not known here; allowed are \(list)"))
+                errors.append(.init(field: item.name, message: "is unknown; allowed are \(list)"))
             } else if !seen.insert(item.name).inserted {
-                errors.append(.init(field: item.name, message: "must stand only once"))
+                errors.append(.init(field: item.name, message: "must occur only once"))
             }
         }
         if !errors.isEmpty { throw Problem.invalidFields(errors) }
@@ -50,7 +50,7 @@ package struct QueryParameters {
         }
         if values.contains(where: { $0 == nil }) {
             let list = allowed.map(\.text).joined(separator: ", ")
-            errors.append(.init(field: name, message: "must be one or some, separated by commas, of \(list)"))
+            errors.append(.init(field: name, message: "must be one or more of \(list), separated by commas"))
         }
         return values.compactMap { $0 }
     }

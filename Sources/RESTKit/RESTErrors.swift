@@ -70,7 +70,7 @@ package enum RESTErrors {
             case .tooLarge(let limit):
                 Problem(413, "content_too_large", "the content of this request is limited to \(limit) bytes")
             case .malformed(let reason): Problem(400, "malformed_request", "the content is malformed: \(reason)")
-            case .timedOut: Problem(408, "request_timeout", "the content of the request did not come in time")
+            case .timedOut: Problem(408, "request_timeout", "the content of the request did not arrive in time")
             case .shuttingDown: Problem(503, "unavailable", "the server is stopping; try again")
             case .disconnected, .interrupted: Problem(400, "disconnected", "the content of the request was cut off")
             }

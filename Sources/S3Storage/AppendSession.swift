@@ -21,7 +21,7 @@ final class AppendSession {
         var received: Int64 = 0
         /// CRC-32C of the blob up to the end of this part.
         var crc32c: UInt32?
-        var sending: PartUpload?
+        var upload: PartUpload?
 
         init(number: Int, size: Int64, missing: Int64) {
             self.number = number
@@ -123,7 +123,7 @@ final class AppendSession {
             storage.active.withLock { $0[id] = length }
             if part.room == 0 || length == total {
                 try await close(part)
-            } else if part.sending == nil, isDue(part) {
+            } else if part.upload == nil, isDue(part) {
                 try await send(part)
             }
             while parts.count > settings.parallelParts { try await recordFirst() }
@@ -212,12 +212,12 @@ final class AppendSession {
     private func mustVerifyFirst(_ part: Part) -> Bool { expectation != nil && isObject(part) }
 
     private func send(_ part: Part) async throws(UploadError) {
-        guard part.sending == nil else { return }
+        guard part.upload == nil else { return }
         if isObject(part) {
-            part.sending = PartUpload(object: part.buffer, record, storage)
+            part.upload = PartUpload(object: part.buffer, record, storage)
         } else {
             record = try await storage.withMultipart(record)
-            part.sending = PartUpload(part: part.number, part.buffer, record, storage)
+            part.upload = PartUpload(part: part.number, part.buffer, record, storage)
         }
     }
 
@@ -240,7 +240,7 @@ final class AppendSession {
     }
 
     private func recordEnded() async throws(UploadError) {
-        while let first = parts.first, first.sending?.hasEnded == true { try await recordFirst() }
+        while let first = parts.first, first.upload?.hasEnded == true { try await recordFirst() }
     }
 
     /// Waits for the first part, and records it with the confirmed parts after it.
@@ -250,13 +250,13 @@ final class AppendSession {
             let part = parts.removeFirst()
             storage.hashes.hashNow(part.buffer)
             defer { storage.memory.release(part.buffer.discard()) }
-            guard let sending = part.sending else { throw Self.tooSlow }
+            guard let upload = part.upload else { throw Self.tooSlow }
             confirmed.append(
-                BlobPart(number: part.number, size: part.buffer.count, entityTag: try await sending.entityTag())
+                BlobPart(number: part.number, size: part.buffer.count, entityTag: try await upload.entityTag())
             )
             guard expectation == nil else { continue }
             record.crc32c = part.crc32c
-            if sending.isObject {
+            if upload.isObject {
                 record.state = .complete
                 record.entityTag = confirmed.removeLast().entityTag
                 record.partBytes = part.buffer.count
@@ -264,7 +264,7 @@ final class AppendSession {
                 record.partCount += 1
                 record.partBytes += part.buffer.count
             }
-        } while parts.first?.sending?.hasEnded == true
+        } while parts.first?.upload?.hasEnded == true
         guard expectation == nil else {
             withheld += confirmed
             return
@@ -316,14 +316,14 @@ final class AppendSession {
         if let part = current, part.received > 0 {
             // What was sent of it is useless: the store expects the announced length.
             part.buffer.stopReaders()
-            await part.sending?.wait()
+            await part.upload?.wait()
             isCombined = part.missing == 0
             let (content, record) = (part.buffer.copy(), record)
             storage.hashes.add(content)
             storage.hashes.hashNow(content)
             tail = Task { [storage] in await storage.putTail(content, of: record) }
         }
-        for part in parts where part.sending == nil { try await send(part) }
+        for part in parts where part.upload == nil { try await send(part) }
         while !parts.isEmpty { try await recordFirst() }
         let tailObject = try await tail?.value.get()
         guard tailObject != nil || !withheld.isEmpty else { return }
@@ -374,10 +374,10 @@ final class AppendSession {
     private func cancelUploads() async {
         for part in parts + [current].compactMap({ $0 }) {
             part.buffer.stopReaders()
-            part.sending?.cancel()
+            part.upload?.cancel()
         }
         for part in parts + [current].compactMap({ $0 }) {
-            await part.sending?.wait()
+            await part.upload?.wait()
             storage.memory.release(part.buffer.discard())
         }
         parts = []

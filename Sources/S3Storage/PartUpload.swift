@@ -42,14 +42,14 @@ final class PartUpload: Sendable {
         self.isObject = isObject
         let ended = Flag()
         self.ended = ended
-        let (checks, tells) = (storage.settings.tagsAreDigests, storage.settings.sendsContentMD5)
+        let (checks, sendsMD5) = (storage.settings.tagsAreDigests, storage.settings.sendsContentMD5)
         task = Task {
             defer { ended.raise() }
             var failures = 0
             while true {
                 do throws(S3Failure) {
-                    if tells { _ = await buffer.whole() }
-                    let tag = try await send(tells ? buffer.md5 : nil)
+                    if sendsMD5 { _ = await buffer.whole() }
+                    let tag = try await send(sendsMD5 ? buffer.md5 : nil)
                     guard await buffer.whole(), let md5 = buffer.md5 else {
                         return .failure(S3Failure(.contentFailed, "the content ended early"))
                     }

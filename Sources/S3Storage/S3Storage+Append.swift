@@ -24,7 +24,7 @@ extension S3Storage {
             }
             active.withLock { $0[id] = offset }
             defer { active.withLock { _ = $0.removeValue(forKey: id) } }
-            let reception = AppendSession(
+            let session = AppendSession(
                 self,
                 record,
                 limit: limit,
@@ -32,7 +32,7 @@ extension S3Storage {
                 expecting: digest,
                 confirming: confirming
             )
-            return await reception.run(source)
+            return await session.run(source)
         } catch {
             return AppendReport(stored: 0, end: .failed(error))
         }

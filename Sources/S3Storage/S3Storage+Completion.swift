@@ -262,7 +262,7 @@ extension S3Storage {
             _ = try await records.update(record, adding: [], droppingFrom: 1)
             throw UploadError(
                 .invalidParts(.unnamed),
-                "The store does not allow to leave out parts: name all uploaded parts.",
+                "The store does not allow parts to be left out: list all uploaded parts.",
                 cause: failure
             )
         }

@@ -79,10 +79,10 @@ extension S3Storage {
     ) async throws(UploadError) -> BlobRecord {
         let size = range.upperBound - range.lowerBound
         let source = try await S3Blob(origin, self).bytes(range)
-        let reception = AppendSession(self, target, limit: size, of: nil)
-        let report = await reception.run(source)
+        let session = AppendSession(self, target, limit: size, of: nil)
+        let report = await session.run(source)
         switch report.end {
-        case .endOfSource where report.stored == size, .limitReached: return reception.record
+        case .endOfSource where report.stored == size, .limitReached: return session.record
         case .failed(let error): throw error
         case .endOfSource, .sourceFailed:
             throw UploadError(.unavailable, "The response of the store ended early; try again later.")

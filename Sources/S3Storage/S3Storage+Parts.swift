@@ -44,14 +44,14 @@ extension S3Storage: PartStorage {
         defer { memory.release(buffer.discard()) }
         buffer.setLength(part.size)
         let isSmall = isSmall(part)
-        var sending: PartUpload?
+        var upload: PartUpload?
         do throws(UploadError) {
             let last = try await receive(part, from: source, into: buffer) { rest, taken, beginning in
                 // If the head of the request needs a digest, it cannot be sent before the part is complete.
-                guard sending == nil, !isSmall, !settings.sendsContentMD5,
+                guard upload == nil, !isSmall, !settings.sendsContentMD5,
                     Self.arrivesSoon(rest, after: taken, since: beginning)
                 else { return }
-                sending = PartUpload(part: part.number, buffer, record, self)
+                upload = PartUpload(part: part.number, buffer, record, self)
             }
             // The store must not get all bytes of a part that is refused, because it would replace the previous one.
             let md5 = try await verify()
@@ -61,11 +61,11 @@ extension S3Storage: PartStorage {
             buffer.close()
             buffer.setMD5(md5)
             if isSmall { return try await putSmallPart(buffer, of: record) }
-            return try await (sending ?? PartUpload(part: part.number, buffer, record, self)).entityTag()
+            return try await (upload ?? PartUpload(part: part.number, buffer, record, self)).entityTag()
         } catch {
             buffer.stopReaders()
-            sending?.cancel()
-            await sending?.wait()
+            upload?.cancel()
+            await upload?.wait()
             throw error
         }
     }
@@ -100,7 +100,7 @@ extension S3Storage: PartStorage {
             guard !piece.isEmpty else {
                 throw UploadError(
                     .lengthConflict(length: part.size),
-                    "The part has \(taken) bytes and not \(part.size); send it again."
+                    "The part has \(taken) bytes instead of \(part.size); send it again."
                 )
             }
             guard try await keep(piece, in: buffer, relieving: { false }) else { throw AppendSession.tooSlow }
@@ -108,7 +108,7 @@ extension S3Storage: PartStorage {
         }
     }
 
-    private static let joined = UploadError(.notFound, "The parts of this upload are joined, and it takes no more.")
+    private static let joined = UploadError(.notFound, "The parts of this upload are joined; it accepts no more parts.")
 
     private static let receivedAtOnce: Int64 = 128 << 10
 

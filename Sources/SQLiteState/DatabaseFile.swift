@@ -29,7 +29,7 @@ enum DatabaseFile {
                 let level = isSynchronous ? "FULL" : "NORMAL"
                 try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = \(level)") }
                 if try pool.read(migrator.hasBeenSuperseded) {
-                    throw SQLiteStateError(path: path, reason: "it was made by a newer version of Sluice.")
+                    throw SQLiteStateError(path: path, reason: "it was created by a newer version of Sluice.")
                 }
                 try migrator.migrate(pool)
                 return pool

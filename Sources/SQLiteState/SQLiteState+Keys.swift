@@ -21,7 +21,7 @@ extension SQLiteState {
                     ]
                 )
             } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
-                throw UploadError(.invalidRequest, "There is a key with this id or secret already.", cause: error)
+                throw UploadError(.invalidRequest, "A key with this id or secret already exists.", cause: error)
             }
         }
     }

@@ -30,12 +30,15 @@ extension SQLiteState {
                 guard database.changesCount == 1 else {
                     throw UploadError(
                         .grantUsed,
-                        "This credential admits one upload, and it was used; ask for a new one."
+                        "This credential allows one upload and was already used; ask for a new one."
                     )
                 }
             }
             if let alias = upload.alias, try database.row("SELECT 1 FROM upload WHERE alias = ?", [alias]) != nil {
-                throw UploadError(.rejected, "The name that the app gave this upload belongs to another one.")
+                throw UploadError(
+                    .rejected,
+                    "The name that the app gave this upload already belongs to another upload."
+                )
             }
             if let bucket = upload.bucket, try database.bucket(bucket) == nil { throw UploadError.noBucket }
             try database.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: effectiveLimits)

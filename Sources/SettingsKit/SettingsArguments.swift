@@ -65,7 +65,7 @@ struct SettingsArguments {
             return SettingsProblem(
                 key: flag,
                 source: .flag(name: flag),
-                message: "a secret must not stand on a command line; use \(secret.flag) or \(secret.environmentName)"
+                message: "a secret must not be given on a command line; use \(secret.flag) or \(secret.environmentName)"
             )
         }
         let hint = NearestName.hint(flag, among: catalog.settings.map(\.flag))

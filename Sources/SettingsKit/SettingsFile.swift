@@ -131,7 +131,7 @@ struct SettingsFile {
             return input.addConflict(setting, source: source(mark), names: "\(other) and \(key)")
         }
         guard case .scalar(let scalar) = value, value.null == nil, !scalar.string.isEmpty else {
-            return refuse(key, mark, "allowed is the path of a file that holds the value")
+            return refuse(key, mark, "allowed: the path of a file that holds the value")
         }
         input.add(setting, fromFile: scalar.string, namedBy: source(mark))
     }

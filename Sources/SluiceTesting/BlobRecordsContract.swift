@@ -100,7 +100,7 @@ package enum BlobRecordsContract {
             try demand(await records.blob(plain.id), is: back)
             try demand(await records.blob(other.id), is: other)
         },
-        Contract("who read it before somebody else changed it changes nothing") { records in
+        Contract("a change based on an outdated read is refused") { records in
             let read = record()
             try await records.insert(read)
             var current = read
@@ -121,7 +121,7 @@ package enum BlobRecordsContract {
             try demand(await records.parts(of: read.id), is: parts(1...3))
             try demand(await records.completingBlobs(limit: 5), is: [])
         },
-        Contract("of many that change what they all have read one does") { records in
+        Contract("of concurrent changes based on the same read one succeeds") { records in
             let read = record()
             try await records.insert(read)
             let codes = await withTaskGroup(of: (Int, UploadError.Code?).self) { group in
@@ -141,7 +141,7 @@ package enum BlobRecordsContract {
             try demand(await records.blob(read.id)?.version, is: 2)
             try demand(await records.parts(of: read.id), is: parts(winners))
         },
-        Contract("a blob that is forgotten is gone with its parts, and is not changed any more") { records in
+        Contract("a removed blob is gone with its parts, and can no longer be changed") { records in
             let gone = record()
             var kept = record(1)
             for record in [gone, kept] {

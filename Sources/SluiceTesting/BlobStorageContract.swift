@@ -51,7 +51,7 @@ package enum BlobStorageContract {
     }
 
     private static let basics: [Contract<any BlobStorage>] = [
-        Contract("a blob that was emptied is as a new one") { storage in
+        Contract("an emptied blob is like a new one") { storage in
             let id = newID()
             try demand(await errorCode { () async throws(UploadError) in try await storage.empty(id) }, is: .notFound)
             try await storage.create(id)
@@ -84,7 +84,7 @@ package enum BlobStorageContract {
                 is: .notFound
             )
         },
-        Contract("a new blob is empty and can be made once") { storage in
+        Contract("a new blob is empty and can be created once") { storage in
             let id = newID()
             try await storage.create(id)
             try demand(await storage.durableLength(of: id), is: 0)
@@ -95,7 +95,7 @@ package enum BlobStorageContract {
                 is: true
             )
         },
-        Contract("a blob that is not there is not found, and removing it is no error") { storage in
+        Contract("a missing blob is not found, and removing it succeeds") { storage in
             let id = newID()
             let source = ArraySource([1])
             try demand(
@@ -115,7 +115,7 @@ package enum BlobStorageContract {
             try demand(text(report.end), is: "notFound")
             try await storage.remove(id)
         },
-        Contract("a removed blob is gone, and who has its file open still reads it") { storage in
+        Contract("a removed blob is gone, but a reader that has it open can still read it") { storage in
             let id = newID()
             try await storage.create(id)
             _ = await storage.append(to: id, at: 0, from: ArraySource([1, 2, 3]), limit: 3, expecting: nil)
@@ -130,7 +130,7 @@ package enum BlobStorageContract {
             try await storage.create(id)
             try demand(await storage.durableLength(of: id), is: 0)
         },
-        Contract("pages list every blob once, also when blobs are removed on the way") { storage in
+        Contract("pages list every blob once, even if blobs are removed meanwhile") { storage in
             var ids: Set<UploadID> = []
             for _ in 0..<50 {
                 let id = newID()
@@ -150,11 +150,12 @@ package enum BlobStorageContract {
             try demand(seen.count, is: 50)
             try demand(Set(seen), is: ids)
         },
-        Contract("a healthy storage says so") { storage in try await storage.check() },
+        Contract("a working storage reports that it works") { storage in try await storage.check() },
     ]
 
     private static let copies: [Contract<any BlobStorage>] = [
-        Contract("ranges of other blobs are appended, aligned or not, and the blob goes on by itself") { storage in
+        Contract("ranges of other blobs are appended, aligned or not, and the blob accepts more bytes afterwards") {
+            storage in
             let (source, target) = (newID(), newID())
             let bytes = pattern(600_001)
             for id in [source, target] { try await storage.create(id) }
@@ -173,7 +174,7 @@ package enum BlobStorageContract {
             expected.append(9)
             try demand(await contents(of: target, in: storage) == expected, is: true)
         },
-        Contract("copying to another offset than the length, or from or to no blob, is refused") { storage in
+        Contract("copying to an offset other than the length, or from or to a missing blob, is refused") { storage in
             let (source, target) = (newID(), newID())
             for id in [source, target] { try await storage.create(id) }
             _ = await storage.append(to: source, at: 0, from: ArraySource([1, 2]), limit: .max, expecting: nil)
@@ -191,7 +192,7 @@ package enum BlobStorageContract {
     ]
 
     private static let appends: [Contract<any BlobStorage>] = [
-        Contract("appended bytes are there, in order, whatever their pieces") { storage in
+        Contract("appended bytes are stored in order, however they are split") { storage in
             let id = newID()
             let bytes = pattern(700_001)
             try await storage.create(id)
@@ -211,7 +212,7 @@ package enum BlobStorageContract {
             try await storage.synchronize(id)
             try demand(await contents(of: id, in: storage) == bytes, is: true)
         },
-        Contract("another offset than the length is refused and no byte is read") { storage in
+        Contract("an offset other than the length is refused and no byte is read") { storage in
             let id = newID()
             try await storage.create(id)
             _ = await storage.append(to: id, at: 0, from: ArraySource([1, 2, 3]), limit: 3, expecting: nil)
@@ -224,7 +225,7 @@ package enum BlobStorageContract {
             }
             try demand(await contents(of: id, in: storage), is: [1, 2, 3])
         },
-        Contract("what is beyond the limit stays in the source") { storage in
+        Contract("bytes beyond the limit stay in the source") { storage in
             for transfers in [false, true] {
                 let id = newID()
                 try await storage.create(id)
@@ -236,7 +237,7 @@ package enum BlobStorageContract {
                 try demand(await contents(of: id, in: storage), is: [1, 2, 3])
             }
         },
-        Contract("what came before a source failed is kept") { storage in
+        Contract("bytes received before a source failed are kept") { storage in
             for transfers in [false, true] {
                 for failure in [
                     SourceFailure.disconnected, .timedOut, .shuttingDown, .malformed("x"), .tooLarge(limit: 1),
@@ -255,7 +256,7 @@ package enum BlobStorageContract {
                 }
             }
         },
-        Contract("an interrupted append keeps what came") { storage in
+        Contract("an interrupted append keeps the received bytes") { storage in
             for transfers in [false, true] {
                 let id = newID()
                 try await storage.create(id)
@@ -272,8 +273,7 @@ package enum BlobStorageContract {
     ]
 
     private static let digests: [Contract<any BlobStorage>] = [
-        Contract("a blob has its digests by all algorithms, also when it is empty, and one that is not there has none")
-        {
+        Contract("a blob has digests by all algorithms, even if it is empty, and a missing one has none") {
             storage in
             for count in [0, 1, 262_144, 600_001] {
                 let id = newID()
@@ -319,7 +319,8 @@ package enum BlobStorageContract {
                 try demand(await contents(of: id, in: storage) == all, is: true)
             }
         },
-        Contract("bytes with another digest, or cut off, are not kept, and the blob goes on from before") { storage in
+        Contract("bytes with a wrong digest, or cut off, are not kept, and the blob continues from before them") {
+            storage in
             for (count, isLengthKnown, isReported) in [
                 (5, true, false), (5, false, false), (600_000, true, false), (600_000, false, false), (5, false, true),
                 (600_000, false, true), (600_000, true, true),
@@ -347,7 +348,8 @@ package enum BlobStorageContract {
                 try demand(await contents(of: id, in: storage) == [7, 7] + bytes, is: true)
             }
         },
-        Contract("a digest that is told at the end is asked for after it, and bytes beyond the limit are none of it") {
+        Contract("a digest that comes at the end is read after the last byte, and content beyond the limit is not kept")
+        {
             storage in
             let id = newID()
             try await storage.create(id)
@@ -365,7 +367,7 @@ package enum BlobStorageContract {
             }
             try demand(await contents(of: id, in: storage), is: bytes)
         },
-        Contract("bytes whose digest was to be told at the end, and was not, are not kept") { storage in
+        Contract("bytes whose digest was announced for the end, but not sent, are not kept") { storage in
             let id = newID()
             try await storage.create(id)
             let silent = DigestExpectation.explicit { () throws(UploadError) in

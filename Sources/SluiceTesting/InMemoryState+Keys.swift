@@ -9,7 +9,7 @@ extension InMemoryState {
             if !isTaken { tables.keys[key.id] = key }
             return !isTaken
         }
-        if !isNew { throw UploadError(.invalidRequest, "There is a key with this id or secret already.") }
+        if !isNew { throw UploadError(.invalidRequest, "A key with this id or secret already exists.") }
     }
 
     package func key(digest: [UInt8]) async throws(UploadError) -> APIKey? {

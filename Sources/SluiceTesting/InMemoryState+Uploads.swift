@@ -12,12 +12,15 @@ extension InMemoryState {
         try transaction { tables throws(UploadError) in
             if let grant {
                 if tables.usedGrants[grant.id] != nil {
-                    throw UploadError(.grantUsed, "This credential admits one upload, and it was used.")
+                    throw UploadError(.grantUsed, "This credential allows one upload and was already used.")
                 }
                 tables.usedGrants[grant.id] = grant.expiresAt
             }
             if let alias = upload.alias, tables.uploads.values.contains(where: { $0.alias == alias }) {
-                throw UploadError(.rejected, "The name that the app gave this upload belongs to another one.")
+                throw UploadError(
+                    .rejected,
+                    "The name that the app gave this upload already belongs to another upload."
+                )
             }
             if let bucket = upload.bucket, tables.buckets[Array(bucket.utf8)] == nil { throw UploadError.noBucket }
             try tables.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: effectiveLimits)

@@ -21,7 +21,7 @@ package struct PartStorageContract: Sendable {
 
     private var whole: [Contract<any PartStorage>] {
         [
-            Contract("parts in any order, of which the last is shorter, become one blob") { storage in
+            Contract("parts in any order, with a shorter last one, become one blob") { storage in
                 let id = try await newBlob(in: storage)
                 let parts = bytes([partSize, partSize, partSize, 1234])
                 var records: [PartRecord] = []
@@ -33,7 +33,7 @@ package struct PartStorageContract: Sendable {
                 try demand(try await storage.isJoined(id), is: true)
                 try demand(try await contents(of: id, in: storage), is: Array(parts.joined()))
             },
-            Contract("one part, also an empty one, becomes a blob") { storage in
+            Contract("a single part, even an empty one, becomes a blob") { storage in
                 for size in [0, 1, 100_000] {
                     let id = try await newBlob(in: storage)
                     let part = bytes([size])[0]
@@ -51,7 +51,7 @@ package struct PartStorageContract: Sendable {
                 try await storage.join(records, of: id)
                 try demand(try await contents(of: id, in: storage), is: Array(parts.joined()))
             },
-            Contract("parts that are not named are not in the blob, wherever they are") { storage in
+            Contract("unlisted parts are not in the blob, wherever they are") { storage in
                 let parts = bytes([partSize, partSize, partSize, partSize])
                 for chosen in [[1, 2], [1, 3], [2, 4], [4], [2, 3, 4]] {
                     let id = try await newBlob(in: storage)
@@ -79,7 +79,9 @@ package struct PartStorageContract: Sendable {
 
     private var repeated: [Contract<any PartStorage>] {
         [
-            Contract("a part that comes again is another one, and the first is whole until it is replaced") { storage in
+            Contract(
+                "a part that is sent again is stored separately, and the first stays complete until it is replaced"
+            ) { storage in
                 let id = try await newBlob(in: storage)
                 let parts = bytes([partSize, partSize, 10])
                 let first = try await store(parts[0], 1, of: id, in: storage)
@@ -90,7 +92,7 @@ package struct PartStorageContract: Sendable {
                 try await storage.join([again, last], of: id)
                 try demand(try await contents(of: id, in: storage), is: parts[1] + parts[2])
             },
-            Contract("a part that broke off leaves the first one as it was") { storage in
+            Contract("an interrupted part leaves the first one unchanged") { storage in
                 let id = try await newBlob(in: storage)
                 let parts = bytes([partSize, 10])
                 let first = try await store(parts[0], 1, of: id, in: storage)
@@ -111,7 +113,7 @@ package struct PartStorageContract: Sendable {
                 try await storage.join([first, last], of: id)
                 try demand(try await contents(of: id, in: storage), is: parts[0] + parts[1])
             },
-            Contract("a part whose bytes are not those that were announced is none, and the first is as it was") {
+            Contract("a part with other bytes than announced is not stored, and leaves the first one unchanged") {
                 storage in
                 let id = try await newBlob(in: storage)
                 let parts = bytes([partSize, partSize, 10])
@@ -129,7 +131,7 @@ package struct PartStorageContract: Sendable {
                 try await storage.join([first, try await store(parts[2], 2, of: id, in: storage)], of: id)
                 try demand(try await contents(of: id, in: storage), is: parts[0] + parts[2])
             },
-            Contract("parts that come at the same time do not touch each other") { storage in
+            Contract("concurrent parts do not affect each other") { storage in
                 let id = try await newBlob(in: storage)
                 let parts = bytes([partSize, partSize, partSize, 4321])
                 let records = try await withThrowingTaskGroup(of: PartRecord.self) { group in
@@ -148,7 +150,7 @@ package struct PartStorageContract: Sendable {
 
     private var ended: [Contract<any PartStorage>] {
         [
-            Contract("fewer bytes than announced are none") { storage in
+            Contract("a part with fewer bytes than announced is not stored") { storage in
                 let id = try await newBlob(in: storage)
                 let code = await errorCode { () async throws(UploadError) in
                     try await storage.storePart(
@@ -161,7 +163,7 @@ package struct PartStorageContract: Sendable {
                 }
                 try demand(code, is: .lengthConflict(length: 11))
             },
-            Contract("once they are joined no part comes, and joining again changes nothing") { storage in
+            Contract("after a join no part is accepted, and joining again changes nothing") { storage in
                 let id = try await newBlob(in: storage)
                 let part = bytes([1000])[0]
                 let record = try await store(part, 1, of: id, in: storage)
@@ -179,7 +181,7 @@ package struct PartStorageContract: Sendable {
                 try await storage.join([record], of: id)
                 try demand(try await contents(of: id, in: storage), is: part)
             },
-            Contract("a part that is on its way when the others are joined is ended") { storage in
+            Contract("a part that is still arriving when the others are joined is aborted") { storage in
                 let id = try await newBlob(in: storage)
                 let part = bytes([1000])[0]
                 let record = try await store(part, 1, of: id, in: storage)
@@ -199,7 +201,7 @@ package struct PartStorageContract: Sendable {
                 try demand(await late == nil, is: false)
                 try demand(try await contents(of: id, in: storage), is: part)
             },
-            Contract("blobs that take parts are listed and removed with all that came") { storage in
+            Contract("blobs that take parts are listed, and removed with all their parts") { storage in
                 let id = try await newBlob(in: storage)
                 let first = try await store(bytes([partSize])[0], 1, of: id, in: storage)
                 _ = try await store(bytes([77])[0], 1, of: id, replacing: first, in: storage)

@@ -334,11 +334,11 @@ package enum StateCosts {
             events = try await store.claimDeliveries(limit: 10, for: 60)
             try demand(events.count, is: 10)
         }
-        try await measure("an event is told") { try await store.settle(events[0], as: .delivered) }
-        try await measure("an event is not told") {
+        try await measure("an event is delivered") { try await store.settle(events[0], as: .delivered) }
+        try await measure("an event delivery fails") {
             try await store.settle(events[1], as: .retry(after: 60, error: "no"))
         }
-        try await measure("an event is given back") { try await store.release(events[2]) }
+        try await measure("an event is released") { try await store.release(events[2]) }
         try await measure("events") {
             let last = try await store.lastEvent()
             try demand(await store.events(EventQuery(after: last - 5)).count, is: 5)

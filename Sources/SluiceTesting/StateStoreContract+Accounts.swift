@@ -49,7 +49,7 @@ extension StateStoreContract {
     }
 
     static let accounts: [Contract<any StateStore>] = [
-        Contract("what accounts use follows an upload from its creation to its end") { store in
+        Contract("the usage of accounts follows an upload from its creation to its end") { store in
             let whole = counted()
             let given = counted(1, length: 30)
             try await insert(whole, into: store)
@@ -73,7 +73,7 @@ extension StateStoreContract {
             _ = try await store.end(whole.id, as: .terminated, at: start)
             try demand(await usage(store, issuer), is: usage(bytes: 14, uploads: 2))
         },
-        Contract("what an upload without length reserves grows and shrinks, and is settled when it is complete") {
+        Contract("the reservation of an upload without length grows and shrinks, and becomes its size at completion") {
             store in
             let upload = counted(length: nil)
             try await insert(upload, into: store)
@@ -86,7 +86,7 @@ extension StateStoreContract {
             try demand(await usage(store), is: usage(stored: 7, bytes: 7, uploads: 1))
             try demand(await store.reserve(9, for: upload.id, under: effectiveLimits()), is: false)
         },
-        Contract("parts hold bytes until the final upload that is made of them is complete") { store in
+        Contract("parts hold their bytes until the final upload made of them is complete") { store in
             let parts = [partial(0), partial(1)].map { part in
                 var part = part
                 part.reservedBytes = 10
@@ -130,7 +130,7 @@ extension StateStoreContract {
             _ = try await store.end(parts[0].id, as: .expired, at: start)
             try demand(await usage(store), is: usage(stored: 30, bytes: 20, uploads: 3))
         },
-        Contract("each limit refuses what goes beyond it, says what is left, and leaves no trace") { store in
+        Contract("each limit refuses what exceeds it, says what is left, and leaves no trace") { store in
             try await insert(counted(), into: store)
             let limits: [(QuotaRefusal.Measure, Int64, (inout Policy) -> Void)] = [
                 (.storedBytes, 19, { $0.storedBytes = 19 }), (.periodBytes, 12, { $0.periodBytes = 12 }),
@@ -156,14 +156,14 @@ extension StateStoreContract {
             }
             try await insert(counted(1), into: store, effectiveLimits { $0.storedBytes = 20 })
         },
-        Contract("uploads whose lengths together are more than a number can hold are refused") { store in
+        Contract("uploads whose total length overflows are refused") { store in
             try await insert(counted(length: .max), into: store)
             let next = counted(1, length: 1)
             let code = await errorCode { () async throws(UploadError) in try await insert(next, into: store) }
             try demand(code, is: .tooLarge(limit: 0))
             try demand(await store.upload(next.id), is: nil)
         },
-        Contract("what the last period counted is over with it") { store in
+        Contract("counts of the last period end with it") { store in
             try await insert(counted(), into: store)
             let next = EffectiveLimits(
                 policies: [alice: effectiveLimits { $0.periodUploads = 1 }.policies[alice] ?? Policy()],
@@ -175,7 +175,7 @@ extension StateStoreContract {
             try demand(await usage(store).periodBytes, is: 10)
             try demand(await usage(store).openUploads, is: 2)
         },
-        Contract("of many that are created at the same time only as many are admitted as there is room for") { store in
+        Contract("of many concurrent creations only as many are admitted as there is room for") { store in
             let admitted = await withTaskGroup(of: Bool.self) { group in
                 for index in 0..<20 {
                     group.addTask {
@@ -206,7 +206,7 @@ extension StateStoreContract {
             try demand(await store.accounts([alice])[alice]?.policy, is: nil)
             try demand(await usage(store).reservedBytes, is: 10)
         },
-        Contract("a name that the app gave is unique and leads to its upload") { store in
+        Contract("an app-assigned name is unique and finds its upload") { store in
             var named = upload()
             named.alias = "a/ü"
             named.key = "videos/1.mp4"

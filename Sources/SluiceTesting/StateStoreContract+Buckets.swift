@@ -20,7 +20,7 @@ extension StateStoreContract {
             try demand(await store.buckets(), is: records)
             try demand(await store.bucket("c"), is: nil)
         },
-        Contract("documents of a bucket are set, replaced and taken away") { store in
+        Contract("documents of a bucket are set, replaced and removed") { store in
             try await makeBuckets(["a", "b"], in: store)
             try demand(await store.setDocument("cors", to: "one", ofBucket: "a"), is: true)
             try demand(await store.setDocument("tags", to: "<x/>", ofBucket: "a"), is: true)
@@ -44,7 +44,7 @@ extension StateStoreContract {
             }
             try demand(await store.bucket("b")?.documents.count, is: 8)
         },
-        Contract("a bucket is forgotten when there is no object and no open upload in it") { store in
+        Contract("a bucket can be removed when it contains no object and no open upload") { store in
             try await makeBuckets(["videos", "images"], in: store)
             var parts = object("p", 1, length: nil)
             parts.takesParts = true
@@ -68,7 +68,7 @@ extension StateStoreContract {
             try await makeBuckets(in: store)
             try await put(object("k", 3), into: store)
         },
-        Contract("in a bucket that is not recorded nothing is created, and nothing is counted") { store in
+        Contract("in an unknown bucket nothing is created, and nothing is counted") { store in
             let upload = object("k")
             try demand(
                 await errorCode { () async throws(UploadError) in
@@ -87,7 +87,7 @@ extension StateStoreContract {
             try await makeBuckets(in: store)
             try await store.insert(upload, consuming: grant("g"))
         },
-        Contract("of two that create an upload in a bucket and forget the bucket at the same time one does") { store in
+        Contract("of concurrent calls that create an upload in a bucket and remove the bucket one succeeds") { store in
             for round in 0..<10 {
                 try await makeBuckets(in: store)
                 let upload = object("k", TimeInterval(round))

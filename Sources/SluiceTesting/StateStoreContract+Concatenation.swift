@@ -17,7 +17,7 @@ extension StateStoreContract {
     }
 
     static let concatenations: [Contract<any StateStore>] = [
-        Contract("partial and final uploads are read back as they were inserted, by one id and by many") { store in
+        Contract("partial and final uploads are read back as they were inserted, by one id or several") { store in
             let parts = [partial(0), partial(1)]
             let whole = final(2, of: [parts[1], parts[0], parts[1]])
             for upload in parts + [whole] { try await store.insert(upload, consuming: nil) }

@@ -7,7 +7,7 @@ extension StateStoreContract {
     private static let long: TimeInterval = 3600
 
     /// Claims a due event, and records an outcome.
-    static func tell(
+    static func deliver(
         _ sequence: Int64,
         as outcome: DeliveryOutcome,
         by store: any DeliveryRecords
@@ -18,14 +18,14 @@ extension StateStoreContract {
     }
 
     static let deliveries: [Contract<any EventRecords & DeliveryRecords>] = [
-        Contract("progress that was not told yet gives way to newer progress, if nothing happened since") { store in
+        Contract("newer progress replaces undelivered progress, if nothing else happened since") { store in
             var upload = upload()
             for offset in [1, 2, 3] as [Int64] {
                 upload.offset = offset
                 try await store.record(.sample(.progress, of: upload))
             }
             try demand(await store.events(EventQuery(after: 0)).map(\.upload.offset), is: [3])
-            try await tell(1, as: .retry(after: 0, error: "no"), by: store)
+            try await deliver(1, as: .retry(after: 0, error: "no"), by: store)
             upload.offset = 4
             try await store.record(.sample(.progress, of: upload))
             try demand(await store.events(EventQuery(after: 0)).map(\.upload.offset), is: [3, 4])
@@ -33,7 +33,7 @@ extension StateStoreContract {
             try await store.record(.sample(.progress, of: upload))
             try demand(await store.events(EventQuery(after: 0)).count, is: 4)
         },
-        Contract("deliveries are due in the order of their upload, one of each, and settled once") { store in
+        Contract("deliveries of each upload are due in order, one at a time, and recorded once") { store in
             let first = upload()
             let second = upload(1)
             for upload in [first, second] {
@@ -52,8 +52,8 @@ extension StateStoreContract {
             try demand(await store.claimDeliveries(limit: 10, for: long).map(\.sequence), is: [])
             try demand(await store.nextDelivery().map { $0 > 0 && $0 <= 50 }, is: true)
             try demand(await store.redeliver([claimed[0].id]), is: 1)
-            try await tell(1, as: .retry(after: 0, error: "503"), by: store)
-            try await tell(1, as: .dead(error: "gone"), by: store)
+            try await deliver(1, as: .retry(after: 0, error: "503"), by: store)
+            try await deliver(1, as: .dead(error: "gone"), by: store)
             // After giving up, later events are no longer held back.
             try demand(await store.claimDeliveries(limit: 10, for: long).map(\.sequence), is: [2])
             try await store.settle(claimed[0], as: .delivered)
@@ -64,7 +64,9 @@ extension StateStoreContract {
             try demand(await store.deliveries(DeliveryQuery(limit: 2)).map(\.sequence), is: [4, 3])
             try demand(await store.deliveries(DeliveryQuery(before: 3, limit: 9)).map(\.sequence), is: [2, 1])
         },
-        Contract("a delivery is one process's until it is settled, given back, or its claim is over") { store in
+        Contract(
+            "a delivery belongs to one process until its outcome is recorded, it is released, or the claim expires"
+        ) { store in
             let upload = upload()
             try await store.record(.sample(.created, of: upload))
             let over = try await store.claimDeliveries(limit: 9, for: 0)
@@ -87,7 +89,7 @@ extension StateStoreContract {
             try demand(await store.deliveries(DeliveryQuery()).map(\.delivery?.state), is: [.delivered])
             try demand(await store.nextDelivery(), is: nil)
         },
-        Contract("progress that is on its way is told as it was") { store in
+        Contract("progress that is being delivered is not replaced") { store in
             var upload = upload()
             upload.offset = 1
             try await store.record(.sample(.progress, of: upload))
@@ -98,14 +100,14 @@ extension StateStoreContract {
             try await store.settle(held[0], as: .delivered)
             try demand(await store.claimDeliveries(limit: 9, for: long).map(\.sequence), is: [2])
         },
-        Contract("deliveries are made again, some or all that are dead") { store in
+        Contract("some or all dead deliveries are repeated") { store in
             let upload = upload()
             var ids: [String] = []
             for sequence in 1...3 as ClosedRange<Int64> {
                 let event = EventRecord.sample(.updated, of: upload)
                 ids.append(event.id)
                 try await store.record(event)
-                try await tell(sequence, as: sequence == 3 ? .delivered : .dead(error: "x"), by: store)
+                try await deliver(sequence, as: sequence == 3 ? .delivered : .dead(error: "x"), by: store)
             }
             try demand(await store.nextDelivery(), is: nil)
             try demand(await store.redeliver([ids[2], "msg_unknown"]), is: 1)

@@ -4,7 +4,7 @@ internal import UploadCore
 /// Events.
 extension StateStoreContract {
     static let events: [Contract<any StateStore>] = [
-        Contract("events are recorded with what happened, in order, and read back as they were") { store in
+        Contract("events are recorded with their changes, in order, and read back unchanged") { store in
             var request = EventRecord.sample(.created, of: upload())
             request.request = RequestInfo(
                 method: "POST",
@@ -43,15 +43,15 @@ extension StateStoreContract {
             _ = try await store.complete(completed(upload), as: media(of: upload))
             try demand(await store.events(EventQuery(after: 0)), is: [])
         },
-        Contract("events are forgotten after their time, unless somebody still has to be told") { store in
+        Contract("events are removed after their retention time, unless their delivery is pending") { store in
             let upload = upload()
             for sequence in 1...4 as ClosedRange<Int64> {
                 var event = EventRecord.sample(.updated, of: upload)
                 if sequence == 1 { event.delivery = nil }
                 try await store.record(event)
             }
-            try await tell(2, as: .delivered, by: store)
-            try await tell(3, as: .dead(error: "x"), by: store)
+            try await deliver(2, as: .delivered, by: store)
+            try await deliver(3, as: .dead(error: "x"), by: store)
             try await store.forgetEnded(before: start)
             try demand(await store.events(EventQuery(after: 0)).count, is: 4)
             try await store.forgetEnded(before: start.addingTimeInterval(1))

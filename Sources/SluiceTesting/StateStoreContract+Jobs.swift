@@ -3,7 +3,7 @@ internal import UploadCore
 /// Jobs that only one of several processes runs, and health.
 extension StateStoreContract {
     static let jobs: [Contract<any JobClaims>] = [
-        Contract("of a time of a duty one turn is taken") { store in
+        Contract("one process claims each run of a periodic job") { store in
             try demand(await store.claimJob(at: .thoroughSweep, every: 3600), is: true)
             try demand(await store.claimJob(at: .thoroughSweep, every: 3600), is: false)
             try demand(await store.claimJob(at: .thoroughSweep, every: 0), is: true)
@@ -11,6 +11,6 @@ extension StateStoreContract {
     ]
 
     static let health: [Contract<any StateHealth>] = [
-        Contract("a store that works says so") { store in try await store.check() }
+        Contract("a working store reports that it works") { store in try await store.check() }
     ]
 }

@@ -4,7 +4,7 @@ internal import UploadCore
 /// Pages of uploads.
 extension StateStoreContract {
     static let lists: [Contract<any StateStore>] = [
-        Contract("lists are newest first, filtered, and go on where the page before ended") { store in
+        Contract("lists are newest first, filtered, and continue where the previous page ended") { store in
             var all: [Upload] = []
             for index in 0..<9 {
                 let upload = upload(TimeInterval(index), subject: index % 2 == 0 ? "alice" : "bob")

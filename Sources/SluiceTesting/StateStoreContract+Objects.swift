@@ -60,7 +60,7 @@ extension StateStoreContract {
     // MARK: Names
 
     private static let objectNames: [Contract<any StateStore>] = [
-        Contract("what becomes an object is read back as it was inserted, and the object as it was completed") {
+        Contract("an upload that becomes an object is read back as inserted, and the object as completed") {
             store in
             try await makeBuckets(in: store)
             var upload = object("a/b.mp4")
@@ -86,7 +86,7 @@ extension StateStoreContract {
             try demand(await store.object(name), is: nil)
             try demand(await store.objects(ObjectQuery(bucket: "videos", limit: 5)), is: [])
         },
-        Contract("events tell what becomes an object") { store in
+        Contract("events show which uploads become objects") { store in
             var upload = object("a")
             upload.reservedBytes = 0
             upload.attributes = attributes()
@@ -94,7 +94,7 @@ extension StateStoreContract {
             try await store.record(.sample(.created, of: upload))
             try demand(await store.events(EventQuery(after: 0)).map(\.upload), is: [upload])
         },
-        Contract("one key in two buckets are two objects, and media without a bucket are none") { store in
+        Contract("one key in two buckets names two objects, and media without a bucket are not objects") { store in
             try await makeBuckets(["videos", "images"], in: store)
             let uploads = [object("k"), object("k", in: "images", 1)]
             for upload in uploads { try await put(upload, into: store) }
@@ -110,7 +110,7 @@ extension StateStoreContract {
                 try demand(listed.map(\.id), is: [upload.id])
             }
         },
-        Contract("keys that look the same and have other bytes are two objects") { store in
+        Contract("keys that look the same but have different bytes name two objects") { store in
             try await makeBuckets(in: store)
             let keys = ["e\u{301}", "\u{E9}", "\u{1E9B}\u{323}", "\u{17F}\u{323}\u{307}", "\u{212B}", "\u{C5}"]
             let uploads = keys.enumerated().map { object($1, TimeInterval($0)) }

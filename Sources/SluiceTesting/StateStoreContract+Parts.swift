@@ -69,7 +69,7 @@ extension StateStoreContract {
             try demand(await store.partBytes(of: unknown), is: 0)
             try demand(await store.upload(upload.id), is: upload)
         },
-        Contract("a part takes the place of one with the same number, which is given back") { store in
+        Contract("a part replaces one with the same number, which is returned") { store in
             try await makeBuckets(in: store)
             let upload = inParts()
             try await insert(upload, into: store)
@@ -84,7 +84,7 @@ extension StateStoreContract {
             try demand(await store.objectParts(of: upload.id, after: 0, limit: 9), is: [part(1), third])
             try demand(await store.partBytes(of: upload.id), is: 10)
         },
-        Contract("of parts with one number that come at the same time each is given back once, but the last one") {
+        Contract("of concurrent parts with one number each but the last is returned once") {
             store in
             try await makeBuckets(in: store)
             let upload = inParts()
@@ -99,7 +99,7 @@ extension StateStoreContract {
             let all = given + [last].compactMap { $0 }
             try demand(Set(all.map(\.location)), is: Set(parts.map(\.location)))
         },
-        Contract("an upload takes parts while it is open and its completion was not begun") { store in
+        Contract("an upload accepts parts while it is open and its completion has not begun") { store in
             try await makeBuckets(in: store)
             let open = inParts()
             let (done, ended, plain, whole) = (
@@ -126,7 +126,7 @@ extension StateStoreContract {
             try demand(await store.putPart(part(2), of: open.id), is: nil)
             try demand(await store.objectParts(of: open.id, after: 0, limit: 9), is: [part(1), part(2)])
         },
-        Contract("attributes of an open upload and of an object are replaced, those of what has ended are not") {
+        Contract("attributes of an open upload and of an object can be replaced, those of an ended upload cannot") {
             store in
             try await makeBuckets(in: store)
             var open = inParts()
@@ -152,7 +152,7 @@ extension StateStoreContract {
             try demand(await store.setAttributes(of: open.id, to: ObjectAttributes()), is: true)
             try demand(await store.upload(open.id), is: open)
         },
-        Contract("parts are forgotten with the end of their upload, whose bytes are given back, and no others") {
+        Contract("at the end of an upload its parts are removed and its bytes returned, and no others") {
             store in
             try await makeBuckets(in: store)
             let (done, ended, kept) = (
@@ -188,7 +188,7 @@ extension StateStoreContract {
             try demand(await store.upload(ended.id), is: nil)
             try demand(await store.objectParts(of: kept.id, after: 0, limit: 9).count, is: 3)
         },
-        Contract("who adds a part while the upload ends adds it before, or is refused") { store in
+        Contract("a part added while the upload ends is either recorded before or refused") { store in
             try await makeBuckets(in: store)
             for round in 0..<6 {
                 let upload = inParts("k", TimeInterval(round))

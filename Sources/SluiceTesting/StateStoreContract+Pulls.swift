@@ -25,7 +25,7 @@ extension StateStoreContract {
     }
 
     static let pulls: [Contract<any StateStore>] = [
-        Contract("a pull is recorded with its upload, changed by whoever has claimed it, and closed once") { store in
+        Contract("a pull is recorded with its upload, changed by the holder of its claim, and closed once") { store in
             let upload = upload(length: nil)
             let new = pull(upload)
             try demand(await store.pull(upload.id), is: nil)
@@ -54,7 +54,7 @@ extension StateStoreContract {
             try demand(await store.nextPull().map { $0 > 0 && $0 <= 9 }, is: true)
             try demand(await store.claimPulls(limit: 10, for: 3600), is: [])
         },
-        Contract("a pull is one process's until it is let go, or its claim is over; then its records count no more") {
+        Contract("a pull belongs to one process until it is released or the claim expires; later records are refused") {
             store in
             let upload = upload(length: nil)
             try await store.insert(upload, consuming: nil, pulling: pull(upload))
@@ -85,7 +85,7 @@ extension StateStoreContract {
             try demand(await store.claimPulls(limit: 10, for: 3600), is: [])
             try demand(await store.nextPull(), is: nil)
         },
-        Contract("a pull under a grant that was used leaves nothing") { store in
+        Contract("a pull under a used grant leaves nothing") { store in
             try await store.insert(upload(), consuming: grant("g"))
             let second = upload(1)
             try demand(
@@ -97,7 +97,7 @@ extension StateStoreContract {
             try demand(await store.upload(second.id), is: nil)
             try demand(await store.pull(second.id), is: nil)
         },
-        Contract("pulls that are due are taken by the time of their next attempt, each once") { store in
+        Contract("due pulls are claimed in the order of their next attempt, each once") { store in
             let uploads = (0..<4).map { upload(Double($0), length: nil) }
             let times: [TimeInterval?] = [30, nil, 10, 20]
             for (upload, seconds) in zip(uploads, times) {
@@ -108,7 +108,7 @@ extension StateStoreContract {
             try demand(await store.claimPulls(limit: 2, for: 3600).map(\.uploadID), is: [uploads[0].id])
             try demand(await store.claimPulls(limit: 2, for: 3600), is: [])
         },
-        Contract("a pull is closed and forgotten with its upload") { store in
+        Contract("a pull is closed and removed with its upload") { store in
             let upload = upload()
             var job = pull(upload)
             try await store.insert(upload, consuming: nil, pulling: job)

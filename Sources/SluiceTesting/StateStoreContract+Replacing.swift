@@ -23,7 +23,7 @@ extension StateStoreContract {
     }
 
     static let replacements: [Contract<any StateStore>] = [
-        Contract("an object takes the place of the one that it is to replace, which is ended") { store in
+        Contract("an object replaces the expected one, which ends") { store in
             try await makeBuckets(in: store)
             var old = object("k")
             old.subject = "bob"
@@ -52,8 +52,8 @@ extension StateStoreContract {
             try demand(await store.needed([old.id, new.id]), is: [new.id])
             try demand(await store.end(old.id, as: .terminated, at: start), is: false)
             // The events that the caller passes, and no other.
-            let explicit = try await store.events(EventQuery(after: before))
-            try demand(explicit.map(\.id), is: events.map(\.id))
+            let recorded = try await store.events(EventQuery(after: before))
+            try demand(recorded.map(\.id), is: events.map(\.id))
             let bob = Account(.subject, "bob")
             try demand(await usage(store, bob), is: usage(bytes: 10, uploads: 1))
             try demand(await usage(store), is: usage(stored: 30, bytes: 30, uploads: 1))
@@ -62,7 +62,7 @@ extension StateStoreContract {
             try demand(await store.upload(old.id), is: nil)
             try demand(await store.object(name)?.id, is: new.id)
         },
-        Contract("who expects another object at the name than there is completes nothing") { store in
+        Contract("a completion that expects a different current object is refused") { store in
             try await makeBuckets(["videos", "images"], in: store)
             let (old, other) = (object("k"), object("k", in: "images", 1))
             for upload in [old, other] { try await put(upload, into: store) }
@@ -113,7 +113,7 @@ extension StateStoreContract {
             try demand(await complete(taken, replacing: nil, in: store), is: false)
             try demand(await complete(old, replacing: taken.id, in: store), is: false)
         },
-        Contract("what is replaced makes room for what replaces it, and for nothing else") { store in
+        Contract("a replaced object makes room for its replacement, and for nothing else") { store in
             try await makeBuckets(in: store)
             let old = object("k", length: 5)
             try await put(old, into: store)
@@ -139,7 +139,8 @@ extension StateStoreContract {
             try demand(await complete(new, replacing: old.id, in: store, under: enough), is: true)
             try demand(await usage(store), is: usage(stored: 7, open: 1, bytes: 12, uploads: 3))
         },
-        Contract("of many that get one name at the same time one does, and the others are told to try again") { store in
+        Contract("of concurrent completions with one name one succeeds, and the others are asked to try again") {
+            store in
             try await makeBuckets(in: store)
             var current: UploadID?
             for round in 0..<4 {
@@ -170,7 +171,7 @@ extension StateStoreContract {
             )
             try demand(await usage(store).storedBytes, is: 10)
         },
-        Contract("of two that end and replace an object at the same time one does") { store in
+        Contract("of concurrent calls that end and replace an object one succeeds") { store in
             try await makeBuckets(in: store)
             for round in 0..<8 {
                 let (old, new) = (object("k", TimeInterval(2 * round)), object("k", TimeInterval(2 * round + 1)))

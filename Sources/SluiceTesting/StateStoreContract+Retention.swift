@@ -4,7 +4,7 @@ internal import UploadCore
 /// Expired, needed and removed records.
 extension StateStoreContract {
     static let retention: [Contract<any StateStore>] = [
-        Contract("only open uploads whose time is over are expired, the oldest first") { store in
+        Contract("only open uploads past their expiry are listed as expired, the oldest first") { store in
             let late = upload(0, expiresIn: 60)
             let early = upload(1, expiresIn: 30)
             let ended = upload(2, expiresIn: 10)
@@ -17,7 +17,7 @@ extension StateStoreContract {
             try demand(await store.expiredUploads(at: moment, limit: 1), is: [early.id])
             try demand(await store.expiredUploads(at: moment.addingTimeInterval(-0.001), limit: 10), is: [early.id])
         },
-        Contract("the bytes of open and completed uploads are needed, of any number of them") { store in
+        Contract("the bytes of open and completed uploads are needed, however many there are") { store in
             var ids: [UploadID] = []
             for index in 0..<1203 {
                 let upload = upload(TimeInterval(index))
@@ -32,7 +32,7 @@ extension StateStoreContract {
             try demand(needed, is: [ids[0], ids[800], ids[1200], whole.id])
             try demand(await store.needed([]), is: [])
         },
-        Contract("records of ended uploads are forgotten after their time, others are not") { store in
+        Contract("records of ended uploads are removed after their retention time, others are not") { store in
             let old = upload(0)
             let recent = upload(1)
             let whole = upload(2)

@@ -16,7 +16,7 @@ extension StateStoreContract {
             try demand(await store.upload(bare.id), is: bare)
             try demand(await store.upload(UploadID.generate(at: start)), is: nil)
         },
-        Contract("digests are read back as they were inserted, and those of media are set later, too") { store in
+        Contract("digests are read back as they were inserted, and those of media can be set later") { store in
             var upload = upload()
             upload.expectedDigests = [.sha256: [1, 2, 255], .sha512: []]
             try await store.insert(upload, consuming: nil)
@@ -51,7 +51,7 @@ extension StateStoreContract {
             try demand(await store.complete(completed(upload), as: media(of: upload)), is: false)
             try demand(await store.media(upload.id), is: nil)
         },
-        Contract("the length of an open upload that has none is fixed, once") { store in
+        Contract("the length of an open upload without one is set once") { store in
             var open = upload(length: nil)
             open.maximumBytes = 100
             let known = upload(1)
@@ -70,7 +70,7 @@ extension StateStoreContract {
             try demand(await store.upload(open.id), is: open)
             try demand(await store.upload(known.id), is: known)
         },
-        Contract("the expiry of an open upload is moved, that of others is not") { store in
+        Contract("the expiry of an open upload can be changed, that of others cannot") { store in
             var open = upload()
             let ended = upload(1)
             try await store.insert(open, consuming: nil)
@@ -103,7 +103,7 @@ extension StateStoreContract {
             try demand(await store.end(upload.id, as: .expired, at: end), is: false)
             try demand(await store.end(UploadID.generate(at: start), as: .expired, at: end), is: false)
         },
-        Contract("who decided to end an upload that is something else by now ends nothing") { store in
+        Contract("ending an upload that is no longer in the expected state changes nothing") { store in
             let (open, whole) = (upload(0), upload(1))
             for upload in [open, whole] { try await store.insert(upload, consuming: nil) }
             _ = try await store.complete(completed(whole), as: media(of: whole))
@@ -130,7 +130,7 @@ extension StateStoreContract {
     ]
 
     static let grants: [Contract<any StateStore>] = [
-        Contract("a one-time grant admits one upload, and a refused one leaves no trace") { store in
+        Contract("a one-time grant admits one upload, and a refused upload leaves no trace") { store in
             let first = upload()
             let second = upload(1)
             try await store.insert(first, consuming: grant("g1"))
@@ -143,7 +143,7 @@ extension StateStoreContract {
             try demand(await store.upload(second.id), is: nil)
             try await store.insert(second, consuming: grant("g2"))
         },
-        Contract("of many that use a one-time grant at the same time one wins") { store in
+        Contract("of concurrent uses of a one-time grant one succeeds") { store in
             let winners = await withTaskGroup(of: Bool.self) { group in
                 for index in 0..<20 {
                     group.addTask {
@@ -157,7 +157,7 @@ extension StateStoreContract {
             try demand(winners, is: 1)
             try demand(await store.uploads(UploadQuery()).count, is: 1)
         },
-        Contract("the use of a grant is remembered until the grant itself is long over") { store in
+        Contract("the use of a grant is recorded until long after the grant has expired") { store in
             try await store.insert(upload(), consuming: grant("g", expiresIn: 60))
             try await store.forgetEnded(before: start.addingTimeInterval(60))
             try demand(

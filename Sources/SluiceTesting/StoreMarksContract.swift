@@ -3,7 +3,7 @@ package import UploadCore
 /// The contract of `StoreMarks`.
 package enum StoreMarksContract {
     package static let all: [Contract<any StoreMarks>] = [
-        Contract("a new state has no mark, and none to advance") { marks in
+        Contract("a new state has no mark, and cannot advance one") { marks in
             try demand(await marks.storeMark(), is: nil)
             try demand(
                 await errorCode { () async throws(UploadError) in try await marks.advanceStoreMark() },
@@ -20,7 +20,7 @@ package enum StoreMarksContract {
             try demand(await marks.storeMark(), is: StoreMark(id: "a", epoch: 2))
             try demand(await marks.ensureStoreMark(first), is: StoreMark(id: "a", epoch: 2))
         },
-        Contract("epochs that grow at the same time are all different") { marks in
+        Contract("concurrent increments of the epoch all differ") { marks in
             _ = try await marks.ensureStoreMark(StoreMark(id: "a", epoch: 0))
             let epochs = try await withThrowingTaskGroup(of: Int64.self) { group in
                 for _ in 0..<8 { group.addTask { try await marks.advanceStoreMark().epoch } }
@@ -28,7 +28,7 @@ package enum StoreMarksContract {
             }
             try demand(epochs, is: Set(1...8))
         },
-        Contract("a mark that is replaced allows the sweep once what it asks for") { marks in
+        Contract("replacing a mark approves one sweep") { marks in
             try demand(await marks.takeSweepApproval(), is: false)
             try await marks.replaceStoreMark(StoreMark(id: "a", epoch: 5))
             try demand(await marks.storeMark(), is: StoreMark(id: "a", epoch: 5))

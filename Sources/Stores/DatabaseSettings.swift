@@ -19,31 +19,31 @@ package struct DatabaseSettings: SettingsSection {
             "database.url",
             \.url,
             secret: .databaseURL,
-            "PostgreSQL that keeps the state, for one node or many, instead of a file in the data directory; needs masterSecret."
+            "PostgreSQL database for the state of one or more nodes, instead of a file in the data directory; requires masterSecret."
         ),
         setting(
             "database.connections",
             \.connections,
             .count(1...1000),
-            "Connections for calls, of each node; it has one more for messages between nodes."
+            "Maximum number of connections of each node for calls; it has one more for messages between nodes."
         ),
         setting(
             "database.connectTimeout",
             \.connectTimeout,
             .duration(.seconds(2) ... .seconds(600)),
-            "For a connection to each host of the URL, unless the URL has connect_timeout; in whole seconds."
+            "Maximum time to connect to each host of the URL, unless the URL has connect_timeout; in whole seconds."
         ),
         setting(
             "database.lockTimeout",
             \.lockTimeout,
             .duration(DurationText.timeouts),
-            "For rows that other calls hold; then the answer is 503."
+            "Maximum wait for rows that other calls have locked; beyond it, the response is 503."
         ),
         setting(
             "database.statementTimeout",
             \.statementTimeout,
             .duration(DurationText.timeouts),
-            "For one statement; then the answer is 503."
+            "Maximum time for one statement; beyond it, the response is 503."
         ),
     ]
 

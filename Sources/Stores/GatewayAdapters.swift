@@ -31,7 +31,7 @@ package struct GatewayAdapters: Sendable {
         self.directory = directory
         for path in directory.tightened {
             logger.warning(
-                "others had rights to a path of the data directory; now its owner alone has",
+                "other users had access to a path in the data directory; now only its owner has",
                 metadata: ["path": "\(path)"]
             )
         }
@@ -42,8 +42,8 @@ package struct GatewayAdapters: Sendable {
         case .disk:
             guard settings.general.durability == .none || directory.keepsDurableRecords else {
                 throw StartFailure(
-                    "the file system of \(settings.general.dataDirectory) keeps no extended attributes (user.*), in which the gateway"
-                        + " notes what survives a power cut. Use ext4, XFS or Btrfs, or set durability to none"
+                    "the file system of \(settings.general.dataDirectory) has no extended attributes (user.*), in which the gateway"
+                        + " records what survives a power cut. Use ext4, XFS or Btrfs, or set durability to none"
                 )
             }
             storage = DiskStorage(directory: directory, durability: settings.storageDurability, pool: pool)

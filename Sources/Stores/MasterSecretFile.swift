@@ -20,7 +20,7 @@ package enum MasterSecretFile {
         if let secret = try load(path) { return secret }
         let temporary = try write(Base64.encode(SecureRandom.bytes(newByteCount)), beside: path, owner: nil)
         // A link, not a rename: if two first starts race, the second one uses the secret of the first.
-        if link(temporary, path) != 0, errno != EEXIST { throw failure("cannot be made", path) }
+        if link(temporary, path) != 0, errno != EEXIST { throw failure("cannot be created", path) }
         unlink(temporary)
         try withDirectory(directory) { descriptor throws(StartFailure) in
             guard fsync(descriptor) == 0 else { throw failure("cannot be forced to disk", directory) }
@@ -41,7 +41,7 @@ package enum MasterSecretFile {
             let text = Base64.encode(SecureRandom.bytes(newByteCount)) + "," + secret.text
             guard let rotated = MasterSecret(text: text) else {
                 throw StartFailure(
-                    "there are \(MasterSecret.maximumCount) secrets already; drop one that nothing uses any more"
+                    "there are \(MasterSecret.maximumCount) secrets already; drop one that is no longer used"
                 )
             }
             return rotated
@@ -58,11 +58,11 @@ package enum MasterSecretFile {
     package static func drop(_ id: String, in directory: String) throws(StartFailure) -> MasterSecret {
         try change(in: directory) { secret throws(StartFailure) in
             guard id != secret.id else {
-                throw StartFailure("\(id) is the secret that makes everything new; rotate it before you drop it")
+                throw StartFailure("\(id) is the secret for everything new; rotate it before you drop it")
             }
             let left = secret.each.filter { $0.id != id }
             guard left.count < secret.each.count, let dropped = MasterSecret(text: lines(left)) else {
-                throw StartFailure("there is no secret \(id); `sluice secret list` shows those that there are")
+                throw StartFailure("there is no secret \(id); `sluice secret list` shows the existing ones")
             }
             return dropped
         }
@@ -91,7 +91,7 @@ package enum MasterSecretFile {
         }
         guard let secret = MasterSecret(text: String(decoding: data, as: UTF8.self)) else {
             throw StartFailure(
-                "\(path) must hold at least 32 bytes as base64, and while they are rotated a line for each; restore it from a backup"
+                "\(path) must hold at least 32 bytes as base64, during a rotation one line per secret; restore it from a backup"
             )
         }
         return secret
@@ -109,7 +109,7 @@ package enum MasterSecretFile {
             guard flock(descriptor, LOCK_EX) == 0 else { throw failure("cannot be locked", directory) }
             var before = stat()
             guard stat(path, &before) == 0, let secret = try load(path) else {
-                throw StartFailure("there is no \(path) yet; the first start of the gateway makes it")
+                throw StartFailure("there is no \(path) yet; the first start of the gateway creates it")
             }
             let changed = try body(secret)
             // Another user, such as root, may call this, and the gateway must still be able to read the file.
@@ -135,7 +135,7 @@ package enum MasterSecretFile {
         // A leftover from a crash.
         unlink(temporary)
         let descriptor = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw failure("cannot be made", path) }
+        guard descriptor >= 0 else { throw failure("cannot be created", path) }
         defer { close(descriptor) }
         let bytes = Array((text + "\n").utf8)
         let isWritten = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) } == bytes.count

@@ -58,127 +58,132 @@ package struct S3StoreSettings: SettingsSection {
             "s3.endpoint",
             \.endpoint,
             optional: .origin,
-            "The store; without it, that of AWS in the region."
+            "URL of the store; if not set, that of AWS in the region."
         ),
-        setting("s3.bucket", \.bucket, optional: .bucket, "Where objects are kept."),
+        setting("s3.bucket", \.bucket, optional: .bucket, "Bucket for objects."),
         setting(
             "s3.otherBuckets",
             \.otherBuckets,
             .buckets,
-            "Further buckets, in which uploads are kept whose token or creation names one of them."
+            "Further buckets, for uploads whose token or creation names one of them."
         ),
-        setting("s3.region", \.region, .visible(minimum: 1), "Region of the store, as it stands in signatures."),
+        setting("s3.region", \.region, .visible(minimum: 1), "Region of the store, as in signatures."),
         setting(
             "s3.pathStyle",
             \.isPathStyle,
             .flag,
-            "Names the bucket in the path instead of the host name, as most stores want that are not clouds."
+            "Whether to name the bucket in the path instead of the host name, as most stores outside the clouds require."
         ),
-        setting("s3.createBucket", \.createsBucket, .flag, "Makes the bucket at the start if it is not there."),
+        setting(
+            "s3.createBucket",
+            \.createsBucket,
+            .flag,
+            "Whether to create the bucket at the start if it is missing."
+        ),
         setting(
             "s3.accessKeyId",
             \.accessKeyID,
             optional: .visible(minimum: 1),
-            "Access key; without one, credentials come from the environment, files or the machine, as in AWS's tools."
+            "Access key; if not set, credentials come from the environment, files or the machine, as in AWS's tools."
         ),
         setting("s3.secretAccessKey", \.secretAccessKey, secret: .visible(minimum: 1), "Its secret."),
         setting(
             "s3.key",
             \.key,
             .keyTemplate,
-            "How objects are named: {id}, and also {subject}, {yyyy}, {mm}, {dd}, {name} and {ext}."
+            "Template for the keys of objects, with {id} and, if wanted, {subject}, {yyyy}, {mm}, {dd}, {name} and {ext}."
         ),
         setting(
             "s3.tailPrefix",
             \.tailPrefix,
             .keyPrefix,
-            "Before the names of objects that hold bytes of unfinished uploads; nothing else may be there."
+            "Prefix of objects that hold bytes of unfinished uploads; nothing else may be stored there."
         ),
         setting("s3.storageClass", \.storageClass, optional: .visible(minimum: 1), "Storage class of objects."),
-        setting("s3.encryption", \.encryption, .choice, "How the store is told to encrypt objects."),
+        setting("s3.encryption", \.encryption, .choice, "Encryption that is requested from the store for objects."),
         setting(
             "s3.encryptionKey",
             \.encryptionKey,
             optional: .visible(minimum: 1),
-            "Id of the key with which it does (kms); without it, that of the bucket."
+            "Id of the encryption key (kms); if not set, that of the bucket."
         ),
         setting(
             "s3.partSize",
             \.partSize,
             .bytes((5 << 20)...(1 << 30)),
-            "Size of parts; larger where an upload would have too many of them."
+            "Size of parts; larger for an upload that would have too many of them."
         ),
         setting(
             "s3.maximumParts",
             \.maximumParts,
             .count(100...10_000),
-            "Most parts of an object that the store takes."
+            "Maximum number of parts of an object that the store accepts."
         ),
         setting(
             "s3.equalParts",
             \.needsEqualParts,
             .flag,
-            "All parts but the last have the same size, as Cloudflare R2 wants."
+            "Whether all parts but the last must have the same size, as Cloudflare R2 requires."
         ),
         setting(
             "s3.checkTags",
             \.checksTags,
             .flag,
-            "Compares the entity tags of parts with the MD5 of what was sent; not for a store whose tags are something else."
+            "Whether to compare the entity tags of parts with the MD5 of the sent bytes; not for a store whose tags are something else."
         ),
         setting(
             "s3.contentMD5",
             \.sendsContentMD5,
             .flag,
-            "Sends the checksum header Content-MD5 with every part and object, as buckets with Object Lock want; parts leave when they are whole."
+            "Whether to send the checksum header Content-MD5 with every part and object, as buckets with Object Lock require; parts are then sent only when they are complete."
         ),
         setting(
             "s3.parallelParts",
             \.parallelParts,
             .count(1...64),
-            "Parts of one upload that are sent at the same time."
+            "Maximum number of parts of one upload that are sent at the same time."
         ),
         setting(
             "s3.memory",
             \.memory,
             .bytes((16 << 20)...(1 << 40)),
-            "Memory for bytes that the store has not confirmed, of all uploads together."
+            "Memory for bytes that the store has not confirmed, for all uploads together."
         ),
         setting(
             "s3.spool",
             \.spool,
             .bytes(0...(1 << 50)),
-            "Room on disk for bytes that have none in memory; 0 lets clients wait instead."
+            "Disk space for bytes that do not fit into s3.memory; with 0, clients wait instead."
         ),
         setting(
             "s3.spoolDir",
             \.spoolDirectory,
             optional: .path,
-            "Where they are; without it, spool in the data directory."
+            "Directory for these bytes; if not set, spool in the data directory."
         ),
         setting(
             "s3.retryTime",
             \.retryTime,
             .duration(.seconds(1) ... .seconds(3600)),
-            "How long a failed request to the store is tried again before the client is told."
+            "How long a failed request to the store is retried before the client gets an error."
         ),
         setting(
             "s3.stallTimeout",
             \.stallTimeout,
             .duration(.seconds(1) ... .seconds(3600)),
-            "Without a byte to or from the store in a request, which is then tried again; in whole seconds."
+            "Maximum time without a byte to or from the store in a request, which is then retried; in whole seconds."
         ),
         setting(
             "s3.completionWait",
             \.completionWait,
             .duration(.milliseconds(100) ... .seconds(3600)),
-            "How long a client waits while the store puts parts together, before it is answered that all its bytes are there."
+            "How long a client waits while the store combines parts, before the response says that all bytes are stored."
         ),
         setting(
             "s3.redirectFor",
             \.redirectFor,
             .duration(.seconds(1) ... .seconds(604_800), zero: "no redirect: the bytes pass through"),
-            "Downloads are redirected to a URL of the store that is valid so long."
+            "Validity of the store's URLs to which downloads are redirected."
         ),
         setting(
             "s3.proxy",

@@ -22,7 +22,7 @@ extension Settings {
                 attributes: [.posixPermissions: 0o700]
             )
         } catch {
-            throw StartFailure("the \(purpose) \(directory) cannot be made: \(error.localizedDescription)")
+            throw StartFailure("the \(purpose) \(directory) cannot be created: \(error.localizedDescription)")
         }
     }
 

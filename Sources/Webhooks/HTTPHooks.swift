@@ -43,7 +43,7 @@ package struct HTTPHooks: UploadHooks {
         guard let reply = try await ask(.preTerminate, upload) else { return }
         if reply.rejectsTermination == true {
             refuse(reply)
-            throw UploadError(.rejected, "The app does not let this upload be terminated.")
+            throw UploadError(.rejected, "The app does not allow this upload to be terminated.")
         }
         use(reply)
     }

@@ -3,7 +3,7 @@ package import HTTPWire
 internal import SettingsKit
 package import UploadCore
 
-/// What hooks learn of a request, and what they do to its response.
+/// What hooks learn about a request, and how they change its response.
 package struct HookContext: Sendable {
     package let locator: UploadLocator
 
@@ -37,7 +37,7 @@ package struct HookContext: Sendable {
         return target.rawQuery.map { path + "?" + $0 } ?? path
     }
 
-    /// A path, or the URLs of a concatenation, with ids where the last segments of upload URLs stand: those give access.
+    /// A path, or the URLs of a concatenation, with ids in place of the last segments of upload URLs, which give access.
     private func withoutTokens(_ text: String, separator: Character) -> String {
         if separator == " " {
             return text.split(separator: " ", omittingEmptySubsequences: false)
@@ -53,7 +53,7 @@ package struct HookContext: Sendable {
         }.joined(separator: "/")
     }
 
-    /// Gives a response what hooks said that it should be.
+    /// Applies the changes of hooks to a response.
     package func apply(_ context: RequestContext, to response: inout Response, for method: HTTPMethod) {
         // An error of ours must not look like the success that a hook expected.
         let isSuccess = response.status.code < 400

@@ -3,7 +3,7 @@ internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
 
-/// `/v1/hooks`: what the app was told, what it could not be told, and telling it again.
+/// `/v1/hooks`: deliveries to the app, also failed ones, and their repetition.
 struct HooksAPI: Sendable {
     let state: any DeliveryRecords
     let access: Access
@@ -70,12 +70,12 @@ struct HooksAPI: Sendable {
         if let text = parameters["cursor"] {
             query.before = Int64(text).flatMap { $0 > 0 ? $0 : nil }
             if query.before == nil {
-                errors.append(.init(field: "cursor", message: "must be the nextCursor of an earlier answer"))
+                errors.append(.init(field: "cursor", message: "must be the nextCursor of an earlier response"))
             }
         }
         if !errors.isEmpty { throw Problem.invalidFields(errors) }
         let limit = query.limit
-        // One more than asked for tells whether there is a next page.
+        // One more than requested shows whether there is a next page.
         query.limit += 1
         let wanted = query
         let found = try await access.core { () throws(UploadError) in try await state.deliveries(wanted) }

@@ -5,7 +5,7 @@ internal import SettingsKit
 internal import Telemetry
 internal import UploadCore
 
-/// Tells the app what happens to uploads; what it is asked before is the business of `UploadService`.
+/// Delivers events of uploads to the app; `UploadService` calls the blocking hooks.
 package struct HooksModule: GatewayModule {
     package let name = "hooks"
     package let routes: [Route]
@@ -45,7 +45,7 @@ package struct HooksModule: GatewayModule {
     }
 }
 
-/// Tells the app what happened.
+/// Delivers events to the app.
 private struct HookService: Service {
     let dispatcher: HookDispatcher
 
@@ -55,7 +55,7 @@ private struct HookService: Service {
     }
 }
 
-/// Records how far uploads have come, for the app.
+/// Records the progress of uploads, for the app.
 private struct ProgressService: Service {
     let service: EventService
     let interval: Duration

@@ -4,7 +4,7 @@ package import SettingsKit
 package import Signing
 internal import Telemetry
 
-/// What the module gets of the settings.
+/// Settings converted for the module.
 extension Settings {
     /// `nil` without hooks.
     package func hookCaller(_ master: MasterSecret) -> HookCaller? {

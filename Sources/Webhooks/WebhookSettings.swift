@@ -27,39 +27,44 @@ package struct WebhookSettings: SettingsSection {
             "hooks.url",
             \.url,
             optional: .hookURL,
-            "Where the app is told and asked about uploads, with the hooks of tusd; without it there are none."
+            "URL of the app that receives the hooks, in the form of tusd; if not set, no hooks are sent."
         ),
-        setting("hooks.events", \.events, .names(), "The hooks that are sent."),
+        setting("hooks.events", \.events, .names(), "The hooks to send."),
         setting(
             "hooks.secret",
             \.secret,
             secret: .hookSecret,
-            "Key that hooks are signed with (Standard Webhooks); without it one is derived: `sluice credentials webhooks`."
+            "Key that hooks are signed with (Standard Webhooks); if not set, one is derived: `sluice credentials webhooks`."
         ),
         setting(
             "hooks.timeout",
             \.timeout,
             .duration(DurationText.timeouts),
-            "For one hook, until its answer has come."
+            "Maximum time for one hook, until its response has arrived."
         ),
         setting(
             "hooks.onFailure",
             \.onFailure,
             .choice,
-            "What happens when a blocking hook (pre-create, pre-finish, pre-terminate) cannot be asked."
+            "What happens if the call of a blocking hook (pre-create, pre-finish, pre-terminate) fails."
         ),
         setting(
             "hooks.attempts",
             \.attempts,
             .count(1...1000),
-            "How often an event is told before it is given up: after 1, 2, 4 … seconds, and at most an hour later."
+            "Number of attempts to deliver an event, at intervals of 1, 2, 4 … seconds, at most an hour."
         ),
-        setting("hooks.concurrency", \.concurrency, .count(1...1000), "Hooks that are sent at the same time."),
+        setting(
+            "hooks.concurrency",
+            \.concurrency,
+            .count(1...1000),
+            "Maximum number of hooks that are sent at the same time."
+        ),
         setting(
             "hooks.progressEvery",
             \.progressEvery,
             .duration(.milliseconds(100) ... .seconds(3600)),
-            "How often post-receive tells of an upload that gets bytes."
+            "Interval of post-receive for an upload that is receiving bytes."
         ),
         setting(
             "hooks.forwardHeaders",
@@ -68,7 +73,7 @@ package struct WebhookSettings: SettingsSection {
                 "names of header fields separated by commas, such as Cookie, X-Tenant",
                 { FieldName($0) != nil }
             ),
-            "Fields of the client's request that blocking hooks get as fields too, credentials included."
+            "Header fields of the client's request that are copied to blocking hooks, including credentials."
         ),
     ]
 }

@@ -31,8 +31,8 @@ struct JSONLimitsTests {
             ("[[[{", "at most 3 nested objects and arrays"),
         ]
     )
-    func beyond(json: String, explicit: String) {
-        #expect(Self.limits().excess(in: Array(json.utf8)) == explicit)
+    func beyond(json: String, limit: String) {
+        #expect(Self.limits().excess(in: Array(json.utf8)) == limit)
     }
 
     @Test("each repeated name is listed once")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Callbacks
 
-@Suite("Hosts that callbacks may be sent to")
+@Suite("Allowed hosts of callbacks")
 struct CallbackHostTests {
     @Test(
         "a host covers URLs of its name and port",
@@ -26,7 +26,7 @@ struct CallbackHostTests {
     }
 
     @Test(
-        "and no others",
+        "a host covers no other URLs",
         arguments: [
             (
                 "app.example.com",
@@ -54,7 +54,7 @@ struct CallbackHostTests {
     }
 
     @Test(
-        "what is no host",
+        "text that is not a host is refused",
         arguments: [
             "", "*", "*.", "*.*.com", "a.*.com", "http://app.example.com", "app.example.com/x", "user@app.example.com",
             "a b",

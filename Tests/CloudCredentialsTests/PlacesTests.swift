@@ -99,7 +99,7 @@ struct PlacesTests {
         #expect(place.name == "the file \(directory.path)/.aws/credentials")
         #expect(await Look(place) == .nothing("there is none"))
         let wanted = World.sharedFile(["AWS_PROFILE": "x"], home: directory.path)
-        #expect(await Look(wanted) == .wrong("AWS_PROFILE asks for x, but there is none"))
+        #expect(await Look(wanted) == .wrong("AWS_PROFILE names x, but there is none"))
         try FileManager.default.createDirectory(atPath: directory.path(".aws"), withIntermediateDirectories: false)
         try "[x]\n".write(toFile: directory.path(".aws/credentials"), atomically: true, encoding: .utf8)
         #expect(await Look(place) == .nothing("it has no profile default"))
@@ -172,7 +172,7 @@ struct PlacesTests {
     @Test("an unexpected response of the agent is an error that does not quote it")
     func containerFailures() async throws {
         for (response, words) in [
-            (TestServer.Reply(404, "hush"), "answered 404"), (TestServer.Reply(200, "hush"), "not the expected JSON"),
+            (TestServer.Reply(404, "hush"), "responded with status 404"), (TestServer.Reply(200, "hush"), "not the expected JSON"),
             (TestServer.Reply(200, "{\"Code\": \"hush\"}"), "does not report success"),
             (TestServer.Reply(200, "{\"AccessKeyId\": \"hush\"}"), "contains no credentials"),
             (
@@ -214,7 +214,7 @@ struct PlacesTests {
         await server.shutDown()
         let broken = try TestServer { _, _ in TestServer.Reply(503) }
         let uri = ["AWS_CONTAINER_CREDENTIALS_FULL_URI": broken.url + "/x"]
-        #expect(await Look(World.container(uri)) == .wrong("\(broken.url)/x answered 503"))
+        #expect(await Look(World.container(uri)) == .wrong("\(broken.url)/x responded with status 503"))
         #expect(broken.calls.count == 3)
         await broken.shutDown()
     }
@@ -341,11 +341,11 @@ struct PlacesTests {
                 TestServer.Reply(
                     400,
                     "<ErrorResponse><Error><Code>InvalidIdentityToken</Code><Message>hush</Message></Error></ErrorResponse>"
-                ), "answered 400 InvalidIdentityToken"
+                ), "responded with status 400 InvalidIdentityToken"
             ),
             (
                 TestServer.Reply(403, "<ErrorResponse><Error><Code>hush.hush</Code></Error></ErrorResponse>"),
-                "answered 403"
+                "responded with status 403"
             ),
             (TestServer.Reply(200, "<hush/>"), "contains no credentials"),
             (TestServer.Reply(200, Self.sts.replacing("2030-", with: "hush")), "contains no credentials"),

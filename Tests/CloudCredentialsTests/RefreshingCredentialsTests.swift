@@ -132,7 +132,7 @@ struct RefreshingCredentialsTests {
         #expect(try await rig.id() == "AK0")
         rig.clock.advance(by: 1.5)
         for _ in 0..<10 {
-            await #expect(throws: CredentialsError("the container: \(rig.server.url)/ answered 400")) {
+            await #expect(throws: CredentialsError("the container: \(rig.server.url)/ responded with status 400")) {
                 try await rig.id()
             }
         }

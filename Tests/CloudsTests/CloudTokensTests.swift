@@ -263,7 +263,7 @@ struct CloudTokensTests {
         }
         let slow = await failure(World.aws(server.url, timeout: .milliseconds(50)))
         #expect(slow?.kind == .unavailable)
-        #expect(slow?.message == "AssumeRole of AWS gave no answer: the response did not arrive in time")
+        #expect(slow?.message == "AssumeRole of AWS did not respond: the response did not arrive in time")
         hold.finish()
         await server.shutDown()
         // Nothing listens there any more.

@@ -25,7 +25,7 @@ struct DiskStorageTests {
         let report = await bench.storage.append(
             to: id,
             at: 2,
-            from: Liar(writes: 100, tells: 40),
+            from: Liar(writes: 100, reports: 40),
             limit: 999,
             expecting: nil
         )
@@ -42,7 +42,7 @@ struct DiskStorageTests {
         let report = await bench.storage.append(
             to: id,
             at: 2,
-            from: Liar(writes: 10, tells: 40),
+            from: Liar(writes: 10, reports: 40),
             limit: 999,
             expecting: nil
         )
@@ -71,11 +71,11 @@ struct DiskStorageTests {
     /// Moves some bytes and then reports a full disk.
     private final class Liar: ByteSource {
         let writes: Int
-        let tells: Int64
+        let reports: Int64
 
-        init(writes: Int, tells: Int64) {
+        init(writes: Int, reports: Int64) {
             self.writes = writes
-            self.tells = tells
+            self.reports = reports
         }
 
         var remaining: Int64? { nil }
@@ -86,7 +86,7 @@ struct DiskStorageTests {
         func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome {
             let bytes = [UInt8](repeating: 5, count: writes)
             #expect(pwrite(descriptor, bytes, writes, off_t(offset)) == writes)
-            return TransferOutcome(moved: tells, end: .fileFailed(errno: ENOSPC))
+            return TransferOutcome(moved: reports, end: .fileFailed(errno: ENOSPC))
         }
     }
 

@@ -54,7 +54,7 @@ struct FormBench {
     }
 
     func send(_ steps: [ScriptedSource.Step], _ fields: HTTPFields) async -> FormOutcome {
-        let explicit = Reported()
+        let reported = Reported()
         let handler = FormHandler(
             service: services.uploads,
             limits: limits,
@@ -65,7 +65,7 @@ struct FormBench {
                 return grant
             },
             response: { outcome, _ in
-                explicit.outcome = outcome
+                reported.outcome = outcome
                 return Response(200)
             }
         )
@@ -83,7 +83,7 @@ struct FormBench {
             inform: { _ in }
         )
         _ = await handler.respond(to: request)
-        return explicit.outcome
+        return reported.outcome
     }
 
     func contents(_ media: Media) async throws -> String {

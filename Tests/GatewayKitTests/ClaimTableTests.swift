@@ -55,7 +55,7 @@ struct ClaimTableTests {
     }
 
     @Test(
-        "two modules that want the same requests are a failure of the start that names both",
+        "if two modules claim the same requests, the start fails and names both",
         arguments: [
             ([Self.claim(["/files"])], [], [Self.claim(["/files"])], []),
             ([Self.claim(["/me"], when: "x")], [], [Self.claim(["/me"], when: "x")], []),

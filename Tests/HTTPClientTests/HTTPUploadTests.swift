@@ -133,7 +133,7 @@ struct HTTPUploadTests {
         #expect(try await client.send(request(server.port, PatternContent(3))).status == 200)
     }
 
-    // MARK: Answers that come early
+    // MARK: Responses that come early
 
     @Test(
         "an early refusal is the response, and the rest of the content is not sent",

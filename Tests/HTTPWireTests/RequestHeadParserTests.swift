@@ -57,7 +57,7 @@ struct RequestHeadParserTests {
     }
 
     @Test("a parser reports whether it is in the middle of a head")
-    func tellsWhetherAHeadHasBegun() throws {
+    func reportsWhetherAHeadHasBegun() throws {
         var parser = RequestHeadParser()
         #expect(!parser.hasBegun)
         let bytes = Array("\r\nGET / HTTP/1.1\r\nHo".utf8)

@@ -202,13 +202,13 @@ struct IdentityKeysTests {
             "", "login.example", "http://login.example/", "http://10.0.0.1/", "ftp://127.0.0.1/", "file:///etc/passwd",
         ] {
             #expect(!IdentityURL.isSafe(url), "\(url)")
-            #expect(!IdentityURL.isSafe(url, toldBy: "http://127.0.0.1"), "\(url)")
+            #expect(!IdentityURL.isSafe(url, namedBy: "http://127.0.0.1"), "\(url)")
         }
-        #expect(IdentityURL.isSafe("http://127.0.0.1:1/keys", toldBy: "http://localhost:2"))
-        #expect(IdentityURL.isSafe("https://other.example/keys", toldBy: "https://login.example"))
+        #expect(IdentityURL.isSafe("http://127.0.0.1:1/keys", namedBy: "http://localhost:2"))
+        #expect(IdentityURL.isSafe("https://other.example/keys", namedBy: "https://login.example"))
         for url in ["http://127.0.0.1/keys", "https://127.1/keys", "https://localhost/keys", "https://[::1]:9000/keys"]
         {
-            #expect(!IdentityURL.isSafe(url, toldBy: "https://login.example"), "\(url)")
+            #expect(!IdentityURL.isSafe(url, namedBy: "https://login.example"), "\(url)")
         }
     }
 

@@ -168,7 +168,7 @@ struct CredentialTests {
 
     @Test("credentials expire exactly in the second of their expiry, and the grace period starts there")
     func expiry() throws {
-        // Fractions are dropped, so that the client is told the exact expiry.
+        // Fractions are dropped, so that the client gets the exact expiry.
         let credentials = try issuer.mint(grant(expiresAt: noon.addingTimeInterval(10.75)), for: .aws)
         let end = noon.addingTimeInterval(10)
         #expect(credentials.expiresAt == end)

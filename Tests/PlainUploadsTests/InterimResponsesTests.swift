@@ -31,7 +31,7 @@ struct InterimResponsesTests {
         return InterimResponses(policy: policy, publicURL: url).reachClient(of: request)
     }
 
-    @Test("a client without a proxy gets them")
+    @Test("a client without a proxy gets interim responses")
     func direct() throws {
         #expect(try reaches(.direct, ["Host": "a", "Upload-Draft-Interop-Version": "8"]))
         #expect(try reaches(.direct, publicURL: "http://up.example"))
@@ -39,7 +39,7 @@ struct InterimResponsesTests {
     }
 
     @Test(
-        "a field that proxies write keeps them back",
+        "a field that proxies add suppresses them",
         arguments: [
             HTTPFields(dictionaryLiteral: ("Via", "1.1 a")), ["Forwarded": "for=192.0.2.7"],
             ["X-Forwarded-For": "192.0.2.7"], ["x-forwarded-proto": "https"], ["X-Forwarded-Host": "up.example"],
@@ -51,7 +51,7 @@ struct InterimResponsesTests {
         #expect(try reaches(.always, fields))
     }
 
-    @Test("so does a peer that is a trusted proxy, and a certificate that somebody else has")
+    @Test("a trusted proxy as peer, or TLS terminated elsewhere, suppresses them too")
     func silent() throws {
         #expect(try !reaches(.direct, peer: "10.1.2.3"))
         #expect(try reaches(.direct, peer: "11.1.2.3"))
@@ -59,7 +59,7 @@ struct InterimResponsesTests {
         #expect(try reaches(.always, publicURL: "https://up.example", peer: "10.1.2.3"))
     }
 
-    @Test("never is never, and HTTP/1.0 has none")
+    @Test("`never` suppresses them always, and HTTP/1.0 has none")
     func never() throws {
         #expect(try !reaches(.never))
         #expect(try !reaches(.always, version: .http1_0))

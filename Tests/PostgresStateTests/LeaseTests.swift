@@ -150,7 +150,7 @@ struct LeaseTests {
     }
 
     @Test(
-        "a writer that waits for another node is turned away when somebody newer comes there, and readers keep their place"
+        "a writer that waits for another node is rejected when a newer one arrives there, and readers keep their place"
     )
     func order() async throws {
         let cluster = try await Cluster(3, timeout: .seconds(60))

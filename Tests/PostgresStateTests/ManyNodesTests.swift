@@ -64,7 +64,7 @@ struct ManyNodesTests {
     private final class App: RequestHandler {
         private struct Contents {
             var calls: [(path: String, event: String)] = []
-            var explicit: [String] = []
+            var delivered: [String] = []
         }
 
         private let contents = Mutex(Contents())
@@ -103,7 +103,7 @@ struct ManyNodesTests {
         }
 
         /// Ids of events in the order in which they were accepted.
-        var explicit: [String] { contents.withLock { $0.explicit } }
+        var delivered: [String] { contents.withLock { $0.delivered } }
 
         func respond(to request: Request) async -> Response {
             let event = request.head.fields["webhook-id"] ?? ""
@@ -114,7 +114,7 @@ struct ManyNodesTests {
                 return (contents.calls.count { $0.path == path }, isFirst)
             }
             let status = await response(path, call, isFirst)
-            if status == 200 { contents.withLock { $0.explicit.append(event) } }
+            if status == 200 { contents.withLock { $0.delivered.append(event) } }
             return Response(status)
         }
 
@@ -193,15 +193,15 @@ struct ManyNodesTests {
         async let recorded = record(nodes)
         try await wait {
             dispatchers.forEach { $0.wake() }
-            return app.explicit.count >= 200
+            return app.delivered.count >= 200
         }
         try await wait { try await nodes[0].state.nextDelivery() == nil }
         for task in running { task.cancel() }
         for task in running { await task.value }
         await app.stop()
-        let explicit = app.explicit
-        #expect(explicit.count == 200)
-        for ids in try await recorded { #expect(explicit.filter(ids.contains) == ids) }
+        let delivered = app.delivered
+        #expect(delivered.count == 200)
+        for ids in try await recorded { #expect(delivered.filter(ids.contains) == ids) }
         let deliveries = try await nodes[0].state.deliveries(DeliveryQuery(limit: 1000))
         #expect(deliveries.allSatisfy { $0.delivery?.state == .delivered })
         #expect(deliveries.contains { $0.delivery?.attempts == 2 })
@@ -234,12 +234,12 @@ struct ManyNodesTests {
         living.cancel()
         await living.value
         await app.stop()
-        let explicit = app.explicit
-        #expect(Set(explicit).count == 200)
-        #expect(explicit.count > 200, "the one that could not be recorded was not told again")
+        let delivered = app.delivered
+        #expect(Set(delivered).count == 200)
+        #expect(delivered.count > 200, "the one that could not be recorded was not delivered again")
         for ids in recorded {
             var seen: Set<String> = []
-            #expect(explicit.filter { ids.contains($0) && seen.insert($0).inserted } == ids)
+            #expect(delivered.filter { ids.contains($0) && seen.insert($0).inserted } == ids)
         }
     }
 
@@ -385,7 +385,7 @@ struct ManyNodesTests {
         #expect(try await nodes[1].state.pull(id)?.claim == claim.claim)
         #expect(try await nodes[1].state.claimPulls(limit: 1, for: 1) == [])
         nodes[0].fuse.burn(afterCalls: 0)
-        // It notices on its own that it has lost the job, although no other node can tell it.
+        // It notices on its own that it has lost the job, although no other node can notify it.
         try await wait { !first.isRunning(id) }
         #expect(try await storage.currentLength(of: id) == 4)
         let origin = Origin()

@@ -115,7 +115,7 @@ struct ObjectTests {
     }
 
     @Test(
-        "who adds a part while another node begins or does the completion waits for that, and is refused",
+        "adding a part while another node begins or performs the completion waits, and is refused",
         arguments: [#"attributes = '{"headers":{},"tags":{},"completing":[1]}'"#, "state = 'completed', ended_at = 1"]
     )
     func partTooLate(change: String) async throws {
@@ -218,14 +218,14 @@ struct ObjectTests {
         let replaced = try await node.object(ObjectName(bucket: "b", key: done.key ?? ""))?.id
         var events = [EventRecord.sample(.completed, of: done)]
         if let replaced, let old = try await node.upload(replaced) { events.append(.sample(.terminated, of: old)) }
-        let explicit = events
+        let recorded = events
         let code = await errorCode { () async throws(UploadError) in
             let isFirst = try await node.complete(
                 done,
                 as: Media(of: done),
                 replacing: replaced,
                 under: EffectiveLimits(policies: [:], period: QuotaPeriod(around: start, length: 86400)),
-                recording: explicit
+                recording: recorded
             )
             #expect(isFirst)
         }
@@ -387,10 +387,11 @@ struct ObjectTests {
             let media = try #require(try await state.media(id))
             #expect(media.key == "k" && media.bucket == nil && media.attributes == nil)
         }
-        let explicit = try #require(try await state.events(EventQuery(after: 0)).first).upload
+        let eventUpload = try #require(try await state.events(EventQuery(after: 0)).first).upload
         #expect(
-            explicit.id == ids[2] && explicit.key == "k" && explicit.bucket == nil && explicit.attributes == nil
-                && !explicit.takesParts
+            eventUpload.id == ids[2] && eventUpload.key == "k" && eventUpload.bucket == nil
+                && eventUpload.attributes == nil
+                && !eventUpload.takesParts
         )
         for upload in [upload, try #require(try await state.upload(ids[2]))] {
             let done = completed(upload)

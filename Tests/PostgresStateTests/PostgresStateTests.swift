@@ -133,7 +133,7 @@ struct PostgresStateTests {
         #expect(try await state.media(upload.id) == media)
     }
 
-    @Test("a name too long for an index is refused as the client's mistake")
+    @Test("a name that is too long for an index is refused as the client's mistake")
     func longName() async throws {
         let state = try await Database().open()
         defer { state.close() }
@@ -256,7 +256,7 @@ struct PostgresStateTests {
     // MARK: Sessions
 
     @Test(
-        "every session waits for stable storage if it is to, and waits for nothing for ever",
+        "every session waits for stable storage if required, and never waits forever",
         arguments: [(true, "on"), (false, "off")]
     )
     func session(isSynchronous: Bool, level: String) async throws {
@@ -274,7 +274,7 @@ struct PostgresStateTests {
         #expect(values == [level, "1500ms", "30s", "read committed", "hex"])
     }
 
-    @Test("levels above the usual one are left to the operator")
+    @Test("higher levels that the operator set are kept")
     func strongerCommit() async throws {
         let state = try await Database().open(options: ["synchronous_commit=remote_apply"])
         defer { state.close() }
@@ -314,7 +314,7 @@ struct PostgresStateTests {
     }
 
     @Test(
-        "what the server says is told in the words of the domain",
+        "errors of the server become errors of the domain",
         arguments: [
             ("53100", false, .storageFull), ("53300", false, .unavailable), ("55P03", false, .unavailable),
             ("57014", false, .unavailable), ("40P01", false, .unavailable), ("25006", false, .unavailable),
@@ -412,7 +412,7 @@ struct PostgresStateTests {
 
     // MARK: Several nodes
 
-    @Test("of many uploads that two nodes create concurrently only as many are admitted as there is room for")
+    @Test("of many uploads created concurrently on two nodes only as many are admitted as there is room for")
     func quotaRace() async throws {
         let database = try Database()
         let nodes = [try await database.open(connections: 4), try await database.open(connections: 4)]

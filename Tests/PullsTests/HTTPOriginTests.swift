@@ -23,7 +23,7 @@ struct HTTPOriginTests {
     }
 
     @Test(
-        "what is no Content-Range",
+        "text that is not a Content-Range is refused",
         arguments: [
             "", "bytes", "bytes 5-9", "bytes 9-5/10", "bytes 5-10/10", "bytes -5/10", "bytes 5-/10", "items 5-9/10",
             "bytes */*", "bytes 5-9/ten", "bytes 5-9/10/11", "bytes +5-9/10", "bytes 0-9223372036854775807/*",
@@ -83,12 +83,12 @@ struct HTTPOriginTests {
         func requestFinished(_ summary: RequestSummary) {}
     }
 
-    /// The server tells its own time.
+    /// The server sends its own time.
     private static let before = HTTPDate.format(1_750_000_000)
     private static let later = HTTPDate.format(9_000_000_000)
 
     @Test(
-        "only what proves that nothing has changed is a validator",
+        "only a value that proves unchanged content is a validator",
         arguments: [
             (HTTPFields(["ETag": "\"a\""]), "\"a\""),
             (HTTPFields(["ETag": "W/\"a\""]), nil),
@@ -112,7 +112,7 @@ struct HTTPOriginTests {
     }
 
     @Test(
-        "names that are paths are not taken",
+        "names that are paths are not accepted",
         arguments: ["/a%2Fb", "/a%5Cb", "/"]
     )
     func names(_ path: String) async throws {
@@ -131,7 +131,10 @@ struct HTTPOriginTests {
                 Issue.record("\(status) was taken")
                 continue
             }
-            #expect(failure.consequence == .final && failure.reason.message == "the origin answered \(status.code)")
+            #expect(
+                failure.consequence == .final
+                    && failure.reason.message == "the origin responded with status \(status.code)"
+            )
         }
         for status in [408, 429, 500, 503] as [Status] {
             guard case .failure(let failure) = try await response(Response(status, ["Retry-After": "7"])) else {

@@ -2,10 +2,10 @@ import Testing
 
 @testable import RESTKit
 
-@Suite("where clients reach the object endpoint")
+@Suite("URL of the object endpoint")
 struct ObjectURLTests {
     @Test(
-        "it is scheme and host, without a port that goes without saying",
+        "it has scheme and host, without the default port",
         arguments: [
             ("http://Uploads.example:8080", "9000", "http://uploads.example:9000"),
             ("https://uploads.example/prefix", "9000", "https://uploads.example:9000"),

@@ -43,11 +43,11 @@ struct ProblemTests {
         #expect((problem.fields["WWW-Authenticate"] != nil) == (status == 401 || status == 403))
     }
 
-    @Test("of many wrong fields the first are named, and no name that a client made up is repeated at length")
+    @Test("of many wrong fields the first are named, and long names from clients are truncated")
     func manyFields() throws {
         let name = String(repeating: "日", count: 50_000)
         let problem = Problem.invalidFields(
-            (0..<5000).map { .init(field: "\($0)\(name)", message: "is not known here") }
+            (0..<5000).map { .init(field: "\($0)\(name)", message: "is unknown") }
         )
         #expect(problem.errors.count == Problem.maximumErrors)
         #expect(problem.errors.first?.field == String("0\(name)".prefix(64)) + "…")
@@ -57,7 +57,7 @@ struct ProblemTests {
             return
         }
         #expect(bytes.count < 10_000)
-        let few = Problem.invalidFields((0..<10).map { .init(field: "\($0)", message: "is not known here") })
+        let few = Problem.invalidFields((0..<10).map { .init(field: "\($0)", message: "is unknown") })
         #expect(few.errors.count == 10)
         #expect(!few.detail.contains("more"))
     }
@@ -71,7 +71,7 @@ struct ProblemTests {
 @Suite("JSON text")
 struct JSONTextTests {
     @Test(
-        "any string comes back as it was",
+        "any string is decoded unchanged",
         arguments: ["", "plain", "\"\\/\n\r\t\u{0}\u{1F}", "日本 \u{1F600}", "\u{7F}"]
     )
     func roundTrip(text: String) throws {

@@ -20,7 +20,7 @@ struct TimestampTests {
     }
 
     @Test(
-        "what is no time is none",
+        "text that is not a time is refused",
         arguments: [
             "", "now", "1750000000", "2025-06-15", "2025-06-15T15:06:40", "2025-06-15 15:06:40Z",
             "2025-02-29T00:00:00Z",

@@ -5,7 +5,7 @@ import XMLText
 
 @testable import S3Storage
 
-@Suite("How objects and parts are made")
+@Suite("Keys of objects and sizes of parts")
 struct S3SettingsTests {
     private static func blob(_ change: (inout NewBlob) -> Void = { _ in }) throws -> NewBlob {
         let id = try #require(UploadID("01jy0000000000000000000000"))
@@ -40,6 +40,21 @@ struct S3SettingsTests {
     )
     func templates(text: String) {
         #expect(throws: KeyTemplate.Invalid.self) { try KeyTemplate(text) }
+    }
+
+    @Test("part sizes and largest uploads are as docs/s3.md says")
+    func documentedSizes() throws {
+        var settings = S3Settings(endpoint: "http://x", region: "r", bucket: "b")
+        let (mebibyte, gibibyte, tebibyte) = (Int64(1) << 20, Int64(1) << 30, Int64(1) << 40)
+        func size(_ number: Int) -> Int64 { settings.size(ofPart: number, base: 8 * mebibyte) }
+        func total(_ numbers: Range<Int>) -> Int64 { numbers.reduce(Int64(0)) { $0 + size($1) } }
+        settings.maximumParts = 1000
+        #expect(total(1..<1001) / gibibyte == 653)
+        settings.maximumParts = 10_000
+        #expect(total(1..<10_001) / tebibyte == 6)
+        let large = try #require((1...10_000).first { size($0) >= gibibyte })
+        #expect(size(large) == gibibyte && total(1..<large) / gibibyte == 531)
+        #expect(settings.partSize(for: tebibyte) == 210 * mebibyte)
     }
 
     @Test("parts have one size if the length is known, and never run out")

@@ -19,7 +19,7 @@ struct SmallPartTests {
         return try SmallPart.groups(of: parts, minimum: minimum, size: size).map { $0.map(\.number) }
     }
 
-    @Test func aLocationTellsNameAndDigest() {
+    @Test func aLocationContainsNameAndDigest() {
         let part = SmallPart(name: "part-0a1b", md5: Array(0..<16))
         #expect(SmallPart(location: part.location) == part)
         for tag in ["\"0123\"", "0123456789abcdef0123456789abcdef", "", "side:", "side:x", "side:x:00", "side:x:y:z"] {

@@ -132,10 +132,11 @@ struct ObjectTests {
             let media = try #require(try await state.media(id))
             #expect(media.key == "k" && media.bucket == nil && media.attributes == nil)
         }
-        let explicit = try #require(try await state.events(EventQuery(after: 0)).first).upload
+        let eventUpload = try #require(try await state.events(EventQuery(after: 0)).first).upload
         #expect(
-            explicit.id == ids[2] && explicit.key == "k" && explicit.bucket == nil && explicit.attributes == nil
-                && !explicit.takesParts
+            eventUpload.id == ids[2] && eventUpload.key == "k" && eventUpload.bucket == nil
+                && eventUpload.attributes == nil
+                && !eventUpload.takesParts
         )
         #expect(try await state.insert(BucketRecord(name: "b", createdAt: start)))
         #expect(try await state.objects(ObjectQuery(bucket: "b", limit: 5)) == [])
@@ -169,7 +170,7 @@ struct ObjectTests {
     }
 
     @Test(
-        "what cannot be read of an object is an error, not a crash",
+        "an unreadable object is an error, not a crash",
         arguments: [
             "attributes = 'no json'", "attributes = '{}'", "attributes = '{\"headers\":{},\"tags\":{},\"crc64\":-1}'",
         ]

@@ -117,7 +117,7 @@ struct SQLiteStateTests {
     }
 
     @Test(
-        "it writes ahead, synchronises every transaction if it is to, and keeps foreign keys",
+        "it writes ahead, synchronises every transaction if required, and enforces foreign keys",
         arguments: [(true, "2"), (false, "1")]
     )
     func pragmas(isSynchronous: Bool, level: String) async throws {
@@ -321,7 +321,7 @@ struct SQLiteStateTests {
     func noDatabase() throws {
         let directory = try TemporaryDirectory()
         let path = directory.path("state.sqlite")
-        try Data("this is a text that is no database, and long enough to tell".utf8).write(
+        try Data("this is a text that is not a database, and long enough to show it".utf8).write(
             to: URL(fileURLWithPath: path)
         )
         let error = #expect(throws: SQLiteStateError.self) { try open(path) }
@@ -438,7 +438,7 @@ struct SQLiteStateTests {
     }
 
     @Test(
-        "a full disk is told as such, nothing half is recorded, and it works again when there is room",
+        "a full disk is reported as such, nothing is recorded partially, and it works again when there is space",
         .enabled(
             if: SmallFileSystem.isAvailable,
             "this process may not mount a file system (it needs to be the superuser)"
@@ -472,7 +472,7 @@ struct SQLiteStateTests {
     }
 
     @Test(
-        "of a change of a blob that the disk has no room for nothing is recorded, and it can be made again",
+        "on a full disk a change of a blob records nothing, and can be repeated",
         .enabled(
             if: SmallFileSystem.isAvailable,
             "this process may not mount a file system (it needs to be the superuser)"

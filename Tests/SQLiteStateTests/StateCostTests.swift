@@ -77,7 +77,7 @@ struct StateCostTests {
         for (few, many) in zip(few, many) {
             lines.append("\(few.name): \(few.steps) \(many.steps)")
             // Returning an event writes nothing.
-            #expect(few.steps > 0 || few.name == "an event is given back")
+            #expect(few.steps > 0 || few.name == "an event is released")
             #expect(Double(many.steps) <= 1.5 * Double(few.steps), "\(few.name): \(few.steps), then \(many.steps)")
         }
         if rows != 100_000 { print(lines.joined(separator: "\n")) }

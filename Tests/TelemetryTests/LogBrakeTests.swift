@@ -2,7 +2,7 @@ import Testing
 
 @testable import Telemetry
 
-@Suite("lines of the log that clients cause")
+@Suite("log lines that clients cause")
 struct LogBrakeTests {
     @Test("one line passes per interval, and the next counts the others")
     func brake() {

@@ -46,7 +46,7 @@ struct LogSinkTests {
     }
 
     @Test(
-        "nobody waits for a reader that stalls; lines are lost, counted, and told in their place",
+        "no writer waits for a stalled reader; lines are lost, counted, and reported in their place",
         .timeLimit(.minutes(2))
     )
     func stalled() async throws {
@@ -66,18 +66,18 @@ struct LogSinkTests {
         close(pipe.writeEnd)
         let lines = try #require(await read.first { _ in true })
         var next = 0
-        var explicit: UInt64 = 0
+        var reported: UInt64 = 0
         for line in lines {
             let number = try #require(line.split(separator: " ").first.flatMap { Int($0) })
             if line.hasSuffix("log lines were lost") {
-                explicit += UInt64(number)
+                reported += UInt64(number)
                 next += number
             } else {
                 #expect(number == next)
                 next += 1
             }
         }
-        #expect(explicit == sink.lostCount)
+        #expect(reported == sink.lostCount)
         #expect(next == count + 1)
         #expect(lines.last == "10000 after")
     }

@@ -86,16 +86,16 @@ struct SignatureRequestTests {
         }
     }
 
-    @Test("all wrong types and all unknown fields are told at once, documented ones first")
+    @Test("all wrong types and all unknown fields are reported at once, documented ones first")
     func allProblems() {
         let found = problems(#"{"zebra": 1, "subject": 1, "classId": "x", "ClassID": 1, "random": [], "": 1}"#)
         #expect(found.map(\.field) == ["random", "classId", "subject", "", "ClassID", "zebra"])
         #expect(found.last?.message == "is not a field of this request")
     }
 
-    @Test("fields that are there twice are told, however they are written")
+    @Test("repeated fields are reported, however they are written")
     func duplicates() {
-        let message = "must be there only once"
+        let message = "must occur only once"
         #expect(problems(#"{"random":1,"random":1}"#) == [FieldProblem(field: "random", message: message)])
         #expect(problems(#"{"random":1,"rand\u006fm":2}"#) == [FieldProblem(field: "random", message: message)])
         #expect(
@@ -109,7 +109,7 @@ struct SignatureRequestTests {
         #expect(problems(#"{"x":[{"a":1},"a",{"a":2},"a"],"random":1}"#).map(\.field) == ["x"])
     }
 
-    @Test("repeated names of the outermost object alone are found")
+    @Test("only repeated names of the outermost object are found")
     func names() {
         #expect(
             JSONNames.repeated(in: Array(#"{"a":1,"b":{"a":1},"a\"":[1,{"b":2}],"c":"a","a\"":2}"#.utf8)) == ["a\""]
@@ -124,7 +124,7 @@ struct SignatureRequestTests {
     }
 
     @Test(
-        "a body that is no JSON object is refused as a whole",
+        "a body that is not a JSON object is refused as a whole",
         arguments: [
             " ", "null", "[]", "1", "\"x\"", "true", "{", "}", "{]", "{\"random\":}", "{\"random\":1,}", "{random:1}",
             "{'random':1}", "{\"random\":1}x", "{\"random\":NaN}", "{\"random\":0x1}", "// comment\n{}", "{}{}",
@@ -148,7 +148,7 @@ struct SignatureRequestTests {
         #expect(problems(#"{"subject":"\ud800"}"#).map(\.field) == ["subject"])
     }
 
-    @Test("a body in another encoding than UTF-8 is refused")
+    @Test("a body in an encoding other than UTF-8 is refused")
     func encodings() throws {
         for encoding in [String.Encoding.utf16LittleEndian, .utf16BigEndian, .utf32LittleEndian, .utf32BigEndian] {
             let body = [UInt8](try #require(#"{"random":1,"random":2}"#.data(using: encoding)))
@@ -158,7 +158,7 @@ struct SignatureRequestTests {
         #expect(throws: InvalidSignatureRequest.self) { try SignatureRequest(json: latin) }
     }
 
-    @Test("the message of an error holds all problems")
+    @Test("the message of an error contains all problems")
     func message() {
         let error = #expect(throws: InvalidSignatureRequest.self) { try read(#"{"random":"x","zebra":1}"#) }
         #expect(

@@ -73,7 +73,7 @@ struct TusBreakingOffTests {
         #expect(try await bench.respond("HEAD \(path)", TusBench.version).status == 410)
     }
 
-    @Test("a request whose upload is stopped fails with the code of tusd", arguments: [true, false])
+    @Test("a request whose upload is stopped fails with tusd's code", arguments: [true, false])
     func stopped(isCreation: Bool) async throws {
         let bench = try TusBench()
         let gate = ScriptedBody.Gate()

@@ -66,7 +66,7 @@ struct AccessAuthenticatorTests {
         #expect(try await authenticator.principal(authorization: "Bearer \(secret)").name == key.id)
     }
 
-    @Test("a missing header is answered with what to send")
+    @Test("the refusal of a missing header says what to send")
     func missingHeader() async throws {
         let error = try await failure { try await authenticator.principal(authorization: nil) }
         #expect(error.code == .unauthenticated)

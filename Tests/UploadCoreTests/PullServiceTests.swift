@@ -254,8 +254,8 @@ struct PullServiceTests {
     @Test("delays double, are randomised, and respect the origin")
     func delays() async throws {
         let busy = PullFailure("origin_status", "503")
-        let explicit = PullFailure("origin_status", "503", .retry(after: 100))
-        let origin = ScriptedOrigin(.init(bytes: [1], failures: [busy, busy, busy, busy, explicit]))
+        let delayed = PullFailure("origin_status", "503", .retry(after: 100))
+        let origin = ScriptedOrigin(.init(bytes: [1], failures: [busy, busy, busy, busy, delayed]))
         let pulls = pulls(origin, limits: PullLimits(attempts: 9, retryDelay: 2, longestDelay: 10))
         let id = try await begin(pulls)
         for most in [2.0, 4, 8, 10] {
@@ -270,7 +270,7 @@ struct PullServiceTests {
     }
 
     @Test(
-        "a content that is larger than allowed is refused by what is told, or by what comes",
+        "content larger than allowed is refused by its declared or received size",
         arguments: [true, false]
     )
     func tooLarge(_ isTotalKnown: Bool) async throws {
@@ -367,7 +367,7 @@ struct PullServiceTests {
     // MARK: Crashes
 
     @Test(
-        "wherever the process dies, the content is right in the end, and no upload is left that nobody fills",
+        "wherever the process dies, the content is right in the end, and no upload is left without a job",
         arguments: [true, false]
     )
     func everyPoint(_ isChanging: Bool) async throws {

@@ -78,7 +78,7 @@ struct StoreBindingTests {
         #expect(mark.id == "a")
     }
 
-    @Test("a new state is no pair with a used storage, whether that has a mark or only blobs")
+    @Test("a new state is not a pair with a used storage, whether that has a mark or only blobs")
     func lostState() async throws {
         try await storage.create(UploadID.generate(at: clock.now))
         #expect(try await binding().bind() == .unknownState)
@@ -89,7 +89,7 @@ struct StoreBindingTests {
         #expect(try await binding(state, InMemoryStorage()).bind() == nil)
     }
 
-    @Test("state and storage of different gateways are no pair")
+    @Test("state and storage of different gateways are not a pair")
     func otherPair() async throws {
         let other = InMemoryState(clock: clock)
         #expect(try await binding().bind() == nil)

@@ -135,7 +135,7 @@ struct UploadServiceAppendTests {
     }
 
     @Test(
-        "what came before a body broke off is kept, and the request is told why",
+        "bytes received before a body broke off are kept, and the response gives the reason",
         arguments: [
             (.disconnected, .disconnected), (.interrupted, .interrupted), (.timedOut, .timedOut),
             (.shuttingDown, .unavailable), (.malformed("bad chunk size"), .invalidRequest),

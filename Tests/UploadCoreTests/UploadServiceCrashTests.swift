@@ -94,7 +94,7 @@ struct UploadServiceCrashTests {
     }
 
     @Test(
-        "an upload with all its bytes but without completion is completed by whoever looks",
+        "an upload with all its bytes but without completion is completed by the next access",
         arguments: ["status", "append", "wrong append", "sweep", "late sweep"]
     )
     func unrecordedCompletion(recovering: String) async throws {

@@ -60,7 +60,7 @@ struct UploadServiceDigestTests {
     }
 
     @Test(
-        "bytes that are wrong end the upload, whoever finds out",
+        "wrong bytes end the upload, whichever step detects them",
         arguments: [Finish.whenFull, .explicit(isLast: true)],
         [true, false]
     )

@@ -33,10 +33,10 @@ struct UploadServiceFinishTests {
     }
 
     @Test(
-        "a full upload stays open until somebody says that it is complete, also after a crash",
+        "a full upload stays open until a request completes it, also after a crash",
         arguments: [false, true]
     )
-    func explicit(isAnnounced: Bool) async throws {
+    func completesOnlyWhenFlagged(isAnnounced: Bool) async throws {
         let bench = ServiceBench()
         let id = try await create(bench, length: 3)
         #expect(try await append([1, 2, 3], to: id, at: 0, isLast: false, bench).state == .open)
@@ -79,8 +79,8 @@ struct UploadServiceFinishTests {
         #expect(result == .lengthConflict(length: 5))
         // The bytes received are kept.
         #expect(try await bench.services.uploads.inspect(id).offset == 2)
-        let explicit = await code { try await append([3], to: id, at: 2, isLast: true, declaring: 9, bench) }
-        #expect(explicit == .lengthConflict(length: 9))
+        let contradiction = await code { try await append([3], to: id, at: 2, isLast: true, declaring: 9, bench) }
+        #expect(contradiction == .lengthConflict(length: 9))
         #expect(try await append([3, 4, 5], to: id, at: 2, isLast: true, bench).state == .completed)
     }
 

@@ -166,7 +166,7 @@ struct UploadServiceObjectTests {
         #expect(try await bench.services.uploads.list(UploadQuery(states: [.open])).isEmpty)
     }
 
-    @Test("removing an object removes its bytes, and a missing object is no error")
+    @Test("removing an object removes its bytes, and a missing object is ignored")
     func remove() async throws {
         try await bench.put([1])
         #expect(try await bench.services.objects.removeObject(ServiceBench.name))

@@ -11,7 +11,7 @@ struct UploadServiceOutcomeTests {
     private let new = NewUpload(dialect: "tus", length: 3)
 
     @Test(
-        "an upload that was recorded is created, whatever the answer was",
+        "an upload that was recorded is created, whatever the response was",
         arguments: [UploadError.Code.unavailable, .storageFailure]
     )
     func recorded(code: UploadError.Code) async throws {

@@ -91,7 +91,7 @@ struct UploadServiceQuotaTests {
         #expect(try await bench.services.uploads.list(UploadQuery()).allSatisfy { $0.state == .terminated })
     }
 
-    @Test("a blob that is about to be recorded is no orphan, a blob left by a crash is")
+    @Test("a blob that is about to be recorded is not an orphan, a blob left by a crash is")
     func orphans() async throws {
         let limits = UploadLimits(maximumBytes: 1000, lifetime: 3600, orphanAge: 0)
         let bench = ServiceBench(limits: limits)

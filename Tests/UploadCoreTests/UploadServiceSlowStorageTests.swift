@@ -38,8 +38,8 @@ struct UploadServiceSlowStorageTests {
         #expect(try await bench.services.uploads.finished(other).state == .open)
     }
 
-    @Test("an upload that ended without a length has one then, and a later process completes it")
-    func explicit() async throws {
+    @Test("an upload created without a length gets one when it ends, and a later process completes it")
+    func endedWithoutLength() async throws {
         let bench = ServiceBench()
         let new = NewUpload(dialect: "http", length: nil, completesWhenFull: false)
         let id = try await bench.services.uploads.create(new, under: bench.grant()).id

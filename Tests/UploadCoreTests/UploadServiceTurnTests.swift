@@ -94,7 +94,7 @@ struct UploadServiceTurnTests {
     }
 
     @Test(
-        "a writer that brings nothing more is interrupted when its turn is over, by whoever knows no more than it did"
+        "a writer without progress is interrupted when its turn is over, even by a writer that does not know its offset"
     )
     func stalled() async throws {
         let bench = ServiceBench(limits: UploadLimits(lifetime: 3600, protectedTurn: .milliseconds(20)))

@@ -35,8 +35,8 @@ class Page:
 
     def __init__(self):
         self.html = b""
-        self.told = None
-        self.has_told = threading.Event()
+        self.result = None
+        self.has_result = threading.Event()
         page = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -44,9 +44,9 @@ class Page:
                 self._answer(page.html if self.path == "/" else b"")
 
             def do_POST(self):
-                page.told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                page.result = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 self._answer(b"")
-                page.has_told.set()
+                page.has_result.set()
 
             def _answer(self, body):
                 self.send_response(200)
@@ -73,22 +73,23 @@ class Page:
         """Runs an asynchronous function body in the page, with `values` as `given`, and returns its result."""
         self.html = f"""<!doctype html><meta charset=utf-8><script type=module>
             const given = {json.dumps(values)}
-            let told
-            try {{ told = await (async () => {{ {script} }})() }} catch (error) {{ told = {{error: String(error)}} }}
-            await fetch("/told", {{method: "POST", body: JSON.stringify(told)}})
+            let result
+            try {{ result = await (async () => {{ {script} }})() }}
+            catch (error) {{ result = {{error: String(error)}} }}
+            await fetch("/result", {{method: "POST", body: JSON.stringify(result)}})
             </script>""".encode()
-        self.has_told.clear()
+        self.has_result.clear()
         process = subprocess.Popen(
             [*command(profile), self.origin],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         try:
-            assert self.has_told.wait(timeout), "the page told nothing"
+            assert self.has_result.wait(timeout), "the page returned nothing"
         finally:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(10)
             process.kill()
             process.wait()
-        return self.told
+        return self.result

@@ -40,8 +40,8 @@ def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
-def told(data):
-    """As stores and downloads are asked: hash and size."""
+def digest_and_size(data):
+    """What stores and downloads are compared by."""
     return sha256(data), len(data)
 
 

@@ -324,7 +324,7 @@ static void undo(struct inode *inode, int file) {
     close(writable);
 }
 
-// The pages that were not written are dropped, and every descriptor that is open is told once. Under the lock.
+// The pages that were not written are dropped, and every descriptor that is open gets the error once. Under the lock.
 static void fail(struct inode *inode, int file, const struct stat *status, int number) {
     if (S_ISREG(status->st_mode)) undo(inode, file);
     inode->errors++;
@@ -332,7 +332,7 @@ static void fail(struct inode *inode, int file, const struct stat *status, int n
     forget(inode);
 }
 
-// What this descriptor was told by now. Under the lock.
+// The errors that this descriptor got by now. Under the lock.
 static void tell(struct inode *inode, int file, const struct stat *status) {
     if (file >= DESCRIPTORS) return;
     descriptors[file].device = status->st_dev;

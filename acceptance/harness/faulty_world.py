@@ -27,7 +27,7 @@ PROBLEMS = {"storage_failure", "storage_full", "unavailable"}
 TUS_CODES = {"ERR_STORAGE_FAILURE", "ERR_STORAGE_FULL", "ERR_UNAVAILABLE", "ERR_FINISHING"}
 GONE = {404, 410}
 # Seconds after which the server counts as hanging.
-PATIENCE = 30
+TIMEOUT = 30
 
 
 @dataclass
@@ -67,7 +67,7 @@ class World:
         self.session = requests.Session()
         self.session.trust_env = False
         if not hasattr(self, "s3"):
-            self.s3 = self.server.client(read_timeout=PATIENCE)
+            self.s3 = self.server.client(read_timeout=TIMEOUT)
 
     def restart(self):
         self.faults.disarm()
@@ -83,7 +83,7 @@ class World:
         if key:
             headers["Authorization"] = f"Bearer {key}"
         answer = self.session.request(
-            method, self.server.url + path, headers=headers, data=data, json=json, timeout=PATIENCE, stream=True
+            method, self.server.url + path, headers=headers, data=data, json=json, timeout=TIMEOUT, stream=True
         )
         body, is_cut = b"", False
         try:
@@ -116,29 +116,29 @@ class World:
             if (good_later if turn and good_later else good)(answer):
                 return answer
             fired = self.faults.fired - before
-            told = f"{what}: {answer!r}, after {self.faults.recent()}"
-            assert fired > 0, f"refused without a cause: {told}"
-            self.check_error(told, answer)
+            description = f"{what}: {answer!r}, after {self.faults.recent()}"
+            assert fired > 0, f"refused without a cause: {description}"
+            self.check_error(description, answer)
             self.recover()
-        raise AssertionError(f"it does not recover: {told}")
+        raise AssertionError(f"it does not recover: {description}")
 
-    def check_error(self, told, answer):
+    def check_error(self, description, answer):
         if answer.is_cut:
             name = "cut off"
-            assert answer.status in (200, 206), told
+            assert answer.status in (200, 206), description
         elif answer.code is not None:
             name = answer.code
             # Of HEAD there is a status only.
-            assert name in S3_CODES or name in {str(status) for status in STATUSES}, told
+            assert name in S3_CODES or name in {str(status) for status in STATUSES}, description
         else:
-            assert answer.status in STATUSES or (answer.status == 423 and not answer.body), told
+            assert answer.status in STATUSES or (answer.status == 423 and not answer.body), description
             kind = answer.headers.get("Content-Type", "").partition(";")[0]
             name = str(answer.status)
             if kind == "application/problem+json":
-                assert any(f'"{code}"'.encode() in answer.body for code in PROBLEMS), told
+                assert any(f'"{code}"'.encode() in answer.body for code in PROBLEMS), description
             elif answer.body:
                 code = answer.body.decode().partition(":")[0]
-                assert code in TUS_CODES, told
+                assert code in TUS_CODES, description
         self.errors[name] = self.errors.get(name, 0) + 1
 
     def recover(self):
@@ -178,15 +178,15 @@ class World:
                 assert int(answer.headers["Upload-Offset"]) == offset + len(piece), answer
                 offset += len(piece)
                 continue
-            told = f"PATCH at {offset} with {len(piece)}: {answer!r}, after {self.faults.recent()}"
-            assert self.faults.fired > before, f"refused without a cause: {told}"
-            self.check_error(told, answer)
+            description = f"PATCH at {offset} with {len(piece)}: {answer!r}, after {self.faults.recent()}"
+            assert self.faults.fired > before, f"refused without a cause: {description}"
+            self.check_error(description, answer)
             self.recover()
             now = self.offset(path)
             allowed = {offset, offset + len(piece)} if algorithm else range(offset, offset + len(piece) + 1)
             if self.durability == "completed":
                 allowed = range(offset + len(piece) + 1)
-            assert now in allowed, f"HEAD tells {now}: {told}"
+            assert now in allowed, f"HEAD tells {now}: {description}"
             offset = now
         assert self.offset(path) == len(data)
 

@@ -55,8 +55,8 @@ def minted(server, format, verify=True, **wanted):
     wanted = {"subject": "dora", "format": format} | wanted
     answer = API(server.url, server.admin_key, verify=verify).post("/v1/sts/tokens", wanted)
     assert answer.status_code == 201, answer.text
-    told = answer.json()
-    credentials = told.get("Credentials") or told.get("credentials") or told
+    document = answer.json()
+    credentials = document.get("Credentials") or document.get("credentials") or document
     return tuple(credentials[name] for name in MINTED[format])
 
 

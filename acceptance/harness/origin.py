@@ -26,7 +26,7 @@ class Resource:
     # Statuses of the first requests, each with further headers.
     statuses: list = field(default_factory=list)
     # Announces another length than the real one.
-    told_length: int | None = None
+    announced_length: int | None = None
     chunked: bool = False
     # Seconds after each piece of `piece` bytes.
     delay: float = 0
@@ -130,12 +130,12 @@ class Origin:
         if resource.chunked:
             handler.send_header("Transfer-Encoding", "chunked")
         else:
-            length = len(data) - offset if resource.told_length is None else resource.told_length
+            length = len(data) - offset if resource.announced_length is None else resource.announced_length
             handler.send_header("Content-Length", str(length))
         handler.end_headers()
         cut = resource.cuts[number] if number < len(resource.cuts) else None
         self.send(handler, resource, memoryview(data)[offset:], cut)
-        if resource.told_length is not None:
+        if resource.announced_length is not None:
             handler.close_connection = True
 
     def send(self, handler, resource, data, cut):

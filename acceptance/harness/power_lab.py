@@ -17,7 +17,7 @@ Needs root and the Debian packages fuse3, libfuse3-3, e2fsprogs, xfsprogs and bt
                 ...                                         # start a server on `path`: what was acknowledged is there
 
 A mark counts as made before a moment if it stands before it in the log: make it after the response was received. What a
-request may have done before its response is told by a mark before the request.
+request may have done before its response is shown by a mark before the request.
 """
 
 import contextlib

@@ -35,6 +35,8 @@ class Receiver:
     def __init__(self, secret, reply=None, port=0):
         self.secret = secret
         self.reply = reply if reply is not None else {}
+        # The field `Retry-After` of all responses.
+        self.retry_after = None
         self.calls = []
         self.changed = threading.Condition()
         self.failures = []
@@ -81,6 +83,8 @@ class Receiver:
             request.send_response(status)
             request.send_header("Content-Type", "application/json")
             request.send_header("Content-Length", str(len(content)))
+            if self.retry_after is not None:
+                request.send_header("Retry-After", self.retry_after)
             request.end_headers()
             request.wfile.write(content)
         except OSError:

@@ -18,7 +18,7 @@ class Certificate:
 
     @property
     def settings(self):
-        """What a server is told."""
+        """The settings of a server."""
         return {"SLUICE_TLS_CERTIFICATE": str(self.path), "SLUICE_TLS_KEY": str(self.key_path)}
 
     def context(self, version=None):

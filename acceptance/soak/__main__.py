@@ -34,7 +34,7 @@ CROWD = {
 # A second, over both servers.
 RATES = {"upload": 32 * MIB, "download": 64 * MIB, "mint": 500}
 # Seconds that a worker may need to end what it is doing.
-PATIENCE = 120
+END_TIMEOUT = 120
 
 
 class Soak:
@@ -99,12 +99,12 @@ class Soak:
                 self.tell(phase, end)
         finally:
             stop.set()
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + END_TIMEOUT
             for worker in workers:
                 worker.join(max(0, deadline - time.monotonic()))
         for worker in workers:
             if worker.is_alive():
-                self.log.fail(f"{worker.name} did not end within {PATIENCE} s")
+                self.log.fail(f"{worker.name} did not end within {END_TIMEOUT} s")
 
     def settle(self, phase):
         for target in self.targets:

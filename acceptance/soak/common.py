@@ -26,7 +26,7 @@ ENVIRONMENT = {
     "SLUICE_LOG_LEVEL": "warning",
 }
 LARGEST = 64 * MIB
-# Each upload is a stretch of this; the bytes do not repeat, so bytes in a wrong place are seen.
+# Each upload is a slice of this; the bytes do not repeat, so bytes in a wrong place are seen.
 SOURCE = memoryview(random.Random(1).randbytes(LARGEST + 16 * MIB))
 # Most bytes of finished uploads that one server keeps for downloads.
 SHELF_BYTES = 256 * MIB
@@ -105,7 +105,7 @@ class Shelf:
 
 
 class Item:
-    """A stretch of the source as an upload."""
+    """A slice of the source as an upload."""
 
     def __init__(self, size, start, path=None):
         self.size = size

@@ -70,17 +70,17 @@ class Garbage(Worker):
             return answers, True
 
     def check(self, case, answers, was_reset):
-        told = f"{case.name} ({case.rule}): {answers}"
-        expect(len(answers) <= len(case.answers) + case.goes_on, told)
+        description = f"{case.name} ({case.rule}): {answers}"
+        expect(len(answers) <= len(case.answers) + case.goes_on, description)
         wanted = [*case.answers, {200}] if case.goes_on else case.answers
         for answer, statuses in zip(answers, wanted, strict=False):
-            expect(answer.status in statuses, told)
+            expect(answer.status in statuses, description)
         if not was_reset:
-            expect(len(answers) == len(wanted), told)
+            expect(len(answers) == len(wanted), description)
             if case.goes_on:
-                expect(answers[-1]["content-type"].startswith(CANARY_TYPE), told)
+                expect(answers[-1]["content-type"].startswith(CANARY_TYPE), description)
         if answers and answers[-1].status in REFUSALS and not case.goes_on:
-            expect(json.loads(answers[-1].body)["status"] == answers[-1].status, told)
+            expect(json.loads(answers[-1].body)["status"] == answers[-1].status, description)
 
     # Other garbage
 

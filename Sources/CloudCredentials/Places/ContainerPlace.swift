@@ -38,7 +38,9 @@ struct ContainerPlace: CredentialsPlace {
         } catch {
             throw CredentialsError("\(url.shown) did not respond: \(error.message)")
         }
-        guard response.status == 200 else { throw CredentialsError("\(url.shown) answered \(response.status)") }
+        guard response.status == 200 else {
+            throw CredentialsError("\(url.shown) responded with status \(response.status)")
+        }
         return .found(try CredentialsResponse.credentials(in: response.body))
     }
 

@@ -31,7 +31,7 @@ struct SharedFilePlace: CredentialsPlace {
     /// A missing profile is an error only if AWS_PROFILE names it.
     private func nothing(_ reason: String) throws(CredentialsError) -> Finding {
         guard let name = environment["AWS_PROFILE"] else { return .nothing(reason) }
-        throw CredentialsError("AWS_PROFILE asks for \(name), but \(reason)")
+        throw CredentialsError("AWS_PROFILE names \(name), but \(reason)")
     }
 
     private static func credentials(

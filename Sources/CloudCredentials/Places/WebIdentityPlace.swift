@@ -85,7 +85,7 @@ struct WebIdentityPlace: CredentialsPlace {
             // Its message may repeat what was sent; its code, a single word, does not.
             let code = document?.all("Error").first?["Code"] ?? ""
             let isWord = !code.isEmpty && code.utf8.count <= 64 && code.allSatisfy { $0.isASCII && $0.isLetter }
-            throw CredentialsError("\(url) answered \(response.status)" + (isWord ? " \(code)" : ""))
+            throw CredentialsError("\(url) responded with status \(response.status)" + (isWord ? " \(code)" : ""))
         }
         guard let found = TemporaryCredentials(document, of: "AssumeRoleWithWebIdentity") else {
             throw CredentialsError("the response of \(url) contains no credentials")

@@ -80,7 +80,7 @@ struct CompanionAPI: Sendable {
             try await access.authenticator.grantForObjects(authorization: authorization)
         }
         guard let bucket else {
-            throw Problem(403, "forbidden", "there is no bucket here that pages upload to (object.buckets)")
+            throw Problem(403, "forbidden", "this server has no bucket to which pages can upload (object.buckets)")
         }
         let now = clock.now
         let end = Date(timeIntervalSince1970: Double(now.unixSeconds + Self.lifetime))
@@ -309,7 +309,7 @@ struct CompanionAPI: Sendable {
         let pieces = text.split(separator: ",", omittingEmptySubsequences: false)
         let numbers = pieces.compactMap { Int($0) }.filter(PartRecord.numbers.contains)
         guard numbers.count == pieces.count, numbers.count <= maximumCount else {
-            throw refusal("the number of a part must be from 1 to 10000, and at most \(maximumCount) may be asked for")
+            throw refusal("the number of a part must be from 1 to 10000, and at most \(maximumCount) may be requested")
         }
         return numbers
     }

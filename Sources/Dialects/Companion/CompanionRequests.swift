@@ -104,7 +104,7 @@ struct CompanionFile: Sendable {
             guard FieldName(header.name) != nil, !header.value.unicodeScalars.contains(where: { $0.value < 0x20 })
             else {
                 throw CompanionAPI.refusal(
-                    "the names in `metadata` must be fit for header fields, without spaces, and the values must have no control "
+                    "the names in `metadata` must be valid names of header fields, without spaces, and the values must have no control "
                         + "characters; \(hint)"
                 )
             }

@@ -157,7 +157,7 @@ struct FormUpload {
         guard token.hasPrefix(GrantSealer.prefix) else {
             throw UploadError(
                 .unauthenticated,
-                "The form field `\(Self.tokenField)` takes an upload token; an API key must not be in a web page."
+                "The form field `\(Self.tokenField)` is for an upload token; an API key must not be in a web page."
             )
         }
         let granted = try await handler.grants("Bearer " + token)

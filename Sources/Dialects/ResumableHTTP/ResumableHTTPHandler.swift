@@ -162,8 +162,8 @@ package struct ResumableHTTPHandler: Sendable {
         }
         try DraftFields.requirePlainContent(head.fields)
         let grant = try await UploadProblem.wrapping { () async throws(UploadError) in try await grants(head) }
-        let explicit = version.isLast(head.fields)
-        let isLast = explicit ?? true
+        let declared = version.isLast(head.fields)
+        let isLast = declared ?? true
         let length = try newLength(head.fields, contentLength: request.body.remaining, isLast: isLast)
         let contentDigest = try DigestFields.expectation(of: request)
         let expectedDigests = try DigestFields.values("Repr-Digest", head.fields)
@@ -179,7 +179,7 @@ package struct ResumableHTTPHandler: Sendable {
         }
         let location = uploadsURL(request) + "/" + locator.token(for: upload)
         // A client that does not learn the URL before the end cannot resume.
-        let isResumable = explicit != nil && version.hasInterim && canInform(request)
+        let isResumable = declared != nil && version.hasInterim && canInform(request)
         if isResumable { await inform(request, upload, version, ["Location": location]) }
         // If an interrupted upload would be discarded anyway, hash while receiving instead of reading the bytes again.
         let digest =
@@ -220,8 +220,8 @@ package struct ResumableHTTPHandler: Sendable {
             throw problem
         }
         let offset = try DraftFields.offset(fields)
-        let explicit = version.isLast(fields)
-        guard let isLast = explicit ?? (version.needsCompleteness ? nil : true) else {
+        let declared = version.isLast(fields)
+        guard let isLast = declared ?? (version.needsCompleteness ? nil : true) else {
             throw UploadProblem(
                 400,
                 "invalid_request",
@@ -291,7 +291,7 @@ package struct ResumableHTTPHandler: Sendable {
         )
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     /// Sends a 104.
     ///

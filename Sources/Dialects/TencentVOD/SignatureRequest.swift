@@ -65,7 +65,7 @@ package struct SignatureRequest: Sendable, Equatable {
             throw Self.notAnObject
         }
         guard let repeated = JSONNames.repeated(in: json) else { throw Self.notAnObject }
-        problems += repeated.map { FieldProblem(field: $0, message: "must be there only once") }
+        problems += repeated.map { FieldProblem(field: $0, message: "must occur only once") }
         guard problems.isEmpty else { throw InvalidSignatureRequest(problems: problems) }
     }
 

@@ -51,7 +51,7 @@ struct TencentAPI: Sendable {
     private func wantsPlainText(_ request: Request) throws(Problem) -> Bool {
         guard let field = request.head.fields["Accept"], field != "*/*" else { return false }
         guard let form = AcceptHeader(field).best(of: ["application/json", "text/plain"]) else {
-            throw Problem(406, "not_acceptable", "this answers as application/json or text/plain")
+            throw Problem(406, "not_acceptable", "the response is application/json or text/plain")
         }
         return form == "text/plain"
     }

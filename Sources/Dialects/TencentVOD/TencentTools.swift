@@ -84,7 +84,7 @@ package struct TencentTools: Sendable {
         case .wrongCode: "its code was not made with the secret key of its secretId, or it was changed."
         case .notAnInteger(let name): "its \(name) is not an integer."
         case .outOfRange(let name): "its \(name) is out of range."
-        case .expired: "its expireTime is over."
+        case .expired: "its expireTime has passed."
         case .lifetimeTooLong: "its expireTime is more than 90 days after its currentTimeStamp."
         }
     }

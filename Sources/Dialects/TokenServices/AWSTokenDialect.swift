@@ -66,11 +66,15 @@ struct AWSTokenDialect: TokenDialect {
         case .unreadable(let message): TokenRefusal(400, "MalformedQueryString", message)
         case .signature(let failure, _): Self.refusal(failure)
         case .unknownKey:
-            TokenRefusal(403, "InvalidClientTokenId", "The access key is not known here, or may not mint.")
+            TokenRefusal(403, "InvalidClientTokenId", "The access key is unknown, or is not allowed to mint.")
         case .otherSubject:
             TokenRefusal(403, "AccessDenied", TokenFailure.otherSubjectMessage)
         case .fromSession:
-            TokenRefusal(403, "InvalidClientTokenId", "Credentials of a session mint no others; use a key that may.")
+            TokenRefusal(
+                403,
+                "InvalidClientTokenId",
+                "Session credentials cannot mint others; use a key that is allowed to."
+            )
         case .unavailable(let status, let message): TokenRefusal(status, "ServiceUnavailable", message)
         case .tooLong(let problem): AWSTokenService.refusal(problem)
         case .refused(let refusal): refusal
@@ -95,10 +99,10 @@ struct AWSTokenDialect: TokenDialect {
             TokenRefusal(
                 403,
                 "SignatureDoesNotMatch",
-                "The signature is not that of this request; check the secret key."
+                "The signature does not match this request; check the secret key."
             )
         case .wrongToken:
-            TokenRefusal(403, "InvalidClientTokenId", "The session token is not that of the access key.")
+            TokenRefusal(403, "InvalidClientTokenId", "The session token does not belong to the access key.")
         case .wrongRegion, .wrongService, .wrongScope, .wrongDay:
             TokenRefusal(
                 403,
@@ -109,7 +113,7 @@ struct AWSTokenDialect: TokenDialect {
             TokenRefusal(
                 400,
                 "IncompleteSignature",
-                "The signature is not as that of AWS Signature Version 4 must be."
+                "The signature is not a valid AWS Signature Version 4."
             )
         }
     }

@@ -18,7 +18,7 @@ package enum AWSTokenService {
     /// - Throws: The error in the request: `InvalidAction`, `ValidationError`, `MalformedPolicyDocument`.
     package static func request(_ parameters: [(name: String, value: String)]) throws(TokenRefusal) -> TokenRequest {
         var left = TokenParameters(parameters)
-        if let name = left.repeated { throw invalid("The parameter \(name) must be there once.") }
+        if let name = left.repeated { throw invalid("The parameter \(name) must occur once.") }
         let action = left.take("Action") ?? ""
         guard let version = left.take("Version"), version == Self.version else {
             throw TokenRefusal(400, "InvalidAction", "`Version` must be \(Self.version).")
@@ -157,7 +157,7 @@ package enum AWSTokenService {
             parts[4].utf8.count == 12, TokenSyntax.isNumber(parts[4]), parts[5].hasPrefix("role/"),
             let name = parts[5].split(separator: "/", omittingEmptySubsequences: false).last,
             TokenSyntax.isValid(String(name), counts: 1...64, others: "_+=,.@-")
-        else { throw invalid("`RoleArn` must be such as arn:aws:iam::123456789012:role/name.") }
+        else { throw invalid("`RoleArn` must look like arn:aws:iam::123456789012:role/name.") }
         return TokenRequest.Role(resourceName: text, account: String(parts[4]), name: String(name))
     }
 

@@ -106,11 +106,11 @@ struct AliyunTokenDialect: TokenDialect {
         case .unreadable(let message): TokenRefusal(400, "InvalidParameter", message)
         case .signature(let failure, let text): Self.refusal(failure, stringToSign: text ?? "")
         case .unknownKey:
-            TokenRefusal(404, "InvalidAccessKeyId.NotFound", "The access key is not known here, or may not mint.")
+            TokenRefusal(404, "InvalidAccessKeyId.NotFound", "The access key is unknown, or is not allowed to mint.")
         case .otherSubject:
             TokenRefusal(403, "NoPermission", TokenFailure.otherSubjectMessage)
         case .fromSession:
-            TokenRefusal(403, "NoPermission", "Credentials of a session mint no others; use a key that may.")
+            TokenRefusal(403, "NoPermission", "Session credentials cannot mint others; use a key that is allowed to.")
         case .unavailable(let status, let message): TokenRefusal(status, "ServiceUnavailable", message)
         case .tooLong(let problem): AliyunTokenService.refusal(problem)
         case .refused(let refusal): refusal
@@ -124,12 +124,12 @@ struct AliyunTokenDialect: TokenDialect {
             TokenRefusal(
                 400,
                 "SignatureDoesNotMatch",
-                "The signature is not that of this request, server string to sign is:\(stringToSign)"
+                "The signature does not match this request, server string to sign is:\(stringToSign)"
             )
         case .skewed, .expired:
             TokenRefusal(400, "InvalidTimeStamp.Expired", "The request was signed too long ago, or too early.")
         case .malformed("Timestamp"), .malformed("x-acs-date"):
-            TokenRefusal(400, "InvalidTimeStamp.Format", "The time must be such as 2026-01-02T03:04:05Z, in UTC.")
+            TokenRefusal(400, "InvalidTimeStamp.Format", "The time must look like 2026-01-02T03:04:05Z, in UTC.")
         case .noSignature: TokenRefusal(400, "MissingParameter", "`Signature` is mandatory for this action.")
         case .missingParameter(let name), .missingHeader(let name):
             TokenRefusal(400, "MissingParameter", "`\(name)` is mandatory for this action.")
@@ -140,13 +140,17 @@ struct AliyunTokenDialect: TokenDialect {
                 "The signature must be by HMAC-SHA1 of version 1.0, or by ACS3-HMAC-SHA256."
             )
         case .malformed(let name), .duplicate(let name):
-            TokenRefusal(400, "IncompleteSignature", "`\(name)` is not what it must be, or is there twice.")
+            TokenRefusal(400, "IncompleteSignature", "`\(name)` is invalid or repeated.")
         case .unsignedHeader(let name):
             TokenRefusal(400, "IncompleteSignature", "`\(name)` must be signed.")
         case .wrongToken:
-            TokenRefusal(400, "InvalidSecurityToken.MismatchWithAccessKey", "The token is not that of the access key.")
+            TokenRefusal(
+                400,
+                "InvalidSecurityToken.MismatchWithAccessKey",
+                "The token does not belong to the access key."
+            )
         case .twoSignatures, .wrongScope, .wrongDay, .wrongRegion, .wrongService, .lifetimeOutOfRange:
-            TokenRefusal(400, "IncompleteSignature", "The signature is not as that of the OpenAPI must be.")
+            TokenRefusal(400, "IncompleteSignature", "The signature is not valid for the OpenAPI.")
         }
     }
 }

@@ -17,7 +17,7 @@ package enum AliyunTokenService {
     ///   `.PolicySize`.
     package static func request(_ parameters: [(name: String, value: String)]) throws(TokenRefusal) -> TokenRequest {
         var left = TokenParameters(parameters)
-        if let name = left.repeated { throw invalid(name, "must be there once.") }
+        if let name = left.repeated { throw invalid(name, "must occur once.") }
         guard left.take("Action") == "AssumeRole" else {
             throw TokenRefusal(404, "InvalidAction.NotFound", "`Action` must be AssumeRole.")
         }
@@ -132,7 +132,7 @@ package enum AliyunTokenService {
         guard text.utf8.count <= 2048, parts.count == 5, parts[0] == "acs", parts[1] == "ram", parts[2].isEmpty,
             TokenSyntax.isNumber(parts[3]), parts[4].hasPrefix("role/"),
             TokenSyntax.isValid(String(parts[4].dropFirst(5)), counts: 1...64, others: ".-_")
-        else { throw invalid("RoleArn", "must be such as acs:ram::1234567890123456:role/name.") }
+        else { throw invalid("RoleArn", "must look like acs:ram::1234567890123456:role/name.") }
         return TokenRequest.Role(resourceName: text, account: String(parts[3]), name: String(parts[4].dropFirst(5)))
     }
 

@@ -78,14 +78,14 @@ struct TencentTokenDialect: TokenDialect {
         case .unreadable(let message): TokenRefusal(200, "InvalidParameter", message)
         case .signature(let failure, _): Self.refusal(failure)
         case .unknownKey:
-            TokenRefusal(200, "AuthFailure.SecretIdNotFound", "The SecretId is not known here, or may not mint.")
+            TokenRefusal(200, "AuthFailure.SecretIdNotFound", "The SecretId is unknown, or is not allowed to mint.")
         case .otherSubject:
             TokenRefusal(200, "UnauthorizedOperation", TokenFailure.otherSubjectMessage)
         case .fromSession:
             TokenRefusal(
                 200,
                 "AuthFailure.TokenFailure",
-                "Credentials of a session mint no others; use a key that may."
+                "Session credentials cannot mint others; use a key that is allowed to."
             )
         case .unavailable(_, let message): TokenRefusal(200, "InternalError", message)
         case .tooLong(let problem): TencentTokenService.refusal(problem)
@@ -99,14 +99,14 @@ struct TencentTokenDialect: TokenDialect {
             TokenRefusal(
                 200,
                 "AuthFailure.SignatureFailure",
-                "The signature is not that of this request; check the SecretKey, and the host that is signed."
+                "The signature does not match this request; check the SecretKey, and the signed host."
             )
         case .skewed, .expired:
             TokenRefusal(200, "AuthFailure.SignatureExpire", "The request was signed too long ago, or too early.")
         case .missingParameter(let name), .missingHeader(let name):
             TokenRefusal(200, "MissingParameter", "`\(name)` is missing.")
         case .wrongToken:
-            TokenRefusal(200, "AuthFailure.TokenFailure", "The token is not that of the SecretId.")
+            TokenRefusal(200, "AuthFailure.TokenFailure", "The token does not belong to the SecretId.")
         case .wrongScope, .wrongDay, .wrongService:
             TokenRefusal(
                 200,
@@ -117,7 +117,7 @@ struct TencentTokenDialect: TokenDialect {
             TokenRefusal(
                 200,
                 "AuthFailure.InvalidAuthorization",
-                "`\(name)` is not what it must be, or is there twice."
+                "`\(name)` is invalid or repeated."
             )
         case .unsignedHeader(let name):
             TokenRefusal(200, "AuthFailure.InvalidAuthorization", "`\(name)` must be signed.")

@@ -20,7 +20,7 @@ package enum TencentTokenService {
     ///   `InvalidParameter.ParamError`, `.OverTimeError`, `.PolicyTooLong`, `.ResouceError`, `.StrategyFormatError`.
     package static func request(_ parameters: [(name: String, value: String)]) throws(TokenRefusal) -> TokenRequest {
         var left = TokenParameters(parameters)
-        if let name = left.repeated { throw invalid("`\(name)` must be there once.") }
+        if let name = left.repeated { throw invalid("`\(name)` must occur once.") }
         guard let action = left.take("Action"), ["AssumeRole", "GetFederationToken"].contains(action) else {
             throw TokenRefusal(200, "InvalidAction", "`Action` must be AssumeRole or GetFederationToken.")
         }
@@ -135,7 +135,7 @@ package enum TencentTokenService {
             throw TokenRefusal(
                 200,
                 "InvalidParameter.ResouceError",
-                "`RoleArn` must be such as qcs::cam::uin/100000000001:roleName/name."
+                "`RoleArn` must look like qcs::cam::uin/100000000001:roleName/name."
             )
         }
         return TokenRequest.Role(resourceName: text, account: String(parts[4].dropFirst(4)), name: name)

@@ -78,7 +78,7 @@ struct TokenCall: Sendable {
 
     private static func form(_ content: [UInt8]) throws(TokenFailure) -> [SigningField] {
         guard let text = String(validating: content, as: UTF8.self), let items = try? QueryItems(text) else {
-            throw .unreadable("The form must be written as a query is.")
+            throw .unreadable("The form must be encoded like a query.")
         }
         return items.items.map { SigningField($0.name, $0.value) }
     }

@@ -61,5 +61,5 @@ enum TokenFailure: Error {
 }
 
 extension TokenFailure {
-    static let otherSubjectMessage = "The access key is not for the user that the session is named after."
+    static let otherSubjectMessage = "The access key is not valid for the user that the session is named after."
 }

@@ -101,7 +101,9 @@ package struct TokenServiceHandler: Sendable {
 
     private func identity(for request: TokenRequest, at now: Date) async throws(WebIdentityFailure) -> WebIdentity {
         guard let identities, case .assumeRoleWithWebIdentity(_, let token) = request.operation else {
-            throw .invalid("This server trusts no identity provider; have a backend ask with a key that may mint.")
+            throw .invalid(
+                "This server trusts no identity provider; have a backend request credentials with a key that is allowed to mint."
+            )
         }
         return try await identities.identity(in: token, lifetime: Double(request.seconds), at: now)
     }
@@ -173,7 +175,7 @@ package struct TokenServiceHandler: Sendable {
         switch nonces.use(nonce.text, of: accessKeyID, until: nonce.expiry, at: now.unixSeconds) {
         case .new: break
         case .used: throw .refused(nonce.refusal)
-        case .full: throw .unavailable(status: 503, "There are too many calls; ask again in some minutes.")
+        case .full: throw .unavailable(status: 503, "There are too many calls; try again in some minutes.")
         }
     }
 }

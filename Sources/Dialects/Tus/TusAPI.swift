@@ -90,7 +90,7 @@ struct TusAPI: Sendable {
         if !buckets.contains(bucket) {
             fields.reject(
                 "bucket",
-                buckets.isEmpty ? "must not be there: this server has no buckets" : "must be a bucket of this server"
+                buckets.isEmpty ? "must be left out: this server has no buckets" : "must be a bucket of this server"
             )
         }
         return bucket

@@ -39,7 +39,7 @@ package struct TusModule: GatewayModule {
             Claim(
                 ["/files", "/files/{upload}"],
                 operations: TusHandler.routes.map { (method: $0.0, template: $0.1) },
-                // A preflight is asked by a browser, and says nothing about protocols.
+                // A browser sends the preflight, and it says nothing about protocols.
                 isDescription: { $0.fields.contains("Tus-Version") }
             ) { request in
                 var below = request

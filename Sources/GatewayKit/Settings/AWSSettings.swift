@@ -27,13 +27,13 @@ package struct AWSSettings: SettingsSection {
             "aws.buckets",
             \.buckets,
             .buckets,
-            "Buckets of S3 that direct mode may mint credentials and URLs for; without any, there is no direct mode for it."
+            "S3 buckets for which direct mode may mint credentials and URLs; if empty, there is no direct mode for S3."
         ),
         setting(
             "aws.accessKeyId",
             \.accessKeyID,
             optional: .visible(minimum: 1),
-            "Access key for direct mode; without one, credentials come from the environment, files or the machine, as in AWS's tools."
+            "Access key for direct mode; if not set, credentials come from the environment, files or the machine, as in AWS's tools."
         ),
         setting("aws.secretAccessKey", \.secretAccessKey, secret: .visible(minimum: 1), "Its secret."),
         setting("aws.region", \.region, .region, "Region of these buckets, and of the token service."),
@@ -41,31 +41,31 @@ package struct AWSSettings: SettingsSection {
             "aws.roleArn",
             \.roleARN,
             optional: .visible(minimum: 20),
-            "Role that sessions of direct mode take (AssumeRole); without one, the user of the access key is federated (GetFederationToken)."
+            "Role that sessions of direct mode assume (AssumeRole); if not set, the user of the access key is federated (GetFederationToken)."
         ),
         setting(
             "aws.externalId",
             \.externalID,
             optional: .visible(minimum: 2),
-            "What the role's trust policy asks for."
+            "External id that the role's trust policy requires."
         ),
         setting(
             "aws.stsEndpoint",
             \.stsEndpoint,
             optional: .origin,
-            "The token service; without it, that of AWS in the region."
+            "URL of the token service; if not set, that of AWS in the region."
         ),
         setting(
             "aws.s3Endpoint",
             \.s3Endpoint,
             optional: .origin,
-            "The store; without it, that of AWS in the region."
+            "URL of the store; if not set, that of AWS in the region."
         ),
         setting(
             "aws.pathStyle",
             \.isPathStyle,
             .flag,
-            "URLs of direct mode name the bucket in the path instead of the host name."
+            "Whether URLs of direct mode name the bucket in the path instead of the host name."
         ),
     ]
 

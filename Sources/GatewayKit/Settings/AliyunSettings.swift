@@ -17,7 +17,7 @@ package struct AliyunSettings: SettingsSection {
             "aliyun.buckets",
             \.buckets,
             .buckets,
-            "Buckets of OSS that direct mode may mint credentials and URLs for; without any, there is no direct mode for it."
+            "OSS buckets for which direct mode may mint credentials and URLs; if empty, there is no direct mode for OSS."
         ),
         setting(
             "aliyun.accessKeyId",
@@ -36,19 +36,19 @@ package struct AliyunSettings: SettingsSection {
             "aliyun.roleArn",
             \.roleARN,
             optional: .visible(minimum: 10),
-            "RAM role that sessions of direct mode take (AssumeRole)."
+            "RAM role that sessions of direct mode assume (AssumeRole)."
         ),
         setting(
             "aliyun.stsEndpoint",
             \.stsEndpoint,
             optional: .origin,
-            "The token service; without it, that of Alibaba Cloud in the region."
+            "URL of the token service; if not set, that of Alibaba Cloud in the region."
         ),
         setting(
             "aliyun.ossEndpoint",
             \.ossEndpoint,
             optional: .origin,
-            "OSS, without the bucket in front of the host; without it, that of Alibaba Cloud in the region."
+            "URL of OSS, without the bucket in front of the host; if not set, that of Alibaba Cloud in the region."
         ),
     ]
 

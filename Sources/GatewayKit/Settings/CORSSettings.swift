@@ -15,7 +15,7 @@ package struct CORSSettings: SettingsSection {
 
     package static let table: [Setting] = [
         setting("cors.enabled", \.isEnabled, .flag, "Whether web pages of other origins may use the gateway."),
-        setting("cors.origins", \.origins, .origins, "The pages that may."),
+        setting("cors.origins", \.origins, .origins, "Origins of the pages that may use the gateway."),
     ]
 }
 

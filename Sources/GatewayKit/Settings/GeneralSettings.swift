@@ -47,7 +47,7 @@ package struct GeneralSettings: SettingsSection {
     package init() {}
 
     package static let table: [Setting] = [
-        setting("dataDir", \.dataDirectory, .path, "Directory for uploads, state and secrets; made if missing."),
+        setting("dataDir", \.dataDirectory, .path, "Directory for uploads, state and secrets; created if missing."),
         setting("gateway.listen", \.gateway.listen, .listenAddress, "Address of the listener."),
         setting(
             "gateway.loops",
@@ -59,27 +59,27 @@ package struct GeneralSettings: SettingsSection {
             "publicURL",
             \.publicURL,
             optional: .publicURL,
-            "URL under which clients reach the gateway; without it, it is taken from each request."
+            "URL under which clients reach the gateway; if not set, it is taken from each request."
         ),
         setting(
             "trustedProxies",
             \.trustedProxies,
             .ranges,
-            "Proxies whose Forwarded and X-Forwarded fields are believed."
+            "Proxies whose Forwarded and X-Forwarded fields are trusted."
         ),
         setting(
             "adminKey",
             \.adminKey,
             secret: .visible(minimum: 16),
-            "API key with all scopes, instead of one that is made and printed at the first start."
+            "API key with all scopes, instead of one that is created and printed at the first start."
         ),
         setting(
             "masterSecret",
             \.masterSecret,
             secret: .masterSecret,
-            "Secret from which all others are derived, instead of one that is kept in the data directory; of several the first makes what is new, and what was made with any of them is accepted."
+            "Secret from which all others are derived, instead of the one in the data directory; if there are several, the first makes new credentials, and credentials made with any of them are accepted."
         ),
-        setting("storage", \.storage, .choice, "Where the bytes of uploads are kept."),
+        setting("storage", \.storage, .choice, "Where the bytes of uploads are stored."),
         setting("durability", \.durability, .choice, "When bytes are forced to stable storage."),
         setting("tls.certificate", \.tls.certificate, optional: .path, "PEM file with the certificate and its chain."),
         setting("tls.key", \.tls.key, optional: .path, "PEM file with the private key of the certificate."),

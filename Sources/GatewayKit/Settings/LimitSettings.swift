@@ -22,49 +22,49 @@ package struct LimitSettings: SettingsSection {
             "limits.requestLine",
             \.requestLine,
             .bytes(256...(1 << 20)),
-            "Longest request line; beyond it the answer is 414."
+            "Longest request line; beyond it, the response is 414."
         ),
         setting(
             "limits.headerBytes",
             \.headerBytes,
             .bytes(1024...(16 << 20)),
-            "Largest request head; beyond it the answer is 431."
+            "Largest request head; beyond it, the response is 431."
         ),
         setting(
             "limits.headerCount",
             \.headerCount,
             .count(1...10000),
-            "Most header fields of a request; beyond it the answer is 431."
+            "Maximum number of header fields of a request; beyond it, the response is 431."
         ),
         setting(
             "limits.bodyBytes",
             \.bodyBytes,
             .bytes(1024...(1 << 30)),
-            "Largest content of a request that is no upload; beyond it the answer is 413."
+            "Largest content of a request that is not an upload; beyond it, the response is 413."
         ),
         setting(
             "limits.bodyRate",
             \.bodyRate,
             .bytes(0...(1 << 30)),
-            "Least bytes a second of a content, over all the time that was spent waiting for it, after timeouts.bodyProgress; 0 for no limit."
+            "Minimum rate of request content in bytes per second, measured over all the time spent waiting for it, once timeouts.bodyProgress has passed; 0 for no limit."
         ),
         setting(
             "limits.uploadBytes",
             \.uploadBytes,
             .bytes(1...Int64.max),
-            "Largest upload; beyond it the answer is 413."
+            "Largest upload; beyond it, the response is 413."
         ),
         setting(
             "limits.connections",
             \.connections,
             .count(1...1_000_000),
-            "Most connections at the same time; more wait to be accepted."
+            "Maximum number of connections at the same time; more wait to be accepted."
         ),
         setting(
             "limits.blockingThreads",
             \.blockingThreads,
             .count(1...1024),
-            "Threads for work on disk and state."
+            "Number of threads for disk and state work."
         ),
     ]
 

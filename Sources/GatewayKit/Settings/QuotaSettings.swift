@@ -21,7 +21,7 @@ package struct QuotaSettings: SettingsSection {
                 "quota.period",
                 \.period,
                 .duration(.seconds(1) ... .seconds(366 * 86400)),
-                "The time in which periodBytes and periodUploads count, from 1970-01-01T00:00:00Z on: a day begins at midnight, UTC."
+                "Length of the period for periodBytes and periodUploads; periods are counted from 1970-01-01T00:00:00Z, so a day begins at midnight UTC."
             )
         ] + policy(.subject, "one app user (subject)")
         + policy(.key, "one API key and its tokens")
@@ -34,25 +34,25 @@ package struct QuotaSettings: SettingsSection {
                 prefix + ".storedBytes",
                 \.[kind].storedBytes,
                 optional: .bytes(0...Int64.max),
-                "Most bytes of media and open uploads of \(whom)."
+                "Maximum bytes of media and open uploads of \(whom)."
             ),
             setting(
                 prefix + ".periodBytes",
                 \.[kind].periodBytes,
                 optional: .bytes(0...Int64.max),
-                "Most bytes of the uploads that begin in a period, of \(whom)."
+                "Maximum bytes of uploads that \(whom) begins in a period."
             ),
             setting(
                 prefix + ".openUploads",
                 \.[kind].openUploads,
                 optional: .count(0...Int64.max),
-                "Most uploads that are open at the same time, of \(whom)."
+                "Maximum number of uploads that \(whom) has open at the same time."
             ),
             setting(
                 prefix + ".periodUploads",
                 \.[kind].periodUploads,
                 optional: .count(0...Int64.max),
-                "Most uploads that begin in a period, of \(whom)."
+                "Maximum number of uploads that \(whom) begins in a period."
             ),
             setting(
                 prefix + ".uploadBytes",
@@ -64,7 +64,7 @@ package struct QuotaSettings: SettingsSection {
                 prefix + ".contentTypes",
                 \.[kind].contentTypes,
                 .texts("media types separated by commas, such as video/mp4, image/*", MediaTypeText.isPattern),
-                "Media types that uploads of \(whom) may declare; without it all."
+                "Media types that uploads of \(whom) may declare; if not set, all."
             ),
             setting(
                 prefix + ".extensions",
@@ -73,13 +73,13 @@ package struct QuotaSettings: SettingsSection {
                     "extensions separated by commas, in lower case and without the dot, such as mp4, mov",
                     FileExtensionText.isValid
                 ),
-                "Extensions that file names of \(whom) may have; without it all."
+                "Extensions that file names of \(whom) may have; if not set, all."
             ),
             setting(
                 prefix + ".checksContent",
                 \.[kind].checksContent,
                 .flag,
-                "Whether the first bytes of files of \(whom) must fit the declared media type and contentTypes."
+                "Whether the first bytes of files of \(whom) must match the declared media type and contentTypes."
             ),
         ]
     }

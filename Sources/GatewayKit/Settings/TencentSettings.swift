@@ -24,7 +24,7 @@ package struct TencentSettings: SettingsSection {
             "tencent.mode",
             \.mode,
             .choice,
-            "Whether uploads of VOD come here or go to Tencent."
+            "Whether VOD uploads come to this gateway or go to Tencent."
         ),
         setting(
             "tencent.secretId",
@@ -48,19 +48,19 @@ package struct TencentSettings: SettingsSection {
             "tencent.buckets",
             \.buckets,
             .buckets,
-            "Buckets of COS, with their app id (media-1250000000), that direct mode may mint credentials and URLs for; without any, there is no direct mode for it."
+            "COS buckets, with their app id (media-1250000000), for which direct mode may mint credentials and URLs; if empty, there is no direct mode for COS."
         ),
         setting(
             "tencent.stsEndpoint",
             \.stsEndpoint,
             optional: .origin,
-            "The token service; without it, that of Tencent Cloud."
+            "URL of the token service; if not set, that of Tencent Cloud."
         ),
         setting(
             "tencent.cosEndpoint",
             \.cosEndpoint,
             optional: .origin,
-            "COS, without the bucket in front of the host; without it, that of Tencent Cloud in the region."
+            "URL of COS, without the bucket in front of the host; if not set, that of Tencent Cloud in the region."
         ),
     ]
 

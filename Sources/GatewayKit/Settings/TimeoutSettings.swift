@@ -17,31 +17,41 @@ package struct TimeoutSettings: SettingsSection {
     package init() {}
 
     package static let table: [Setting] = [
-        setting("timeouts.head", \.head, .duration(DurationText.timeouts), "For the head of a request to arrive."),
-        setting("timeouts.idle", \.idle, .duration(DurationText.timeouts), "For the next request on a connection."),
+        setting(
+            "timeouts.head",
+            \.head,
+            .duration(DurationText.timeouts),
+            "Maximum time for the head of a request to arrive."
+        ),
+        setting(
+            "timeouts.idle",
+            \.idle,
+            .duration(DurationText.timeouts),
+            "Maximum time until the next request on a connection."
+        ),
         setting(
             "timeouts.bodyProgress",
             \.bodyProgress,
             .duration(DurationText.timeouts),
-            "Without a byte of the content arriving."
+            "Maximum time without a byte of the content arriving."
         ),
         setting(
             "timeouts.write",
             \.write,
             .duration(DurationText.timeouts),
-            "Without a byte of an answer being taken."
+            "Maximum time without the client taking a byte of the response."
         ),
         setting(
             "timeouts.request",
             \.request,
             .duration(DurationText.timeouts, zero: "no limit"),
-            "For a whole request, with its content and its answer."
+            "Maximum time for a whole request, with its content and its response."
         ),
         setting(
             "timeouts.shutdownGrace",
             \.shutdownGrace,
             .duration(.zero ... .seconds(86400)),
-            "For running requests to end at shutdown; then uploads are cut off, and what came is kept."
+            "Time for running requests to end at shutdown; then uploads are cut off, and received bytes are kept."
         ),
     ]
 }

@@ -36,49 +36,49 @@ package struct UploadSettings: SettingsSection {
             "uploads.expireAfter",
             \.expireAfter,
             .duration(.seconds(1) ... .seconds(3650 * 86400), zero: "never"),
-            "Removes an unfinished upload this long after its last append."
+            "Time after its last append at which an unfinished upload expires."
         ),
         setting(
             "uploads.sweepEvery",
             \.sweepEvery,
             .duration(.seconds(1) ... .seconds(86400)),
-            "How often expired uploads are looked for."
+            "Interval of the sweep, which removes expired uploads."
         ),
         setting(
             "uploads.quarantine",
             \.quarantine,
             .duration(.zero ... .seconds(365 * 86400)),
-            "How long bytes are kept of which there is no record."
+            "How long bytes without a record are kept."
         ),
         setting(
             "uploads.takeOverTimeout",
             \.takeOverTimeout,
             .duration(.milliseconds(100) ... .seconds(600)),
-            "How long a request waits for an older one to the same upload to stop."
+            "How long a request waits for an older request for the same upload to stop."
         ),
         setting(
             "uploads.interimResponses",
             \.interimResponses,
             .choice,
-            "Who is sent answers of status 104, which not every proxy passes on: direct clients, all, or none."
+            "Which clients get interim responses (104), which not every proxy passes on: direct ones, all, or none."
         ),
         setting(
             "uploads.revokeWithKey",
             \.revokeWithKey,
             .flag,
-            "Whether upload URLs end when the API key that admitted the upload is revoked, and by POST /v1/revocations."
+            "Whether upload URLs stop working when the API key that admitted the upload is revoked, and by POST /v1/revocations."
         ),
         setting(
             "uploads.deleteAfterCompletion",
             \.deleteAfterCompletion,
             .flag,
-            "Whether DELETE of an upload URL removes the upload after its completion, too."
+            "Whether DELETE on an upload URL also removes a completed upload."
         ),
         setting(
             "uploads.goneStatus",
             \.goneStatus,
             .choice,
-            "How tus answers for an upload that expired or was terminated: gone (410), or notFound (404), after which more clients create a new one."
+            "Status that tus returns for an upload that expired or was terminated: gone (410), or notFound (404), after which more clients create a new one."
         ),
     ]
 }

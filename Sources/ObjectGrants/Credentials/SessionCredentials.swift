@@ -46,7 +46,7 @@ package struct GrantTooLong: Error, Sendable, Equatable {
     package let maximumByteCount: Int
 
     package var message: String {
-        "The session token would have \(byteCount) bytes, more than the \(maximumByteCount) that clients take; "
+        "The session token would have \(byteCount) bytes, more than the \(maximumByteCount) that clients accept; "
             + "shorten the policy, the metadata or the key."
     }
 }

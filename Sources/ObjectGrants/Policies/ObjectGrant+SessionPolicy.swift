@@ -24,7 +24,7 @@ extension ObjectGrant {
         if problems.isEmpty, vendor != .tencent, policy.utf8.count > Self.maximumPolicyLength {
             let message =
                 "makes a session policy of \(policy.utf8.count) characters, more than the \(Self.maximumPolicyLength) that "
-                + "the cloud takes; shorten it"
+                + "the cloud accepts; shorten it"
             problems.append(InexpressibleGrant.Problem(field: keyField, message: message))
         }
         guard problems.isEmpty else { throw InexpressibleGrant(problems: problems) }
@@ -38,7 +38,7 @@ extension ObjectGrant {
         func add(_ isWrong: Bool, _ field: String, _ message: String) {
             if isWrong { problems.append(InexpressibleGrant.Problem(field: field, message: message)) }
         }
-        let without = "must not be there in direct mode: the cloud's session policies cannot say it"
+        let without = "must not be there in direct mode: the cloud's session policies cannot express it"
         add(upload.maximumBytes != nil, "maxBytes", without + "; a presigned form can")
         add(upload.isOneTime, "oneTime", without)
         add(!upload.metadata.isEmpty, "metadata", without)
@@ -51,12 +51,12 @@ extension ObjectGrant {
             vendor == .tencent
                 && upload.contentTypes.contains { Self.hasPattern($0.hasSuffix("/*") ? $0.dropLast(2) : $0[...]) },
             "contentTypes",
-            "must not hold * but at the end, as in video/*, in direct mode: it stands for other characters in session policies"
+            "must have * only at the end, as in video/*, in direct mode: it stands for other characters in session policies"
         )
         add(
             Self.hasPattern(keyText[...]),
             keyField,
-            "must not hold *, ? or ${ in direct mode: they stand for other characters in session policies"
+            "must not contain *, ? or ${ in direct mode: they stand for other characters in session policies"
         )
         add(bucket == nil, "bucket", "is required in direct mode")
         add(

@@ -36,7 +36,7 @@ extension PostPolicy {
         var rules: [Rule] = []
         var lengths: ClosedRange<Int64>?
         for (index, element) in elements.enumerated() {
-            let problem = PostPolicyProblem.malformed("`conditions[\(index)]` is no condition that is known.")
+            let problem = PostPolicyProblem.malformed("`conditions[\(index)]` is not a known condition.")
             switch element {
             case .object(let members):
                 guard !members.isEmpty else { throw problem }

@@ -91,7 +91,7 @@ private struct PolicyReader {
                 throw PolicyProblem(
                     .unsupported,
                     path,
-                    "`\(path)` has the action \(Self.quoted(text)), which is none of those that can be allowed or denied here."
+                    "`\(path)` has the action \(Self.quoted(text)), which is not supported here."
                 )
             }
             actions.formUnion(found)
@@ -148,7 +148,7 @@ private struct PolicyReader {
             throw PolicyProblem(
                 .unsupported,
                 path,
-                "`\(path)` is a condition key that is not supported; those that are: \(known)."
+                "`\(path)` is a condition key that is not supported; supported are \(known)."
             )
         }
         guard comparison.isNumeric == (key == .contentLength) else {

@@ -101,7 +101,7 @@ extension S3Client {
         _ = try await ask(request, for: "CompleteMultipartUploadResult")
     }
 
-    /// AbortMultipartUpload; a missing one is not an error.
+    /// AbortMultipartUpload; succeeds if there is no such upload.
     ///
     /// - Returns: Whether it existed. Some stores report a multipart upload as missing while they complete it.
     @discardableResult

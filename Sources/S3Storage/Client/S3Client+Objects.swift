@@ -104,7 +104,7 @@ extension S3Client {
         }
     }
 
-    /// DeleteObject; a missing object is not an error.
+    /// DeleteObject; succeeds if there is no such object.
     ///
     /// - Parameters:
     ///   - key: Key of the object.
@@ -194,7 +194,7 @@ extension S3Client {
         _ = try await send(S3Request(method: "HEAD", bucket: bucket))
     }
 
-    /// CreateBucket; it is not an error if we already own the bucket.
+    /// CreateBucket; succeeds if we already own the bucket.
     func createBucket(_ bucket: String) async throws(S3Failure) {
         var request = S3Request(method: "PUT", bucket: bucket)
         if settings.region != "us-east-1", !settings.region.isEmpty {

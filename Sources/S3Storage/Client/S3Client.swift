@@ -27,7 +27,7 @@ struct S3Request: Sendable {
     var maximumResponseBytes = 4 << 20
     /// Timeout of one attempt, to the end of the response; zero for none except the stall timeout.
     var timeout = Duration.seconds(60)
-    /// Prevents that libcurl repeats an attempt unnoticed.
+    /// Prevents libcurl from repeating an attempt unnoticed.
     var needsNewConnection = false
     /// Maximum time without any byte.
     var stallTimeout: Duration?

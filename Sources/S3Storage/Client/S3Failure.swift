@@ -104,7 +104,7 @@ struct S3Failure: Error, Sendable, CustomStringConvertible {
             UploadError(.unavailable, "The server's store is not available; try again later.", cause: self)
         case .full: UploadError(.storageFull, "The store has no space left.", cause: self)
         case .missing, .refused, .contentFailed:
-            UploadError(.storageFailure, "The server's store failed; tell the operator of the server.", cause: self)
+            UploadError(.storageFailure, "The server's store failed; contact the operator of the server.", cause: self)
         }
     }
 }

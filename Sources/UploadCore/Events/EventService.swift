@@ -66,7 +66,7 @@ package final class EventService: Sendable {
     }
 
     func recordProgress(of upload: Upload) async {
-        let (isNew, request) = appends.tell(upload.id, at: upload.offset)
+        let (isNew, request) = appends.report(upload.id, at: upload.offset)
         guard isNew else { return }
         do throws(UploadError) {
             try await state.record(event(.progress, of: upload, by: request))

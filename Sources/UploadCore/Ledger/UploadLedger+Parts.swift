@@ -21,7 +21,7 @@ extension UploadLedger {
     /// - Throws: `.invalidRequest`, `.tooLarge`, `.quotaExceeded`, `.gone`, `.busy`, `.storageFull`, `.storageFailure`.
     func admit(_ size: Int64, as number: Int, of upload: Upload) async throws(UploadError) -> ComingPart {
         let limit = mostBytes(of: upload)
-        guard size >= 0 else { throw UploadError(.invalidRequest, "A part cannot have fewer than no bytes.") }
+        guard size >= 0 else { throw UploadError(.invalidRequest, "The size of a part must not be negative.") }
         guard size <= limit else { throw UploadError.tooLarge(limit) }
         let effectiveLimits = try await effectiveLimits(for: upload.accounts)
         return try await turns.withTurn(at: upload.id) { () async throws(UploadError) -> ComingPart in

@@ -83,7 +83,7 @@ final class UploadLedger: Sendable {
     /// has no length.
     func excess(in upload: Upload) -> UploadError {
         guard let length = upload.length else { return .tooLarge(mostBytes(of: upload)) }
-        return UploadError(.lengthExceeded(length: length), "The body goes beyond the \(length) bytes of the upload.")
+        return UploadError(.lengthExceeded(length: length), "The body exceeds the upload's length of \(length) bytes.")
     }
 
     // MARK: Reservations

@@ -52,7 +52,7 @@ package final class LeaseTable: Sendable {
             self.waiters = waiters
         }
 
-        /// Makes way for a newcomer.
+        /// Yields to a newcomer.
         ///
         /// - Parameter sparing: Whether the holder is not asked to stop yet.
         /// - Returns: The holder, if it was not asked before, and the waiting writers, which are removed from the
@@ -216,7 +216,7 @@ package final class LeaseTable: Sendable {
         for holder in holders { holder.end(as: .shuttingDown, Self.shuttingDown) }
     }
 
-    /// Makes way for a newcomer on another node.
+    /// Yields to a newcomer on another node.
     private func preempt(_ id: UploadID) {
         let (holder, superseded) = contents.withLock { $0.queues[id]?.preempt() ?? (nil, []) }
         end(holder, superseded, of: id)

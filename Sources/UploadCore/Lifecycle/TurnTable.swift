@@ -94,7 +94,7 @@ final class TurnTable<Key: Hashable & Sendable>: Sendable {
     }
 
     private static var busy: UploadError {
-        UploadError(.busy, "Others use it at the same time; try again in a few seconds.")
+        UploadError(.busy, "Other requests are using it; try again in a few seconds.")
     }
     private static var cancelled: UploadError {
         UploadError(.unavailable, "The request was given up while it waited for its turn.")

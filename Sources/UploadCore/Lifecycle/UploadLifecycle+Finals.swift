@@ -13,7 +13,7 @@ extension UploadLifecycle {
                 throw UploadError(.notFound, "Part \(index + 1) of the final upload does not exist.")
             }
             guard part.concatenation?.role == .partial else {
-                throw UploadError(.invalidRequest, "Part \(index + 1) of the final upload is no partial upload.")
+                throw UploadError(.invalidRequest, "Part \(index + 1) of the final upload is not a partial upload.")
             }
             guard part.state == .open || part.state == .completed, !isOver(part) else {
                 throw UploadError(.gone, "Part \(index + 1) of the final upload has expired or was terminated.")

@@ -13,7 +13,7 @@ extension UploadLifecycle {
         if let condition = attributes.condition, let name = upload.objectName,
             !condition.holds(for: try await state.object(name))
         {
-            throw UploadError(.conditionFailed, "What the request expects of the object with this key does not hold.")
+            throw UploadError(.conditionFailed, "The request's condition on the object with this key does not hold.")
         }
         var upload = upload
         upload.attributes = attributes
@@ -67,7 +67,7 @@ extension UploadLifecycle {
             guard let now = all[part.number], now.md5 == part.md5, now.size == part.size else {
                 throw UploadError.invalidParts(
                     .unknown(number: part.number),
-                    "Part \(part.number) was replaced while the upload was completed; name it as it is now."
+                    "Part \(part.number) was replaced while the upload was being completed; list it with its current entity tag."
                 )
             }
             found.append(now)
@@ -153,7 +153,7 @@ extension UploadLifecycle {
     var partStorage: any PartStorage {
         get throws(UploadError) {
             guard let takingParts else {
-                throw UploadError(.invalidRequest, "The storage of this server takes no uploads in parts.")
+                throw UploadError(.invalidRequest, "The storage of this server does not support uploads in parts.")
             }
             return takingParts
         }

@@ -61,7 +61,7 @@ package final class MediaService: Sendable {
                 if let known = digests[algorithm] { return known }
                 digests.merge(try await storage.digests(of: id, by: [algorithm])) { $1 }
                 guard let digest = digests[algorithm] else {
-                    throw UploadError(.storageFailure, "The storage gave no digest.")
+                    throw UploadError(.storageFailure, "The storage returned no digest.")
                 }
                 try await state.setDigests(of: id, to: digests)
                 return digest

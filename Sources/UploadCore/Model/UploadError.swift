@@ -82,7 +82,7 @@ extension UploadError {
     /// For requests that try to delete media by an upload URL.
     package static let completeStays = UploadError(
         .forbidden(scope: nil),
-        "The upload is complete, and its URL does not delete it any more; use DELETE /v1/media/{id} with an API key that has the "
+        "The upload is complete, and its URL no longer deletes it; use DELETE /v1/media/{id} with an API key that has the "
             + "scope `delete`."
     )
     /// For requests that try to delete media with a key that lacks the scope.
@@ -104,7 +104,7 @@ extension UploadError {
     /// See `UploadRecords.setMetadata`.
     package static let metadataChanged = UploadError(
         .busy,
-        "The metadata of the upload were changed at the same time; try again."
+        "The metadata of the upload was changed at the same time; try again."
     )
 }
 
@@ -119,7 +119,7 @@ extension UploadError {
     /// See `ObjectRecords.putPart`.
     package static let takesNoParts = UploadError(
         .gone,
-        "The upload takes no parts, or no more: it is complete or has ended, or its completion was begun."
+        "The upload accepts no parts: it is not for parts, is complete or being completed, or has ended."
     )
 }
 
@@ -128,7 +128,7 @@ extension UploadError {
     package init(partTooSmall number: Int, size: Int64, minimum: Int64) {
         self.init(
             .invalidParts(.tooSmall(number: number, size: size, minimum: minimum)),
-            "Part \(number) has \(size) bytes; all but the last one must have \(minimum)."
+            "Part \(number) has \(size) bytes; all but the last one must have at least \(minimum)."
         )
     }
 }

@@ -80,7 +80,7 @@ extension ObjectCondition {
             throw UploadError(
                 .conditionFailed,
                 object == nil
-                    ? "There is no object with this key any more."
+                    ? "There is no longer an object with this key."
                     : "There is another object with this key."
             )
         }

@@ -110,7 +110,7 @@ package final class ObjectService: Sendable {
             if let size = content.size, stored.offset != size {
                 throw UploadError(
                     .lengthConflict(length: size),
-                    "The object has \(stored.offset) bytes and not \(size); send it again."
+                    "The object has \(stored.offset) bytes instead of \(size); send it again."
                 )
             }
             var attributes = stored.attributes ?? ObjectAttributes()

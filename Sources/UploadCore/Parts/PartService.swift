@@ -45,10 +45,10 @@ package final class PartService: Sendable {
         try await context.reporting(id) { () async throws(UploadError) -> PartRecord in
             try context.checkWritable()
             guard PartRecord.numbers.contains(number) else {
-                throw UploadError(.invalidRequest, "A part has a number from 1 to 10,000.")
+                throw UploadError(.invalidRequest, "The number of a part must be from 1 to 10,000.")
             }
             guard let size = content.size else {
-                throw UploadError(.invalidRequest, "The size of a part must be told before its bytes.")
+                throw UploadError(.invalidRequest, "The size of a part must be declared before its bytes.")
             }
             let upload = try await openForParts(id)
             let coming = try await ledger.admit(size, as: number, of: upload)
@@ -90,7 +90,7 @@ package final class PartService: Sendable {
         } catch  where error.code == .notFound {
             throw try await refusal(ofPartOf: id)
         }
-        guard let digests else { throw UploadError(.storageFailure, "The storage did not look at the part.") }
+        guard let digests else { throw UploadError(.storageFailure, "The storage did not verify the part.") }
         return (location, digests)
     }
 
@@ -101,11 +101,11 @@ package final class PartService: Sendable {
         case .terminated, .expired: return UploadError.uploadEnded
         case .completed: return Self.noMoreParts
         case .open where upload.attributes?.isHeld == true:
-            return UploadError(.notOpen, "The parts were put together; complete the upload, or give it up.")
+            return UploadError(.notOpen, "The parts are already joined; complete the upload or abort it.")
         case .open:
             return UploadError(
                 .busy,
-                "The upload is being completed; if that fails it takes parts again, so try again in a few seconds."
+                "The upload is being completed; if that fails, it accepts parts again: try again in a few seconds."
             )
         }
     }
@@ -210,7 +210,7 @@ package final class PartService: Sendable {
                 if let joined = attributes.completing, joined != named.map(\.number) {
                     throw UploadError.invalidParts(
                         .unnamed,
-                        "The parts were put together when the upload was completed before; name the same ones."
+                        "The parts were already joined when the upload was first completed; list the same parts."
                     )
                 }
                 attributes.isHeld = nil
@@ -231,7 +231,7 @@ package final class PartService: Sendable {
         _ minimumSize: Int64
     ) async throws(UploadError) -> [PartRecord] {
         guard let last = named.last else {
-            throw UploadError.invalidParts(.empty, "Name the parts that the object is made of.")
+            throw UploadError.invalidParts(.empty, "List the parts that the object is made of.")
         }
         for (part, next) in zip(named, named.dropFirst()) where next.number <= part.number {
             throw UploadError.invalidParts(.order, "The parts must be in the order of their numbers, each once.")

@@ -29,7 +29,7 @@ package protocol BlobRecords: Sendable {
         droppingFrom first: Int?
     ) async throws(UploadError) -> Int64
 
-    /// Removes the record of a blob and its parts; a missing one is no error.
+    /// Removes the record of a blob and its parts, if it exists.
     func forgetBlob(_ id: UploadID) async throws(UploadError)
 
     /// Up to `limit` ids of blobs in ascending order, starting after `after`.
@@ -141,6 +141,9 @@ package struct BlobPart: Sendable, Equatable {
 extension BlobRecord {
     /// The error when a blob was changed or removed since the caller read it.
     package static var wasChanged: UploadError {
-        UploadError(.interrupted, "Another request has changed this upload; ask for its offset and go on from there.")
+        UploadError(
+            .interrupted,
+            "Another request has changed this upload; ask for its offset and continue from there."
+        )
     }
 }

@@ -99,7 +99,7 @@ package protocol BlobStorage: Sendable {
     /// - Throws: `.notFound`, `.unavailable`, `.storageFailure`.
     func bytes(of id: UploadID, _ range: Range<Int64>) async throws(UploadError) -> any ByteSource
 
-    /// Removes a blob permanently; a missing one is no error.
+    /// Removes a blob permanently, if it exists.
     ///
     /// - Throws: `.finishing` while `synchronize` is still running for it, and the caller must try again;
     ///   `.unavailable`, `.storageFailure`.
@@ -133,7 +133,7 @@ package protocol BlobStorage: Sendable {
     /// `keepsOrphans`, removes it.
     ///
     /// - Parameters:
-    ///   - orphan: The blob; a missing one is no error.
+    ///   - orphan: The blob; ignored if it does not exist.
     ///   - now: The blob is kept under this day.
     /// - Throws: `.storageFull`, `.storageFailure`; part of it may have been moved, and the next sweep finds the rest.
     func setAside(_ orphan: UploadID, at now: Date) async throws(UploadError)

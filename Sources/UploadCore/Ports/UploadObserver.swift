@@ -11,7 +11,7 @@ package enum UploadEvent: Sendable {
     case created(Upload)
     /// Bytes were stored; `upload.offset` is the new offset.
     case appended(Upload, bytes: Int64)
-    /// `nil` for a partial upload, which becomes no media.
+    /// `nil` for a partial upload, which does not become media.
     case completed(Upload, Media?)
     case terminated(UploadID)
     case expired(UploadID)

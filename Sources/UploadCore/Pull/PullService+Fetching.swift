@@ -207,10 +207,10 @@ extension PullService {
 
     private static let changed = PullJob.Reason(
         code: "content_changed",
-        message: "the content has changed since it was fetched in part; it begins anew"
+        message: "the content has changed since part of it was fetched; the pull starts again"
     )
     private static let unclear = PullJob.Reason(
         code: "range_unclear",
-        message: "the origin does not tell what part it sends; it begins anew"
+        message: "the origin does not say which part it sends; the pull starts again"
     )
 }

@@ -45,7 +45,7 @@ package struct Usage: Sendable, Equatable {
         let (sum, overflow) = used.addingReportingOverflow(change)
         guard !overflow else {
             let left = Int64.max - used
-            throw UploadError(.tooLarge(limit: left), "All uploads together may have \(left) bytes more.")
+            throw UploadError(.tooLarge(limit: left), "All uploads together may have only \(left) more bytes.")
         }
         return max(0, sum)
     }

@@ -13,9 +13,17 @@ extension UploadError {
                 cause: failure
             )
         case .timedOut:
-            self.init(.timedOut, "The body came too slowly; ask for the offset and go on from there.", cause: failure)
+            self.init(
+                .timedOut,
+                "The body came too slowly; ask for the offset and continue from there.",
+                cause: failure
+            )
         case .shuttingDown:
-            self.init(.unavailable, "The server is stopping; ask for the offset and go on from there.", cause: failure)
+            self.init(
+                .unavailable,
+                "The server is stopping; ask for the offset and continue from there.",
+                cause: failure
+            )
         case .malformed(let reason):
             self.init(.invalidRequest, "The body is malformed: \(reason)", cause: failure)
         case .tooLarge(let limit):

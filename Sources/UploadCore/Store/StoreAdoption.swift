@@ -162,7 +162,7 @@ package struct StoreAdoption: Sendable {
         }
     }
 
-    /// Writes the mark to the state first: they are no pair until both have it.
+    /// Writes the mark to the state first: they are not a pair until both have it.
     private func bind() async throws(UploadError) {
         let (mark, stored) = (try await marks.storeMark(), try await storage.storedMark())
         let epoch = max(mark?.epoch ?? 0, stored?.epoch ?? 0) + 1

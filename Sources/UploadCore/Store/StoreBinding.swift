@@ -119,7 +119,7 @@ package enum StoreMismatch: String, Sendable, CaseIterable {
                 "The storage has uploads of which this state has no records: the state was lost, is new, or is another one."
             case .unknownStorage:
                 "The storage is not the one that this state was used with: it is empty, not mounted, or another one."
-            case .otherPair: "State and storage belong to different gateways: one of both is the wrong one."
+            case .otherPair: "State and storage belong to different gateways: one of them is the wrong one."
             case .olderState: "The state is older than the storage: it was restored from a backup."
             }
         return """
@@ -132,7 +132,7 @@ package enum StoreMismatch: String, Sendable, CaseIterable {
     package var refusal: UploadError {
         UploadError(
             .unavailable,
-            "The records of this server and its storage do not belong together; nothing is written until its operator has seen to that."
+            "The records of this server and its storage do not belong together; nothing is written until the operator has corrected this."
         )
     }
 }

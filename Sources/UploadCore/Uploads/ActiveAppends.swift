@@ -7,8 +7,8 @@ final class ActiveAppends: Sendable {
         let upload: Upload
         let request: RequestInfo?
         let beganAt: ContinuousClock.Instant
-        /// The offset that was last reported.
-        var explicit: Int64
+        /// The offset that the last progress event reported; at first where the append began.
+        var reportedOffset: Int64
     }
 
     private struct Contents {
@@ -27,7 +27,7 @@ final class ActiveAppends: Sendable {
             upload: upload,
             request: RequestContext.current?.info,
             beganAt: .now,
-            explicit: upload.offset
+            reportedOffset: upload.offset
         )
         contents.withLock { $0.appends[upload.id] = append }
     }
@@ -70,10 +70,10 @@ final class ActiveAppends: Sendable {
     /// Records that `offset` is being reported.
     ///
     /// - Returns: Whether the offset is new, and the request that sends the bytes.
-    func tell(_ id: UploadID, at offset: Int64) -> (isNew: Bool, request: RequestInfo?) {
+    func report(_ id: UploadID, at offset: Int64) -> (isNew: Bool, request: RequestInfo?) {
         contents.withLock { contents in
-            guard let append = contents.appends[id], append.explicit < offset else { return (false, nil) }
-            contents.appends[id]?.explicit = offset
+            guard let append = contents.appends[id], append.reportedOffset < offset else { return (false, nil) }
+            contents.appends[id]?.reportedOffset = offset
             return (true, append.request)
         }
     }

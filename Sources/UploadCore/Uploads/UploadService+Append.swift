@@ -45,11 +45,11 @@ extension UploadService {
                 guard upload.offset == offset else {
                     throw UploadError(
                         .offsetMismatch(expected: upload.offset),
-                        "The upload has \(upload.offset) bytes; go on from there."
+                        "The upload has \(upload.offset) bytes; continue from there."
                     )
                 }
                 if upload.state == .completed, finish != .whenFull { throw Self.alreadyComplete }
-                if let length = try self.length(length, explicit: finish, at: offset, contentLength) {
+                if let length = try self.length(length, by: finish, at: offset, contentLength) {
                     upload = try await ledger.declare(length, for: upload, contentLength)
                 }
                 let room = try ledger.room(in: upload, for: contentLength)
@@ -193,10 +193,10 @@ extension UploadService {
     /// Bytes in a segment from which a source counts as fast.
     private static let fastSegment: Int64 = 8 << 20
 
-    /// The length that a request declares, explicitly or by the end of its content.
+    /// The length that a request declares, as a number or by the end of its content.
     private func length(
         _ declared: Int64?,
-        explicit finish: Finish,
+        by finish: Finish,
         at offset: Int64,
         _ contentLength: Int64?
     ) throws(UploadError) -> Int64? {
@@ -253,7 +253,7 @@ extension UploadService {
         if let length = upload.length, length != upload.offset {
             throw UploadError(
                 .lengthConflict(length: length),
-                "The content was to end the upload at \(length) bytes, and ended it at \(upload.offset)."
+                "The content must end the upload at \(length) bytes, but ended at \(upload.offset)."
             )
         }
         return try await lifecycle.complete(upload, knowing: digest)

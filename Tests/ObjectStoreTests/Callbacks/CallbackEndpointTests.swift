@@ -19,7 +19,7 @@ struct CallbackEndpointTests {
 
     /// A request that puts an object; its callback is in the query if its signature is.
     private func put(
-        _ bench: S3Bench,
+        _ bench: ObjectBench,
         _ callback: String,
         _ signature: Signature = .ossV4,
         variables: String? = nil,
@@ -37,14 +37,14 @@ struct CallbackEndpointTests {
         return try await bench.send("PUT", target, by: signature, fields, content: Array(content.utf8))
     }
 
-    private func isThere(_ bench: S3Bench) async throws -> Bool {
+    private func isThere(_ bench: ObjectBench) async throws -> Bool {
         try await bench.services.objects.object(ObjectName(bucket: "bucket-1", key: "a b")) != nil
     }
 
     @Test("the app is notified of an object, and its response becomes the client's", arguments: Signature.oss)
-    func explicit(_ signature: Signature) async throws {
+    func notified(_ signature: Signature) async throws {
         let sender = RecordingSender()
-        let bench = try await S3Bench(callbacks: sender)
+        let bench = try await ObjectBench(callbacks: sender)
         let body =
             "b=${bucket}&k=${object}&e=${etag}&s=${size}&m=${mimeType}&c=${crc64}&d=${contentMd5}&v=${vpcId}&i=${clientIp}"
             + "&r=${reqId}&o=${operation}&h=${imageInfo.height}&u=${x:user}&n=${x:none}"
@@ -68,7 +68,7 @@ struct CallbackEndpointTests {
     @Test("the size of an image is reported")
     func image() async throws {
         let sender = RecordingSender()
-        let bench = try await S3Bench(callbacks: sender)
+        let bench = try await ObjectBench(callbacks: sender)
         let body = "${imageInfo.format} ${imageInfo.width} ${imageInfo.height}"
         let gif = "GIF89a\u{3}\u{0}\u{5}\u{0}\u{0}\u{0}\u{0};"
         #expect(try await put(bench, Self.callback("a.example", body), content: gif).outcome == "200")
@@ -78,7 +78,7 @@ struct CallbackEndpointTests {
     @Test("neither the object nor its key is locked while the app responds", .timeLimit(.minutes(5)))
     func nothingIsHeld() async throws {
         let sender = RecordingSender()
-        let bench = try await S3Bench(callbacks: sender)
+        let bench = try await ObjectBench(callbacks: sender)
         let outcomes = Mutex<[String?]>([])
         sender.meanwhile.withLock {
             $0 = {
@@ -100,7 +100,7 @@ struct CallbackEndpointTests {
             "http://a.example/1": .failure(.timedOut),
             "http://a.example/2": .success(CallbackResponse(status: 500, length: 2, body: Array("{}".utf8))),
         ])
-        let bench = try await S3Bench(callbacks: sender)
+        let bench = try await ObjectBench(callbacks: sender)
         let urls = "a.example/1;a.example/2;b.example/3;b.example/4"
         #expect(try await put(bench, Self.callback(urls)).text == #"{"a":"b"}"#)
         #expect(sender.calls.map(\.url) == ["http://a.example/1", "http://a.example/2", "http://b.example/3"])
@@ -108,7 +108,7 @@ struct CallbackEndpointTests {
     }
 
     @Test(
-        "without an answer as it must be the status is 203, and the object is there",
+        "without a valid response the status is 203, and the object is stored",
         arguments: [
             (.failure(.timedOut), "Error status : -1."), (.failure(.unreachable), "Error status : -1."),
             (.failure(.tooLarge), "Error status : 400."),
@@ -124,7 +124,7 @@ struct CallbackEndpointTests {
     )
     func failed(_ response: Result<CallbackResponse, CallbackFailure>, _ message: String) async throws {
         let sender = RecordingSender(["http://a.example/": response])
-        let bench = try await S3Bench(callbacks: sender)
+        let bench = try await ObjectBench(callbacks: sender)
         let response = try await put(bench, Self.callback())
         #expect(response.outcome == "203 CallbackFailed" && response.fields["Content-Type"] == "application/xml")
         #expect(response.element("Code") == "CallbackFailed" && response.element("RequestId") == "request-1")
@@ -134,12 +134,12 @@ struct CallbackEndpointTests {
     }
 
     @Test(
-        "a completed upload is told, and told again if it is completed again",
+        "a completed upload is reported, and reported again if it is completed again",
         arguments: [Signature.ossV1, .ossV4Query]
     )
     func completed(_ signature: Signature) async throws {
         let sender = RecordingSender()
-        let bench = try await S3Bench(callbacks: sender)
+        let bench = try await ObjectBench(callbacks: sender)
         let callback = try Self.callback("a.example", "${object} ${size} ${operation} ${etag} ${contentMd5}")
         let field: HTTPFields = ["x-oss-callback": callback]
         // Some clients send it with every request.
@@ -162,8 +162,8 @@ struct CallbackEndpointTests {
             )
             #expect(done.fields["Content-Type"] == "application/json" && sender.calls.count == count)
         }
-        let explicit = try #require(done(sender))
-        #expect(explicit.hasPrefix("k 5 CompleteMultipartUpload ") && explicit.hasSuffix("-1 "))
+        let repeated = try #require(done(sender))
+        #expect(repeated.hasPrefix("k 5 CompleteMultipartUpload ") && repeated.hasSuffix("-1 "))
     }
 
     /// What was sent twice.
@@ -174,7 +174,7 @@ struct CallbackEndpointTests {
     @Test("nothing is stored if the callback is invalid or not allowed", arguments: [Signature.ossV1, .ossV4Query])
     func refused(_ signature: Signature) async throws {
         let sender = RecordingSender()
-        let bench = try await S3Bench(callbacks: sender)
+        let bench = try await ObjectBench(callbacks: sender)
         for (callback, argument) in [
             ("e30", "callback"), ("e30=", "callback"), (try Self.callback("c.example"), "callbackUrl"),
             (try Self.callback("a.example;c.example"), "callbackUrl"),
@@ -196,7 +196,7 @@ struct CallbackEndpointTests {
     @Test("values not known before the object is stored count with their maximum length")
     func longest() async throws {
         let sender = RecordingSender()
-        let bench = try await S3Bench(callbacks: sender)
+        let bench = try await ObjectBench(callbacks: sender)
         // Each could be a media type of 1024 bytes, percent-encoded.
         let most = CallbackTemplate.maximumBytes / (3 * 1024)
         func put(_ count: Int) async throws -> Response {
@@ -211,7 +211,7 @@ struct CallbackEndpointTests {
 
     @Test("a callback in both header and query is refused")
     func twice() async throws {
-        let bench = try await S3Bench(callbacks: RecordingSender())
+        let bench = try await ObjectBench(callbacks: RecordingSender())
         let callback = try Self.callback()
         let target = "/bucket-1/k?callback=\(PercentEncoding.encode(callback))"
         let response = try await bench.send("PUT", target, by: .ossV1, ["x-oss-callback": callback], content: [1])
@@ -222,7 +222,7 @@ struct CallbackEndpointTests {
     func notOffered() async throws {
         let callback = try Self.callback()
         let field: HTTPFields = ["x-oss-callback": callback, "x-cos-callback": callback]
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         for signature in Signature.oss {
             let response = try await put(bench, callback, signature)
             #expect(response.outcome == "400 NotImplemented")
@@ -230,7 +230,7 @@ struct CallbackEndpointTests {
         }
         #expect(try await bench.send("POST", "/bucket-1/k?uploads", by: .ossV4, field).outcome == "400 NotImplemented")
         #expect(try await !isThere(bench))
-        let other = try await S3Bench(callbacks: RecordingSender())
+        let other = try await ObjectBench(callbacks: RecordingSender())
         let append = try await other.send("POST", "/bucket-1/k?append&position=0", by: .ossV1, field, content: [1])
         #expect(append.outcome == "400 NotImplemented")
         let cos = try await other.send("PUT", "/bucket-1/k", by: .cos, field, content: [1])

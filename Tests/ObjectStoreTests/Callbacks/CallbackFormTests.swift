@@ -26,7 +26,7 @@ struct CallbackFormTests {
     /// - Returns: The response.
     /// - Throws: If the form cannot be built.
     private func post(
-        _ bench: S3Bench,
+        _ bench: ObjectBench,
         conditions: [String] = [],
         _ fields: [(name: String, value: String)]
     ) async throws -> Response {
@@ -48,7 +48,7 @@ struct CallbackFormTests {
     @Test("a form has the callback in a field, and variables in others", arguments: [true, false])
     func form(hasResponse: Bool) async throws {
         let sender = RecordingSender(hasResponse ? [:] : ["http://a.example/": .failure(.unreachable)])
-        let bench = try await S3Bench(callbacks: sender)
+        let bench = try await ObjectBench(callbacks: sender)
         func post(_ callback: String) async throws -> Response {
             try await self.post(
                 bench,
@@ -72,7 +72,7 @@ struct CallbackFormTests {
     @Test("a variable is a field with a case-insensitive name", arguments: ["x:user", "X:user", "x:USER"])
     func fieldCase(_ name: String) async throws {
         let sender = RecordingSender()
-        let bench = try await S3Bench(callbacks: sender)
+        let bench = try await ObjectBench(callbacks: sender)
         let done = try await post(
             bench,
             conditions: [#"["eq","$x:User","44"]"#],
@@ -82,7 +82,7 @@ struct CallbackFormTests {
     }
 
     @Test(
-        "a variable that is a field, or that the policy is about, cannot come another way",
+        "a variable that is a field, or that the policy names, cannot be set in another way",
         arguments: [
             (#"["eq","$x:user","44"]"#, "X:user", #"{"x:user":"1"}"#),
             (#"["eq","$x:user","44"]"#, "x:user", #"{"x:USER":"1"}"#),
@@ -95,7 +95,7 @@ struct CallbackFormTests {
     )
     func pinned(_ condition: String, _ field: String, _ variables: String) async throws {
         let sender = RecordingSender()
-        let bench = try await S3Bench(callbacks: sender)
+        let bench = try await ObjectBench(callbacks: sender)
         let refused = try await post(
             bench,
             conditions: [condition],
@@ -112,7 +112,7 @@ struct CallbackFormTests {
     @Test("a small form cannot cause a large callback")
     func amplified() async throws {
         let sender = RecordingSender()
-        let bench = try await S3Bench(callbacks: sender)
+        let bench = try await ObjectBench(callbacks: sender)
         func post(_ repeats: Int, _ value: String) async throws -> Response {
             let callback = try callback(String(repeating: "${x:v}", count: repeats))
             return try await self.post(bench, [("callback", callback), ("x:v", value)])

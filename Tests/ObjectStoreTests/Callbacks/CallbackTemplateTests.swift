@@ -16,7 +16,7 @@ struct CallbackTemplateTests {
     }
 
     @Test(
-        "in a form values are percent-encoded, and the rest is as it was",
+        "in a form values are percent-encoded, and the rest is unchanged",
         arguments: [
             ("bucket=${bucket}&object=${object}", "bucket=media-1&object=a%20b%2F%C3%BC%26%3D%22x%5C.mp4"),
             ("${size}${size}", "55"), ("type=${mimeType}&u=${x:user}", "type=video%2Fmp4&u=44"), ("é {} }", "é {} }"),
@@ -28,7 +28,7 @@ struct CallbackTemplateTests {
     }
 
     @Test(
-        "in JSON they are values, and parts of texts within quotation marks",
+        "in JSON variables are values, or parts of strings within quotation marks",
         arguments: [
             (#"{"m":${mimeType},"size":${size}}"#, #"{"m":"video/mp4","size":5}"#),
             (#"{"o":${object}}"#, #"{"o":"a b/ü&=\"x\\.mp4"}"#),
@@ -48,7 +48,7 @@ struct CallbackTemplateTests {
     }
 
     @Test(
-        "what is no template",
+        "text that is not a template is refused",
         arguments: [
             ("$size", "Left brace must be adjacent to dollar sign."),
             ("5 $", "Left brace must be adjacent to dollar sign."),
@@ -59,12 +59,12 @@ struct CallbackTemplateTests {
         ]
     )
     func refused(_ text: String, _ message: String) throws {
-        let error = try #require(throws: S3Error.self) { try CallbackTemplate(text, .form) }
+        let error = try #require(throws: ObjectError.self) { try CallbackTemplate(text, .form) }
         #expect(error.code == .invalidArgument && error.message == message)
     }
 
     @Test(
-        "what does not become JSON",
+        "a template that does not yield JSON is refused",
         arguments: [
             "size=${size}", #"{"size":${size}"#, #"{"size":${size},}"#, "${size}${size}", #"{"a":"${size}}"#, "{'a':1}",
             // Valid only for one kind of value.
@@ -74,7 +74,7 @@ struct CallbackTemplateTests {
         ]
     )
     func notJSON(_ text: String) {
-        #expect(throws: S3Error.self) { try CallbackTemplate(text, .json) }
+        #expect(throws: ObjectError.self) { try CallbackTemplate(text, .json) }
         #expect(throws: Never.self) { try CallbackTemplate(text, .form) }
     }
 
@@ -82,7 +82,7 @@ struct CallbackTemplateTests {
     func tooMany() throws {
         let most = String(repeating: "${size}", count: CallbackTemplate.maximumVariables)
         #expect(throws: Never.self) { try CallbackTemplate(most, .form) }
-        #expect(throws: S3Error.self) { try CallbackTemplate(most + "${size}", .form) }
+        #expect(throws: ObjectError.self) { try CallbackTemplate(most + "${size}", .form) }
     }
 
     @Test("the size of the callback is limited", arguments: CallbackTemplate.Format.allCases)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Callbacks as clients name them")
 struct UploadCallbackTests {
-    private func parse(_ json: String, _ variables: [String: String] = [:]) throws(S3Error) -> UploadCallback {
+    private func parse(_ json: String, _ variables: [String: String] = [:]) throws(ObjectError) -> UploadCallback {
         try UploadCallback(Base64.encode(json.utf8), variables: variables)
     }
 
@@ -20,7 +20,7 @@ struct UploadCallbackTests {
         #expect(callback.host == nil && callback.template.format == .form)
     }
 
-    @Test("all members")
+    @Test("all members are read")
     func members() throws {
         let callback = try parse(
             #"""
@@ -36,7 +36,7 @@ struct UploadCallbackTests {
     }
 
     @Test(
-        "what is refused, with the words that clients of OSS know",
+        "invalid callbacks are refused with the messages of OSS",
         arguments: [
             ("", "The callback configuration is not json format."),
             ("x123-*&", "The callback configuration is not base64 encoded."),
@@ -67,7 +67,7 @@ struct UploadCallbackTests {
         ]
     )
     func refused(_ text: String, _ message: String) throws {
-        let error = try #require(throws: S3Error.self) { try UploadCallback(text, variables: [:]) }
+        let error = try #require(throws: ObjectError.self) { try UploadCallback(text, variables: [:]) }
         #expect(error.code == .invalidArgument && error.message.hasPrefix(message), "\(error.message)")
         #expect(error.details.contains { $0.name == "ArgumentName" })
     }
@@ -80,13 +80,13 @@ struct UploadCallbackTests {
         let longest = UploadCallback.maximumBytes / 4 * 3 - 37
         #expect(text(longest).utf8.count == UploadCallback.maximumBytes)
         #expect(throws: Never.self) { try UploadCallback(text(longest), variables: [:]) }
-        let error = try #require(throws: S3Error.self) { try UploadCallback(text(longest + 1), variables: [:]) }
+        let error = try #require(throws: ObjectError.self) { try UploadCallback(text(longest + 1), variables: [:]) }
         #expect(error.message.hasPrefix("The length of callback exceed max value"))
-        let other = try #require(throws: S3Error.self) { try UploadCallback.variables(text(longest + 1)) }
+        let other = try #require(throws: ObjectError.self) { try UploadCallback.variables(text(longest + 1)) }
         #expect(other.message.hasPrefix("The length of callback var exceed max value"))
     }
 
-    @Test("variables of the client")
+    @Test("variables of the client are read")
     func variables() throws {
         let text = Base64.encode(#"{"x:a":"1","x:B_c":"ü"}"#.utf8)
         #expect(try UploadCallback.variables(text) == ["x:a": "1", "x:b_c": "ü"])
@@ -94,8 +94,8 @@ struct UploadCallbackTests {
             #"{"a":"1"}"#, #"{"x:a":"1","x:A":"1"}"#, #"{"x:":"1"}"#, #"{"x:a":1}"#, #"{"x:a":null}"#, "[]",
             #"{"x:a":"1""#,
         ] {
-            #expect(throws: S3Error.self) { try UploadCallback.variables(Base64.encode(wrong.utf8)) }
+            #expect(throws: ObjectError.self) { try UploadCallback.variables(Base64.encode(wrong.utf8)) }
         }
-        #expect(throws: S3Error.self) { try UploadCallback.variables("e30") }
+        #expect(throws: ObjectError.self) { try UploadCallback.variables("e30") }
     }
 }

@@ -190,7 +190,7 @@ struct PresigningTests {
     @Test("a signed form for S3 is accepted, with the file name after the prefix")
     func formOfS3() async throws {
         let issuer = CredentialIssuer(master: master(1))
-        let authentication = S3Authentication(region: "us-east-1", issuer: issuer) { _ in nil }
+        let authentication = ObjectAuthentication(region: "us-east-1", issuer: issuer) { _ in nil }
         let signed = try presigner(.aws, issuer).form(
             "bucket-1",
             .prefix("a/"),
@@ -217,11 +217,11 @@ struct PresigningTests {
         ]
         for (changes, bucket) in refused {
             let other = try filled(form, .aws, ["Content-Type": "image/png"].merging(changes) { $1 })
-            await #expect(throws: S3Error.self, "\(changes) \(bucket)") {
+            await #expect(throws: ObjectError.self, "\(changes) \(bucket)") {
                 _ = try await authentication.authenticate(other, bucket: bucket, at: noon)
             }
         }
-        await #expect(throws: S3Error.self) {
+        await #expect(throws: ObjectError.self) {
             _ = try await authentication.authenticate(whole, bucket: "bucket-1", at: noon.addingTimeInterval(60))
         }
     }
@@ -320,7 +320,7 @@ struct PresigningTests {
 
     @Test("an upload by part URLs, up to the complete object; they allow nothing else")
     func uploadByParts() async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         let presigner = presigner(.aws, bench.issuer)
         let uploads = MultipartUploads(uploads: bench.services.uploads, parts: bench.services.parts)
         let name = ObjectName(bucket: "bucket-1", key: "a/b c")
@@ -359,7 +359,7 @@ struct PresigningTests {
 
     @Test("a token from a URL allows only what the URL does")
     func tokensOfURLs() async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         let name = ObjectName(bucket: "bucket-1", key: "a/1")
         let signed = try presigner(.aws, bench.issuer).request(.putObject, name, under: grant(), at: noon)
         let query = try head(signed).target.queryItems()

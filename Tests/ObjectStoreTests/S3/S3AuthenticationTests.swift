@@ -11,7 +11,7 @@ import UploadCore
 
 @Suite("Authentication of S3 requests")
 struct S3AuthenticationTests {
-    private let endpoint = S3Endpoint(hosts: ["s3.example.org"])
+    private let endpoint = EndpointHosts(hosts: ["s3.example.org"])
     private let issuer = CredentialIssuer(master: master(1))
     private let known = SigningCredentials(accessKeyID: "SLAKKNOWN", secretAccessKey: "secret")
 
@@ -19,14 +19,14 @@ struct S3AuthenticationTests {
         _ head: RequestHead,
         at now: Date = noon,
         grace: TimeInterval = 0
-    ) async throws(S3Error) -> S3Caller {
+    ) async throws(ObjectError) -> ObjectCaller {
         let operation = try s3Operation(head, at: endpoint)
-        let authentication = S3Authentication.knowing(known, grace: grace)
+        let authentication = ObjectAuthentication.knowing(known, grace: grace)
         return try await authentication.authenticate(head, for: operation, at: now)
     }
 
-    private func error(_ head: RequestHead, at now: Date = noon, grace: TimeInterval = 0) async -> S3Error? {
-        do throws(S3Error) {
+    private func error(_ head: RequestHead, at now: Date = noon, grace: TimeInterval = 0) async -> ObjectError? {
+        do throws(ObjectError) {
             _ = try await caller(head, at: now, grace: grace)
             return nil
         } catch {
@@ -45,14 +45,14 @@ struct S3AuthenticationTests {
             )
         }
         let list = RevocationList(state: state, clock: clock)
-        let authentication = S3Authentication(region: nil, issuer: issuer, revoked: list) { _ in nil }
+        let authentication = ObjectAuthentication(region: nil, issuer: issuer, revoked: list) { _ in nil }
         var minted = grant()
         minted.upload.issuer = "key-1"
         let credentials = try issuer.session(minted)
-        func code() async throws -> S3ErrorCode? {
+        func code() async throws -> ObjectErrorCode? {
             let head = try s3Signed("GET", "/bucket-1/sv/1", credentials, at: clock.now)
-            let operation = try s3Operation(head, at: S3Endpoint())
-            do throws(S3Error) {
+            let operation = try s3Operation(head, at: EndpointHosts())
+            do throws(ObjectError) {
                 _ = try await authentication.authenticate(head, for: operation, at: clock.now)
                 return nil
             } catch {
@@ -75,14 +75,14 @@ struct S3AuthenticationTests {
             let state = InMemoryState()
             let issuer = CredentialIssuer(master: master(1))
             let list = RevocationList(state: state, clock: ManualClock(noon))
-            let authentication = S3Authentication(region: nil, issuer: issuer, revoked: list) { _ in nil }
+            let authentication = ObjectAuthentication(region: nil, issuer: issuer, revoked: list) { _ in nil }
             try await state.insert(Revocation(subject: subject, issuedBefore: noon, createdAt: noon))
             for (seconds, works) in [(-1.0, false), (0, true)] {
                 var minted = grant()
                 minted.upload.issuedAt = noon.addingTimeInterval(seconds)
                 let head = try s3Signed("GET", "/bucket-1/sv/1", try issuer.session(minted), at: noon)
-                let operation = try s3Operation(head, at: S3Endpoint())
-                do throws(S3Error) {
+                let operation = try s3Operation(head, at: EndpointHosts())
+                do throws(ObjectError) {
                     _ = try await authentication.authenticate(head, for: operation, at: noon)
                     #expect(works)
                 } catch {
@@ -92,7 +92,7 @@ struct S3AuthenticationTests {
         }
     }
 
-    @Test("the owner of keys, by header and by query")
+    @Test("a key's owner is found, by header and by query")
     func holder() async throws {
         for lifetime in [nil, 60 as Int64] {
             let head = try s3Signed("GET", "/bucket-1/a", known, lifetime: lifetime)
@@ -103,7 +103,7 @@ struct S3AuthenticationTests {
         }
     }
 
-    @Test("the grant of a session, by header and by query")
+    @Test("a session's grant is found, by header and by query")
     func sessions() async throws {
         let grant = grant()
         let credentials = try issuer.session(grant)
@@ -115,12 +115,12 @@ struct S3AuthenticationTests {
         }
     }
 
-    @Test("a session with a missing, foreign or modified token")
+    @Test("a session with a missing, foreign or modified token is refused")
     func tokens() async throws {
         let (first, second) = (try issuer.session(grant()), try issuer.session(grant()))
         let token = try #require(first.sessionToken)
         let last = token.last == "A" ? "B" : "A"
-        let wrong: [(String?, S3ErrorCode)] = [
+        let wrong: [(String?, ObjectErrorCode)] = [
             (nil, .invalidAccessKeyID), ("", .invalidAccessKeyID), (second.sessionToken, .invalidToken),
             ("x", .invalidToken), (String(token.dropLast()) + last, .invalidToken),
         ]
@@ -143,7 +143,7 @@ struct S3AuthenticationTests {
         #expect(await error(try s3Signed("GET", "/bucket-1/a", stolen))?.code == .invalidToken)
     }
 
-    @Test("expired credentials, and the grace period for completing an upload")
+    @Test("expired credentials are refused, except to complete an upload within the grace period")
     func expiry() async throws {
         let credentials = try issuer.session(grant(expiresAt: noon.addingTimeInterval(-10)))
         let put = try s3Signed("PUT", "/bucket-1250000000/sv/a", credentials)
@@ -156,12 +156,12 @@ struct S3AuthenticationTests {
         #expect(caller.isInGrace)
         try caller.authorize(try s3Operation(complete, at: endpoint))
         #expect(
-            s3Code { () throws(S3Error) in try caller.authorize(try s3Operation(put, at: endpoint)) }
+            s3Code { () throws(ObjectError) in try caller.authorize(try s3Operation(put, at: endpoint)) }
                 == .expiredToken
         )
     }
 
-    @Test("requests without a version 4 signature")
+    @Test("requests without a version 4 signature are refused")
     func others() async throws {
         let target = "/bucket-1/a"
         #expect(await error(try s3Head("GET", target))?.code == .accessDenied)
@@ -182,7 +182,7 @@ struct S3AuthenticationTests {
         #expect(await error(both)?.code == .invalidArgument)
     }
 
-    @Test("signatures of something else")
+    @Test("signatures of another request are refused")
     func wrong() async throws {
         let target = "/bucket-1/a"
         let unknown = SigningCredentials(accessKeyID: "SLAKOTHER", secretAccessKey: "secret")
@@ -192,7 +192,7 @@ struct S3AuthenticationTests {
         #expect(mismatch?.code == .signatureDoesNotMatch && mismatch?.details == [])
         let region = await error(try s3Signed("GET", target, known, region: "eu-central-1"))
         #expect(region?.code == .authorizationHeaderMalformed)
-        #expect(region?.details == [S3Error.Detail("Region", "us-east-1")])
+        #expect(region?.details == [ObjectError.Detail("Region", "us-east-1")])
         let service = await error(try s3Signed("GET", target, known, lifetime: 60, service: "sts"))
         #expect(service?.code == .authorizationQueryParametersError)
 
@@ -206,7 +206,7 @@ struct S3AuthenticationTests {
         added.fields["x-amz-acl"] = "private"
         let unsigned = await error(added)
         #expect(unsigned?.code == .accessDenied)
-        #expect(unsigned?.details == [S3Error.Detail("HeadersNotSigned", "x-amz-acl")])
+        #expect(unsigned?.details == [ObjectError.Detail("HeadersNotSigned", "x-amz-acl")])
 
         let presigned = try s3Signed("GET", target, known, lifetime: 60)
         #expect(await error(presigned, at: noon.addingTimeInterval(59))?.code == nil)
@@ -216,13 +216,13 @@ struct S3AuthenticationTests {
         #expect(await error(plain, at: noon.addingTimeInterval(901))?.code == .requestTimeTooSkewed)
     }
 
-    @Test("the lookup may fail")
+    @Test("a failing lookup is reported")
     func failingLookUp() async throws {
         let head = try s3Signed("GET", "/bucket-1/a", known)
-        let authentication = S3Authentication(region: nil, issuer: issuer) { _ throws(S3Error) in
-            throw S3Error(UploadError(.unavailable, "away"), about: .object)
+        let authentication = ObjectAuthentication(region: nil, issuer: issuer) { _ throws(ObjectError) in
+            throw ObjectError(UploadError(.unavailable, "away"), about: .object)
         }
-        let error = await #expect(throws: S3Error.self) {
+        let error = await #expect(throws: ObjectError.self) {
             try await authentication.authenticate(head, for: .listBuckets, at: noon)
         }
         #expect(error?.code == .serviceUnavailable)
@@ -230,16 +230,16 @@ struct S3AuthenticationTests {
 
     // MARK: Authorisation
 
-    private func code(_ caller: S3Caller, _ method: String, _ target: String, _ fields: HTTPFields = [:]) throws
-        -> S3ErrorCode?
+    private func code(_ caller: ObjectCaller, _ method: String, _ target: String, _ fields: HTTPFields = [:]) throws
+        -> ObjectErrorCode?
     {
         let operation = try s3Operation(try s3Head(method, target, fields), at: endpoint)
-        return s3Code { () throws(S3Error) in try caller.authorize(operation) }
+        return s3Code { () throws(ObjectError) in try caller.authorize(operation) }
     }
 
     @Test("a grant allows what it covers")
     func within() throws {
-        let caller = S3Caller(.grant(grant()), accessKeyID: "ASIA")
+        let caller = ObjectCaller(.grant(grant()), accessKeyID: "ASIA")
         let bucket = "/bucket-1250000000"
         for (method, target) in [
             ("HEAD", bucket), ("GET", bucket + "?location"), ("GET", bucket + "?prefix=sv/"),
@@ -257,7 +257,7 @@ struct S3AuthenticationTests {
 
     @Test("a grant allows nothing else")
     func without() throws {
-        let caller = S3Caller(.grant(grant()), accessKeyID: "ASIA")
+        let caller = ObjectCaller(.grant(grant()), accessKeyID: "ASIA")
         let bucket = "/bucket-1250000000"
         for (method, target) in [
             ("GET", "/"), ("PUT", bucket), ("DELETE", bucket), ("GET", bucket + "?cors"),
@@ -273,7 +273,7 @@ struct S3AuthenticationTests {
             #expect(try code(caller, "PUT", bucket + "/sv/a", fields) == .accessDenied)
             #expect(try code(caller, "PUT", bucket + "/sv/a?uploadId=1&partNumber=1", fields) == .accessDenied)
         }
-        let none = S3Caller(.grant(grant(actions: [.getObject])), accessKeyID: "ASIA")
+        let none = ObjectCaller(.grant(grant(actions: [.getObject])), accessKeyID: "ASIA")
         #expect(try code(none, "POST", bucket + "?delete") == .accessDenied)
         #expect(try code(none, "HEAD", bucket + "/sv/a") == .accessDenied)
         #expect(try code(none, "GET", bucket + "/sv/a") == nil)
@@ -281,7 +281,7 @@ struct S3AuthenticationTests {
 
     @Test("an administrator has full access")
     func administrator() throws {
-        let caller = S3Caller(.administrator, accessKeyID: "SLAK")
+        let caller = ObjectCaller(.administrator, accessKeyID: "SLAK")
         for (method, target) in [
             ("GET", "/"), ("PUT", "/bucket-1"), ("PUT", "/bucket-1?cors"), ("POST", "/b-1?delete"),
         ] {
@@ -297,14 +297,14 @@ struct S3AuthenticationTests {
                 + #"{"numeric_less_than_equal":{"cos:content-length":10},"string_equal":{"cos:content-type":"video/mp4"}}}]}"#,
             vendor: .tencent
         )
-        let caller = S3Caller(.grant(grant().narrowed(by: policy)), accessKeyID: "ASIA")
-        let put = S3Operation.putObject(ObjectName(bucket: "bucket-1250000000", key: "sv/a"))
+        let caller = ObjectCaller(.grant(grant().narrowed(by: policy)), accessKeyID: "ASIA")
+        let put = ObjectOperation.putObject(ObjectName(bucket: "bucket-1250000000", key: "sv/a"))
         try caller.authorize(put, contentLength: 10, contentType: "video/mp4")
         for (length, type) in [(11, "video/mp4"), (10, "text/html"), (nil, "video/mp4"), (10, nil)]
             as [(Int64?, String?)]
         {
             #expect(
-                s3Code { () throws(S3Error) in try caller.authorize(put, contentLength: length, contentType: type) }
+                s3Code { () throws(ObjectError) in try caller.authorize(put, contentLength: length, contentType: type) }
                     == .accessDenied
             )
         }
@@ -312,22 +312,22 @@ struct S3AuthenticationTests {
 
     @Test("a listing shows only covered keys")
     func listing() {
-        let prefix = S3Caller(.grant(grant()), accessKeyID: "ASIA")
+        let prefix = ObjectCaller(.grant(grant()), accessKeyID: "ASIA")
         #expect(prefix.listing("sv/a") == .include && prefix.listing("t") == .skip)
-        let only = S3Caller(.grant(grant(.only("sv/a"))), accessKeyID: "ASIA")
+        let only = ObjectCaller(.grant(grant(.only("sv/a"))), accessKeyID: "ASIA")
         #expect(only.listing("sv/a") == .include && only.listing("sv/a1") == .stop && only.listing("sv/A") == .skip)
     }
 }
 
-extension S3Authentication {
+extension ObjectAuthentication {
     /// Knows one pair of keys, and the sessions of `master(1)`.
     static func knowing(
         _ credentials: SigningCredentials,
-        _ identity: S3Caller.Identity = .administrator,
+        _ identity: ObjectCaller.Identity = .administrator,
         grace: TimeInterval = 0
-    ) -> S3Authentication {
-        S3Authentication(region: "us-east-1", issuer: CredentialIssuer(master: master(1)), grace: grace) { id in
-            id == credentials.accessKeyID ? S3KeyHolder([credentials], identity) : nil
+    ) -> ObjectAuthentication {
+        ObjectAuthentication(region: "us-east-1", issuer: CredentialIssuer(master: master(1)), grace: grace) { id in
+            id == credentials.accessKeyID ? KeyHolder([credentials], identity) : nil
         }
     }
 }

@@ -15,9 +15,9 @@ struct S3DenialTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let what: String
         let expected: String
-        let ask: @Sendable (S3Bench) async throws -> Response
+        let ask: @Sendable (ObjectBench) async throws -> Response
 
-        init(_ what: String, _ expected: String, _ ask: @escaping @Sendable (S3Bench) async throws -> Response) {
+        init(_ what: String, _ expected: String, _ ask: @escaping @Sendable (ObjectBench) async throws -> Response) {
             self.what = what
             self.expected = expected
             self.ask = ask
@@ -164,7 +164,7 @@ struct S3DenialTests {
         },
         Row("more bytes than the server takes", "400 EntityTooLarge") {
             let length: HTTPFields = ["Content-Length": String(200 << 20)]
-            return await $0.send(try $0.signed("PUT", "/bucket-1/a/1", S3Bench.administrator, length))
+            return await $0.send(try $0.signed("PUT", "/bucket-1/a/1", ObjectBench.administrator, length))
         },
         Row("a media type that the grant does not allow", "403 ContentTypeRefused") {
             let credentials = try $0.issuer.session($0.grant(contentTypes: ["video/*"]))
@@ -245,7 +245,7 @@ struct S3DenialTests {
             let head = try s3Signed(
                 "GET",
                 "/bucket-1/a/there",
-                S3Bench.administrator,
+                ObjectBench.administrator,
                 payload: .unsigned,
                 at: noon.addingTimeInterval(1000)
             )
@@ -267,7 +267,7 @@ struct S3DenialTests {
             return await $0.send(head)
         },
         Row("a header that was signed and changed", "403 SignatureDoesNotMatch") {
-            var head = try $0.signed("PUT", "/bucket-1/a/1", S3Bench.administrator, ["x-amz-meta-a": "1"])
+            var head = try $0.signed("PUT", "/bucket-1/a/1", ObjectBench.administrator, ["x-amz-meta-a": "1"])
             head.fields["x-amz-meta-a"] = "2"
             return await $0.send(head)
         },
@@ -287,15 +287,15 @@ struct S3DenialTests {
             return await $0.send(head)
         },
         Row("another region", "400 AuthorizationHeaderMalformed") {
-            await $0.send(try s3Signed("GET", "/bucket-1/a/there", S3Bench.administrator, region: "eu-west-1"))
+            await $0.send(try s3Signed("GET", "/bucket-1/a/there", ObjectBench.administrator, region: "eu-west-1"))
         },
         Row("a URL that is over", "403 AccessDenied") {
-            let head = try s3Signed("GET", "/bucket-1/a/there", S3Bench.administrator, lifetime: 60)
+            let head = try s3Signed("GET", "/bucket-1/a/there", ObjectBench.administrator, lifetime: 60)
             $0.clock.advance(by: 60)
             return await $0.send(head)
         },
         Row("a URL that lasts longer than was signed", "403 SignatureDoesNotMatch") {
-            var head = try s3Signed("GET", "/bucket-1/a/there", S3Bench.administrator, lifetime: 60)
+            var head = try s3Signed("GET", "/bucket-1/a/there", ObjectBench.administrator, lifetime: 60)
             let target = "\(head.target.rawPath)?\(head.target.rawQuery ?? "")"
             head.target = try RequestTarget(
                 parsing: target.replacing("X-Amz-Expires=60", with: "X-Amz-Expires=6000")
@@ -303,14 +303,14 @@ struct S3DenialTests {
             return await $0.send(head)
         },
         Row("a URL for reading that is used for writing", "403 SignatureDoesNotMatch") {
-            var head = try s3Signed("GET", "/bucket-1/a/there", S3Bench.administrator, lifetime: 60)
+            var head = try s3Signed("GET", "/bucket-1/a/there", ObjectBench.administrator, lifetime: 60)
             head.method = .put
             head.fields["Content-Length"] = "1"
             return await $0.send(head, [1])
         },
         Row("a URL for another media type", "403 SignatureDoesNotMatch") {
             let type: HTTPFields = ["Content-Type": "video/mp4"]
-            var head = try s3Signed("PUT", "/bucket-1/a/1", S3Bench.administrator, fields: type, lifetime: 60)
+            var head = try s3Signed("PUT", "/bucket-1/a/1", ObjectBench.administrator, fields: type, lifetime: 60)
             head.fields["Content-Type"] = "text/html"
             head.fields["Content-Length"] = "1"
             return await $0.send(head, [1])
@@ -318,7 +318,7 @@ struct S3DenialTests {
         Row("other content than was signed", "400 XAmzContentSHA256Mismatch") {
             let fields: HTTPFields = ["Content-Length": "1"]
             let payload = SigV4Payload(content: [1])
-            let head = try s3Signed("PUT", "/bucket-1/a/1", S3Bench.administrator, fields: fields, payload: payload)
+            let head = try s3Signed("PUT", "/bucket-1/a/1", ObjectBench.administrator, fields: fields, payload: payload)
             return await $0.send(head, [2])
         },
         Row("a signature of version 2", "400 InvalidRequest") {
@@ -326,9 +326,9 @@ struct S3DenialTests {
         },
     ]
 
-    @Test("each is refused with its code, and nothing changes", arguments: others + limits + signatures)
+    @Test("each request is refused with its code, and nothing changes", arguments: others + limits + signatures)
     func denied(_ row: Row) async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         for key in ["a/there", "b/there"] {
             #expect(try await bench.send("PUT", "/bucket-1/\(key)", content: [7]).outcome == "200")
         }
@@ -345,9 +345,9 @@ struct S3DenialTests {
         #expect(try await bench.services.objects.objects(ObjectQuery(bucket: "bucket-2", limit: 10)).isEmpty)
     }
 
-    @Test("what began in time can be completed for a while after expiry, and nothing else")
+    @Test("an upload that began in time can be completed for a while after expiry, and nothing else")
     func grace() async throws {
-        let bench = try await S3Bench(grace: 600)
+        let bench = try await ObjectBench(grace: 600)
         let credentials = try bench.issuer.session(bench.grant(lasting: 60))
         let id = try await bench.begin("a/1", credentials)
         let part = try await bench.send("PUT", "/bucket-1/a/1?partNumber=1&uploadId=\(id)", credentials, content: [1])

@@ -9,11 +9,11 @@ import XMLText
 
 @Suite("Documents in S3 requests")
 struct S3DocumentTests {
-    private func completion(_ parts: String) throws(S3Error) -> [S3CompletedPart] {
-        try S3CompletedPart.list(document: Array("<CompleteMultipartUpload>\(parts)</CompleteMultipartUpload>".utf8))
+    private func completion(_ parts: String) throws(ObjectError) -> [CompletedPart] {
+        try CompletedPart.list(document: Array("<CompleteMultipartUpload>\(parts)</CompleteMultipartUpload>".utf8))
     }
 
-    @Test("the parts of an upload, as SDKs write them")
+    @Test("lists of parts are read as SDKs write them")
     func parts() throws {
         let document = """
             <?xml version="1.0" encoding="UTF-8"?>
@@ -23,13 +23,13 @@ struct S3DocumentTests {
               <Part><PartNumber>10000</PartNumber><ETag>plain</ETag><ChecksumSHA256/></Part>
             </CompleteMultipartUpload>
             """
-        let parts = try S3CompletedPart.list(document: Array(document.utf8))
+        let parts = try CompletedPart.list(document: Array(document.utf8))
         #expect(parts.map(\.number) == [1, 3, 10000])
         #expect(parts.map(\.entityTag) == ["a54357aff0632cce46d942af68356b38", "b-2", "plain"])
         #expect(parts.map(\.checksums) == [[:], [.crc32: [0xCB, 0xF4, 0x39, 0x26]], [:]])
     }
 
-    @Test("10,000 parts with checksums fit in, no more")
+    @Test("10,000 parts with checksums fit, one more does not")
     func many() throws {
         func parts(_ count: Int) -> String {
             let checksum = "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU="
@@ -39,17 +39,17 @@ struct S3DocumentTests {
             }.joined()
         }
         #expect(try completion(parts(10_000)).count == 10_000)
-        #expect(s3Code { () throws(S3Error) in try completion(parts(10_001)) } == .malformedXML)
-        let tiny = String(repeating: "<a/>", count: S3Documents.Limit.completion / 8)
-        #expect(s3Code { () throws(S3Error) in try completion(tiny) } == .malformedXML)
-        let large = String(repeating: " ", count: S3Documents.Limit.completion)
-        #expect(s3Code { () throws(S3Error) in try completion(large) } == .maxMessageLengthExceeded)
+        #expect(s3Code { () throws(ObjectError) in try completion(parts(10_001)) } == .malformedXML)
+        let tiny = String(repeating: "<a/>", count: RequestDocuments.Limit.completion / 8)
+        #expect(s3Code { () throws(ObjectError) in try completion(tiny) } == .malformedXML)
+        let large = String(repeating: " ", count: RequestDocuments.Limit.completion)
+        #expect(s3Code { () throws(ObjectError) in try completion(large) } == .maxMessageLengthExceeded)
     }
 
     @Test(
-        "lists of parts that are none",
+        "invalid lists of parts are refused",
         arguments: [
-            ("", S3ErrorCode.malformedXML), ("<Part/>", .malformedXML),
+            ("", ObjectErrorCode.malformedXML), ("<Part/>", .malformedXML),
             ("<Part><PartNumber>1</PartNumber></Part>", .malformedXML),
             ("<Part><ETag>a</ETag></Part>", .malformedXML), ("<X/>", .malformedXML), ("<Part>", .malformedXML),
             ("<Part><PartNumber>x</PartNumber><ETag>a</ETag></Part>", .malformedXML),
@@ -65,14 +65,14 @@ struct S3DocumentTests {
                 "<Part><PartNumber>1</PartNumber><ETag>a</ETag></Part><Part><PartNumber>1</PartNumber><ETag>a</ETag></Part>",
                 .invalidPartOrder
             ),
-        ] as [(String, S3ErrorCode)]
+        ] as [(String, ObjectErrorCode)]
     )
-    func badParts(_ parts: String, _ code: S3ErrorCode) {
-        #expect(s3Code { () throws(S3Error) in try completion(parts) } == code)
+    func badParts(_ parts: String, _ code: ObjectErrorCode) {
+        #expect(s3Code { () throws(ObjectError) in try completion(parts) } == code)
     }
 
     @Test(
-        "what is no document, or one that could be as large as it likes",
+        "text that is not a document, and unbounded documents, are refused",
         arguments: [
             "", " ", "x", "<Tagging>", "<Other><TagSet/></Other>", "<Tagging/>",
             "<Tagging><TagSet><X/></TagSet></Tagging>",
@@ -82,16 +82,18 @@ struct S3DocumentTests {
         ]
     )
     func malformed(_ text: String) {
-        #expect(s3Code { () throws(S3Error) in try S3Tagging.tags(document: Array(text.utf8)) } == .malformedXML)
+        #expect(
+            s3Code { () throws(ObjectError) in try ObjectTagging.tags(document: Array(text.utf8)) } == .malformedXML
+        )
     }
 
-    @Test("invalid UTF-8")
+    @Test("invalid UTF-8 is refused")
     func coding() {
         let bytes = Array("<Tagging><TagSet/>".utf8) + [0xFF] + Array("</Tagging>".utf8)
-        #expect(s3Code { () throws(S3Error) in try S3Tagging.tags(document: bytes) } == .malformedXML)
+        #expect(s3Code { () throws(ObjectError) in try ObjectTagging.tags(document: bytes) } == .malformedXML)
     }
 
-    @Test("keys to delete, each with its problem")
+    @Test("keys to delete are read, each with its problem")
     func deletion() throws {
         let long = String(repeating: "a", count: 1025)
         let document = """
@@ -100,7 +102,7 @@ struct S3DocumentTests {
             <Object><Key>n</Key><VersionId>null</VersionId></Object><Object><Key></Key></Object>
             <Object><Key>\(long)</Key></Object><Object><Key>e</Key><ETag>"x"</ETag></Object><Object><Key>s</Key><Size>1</Size></Object></Delete>
             """
-        let deletion = try S3Deletion(document: Array(document.utf8))
+        let deletion = try ObjectDeletion(document: Array(document.utf8))
         #expect(deletion.isQuiet)
         #expect(deletion.entries.map(\.key) == [" a&<b>\r\n ", "v", "n", "", long, "e", "s"])
         #expect(
@@ -108,62 +110,64 @@ struct S3DocumentTests {
                 == [nil, .notImplemented, nil, .invalidArgument, .keyTooLong, nil, .notImplemented]
         )
         #expect(deletion.entries.compactMap(\.condition) == [.hasTag("x")])
-        func delete(_ count: Int) throws(S3Error) -> S3Deletion {
+        func delete(_ count: Int) throws(ObjectError) -> ObjectDeletion {
             let objects = String(repeating: "<Object><Key>a</Key></Object>", count: count)
-            return try S3Deletion(document: Array("<Delete>\(objects)</Delete>".utf8))
+            return try ObjectDeletion(document: Array("<Delete>\(objects)</Delete>".utf8))
         }
         #expect(try delete(1000).entries.count == 1000)
         for count in [0, 1001] {
-            #expect(s3Code { () throws(S3Error) in try delete(count) } == .malformedXML)
+            #expect(s3Code { () throws(ObjectError) in try delete(count) } == .malformedXML)
         }
         for text in ["<Object/>", "<X/>"] {
             let bytes = Array("<Delete>\(text)</Delete>".utf8)
-            #expect(s3Code { () throws(S3Error) in try S3Deletion(document: bytes) } == .malformedXML)
+            #expect(s3Code { () throws(ObjectError) in try ObjectDeletion(document: bytes) } == .malformedXML)
         }
     }
 
     @Test("tags")
     func tags() throws {
         let tags = ["k 1": "v&<1>", "日": ""]
-        #expect(try S3Tagging.tags(document: S3Tagging.document(tags)) == tags)
-        #expect(try S3Tagging.tags(document: S3Tagging.document([:])) == [:])
-        #expect(try S3Tagging.tags(header: "k%201=v%26%3C1%3E&%E6%97%A5=") == tags)
-        #expect(try S3Tagging.tags(header: "") == [:])
-        #expect(s3Code { () throws(S3Error) in try S3Tagging.tags(header: "a=%zz") } == .invalidArgument)
+        #expect(try ObjectTagging.tags(document: ObjectTagging.document(tags)) == tags)
+        #expect(try ObjectTagging.tags(document: ObjectTagging.document([:])) == [:])
+        #expect(try ObjectTagging.tags(header: "k%201=v%26%3C1%3E&%E6%97%A5=") == tags)
+        #expect(try ObjectTagging.tags(header: "") == [:])
+        #expect(s3Code { () throws(ObjectError) in try ObjectTagging.tags(header: "a=%zz") } == .invalidArgument)
         for text in [
             "a=1&a=2", "=1", "aws:x=1", "\(String(repeating: "k", count: 129))=1",
             "k=\(String(repeating: "v", count: 257))",
             (0...10).map { "k\($0)=1" }.joined(separator: "&"),
         ] {
-            #expect(s3Code { () throws(S3Error) in try S3Tagging.tags(header: text) } == .invalidTag, "\(text)")
+            #expect(s3Code { () throws(ObjectError) in try ObjectTagging.tags(header: text) } == .invalidTag, "\(text)")
         }
     }
 
-    @Test("the place of a new bucket")
+    @Test("the location of a new bucket is read")
     func creation() throws {
-        func location(_ text: String) throws(S3Error) -> String? {
-            try S3Buckets.location(document: Array(text.utf8))
+        func location(_ text: String) throws(ObjectError) -> String? {
+            try BucketDocuments.location(document: Array(text.utf8))
         }
         #expect(try location("") == nil)
         #expect(try location("<CreateBucketConfiguration/>") == nil)
         let place = "<LocationConstraint>eu-west-1</LocationConstraint>"
         #expect(try location("<CreateBucketConfiguration>\(place)</CreateBucketConfiguration>") == "eu-west-1")
         #expect(
-            s3Code { () throws(S3Error) in
+            s3Code { () throws(ObjectError) in
                 try location("<CreateBucketConfiguration><Tags/></CreateBucketConfiguration>")
             }
                 == .notImplemented
         )
         #expect(
-            s3Code { () throws(S3Error) in try location("<CreateBucketConfiguration><X/></CreateBucketConfiguration>") }
+            s3Code { () throws(ObjectError) in
+                try location("<CreateBucketConfiguration><X/></CreateBucketConfiguration>")
+            }
                 == .malformedXML
         )
     }
 
     @Test("lifecycle rules")
     func lifecycle() throws {
-        func rules(_ text: String) throws(S3Error) -> [S3Lifecycle.Rule] {
-            try S3Lifecycle(document: Array("<LifecycleConfiguration>\(text)</LifecycleConfiguration>".utf8)).rules
+        func rules(_ text: String) throws(ObjectError) -> [BucketLifecycle.Rule] {
+            try BucketLifecycle(document: Array("<LifecycleConfiguration>\(text)</LifecycleConfiguration>".utf8)).rules
         }
         let abort =
             "<AbortIncompleteMultipartUpload><DaysAfterInitiation>1</DaysAfterInitiation></AbortIncompleteMultipartUpload>"
@@ -174,12 +178,12 @@ struct S3DocumentTests {
         )
         #expect(
             found == [
-                S3Lifecycle.Rule(id: "a", isEnabled: true, prefix: "never/", abortsAfterDays: 1, hasMore: false),
-                S3Lifecycle.Rule(id: nil, isEnabled: false, prefix: "x", abortsAfterDays: nil, hasMore: true),
+                BucketLifecycle.Rule(id: "a", isEnabled: true, prefix: "never/", abortsAfterDays: 1, hasMore: false),
+                BucketLifecycle.Rule(id: nil, isEnabled: false, prefix: "x", abortsAfterDays: nil, hasMore: true),
             ]
         )
         for (text, code) in [
-            ("", S3ErrorCode.malformedXML), ("<Rule/>", .malformedXML), ("<X/>", .malformedXML),
+            ("", ObjectErrorCode.malformedXML), ("<Rule/>", .malformedXML), ("<X/>", .malformedXML),
             ("<Rule><Status>On</Status>\(abort)</Rule>", .malformedXML),
             ("<Rule><Status>Enabled</Status></Rule>", .invalidRequest),
             ("<Rule><Status>Enabled</Status>\(abort)<X/></Rule>", .malformedXML),
@@ -187,15 +191,15 @@ struct S3DocumentTests {
             ("<Rule><Status>Enabled</Status>\(abort.replacing(">1<", with: ">x<"))</Rule>", .malformedXML),
             (String(repeating: "<Rule><ID>a</ID><Status>Enabled</Status>\(abort)</Rule>", count: 2), .invalidArgument),
         ] {
-            #expect(s3Code { () throws(S3Error) in try rules(text) } == code, "\(text)")
+            #expect(s3Code { () throws(ObjectError) in try rules(text) } == code, "\(text)")
         }
     }
 }
 
 @Suite("Cross-origin rules of buckets")
-struct S3CORSTests {
-    private func cors(_ rules: String) throws(S3Error) -> S3CORS {
-        try S3CORS(document: Array("<CORSConfiguration>\(rules)</CORSConfiguration>".utf8))
+struct BucketCORSTests {
+    private func cors(_ rules: String) throws(ObjectError) -> BucketCORS {
+        try BucketCORS(document: Array("<CORSConfiguration>\(rules)</CORSConfiguration>".utf8))
     }
 
     private let document = """
@@ -214,12 +218,12 @@ struct S3CORSTests {
         return try s3Head("OPTIONS", "/bucket-1/a", fields)
     }
 
-    @Test("rules for pages of some origins let them send anything, and show them what clients look for")
+    @Test("rules for some origins let their pages send anything, and expose the fields that clients read")
     func origins() throws {
         for (list, expected) in [(["*"], "*"), (["https://a.example", "https://app.example"], "https://app.example")] {
-            let rules = S3CORS(origins: list)
+            let rules = BucketCORS(origins: list)
             for method in ["GET", "HEAD", "PUT", "POST", "DELETE"] {
-                let response = try S3CORS.preflight(
+                let response = try BucketCORS.preflight(
                     try preflight("https://app.example", method, "x-any, content-type"),
                     rules
                 )
@@ -229,16 +233,16 @@ struct S3CORSTests {
                 #expect(Set(["ETag", "Location", "Date", "x-oss-hash-crc64ecma"]).isSubset(of: exposed))
             }
         }
-        let others = S3CORS(origins: ["https://a.example"])
+        let others = BucketCORS(origins: ["https://a.example"])
         let head = try preflight("https://a.example.org", "PUT", "x-any")
-        #expect(s3Code { () throws(S3Error) in try S3CORS.preflight(head, others) } == .accessForbidden)
+        #expect(s3Code { () throws(ObjectError) in try BucketCORS.preflight(head, others) } == .accessForbidden)
     }
 
-    @Test("a preflight is answered by the first rule that allows it")
+    @Test("the first rule that allows a preflight decides the response")
     func preflights() throws {
         let rules = try cors(document)
         for origin in ["https://app.example", "https://x.app.example"] {
-            let response = try S3CORS.preflight(try preflight(origin, "PUT", "Content-Type, X-B"), rules)
+            let response = try BucketCORS.preflight(try preflight(origin, "PUT", "Content-Type, X-B"), rules)
             #expect(response.status == 200)
             #expect(response.fields["Access-Control-Allow-Origin"] == origin)
             #expect(response.fields["Access-Control-Allow-Methods"] == "PUT, GET")
@@ -247,22 +251,22 @@ struct S3CORSTests {
             #expect(response.fields["Access-Control-Max-Age"] == "60")
             #expect(response.fields["Vary"]?.contains("Origin") == true)
         }
-        let other = try S3CORS.preflight(try preflight("https://other.example", "GET", "X-Abc"), rules)
+        let other = try BucketCORS.preflight(try preflight("https://other.example", "GET", "X-Abc"), rules)
         #expect(other.fields["Access-Control-Allow-Origin"] == "*" && other.fields["Access-Control-Max-Age"] == nil)
         for (origin, method, headers) in [
             ("https://other.example", "PUT", nil), ("https://other.example", "GET", "x-b"),
             ("https://app.example", "DELETE", nil), ("http://app.example", "PUT", nil),
         ] as [(String, String, String?)] {
             let head = try preflight(origin, method, headers)
-            #expect(s3Code { () throws(S3Error) in try S3CORS.preflight(head, rules) } == .accessForbidden)
-            #expect(s3Code { () throws(S3Error) in try S3CORS.preflight(head, nil) } == .accessForbidden)
+            #expect(s3Code { () throws(ObjectError) in try BucketCORS.preflight(head, rules) } == .accessForbidden)
+            #expect(s3Code { () throws(ObjectError) in try BucketCORS.preflight(head, nil) } == .accessForbidden)
         }
         for head in [try preflight(nil, "PUT"), try preflight("https://app.example", nil)] {
-            #expect(s3Code { () throws(S3Error) in try S3CORS.preflight(head, rules) } == .invalidRequest)
+            #expect(s3Code { () throws(ObjectError) in try BucketCORS.preflight(head, rules) } == .invalidRequest)
         }
     }
 
-    @Test("responses tell pages what they may read")
+    @Test("responses list the fields that pages may read")
     func responses() throws {
         let rules = try cors(document)
         var fields = HTTPFields()
@@ -278,9 +282,9 @@ struct S3CORSTests {
     }
 
     @Test(
-        "rules that cannot be",
+        "invalid rules are refused",
         arguments: [
-            ("", S3ErrorCode.malformedXML), ("<X/>", .malformedXML), ("<CORSRule/>", .malformedXML),
+            ("", ObjectErrorCode.malformedXML), ("<X/>", .malformedXML), ("<CORSRule/>", .malformedXML),
             ("<CORSRule><AllowedOrigin>*</AllowedOrigin></CORSRule>", .malformedXML),
             ("<CORSRule><AllowedMethod>GET</AllowedMethod></CORSRule>", .malformedXML),
             (
@@ -299,9 +303,9 @@ struct S3CORSTests {
                 "<CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod><ExposeHeader>a b</ExposeHeader></CORSRule>",
                 .invalidRequest
             ),
-        ] as [(String, S3ErrorCode)]
+        ] as [(String, ObjectErrorCode)]
     )
-    func refused(_ rules: String, _ code: S3ErrorCode) {
-        #expect(s3Code { () throws(S3Error) in try cors(rules) } == code)
+    func refused(_ rules: String, _ code: ObjectErrorCode) {
+        #expect(s3Code { () throws(ObjectError) in try cors(rules) } == code)
     }
 }

@@ -16,18 +16,20 @@ func s3Head(_ method: String, _ target: String, _ fields: HTTPFields = [:]) thro
 }
 
 /// What a request of a client of S3 asks for.
-func s3Operation(_ head: RequestHead, at endpoint: S3Endpoint = S3Endpoint()) throws(S3Error) -> S3Operation {
-    try S3Request.operation(try RequestReader(head, .aws), for: endpoint.address(of: head))
+func s3Operation(_ head: RequestHead, at endpoint: EndpointHosts = EndpointHosts()) throws(ObjectError)
+    -> ObjectOperation
+{
+    try OperationDecoder.operation(try RequestReader(head, .aws), for: endpoint.address(of: head))
 }
 
 /// What a request of a client of S3 says of its content.
-func s3Content(_ head: RequestHead, _ kind: DeclaredContent.Kind = .object) throws(S3Error) -> DeclaredContent {
+func s3Content(_ head: RequestHead, _ kind: DeclaredContent.Kind = .object) throws(ObjectError) -> DeclaredContent {
     try DeclaredContent(try RequestReader(head, .aws), kind)
 }
 
 /// The code of the error that `work` throws; `nil` if it throws none.
-func s3Code<Success>(_ work: () throws(S3Error) -> Success) -> S3ErrorCode? {
-    do throws(S3Error) {
+func s3Code<Success>(_ work: () throws(ObjectError) -> Success) -> ObjectErrorCode? {
+    do throws(ObjectError) {
         _ = try work()
         return nil
     } catch {

@@ -6,16 +6,18 @@ import UploadCore
 
 @testable import ObjectStore
 
-@Suite("What a request to S3 asks for")
+@Suite("Decoding of S3 requests")
 struct S3RequestTests {
-    private static let endpoint = S3Endpoint(hosts: ["s3.example.org", "s3-alias.example.org"])
+    private static let endpoint = EndpointHosts(hosts: ["s3.example.org", "s3-alias.example.org"])
 
     private static func operation(
         _ method: String,
         _ target: String,
         _ fields: HTTPFields = [:]
-    ) throws(S3Error) -> S3Operation {
-        guard let head = try? s3Head(method, target, fields) else { throw S3Error(.invalidURI, "no target: \(target)") }
+    ) throws(ObjectError) -> ObjectOperation {
+        guard let head = try? s3Head(method, target, fields) else {
+            throw ObjectError(.invalidURI, "no target: \(target)")
+        }
         return try s3Operation(head, at: endpoint)
     }
 
@@ -53,13 +55,13 @@ struct S3RequestTests {
         if target.hasPrefix("/bucket-1/a"), method != "OPTIONS" { #expect(operation.object == Self.name) }
     }
 
-    @Test("copies and forms are told by their headers")
+    @Test("copies and forms are recognised by their headers")
     func byHeaders() throws {
         let source: HTTPFields = [
             "x-amz-copy-source": "/bucket-2/a%2Bb%20+c//%C3%BC?versionId=null",
             "x-amz-copy-source-if-none-match": "\"x\"",
         ]
-        let from = S3CopySource(
+        let from = CopySource(
             ObjectName(bucket: "bucket-2", key: "a+b +c//ü"),
             conditions: ["If-None-Match": "\"x\""]
         )
@@ -67,7 +69,7 @@ struct S3RequestTests {
         var ranged = source
         ranged["x-amz-copy-source-range"] = "bytes=0-9"
         let target = "/bucket-1/a/b?uploadId=1%202&partNumber=2"
-        let part = S3Part(2, of: "1 2")
+        let part = PartReference(2, of: "1 2")
         #expect(
             try Self.operation("PUT", target, ranged) == .uploadPartCopy(Self.name, part, from: from, range: 0...9)
         )
@@ -77,9 +79,9 @@ struct S3RequestTests {
     }
 
     @Test(
-        "refusals",
+        "invalid requests are refused",
         arguments: [
-            ("GET", "/bucket-1?acl", S3ErrorCode.notImplemented), ("PUT", "/bucket-1/a?acl", .notImplemented),
+            ("GET", "/bucket-1?acl", ObjectErrorCode.notImplemented), ("PUT", "/bucket-1/a?acl", .notImplemented),
             ("GET", "/bucket-1?policy", .notImplemented), ("PUT", "/bucket-1?versioning", .notImplemented),
             ("GET", "/bucket-1?versions", .notImplemented), ("GET", "/bucket-1/a?versionId=1", .notImplemented),
             ("DELETE", "/bucket-1/a?versionId=x", .notImplemented), ("PUT", "/bucket-1?object-lock", .notImplemented),
@@ -123,13 +125,13 @@ struct S3RequestTests {
             ("GET", "/..", .invalidBucketName), ("GET", "/" + String(repeating: "a", count: 64), .invalidBucketName),
             ("PUT", "/bucket-1/" + String(repeating: "a", count: 1025), .keyTooLong),
             ("PUT", "/bucket-1/" + String(repeating: "%C3%BC", count: 513), .keyTooLong),
-        ] as [(String, String, S3ErrorCode)]
+        ] as [(String, String, ObjectErrorCode)]
     )
-    func refusals(_ method: String, _ target: String, _ code: S3ErrorCode) {
-        #expect(s3Code { () throws(S3Error) in try Self.operation(method, target) } == code)
+    func refusals(_ method: String, _ target: String, _ code: ObjectErrorCode) {
+        #expect(s3Code { () throws(ObjectError) in try Self.operation(method, target) } == code)
     }
 
-    @Test("the longest names are taken")
+    @Test("the longest allowed names are accepted")
     func longest() throws {
         let key = String(repeating: "ü", count: 512)
         #expect(try Self.operation("PUT", "/bucket-1/" + String(repeating: "%C3%BC", count: 512)).object?.key == key)
@@ -139,7 +141,7 @@ struct S3RequestTests {
     }
 
     @Test(
-        "a key is what it is",
+        "a key is decoded once and not normalised",
         arguments: [
             ("/bucket-1/a//b", "a//b"), ("/bucket-1//a", "/a"), ("/bucket-1/a/", "a/"), ("/bucket-1//", "/"),
             ("/bucket-1/a+b", "a+b"), ("/bucket-1/a%2Bb%20c", "a+b c"), ("/bucket-1/a%2Fb", "a/b"),
@@ -155,7 +157,7 @@ struct S3RequestTests {
     }
 
     @Test(
-        "the bucket may stand in the host",
+        "the bucket can be in the host",
         arguments: [
             ("bucket-1.s3.example.org", "/a//b", "bucket-1", "a//b"),
             ("BUCKET-1.S3.example.org:80", "/", "bucket-1", ""),
@@ -169,25 +171,29 @@ struct S3RequestTests {
     )
     func hosts(_ host: String, _ target: String, _ bucket: String, _ key: String) throws {
         let head = try s3Head("GET", target, ["Host": host])
-        #expect(Self.endpoint.address(of: head) == S3Endpoint.Address(bucket: bucket, key: key))
+        #expect(Self.endpoint.address(of: head) == EndpointHosts.Address(bucket: bucket, key: key))
     }
 
-    @Test("the authority of the target stands in for Host")
+    @Test("the authority of the target replaces Host")
     func authority() throws {
         let head = try s3Head("GET", "http://bucket-2.s3.example.org/x", ["Host": "bucket-1.s3.example.org"])
-        #expect(Self.endpoint.address(of: head) == S3Endpoint.Address(bucket: "bucket-2", key: "x"))
+        #expect(Self.endpoint.address(of: head) == EndpointHosts.Address(bucket: "bucket-2", key: "x"))
     }
 
-    @Test("parameters of listings")
+    @Test("parameters of listings are read")
     func listings() throws {
         let target = "/bucket-1?prefix=a%20b%2B&delimiter=%2F&marker=x+y&max-keys=5000&encoding-type=url"
-        guard case .listObjects(let first) = try Self.operation("GET", target) else { throw S3Error(.internalError) }
+        guard case .listObjects(let first) = try Self.operation("GET", target) else {
+            throw ObjectError(.internalError)
+        }
         #expect(first.prefix == "a b+" && first.delimiter == "/" && first.marker == "x y" && first.maximum == 1000)
         #expect(first.encodesURL && first.wantsOwner && (try first.start()) == .key("x y"))
 
         let token = ListingPosition.prefix("a/").token
         let second = "/bucket-1?list-type=2&start-after=s&continuation-token=\(token)&max-keys=0&delimiter=&marker=m"
-        guard case .listObjects(let listing) = try Self.operation("GET", second) else { throw S3Error(.internalError) }
+        guard case .listObjects(let listing) = try Self.operation("GET", second) else {
+            throw ObjectError(.internalError)
+        }
         #expect(listing.marker == "s" && listing.delimiter == nil && listing.maximum == 0 && !listing.wantsOwner)
         #expect(try listing.start() == .prefix("a/"))
         for token in ["x", "AQ", "!", token + "A", "AwB"] {
@@ -196,45 +202,46 @@ struct S3RequestTests {
                     "GET",
                     "/bucket-1?list-type=2&continuation-token=\(token)"
                 )
-            else { throw S3Error(.internalError) }
-            #expect(s3Code { () throws(S3Error) in try listing.start() } == .invalidArgument, "\(token)")
+            else { throw ObjectError(.internalError) }
+            #expect(s3Code { () throws(ObjectError) in try listing.start() } == .invalidArgument, "\(token)")
         }
 
         let third = "/bucket-1?uploads&key-marker=a/&upload-id-marker=u&delimiter=/&max-uploads=3"
         guard case .listMultipartUploads(var uploads) = try Self.operation("GET", third) else {
-            throw S3Error(.internalError)
+            throw ObjectError(.internalError)
         }
         #expect(uploads.start == .key("a/", id: "u") && uploads.maximum == 3)
         uploads.uploadIDMarker = nil
         #expect(uploads.start == .prefix("a/"))
         guard case .listMultipartUploads(let other) = try Self.operation("GET", "/bucket-1?uploads&upload-id-marker=u")
-        else { throw S3Error(.internalError) }
+        else { throw ObjectError(.internalError) }
         #expect(other.start == nil && other.uploadIDMarker == nil)
     }
 
-    @Test("what a reading asks for")
+    @Test("parameters of reads are decoded")
     func reading() throws {
         let target = "/bucket-1/a/b?response-content-disposition=attachment%3B%20filename%3D%22x%22&response-expires=0"
         let fields: HTTPFields = ["Range": "bytes=1-", "x-amz-checksum-mode": "ENABLED"]
-        var wanted = S3Reading()
+        var wanted = ObjectReading()
         wanted.range = "bytes=1-"
         wanted.wantsChecksum = true
         wanted.overrides = ["content-disposition": "attachment; filename=\"x\"", "expires": "0"]
         #expect(try Self.operation("GET", target, fields) == .getObject(Self.name, wanted))
-        var part = S3Reading()
+        var part = ObjectReading()
         part.part = 3
         #expect(try Self.operation("HEAD", "/bucket-1/a/b?partNumber=3") == .headObject(Self.name, part))
         #expect(
-            s3Code { () throws(S3Error) in try Self.operation("GET", "/bucket-1/a?partNumber=3", ["Range": "bytes=1-"])
+            s3Code { () throws(ObjectError) in
+                try Self.operation("GET", "/bucket-1/a?partNumber=3", ["Range": "bytes=1-"])
             }
                 == .invalidRequest
         )
     }
 
     @Test(
-        "headers that promise what is not kept are refused",
+        "headers that request unsupported features are refused",
         arguments: [
-            ("x-amz-acl", "public-read", S3ErrorCode.accessControlListNotSupported),
+            ("x-amz-acl", "public-read", ObjectErrorCode.accessControlListNotSupported),
             ("x-amz-grant-read", "id=1", .accessControlListNotSupported),
             ("x-amz-storage-class", "GLACIER", .invalidStorageClass),
             ("x-amz-server-side-encryption", "AES256", .notImplemented),
@@ -248,19 +255,19 @@ struct S3RequestTests {
             ("x-amz-copy-source", "bucket-2/%FF", .invalidArgument),
             ("x-amz-copy-source", "bucket-2/a?versionId=1", .notImplemented),
             ("x-amz-copy-source", "arn:aws:s3:::bucket-2/a", .invalidBucketName),
-        ] as [(String, String, S3ErrorCode)]
+        ] as [(String, String, ObjectErrorCode)]
     )
-    func headers(_ name: String, _ value: String, _ code: S3ErrorCode) throws {
+    func headers(_ name: String, _ value: String, _ code: ObjectErrorCode) throws {
         var fields = HTTPFields()
         fields.append(try #require(FieldName(name)), value)
-        #expect(s3Code { () throws(S3Error) in try Self.operation("PUT", "/bucket-1/a/b", fields) } == code)
+        #expect(s3Code { () throws(ObjectError) in try Self.operation("PUT", "/bucket-1/a/b", fields) } == code)
         // In the query of a presigned URL it is the same.
         let query = "\(name)=\(PercentEncoding.encode(value))&X-Amz-Signature=x"
-        #expect(s3Code { () throws(S3Error) in try Self.operation("PUT", "/bucket-1/a/b?\(query)") } == code)
+        #expect(s3Code { () throws(ObjectError) in try Self.operation("PUT", "/bucket-1/a/b?\(query)") } == code)
     }
 
     @Test(
-        "a range of a source that is none is refused",
+        "an invalid range of a copy source is refused",
         arguments: [
             "0-9", "bytes=5-4", "bytes=-5", "bytes=1-", "bytes=1--2", "bytes=0-9,11-12", "bytes=0-99999999999999999999",
         ]
@@ -268,10 +275,10 @@ struct S3RequestTests {
     func ranges(_ text: String) {
         let fields: HTTPFields = ["x-amz-copy-source": "bucket-2/a", "x-amz-copy-source-range": text]
         let target = "/bucket-1/a/b?uploadId=1&partNumber=1"
-        #expect(s3Code { () throws(S3Error) in try Self.operation("PUT", target, fields) } == .invalidArgument)
+        #expect(s3Code { () throws(ObjectError) in try Self.operation("PUT", target, fields) } == .invalidArgument)
     }
 
-    @Test("headers that a presigned URL has in its query count, but none of the signature or the content")
+    @Test("headers in the query of a presigned URL count, except those of the signature or the content")
     func hoisted() throws {
         let query =
             "x-amz-meta-a=b%20c&X-Amz-Tagging=k%3Dv&x-amz-checksum-crc32=AAAAAA%3D%3D&x-amz-sdk-checksum-algorithm=CRC32"
@@ -286,7 +293,7 @@ struct S3RequestTests {
         #expect(try RequestReader(unsigned, .aws).all("").isEmpty)
     }
 
-    @Test("what is kept with an object")
+    @Test("headers, metadata and tags are kept with an object")
     func objectHeaders() throws {
         var fields: HTTPFields = [
             "Content-Type": "video/mp4", "Cache-Control": "no-store", "content-encoding": "aws-chunked, gzip",
@@ -305,14 +312,16 @@ struct S3RequestTests {
         #expect(longest.headers.keys.sorted() == ["x-amz-meta-a"] && longest.contentType == nil)
         fields["x-amz-meta-b"] = ""
         let head = try s3Head("PUT", "/bucket-1/a", fields)
-        #expect(s3Code { () throws(S3Error) in try S3ObjectHeaders(RequestReader(head, .aws)) } == .metadataTooLarge)
+        #expect(
+            s3Code { () throws(ObjectError) in try S3ObjectHeaders(RequestReader(head, .aws)) } == .metadataTooLarge
+        )
     }
 
-    @Test("whether a copy takes what the request says")
+    @Test("directives decide whether a copy uses the request's metadata")
     func directives() throws {
-        let address = S3Endpoint.Address(bucket: "bucket-1", key: "a")
-        func command(_ vendor: Vendor, _ fields: HTTPFields) throws(S3Error) -> ObjectCommand {
-            guard var head = try? s3Head("PUT", "/bucket-1/a", fields) else { throw S3Error(.invalidURI) }
+        let address = EndpointHosts.Address(bucket: "bucket-1", key: "a")
+        func command(_ vendor: Vendor, _ fields: HTTPFields) throws(ObjectError) -> ObjectCommand {
+            guard var head = try? s3Head("PUT", "/bucket-1/a", fields) else { throw ObjectError(.invalidURI) }
             let source: FieldName = vendor == .aws ? "x-amz-copy-source" : "x-oss-copy-source"
             head.fields[source] = "/bucket-2/a"
             return try ObjectCommand(RequestReader(head, vendor), for: address)
@@ -325,11 +334,11 @@ struct S3RequestTests {
         #expect(try command(.aliyun, ["x-oss-tagging-directive": "replaced"]).write.replacesTags)
         for wrong in ["x", "replace"] {
             let fields: HTTPFields = ["x-amz-tagging-directive": wrong]
-            #expect(s3Code { () throws(S3Error) in try command(.aws, fields) } == .invalidArgument)
+            #expect(s3Code { () throws(ObjectError) in try command(.aws, fields) } == .invalidArgument)
         }
     }
 
-    @Test("harmless headers pass")
+    @Test("harmless headers are accepted")
     func harmless() throws {
         let fields: HTTPFields = [
             "x-amz-acl": "private", "x-amz-storage-class": "STANDARD", "x-amz-meta-a": "b", "x-amz-request-payer": "x",

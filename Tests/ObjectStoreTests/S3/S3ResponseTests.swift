@@ -8,9 +8,9 @@ import XMLText
 
 @testable import ObjectStore
 
-@Suite("Documents that S3 answers with")
+@Suite("Documents in S3 responses")
 struct S3ResponseTests {
-    private let owner = S3Owner(id: "o&1", name: "sluice")
+    private let owner = ObjectOwner(id: "o&1", name: "sluice")
     private let name = ObjectName(bucket: "bucket-1", key: "a&<b> ü\r")
 
     private func parsed(_ bytes: [UInt8], _ root: String) throws -> XMLNode {
@@ -25,19 +25,19 @@ struct S3ResponseTests {
         String(decoding: bytes, as: UTF8.self).contains("xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"")
     }
 
-    private func listing(_ query: String) throws -> S3ObjectListing {
+    private func listing(_ query: String) throws -> ObjectListing {
         let head = try s3Head("GET", "/bucket-1?\(query)")
-        guard case .listObjects(let listing) = try s3Operation(head, at: S3Endpoint()) else {
-            throw S3Error(.internalError)
+        guard case .listObjects(let listing) = try s3Operation(head, at: EndpointHosts()) else {
+            throw ObjectError(.internalError)
         }
         return listing
     }
 
     private func page(_ keys: [String], maximum: Int, delimiter: String? = nil) async throws
-        -> ListingPage<S3ListedObject>
+        -> ListingPage<ListedObject>
     {
         let objects = keys.map { key in
-            S3ListedObject(
+            ListedObject(
                 key: key,
                 size: 5,
                 entityTag: "abc-2",
@@ -58,7 +58,7 @@ struct S3ResponseTests {
         )
     }
 
-    @Test("a listing of version 1")
+    @Test("a listing of version 1 is written")
     func listObjects() async throws {
         let page = try await page(["a/1", "a/2", "b"], maximum: 1, delimiter: "/")
         let bytes = try listing("delimiter=/&max-keys=1&marker=A").document(page, owner: owner)
@@ -70,7 +70,7 @@ struct S3ResponseTests {
         #expect(node["EncodingType"] == nil && node["KeyCount"] == nil)
     }
 
-    @Test("a listing of version 2")
+    @Test("a listing of version 2 is written")
     func listObjectsV2() async throws {
         let page = try await page(["a b/ü+", "b", "c"], maximum: 2)
         let query = "list-type=2&max-keys=2&start-after=a%20&encoding-type=url&fetch-owner=true&prefix=%3F"
@@ -97,13 +97,13 @@ struct S3ResponseTests {
         #expect(encoded.all("Contents").map { $0["Key"] } == ["%01", "a%09b", "c%0Dd%0A", "e%EF%BF%BE"])
     }
 
-    @Test("open uploads")
+    @Test("open uploads are listed")
     func uploads() async throws {
         let head = try s3Head("GET", "/bucket-1?uploads&max-uploads=1&key-marker=A&upload-id-marker=u0")
-        guard case .listMultipartUploads(let listing) = try s3Operation(head, at: S3Endpoint()) else {
-            throw S3Error(.internalError)
+        guard case .listMultipartUploads(let listing) = try s3Operation(head, at: EndpointHosts()) else {
+            throw ObjectError(.internalError)
         }
-        let uploads = ["u1", "u2"].map { S3ListedUpload(key: "B", uploadID: $0, createdAt: noon) }
+        let uploads = ["u1", "u2"].map { ListedUpload(key: "B", uploadID: $0, createdAt: noon) }
         let page = await Listing(prefix: "", delimiter: nil, maximum: 1).page(
             from: listing.start,
             name: { ListingCursor(key: $0.key, id: $0.uploadID) },
@@ -130,11 +130,11 @@ struct S3ResponseTests {
             )
         }
         let head = try s3Head("GET", "/bucket-1/a?uploadId=u&max-parts=2&part-number-marker=1")
-        guard case .listParts(_, let listing) = try s3Operation(head, at: S3Endpoint()) else {
-            throw S3Error(.internalError)
+        guard case .listParts(_, let listing) = try s3Operation(head, at: EndpointHosts()) else {
+            throw ObjectError(.internalError)
         }
         let kind = ObjectChecksum(.crc32)
-        let bytes = S3Uploads.parts(of: name, listing, parts, checksum: kind, owner: owner)
+        let bytes = UploadDocuments.parts(of: name, listing, parts, checksum: kind, owner: owner)
         let node = try parsed(bytes, "ListPartsResult")
         #expect(node["Key"] == name.key && node["UploadId"] == "u" && node["PartNumberMarker"] == "1")
         #expect(node["NextPartNumberMarker"] == "3" && node["IsTruncated"] == "true" && node["MaxParts"] == "2")
@@ -143,24 +143,33 @@ struct S3ResponseTests {
         #expect(node.all("Part").first?["ETag"] == "\"abababababababababababababababab\"")
         #expect(node.all("Part").first?["ChecksumCRC32"] == "AAECAw==" && node.all("Part").first?["Size"] == "7")
         #expect(!String(decoding: bytes, as: UTF8.self).contains("secret"))
-        let none = try parsed(S3Uploads.parts(of: name, listing, [], checksum: nil, owner: owner), "ListPartsResult")
+        let none = try parsed(
+            UploadDocuments.parts(of: name, listing, [], checksum: nil, owner: owner),
+            "ListPartsResult"
+        )
         #expect(none["IsTruncated"] == "false" && none["NextPartNumberMarker"] == "0")
     }
 
-    @Test("the other documents")
+    @Test("the other documents are written")
     func others() throws {
-        let initiated = try parsed(S3Uploads.initiated(name, uploadID: "u"), "InitiateMultipartUploadResult")
+        let initiated = try parsed(UploadDocuments.initiated(name, uploadID: "u"), "InitiateMultipartUploadResult")
         #expect(initiated["Bucket"] == "bucket-1" && initiated["Key"] == name.key && initiated["UploadId"] == "u")
         let checksum = ObjectChecksum(.sha1, isComposite: true, value: [UInt8](repeating: 0, count: 20))
         let completed = try parsed(
-            S3Uploads.completed(name, location: "https://h/a?b&c", entityTag: "x-3", checksum: checksum, parts: 3),
+            UploadDocuments.completed(
+                name,
+                location: "https://h/a?b&c",
+                entityTag: "x-3",
+                checksum: checksum,
+                parts: 3
+            ),
             "CompleteMultipartUploadResult"
         )
         #expect(completed["Location"] == "https://h/a?b&c" && completed["ETag"] == "\"x-3\"")
         #expect(
             completed["ChecksumSHA1"] == "AAAAAAAAAAAAAAAAAAAAAAAAAAA=-3" && completed["ChecksumType"] == "COMPOSITE"
         )
-        let copied = S3Uploads.copied(entityTag: "x", modifiedAt: noon, checksum: nil)
+        let copied = UploadDocuments.copied(entityTag: "x", modifiedAt: noon, checksum: nil)
         #expect(try parsed(copied, "CopyObjectResult")["LastModified"] == "2026-01-02T03:04:05.000Z")
         let part = PartRecord(
             number: 1,
@@ -171,21 +180,21 @@ struct S3ResponseTests {
             location: "",
             storedAt: noon
         )
-        let copiedPart = try parsed(S3Uploads.copiedPart(part, checksum: .crc32c), "CopyPartResult")
+        let copiedPart = try parsed(UploadDocuments.copiedPart(part, checksum: .crc32c), "CopyPartResult")
         #expect(copiedPart["ETag"] == "\"01\"" && copiedPart["ChecksumCRC32C"] == "AAECAw==")
-        let posted = S3Uploads.posted(name, location: "l", entityTag: "x")
+        let posted = UploadDocuments.posted(name, location: "l", entityTag: "x")
         #expect(try parsed(posted, "PostResponse")["ETag"] == "\"x\"" && !hasNamespace(posted))
-        let outcomes = [S3DeletionOutcome(key: name.key), S3DeletionOutcome(key: "b", error: S3Error(.accessDenied))]
-        let deleted = try parsed(S3DeletionOutcome.document(outcomes, isQuiet: false), "DeleteResult")
+        let outcomes = [DeletionOutcome(key: name.key), DeletionOutcome(key: "b", error: ObjectError(.accessDenied))]
+        let deleted = try parsed(DeletionOutcome.document(outcomes, isQuiet: false), "DeleteResult")
         #expect(deleted.all("Deleted").map { $0["Key"] } == [name.key])
         #expect(deleted.all("Error").map { $0["Code"] } == ["AccessDenied"])
-        let quiet = try parsed(S3DeletionOutcome.document(outcomes, isQuiet: true), "DeleteResult")
+        let quiet = try parsed(DeletionOutcome.document(outcomes, isQuiet: true), "DeleteResult")
         #expect(quiet.all("Deleted").isEmpty && quiet.all("Error").count == 1)
-        let buckets = try parsed(S3Buckets.list([("bucket-1", noon)], owner: owner), "ListAllMyBucketsResult")
+        let buckets = try parsed(BucketDocuments.list([("bucket-1", noon)], owner: owner), "ListAllMyBucketsResult")
         #expect(buckets.children.map(\.name) == ["Owner", "Buckets"])
         #expect(buckets.children.last?.all("Bucket").first?["CreationDate"] == "2026-01-02T03:04:05.000Z")
-        #expect(try parsed(S3Buckets.location("us-east-1"), "LocationConstraint").text == "")
-        #expect(try parsed(S3Buckets.location("eu-west-1"), "LocationConstraint").text == "eu-west-1")
+        #expect(try parsed(BucketDocuments.location("us-east-1"), "LocationConstraint").text == "")
+        #expect(try parsed(BucketDocuments.location("eu-west-1"), "LocationConstraint").text == "eu-west-1")
     }
 
     @Test(
@@ -200,11 +209,11 @@ struct S3ResponseTests {
     }
 }
 
-@Suite("Errors of S3")
+@Suite("Error responses of S3")
 struct S3ErrorTests {
-    @Test("the answer tells code, message, resource and request")
+    @Test("the response has code, message, resource and request")
     func document() throws {
-        let error = S3Error.argument("prefix", "<&>", "Not so.")
+        let error = ObjectError.argument("prefix", "<&>", "Not so.")
         let response = error.response(to: try s3Head("GET", "/bucket-1/a%20b?prefix=x"), requestID: "r1")
         #expect(response.status == 400 && response.fields["Content-Type"] == "application/xml")
         #expect(response.fields["x-amz-request-id"] == "r1" && response.trace.errorCode == "InvalidArgument")
@@ -214,12 +223,12 @@ struct S3ErrorTests {
             node.children.map(\.name) == ["Code", "Message", "ArgumentName", "ArgumentValue", "Resource", "RequestId"]
         )
         #expect(node["ArgumentValue"] == "<&>" && node["Resource"] == "/bucket-1/a%20b" && node["RequestId"] == "r1")
-        #expect(S3Error.argument("a", String(repeating: "x", count: 257), "").details.count == 1)
+        #expect(ObjectError.argument("a", String(repeating: "x", count: 257), "").details.count == 1)
     }
 
-    @Test("HEAD, and what is not modified, have no document")
+    @Test("responses to HEAD, and 304, have no document")
     func withoutDocument() throws {
-        for (method, error) in [("HEAD", S3Error(.noSuchKey)), ("GET", S3Error(.notModified))] {
+        for (method, error) in [("HEAD", ObjectError(.noSuchKey)), ("GET", ObjectError(.notModified))] {
             let response = error.response(to: try s3Head(method, "/bucket-1/a"), requestID: "r1")
             guard case .empty = response.content else {
                 Issue.record("a document")
@@ -229,22 +238,22 @@ struct S3ErrorTests {
         }
     }
 
-    @Test("codes have statuses and texts")
+    @Test("each code has a status and a message")
     func codes() {
-        for code in S3ErrorCode.allCases {
-            // That of a callback tells of a success, too.
+        for code in ObjectErrorCode.allCases {
+            // The status of a failed callback is a success.
             #expect((300..<600).contains(code.status.code) || code == .callbackFailed)
             #expect(!code.usualMessage.isEmpty)
         }
-        #expect(S3ErrorCode.noSuchUpload.status == 404 && S3ErrorCode.signatureDoesNotMatch.status == 403)
-        #expect(S3ErrorCode.missingContentLength.status == 411 && S3ErrorCode.invalidRange.status == 416)
-        #expect(S3ErrorCode.callbackFailed.status == 203)
-        #expect(S3ErrorCode.slowDown.status == 503 && S3ErrorCode.bucketAlreadyOwnedByYou.status == 409)
+        #expect(ObjectErrorCode.noSuchUpload.status == 404 && ObjectErrorCode.signatureDoesNotMatch.status == 403)
+        #expect(ObjectErrorCode.missingContentLength.status == 411 && ObjectErrorCode.invalidRange.status == 416)
+        #expect(ObjectErrorCode.callbackFailed.status == 203)
+        #expect(ObjectErrorCode.slowDown.status == 503 && ObjectErrorCode.bucketAlreadyOwnedByYou.status == 409)
     }
 
     @Test("each error of the domain has a code")
     func domain() {
-        let table: [(UploadError.Code, S3ErrorCode, S3ErrorCode)] = [
+        let table: [(UploadError.Code, ObjectErrorCode, ObjectErrorCode)] = [
             (.invalidRequest, .invalidRequest, .invalidRequest), (.unauthenticated, .accessDenied, .accessDenied),
             (.forbidden(scope: nil), .accessDenied, .accessDenied), (.notFound, .noSuchKey, .noSuchUpload),
             (.gone, .noSuchKey, .noSuchUpload), (.notOpen, .noSuchUpload, .noSuchUpload),
@@ -269,15 +278,19 @@ struct S3ErrorTests {
         ]
         for (code, object, upload) in table {
             let error = UploadError(code, "text")
-            #expect(S3Error(error, about: .object).code == object && S3Error(error, about: .upload).code == upload)
+            #expect(
+                ObjectError(error, about: .object).code == object && ObjectError(error, about: .upload).code == upload
+            )
         }
-        #expect(S3Error(UploadError(.storageFailure, "disk 7 is broken"), about: .object).message != "disk 7 is broken")
-        #expect(S3Error(UploadError(.busy, ""), about: .object).fields["Retry-After"] == "1")
+        #expect(
+            ObjectError(UploadError(.storageFailure, "disk 7 is broken"), about: .object).message != "disk 7 is broken"
+        )
+        #expect(ObjectError(UploadError(.busy, ""), about: .object).fields["Retry-After"] == "1")
     }
 
     @Test("each failure of a signature has a code")
     func signatures() {
-        let table: [(RequestSignatureFailure, S3ErrorCode, S3ErrorCode)] = [
+        let table: [(RequestSignatureFailure, ObjectErrorCode, ObjectErrorCode)] = [
             (.noSignature, .accessDenied, .accessDenied), (.twoSignatures, .invalidArgument, .invalidArgument),
             (.unsupportedAlgorithm, .invalidRequest, .invalidRequest),
             (.duplicate("host"), .authorizationHeaderMalformed, .authorizationQueryParametersError),
@@ -301,8 +314,8 @@ struct S3ErrorTests {
             (.wrongSignature, .signatureDoesNotMatch, .signatureDoesNotMatch),
         ]
         for (failure, header, query) in table {
-            #expect(S3Error(signature: failure, isQuery: false, region: nil).code == header, "\(failure)")
-            #expect(S3Error(signature: failure, isQuery: true, region: nil).code == query, "\(failure)")
+            #expect(ObjectError(signature: failure, isQuery: false, region: nil).code == header, "\(failure)")
+            #expect(ObjectError(signature: failure, isQuery: true, region: nil).code == query, "\(failure)")
         }
     }
 }

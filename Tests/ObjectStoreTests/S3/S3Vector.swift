@@ -46,7 +46,7 @@ struct S3Vector: Sendable, Decodable, CustomTestStringConvertible {
     static let signed = all.filter { $0.form == nil }
     static let forms = all.filter { $0.form != nil }
 
-    static let endpoint = S3Endpoint(hosts: ["s3.example.org"])
+    static let endpoint = EndpointHosts(hosts: ["s3.example.org"])
 
     var now: Date { Date(timeIntervalSince1970: Double(time)) }
 
@@ -65,8 +65,8 @@ struct S3Vector: Sendable, Decodable, CustomTestStringConvertible {
 
     /// Authenticates the sender, with these credentials as an administrator's.
     ///
-    /// Tokens here are not those of the issuer, so requests with one are checked by what `S3Authentication` is made of.
-    func caller(_ head: RequestHead, secret: String? = nil, at now: Date? = nil) async throws -> S3Caller {
+    /// Tokens here are not those of the issuer, so requests with one are checked by what `ObjectAuthentication` is made of.
+    func caller(_ head: RequestHead, secret: String? = nil, at now: Date? = nil) async throws -> ObjectCaller {
         let known = SigningCredentials(accessKeyID: id, secretAccessKey: secret ?? self.secret, sessionToken: token)
         let now = now ?? self.now
         guard token == nil else {
@@ -74,16 +74,16 @@ struct S3Vector: Sendable, Decodable, CustomTestStringConvertible {
             do {
                 let claim = try verifier.claim(try SigningRequest(head), at: now.unixSeconds)
                 let signature = try verifier.verify(claim, credentials: known)
-                return S3Caller(.administrator, accessKeyID: id, payload: claim.payload, signature: signature)
+                return ObjectCaller(.administrator, accessKeyID: id, payload: claim.payload, signature: signature)
             } catch let failure as RequestSignatureFailure {
-                throw S3Error(signature: failure, isQuery: lifetime != nil, region: "us-east-1")
+                throw ObjectError(signature: failure, isQuery: lifetime != nil, region: "us-east-1")
             }
         }
         let operation = try Self.operation(head)
-        return try await S3Authentication.knowing(known).authenticate(head, for: operation, at: now)
+        return try await ObjectAuthentication.knowing(known).authenticate(head, for: operation, at: now)
     }
 
-    static func operation(_ head: RequestHead) throws(S3Error) -> S3Operation {
+    static func operation(_ head: RequestHead) throws(ObjectError) -> ObjectOperation {
         try s3Operation(head, at: endpoint)
     }
 }

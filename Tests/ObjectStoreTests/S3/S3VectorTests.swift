@@ -9,7 +9,7 @@ import UploadCore
 @testable import ObjectGrants
 @testable import ObjectStore
 
-@Suite("Requests to S3 that botocore has signed")
+@Suite("S3 requests signed by botocore")
 struct S3VectorTests {
     @Test("there are vectors for each way to sign, and for each operation")
     func count() {
@@ -67,7 +67,7 @@ struct S3VectorTests {
         var other = head
         other.method = HTTPMethod(rawValue: "PATCH")
         let operation = try S3Vector.operation(head)
-        let authentication = S3Authentication.knowing(
+        let authentication = ObjectAuthentication.knowing(
             SigningCredentials(accessKeyID: vector.id, secretAccessKey: vector.secret)
         )
         if vector.token == nil {
@@ -109,8 +109,8 @@ struct S3VectorTests {
         // Behind the line of the first chunk, or somewhere in the content.
         sent[sent.count / 3] ^= 1
         let body = try ObjectBody(try s3Content(head), ArraySource(sent), caller)
-        let error = await #expect(throws: S3Error.self) { try await body.document(limit: 1 << 20) }
-        let codes: [S3ErrorCode] = [.xAmzContentSHA256Mismatch, .signatureDoesNotMatch, .badDigest]
+        let error = await #expect(throws: ObjectError.self) { try await body.document(limit: 1 << 20) }
+        let codes: [ObjectErrorCode] = [.xAmzContentSHA256Mismatch, .signatureDoesNotMatch, .badDigest]
         #expect(error.map { codes.contains($0.code) } == true)
     }
 
@@ -122,7 +122,7 @@ struct S3VectorTests {
         let form = try PostForm(fields, fileName: "C:\\a\\x.txt", vendor: .aws)
         #expect(form["key"] == "form/x.txt")
         let known = SigningCredentials(accessKeyID: vector.id, secretAccessKey: vector.secret)
-        let authentication = S3Authentication.knowing(known)
+        let authentication = ObjectAuthentication.knowing(known)
         guard vector.token == nil else {
             // Another issuer's token.
             await expect(.invalidToken) {
@@ -138,13 +138,13 @@ struct S3VectorTests {
         }
         let other = SigningCredentials(accessKeyID: vector.id, secretAccessKey: "other")
         await expect(.signatureDoesNotMatch) {
-            try await S3Authentication.knowing(other).authenticate(form, bucket: "bucket-1", at: vector.now)
+            try await ObjectAuthentication.knowing(other).authenticate(form, bucket: "bucket-1", at: vector.now)
         }
         for (index, field) in fields.enumerated() {
             var without = fields
             without.remove(at: index)
             let form = try PostForm(without, fileName: "", vendor: .aws)
-            let error = await #expect(throws: S3Error.self, "without \(field.name)") {
+            let error = await #expect(throws: ObjectError.self, "without \(field.name)") {
                 try await authentication.authenticate(form, bucket: "bucket-1", at: vector.now)
             }
             #expect(error?.code == (field.name.hasPrefix("x-amz-") ? .invalidArgument : .accessDenied))
@@ -153,14 +153,14 @@ struct S3VectorTests {
 
     @discardableResult
     private func expect<Success>(
-        _ code: S3ErrorCode,
+        _ code: ObjectErrorCode,
         _ work: () async throws -> Success,
         _ location: SourceLocation = #_sourceLocation
-    ) async -> S3Error? {
+    ) async -> ObjectError? {
         do {
             _ = try await work()
             Issue.record("no error, but \(code.rawValue) was expected", sourceLocation: location)
-        } catch let error as S3Error {
+        } catch let error as ObjectError {
             #expect(error.code == code, sourceLocation: location)
             return error
         } catch {

@@ -84,7 +84,7 @@ struct IdentityCallTests {
     }
 
     @Test(
-        "what is refused mints nothing",
+        "a refused call mints nothing",
         arguments: [
             ("none", "", "InvalidIdentityToken"), ("expired", "", "ExpiredTokenException"),
             ("away", "", "IDPCommunicationError"), ("anna", "&DurationSeconds=1", "ValidationError"),

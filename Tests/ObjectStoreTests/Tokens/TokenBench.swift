@@ -61,7 +61,7 @@ struct TokenBench {
         return await handler.respond(
             to: Request(
                 head: head,
-                body: S3Bench.Body(Array(message.content.utf8)),
+                body: ObjectBench.Body(Array(message.content.utf8)),
                 id: "request-1",
                 peerAddress: "::1",
                 isEncrypted: false

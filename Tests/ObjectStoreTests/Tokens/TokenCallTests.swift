@@ -123,7 +123,7 @@ struct TokenCallTests {
         #expect(try await bench.send(.signed(.rpcForm, shift: 86_400)).outcome == "200")
     }
 
-    @Test("sessions may do no more than the minting key", arguments: schemes)
+    @Test("sessions can do no more than the minting key", arguments: schemes)
     func bounds(_ scheme: TokenMessage.Scheme) async throws {
         let vendor: Vendor =
             switch scheme {
@@ -147,7 +147,7 @@ struct TokenCallTests {
         }
     }
 
-    @Test("Alibaba Cloud answers in XML unless the call says otherwise, or is signed in the header")
+    @Test("Alibaba Cloud's responses are XML unless the call says otherwise or is signed in the header")
     func formats() async throws {
         let bench = TokenBench()
         let rows: [(TokenMessage.Scheme, String?, String)] = [
@@ -167,7 +167,7 @@ struct TokenCallTests {
         }
     }
 
-    @Test("whoever signed something else is told what to sign, as the SDK of Alibaba Cloud wants it")
+    @Test("a wrong signature is refused with the text to sign, as Alibaba Cloud's SDK expects")
     func stringToSign() async throws {
         let bench = TokenBench()
         let id = TokenBench.administrator.accessKeyID
@@ -181,7 +181,7 @@ struct TokenCallTests {
         #expect(header.text?.contains("server string to sign is:ACS3-HMAC-SHA256\\n") == true)
     }
 
-    @Test("requests to the object store are told apart")
+    @Test("requests to the object store are distinguished")
     func meant() throws {
         let none: [(String, String, [(String, String)])] = [
             ("GET", "/", []), ("GET", "/?list-type=2", []), ("POST", "/bucket", [("X-TC-Action", "x")]),

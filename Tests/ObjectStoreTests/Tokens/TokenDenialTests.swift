@@ -183,13 +183,13 @@ struct TokenDenialTests {
         Row("a parameter", "200 UnknownParameter") { try .signed(.tc3, ["Mode": "x"]) },
     ]
 
-    @Test("of AWS", arguments: aws)
+    @Test("AWS's calls are refused with its codes", arguments: aws)
     func ofAWS(_ row: Row) async throws { try await check(row) }
 
-    @Test("of Alibaba Cloud", arguments: aliyun)
+    @Test("Alibaba Cloud's calls are refused with its codes", arguments: aliyun)
     func ofAliyun(_ row: Row) async throws { try await check(row) }
 
-    @Test("of Tencent Cloud", arguments: tencent)
+    @Test("Tencent Cloud's calls are refused with its codes", arguments: tencent)
     func ofTencent(_ row: Row) async throws { try await check(row) }
 
     private func check(_ row: Row) async throws {

@@ -56,7 +56,7 @@ struct TokenServiceTests {
         try CredentialIssuer(master: master(1)).mint(grant(), for: .aliyun)
     }
 
-    @Test("requests with what they must have get the vendors' defaults")
+    @Test("minimal requests get the vendors' defaults")
     func defaults() throws {
         let role = try AWSTokenService.request(Self.assumeRole)
         guard case .assumeRole(let named) = role.operation else {
@@ -113,7 +113,7 @@ struct TokenServiceTests {
         }
     }
 
-    @Test("a policy is read in the words of the vendor, and that of Tencent is decoded once more")
+    @Test("a policy is read in the vendor's grammar, and Tencent's is percent-decoded once more")
     func policies() throws {
         let aws = try AWSTokenService.request(Self.with(Self.assumeRole, ["Policy": Self.iam, "ExternalId": "a/1"]))
         #expect(try aws.policy == SessionPolicy(Self.iam, vendor: .aws))
@@ -269,7 +269,7 @@ struct TokenServiceTests {
         }
     }
 
-    @Test("AWS answers in the elements that its clients read")
+    @Test("AWS's responses have the elements that its clients read")
     func responsesOfAWS() throws {
         let credentials = try credentials()
         func response(_ parameters: Parameters) throws -> XMLNode {
@@ -325,7 +325,7 @@ struct TokenServiceTests {
         #expect(root.all("Error").first?["Message"] == "a < b")
     }
 
-    @Test("Alibaba Cloud answers in JSON and XML with the same names")
+    @Test("Alibaba Cloud's responses have the same names in JSON and XML")
     func responsesOfAliyun() throws {
         let credentials = try credentials()
         let request = try AliyunTokenService.request(Self.aliyun)
@@ -370,7 +370,7 @@ struct TokenServiceTests {
         #expect(error["HostId"] == "h")
     }
 
-    @Test("Tencent Cloud answers within `Response`")
+    @Test("Tencent Cloud's responses are within `Response`")
     func responsesOfTencent() throws {
         let credentials = try credentials()
         #expect(
@@ -383,7 +383,7 @@ struct TokenServiceTests {
         )
     }
 
-    @Test("a grant that is too long for a token has a code of each vendor")
+    @Test("a grant that is too long for a token is refused with each vendor's code")
     func tooLong() {
         let problem = GrantTooLong(byteCount: 5000, maximumByteCount: 4096)
         #expect(AWSTokenService.refusal(problem).code == "PackedPolicyTooLarge")

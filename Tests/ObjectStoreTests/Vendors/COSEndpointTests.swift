@@ -12,9 +12,9 @@ import UploadCore
 struct COSEndpointTests {
     private static let hello = (tag: "\"5d41402abc4b2a76b9719d911017c592\"", crc64: "11177612005948864433")
 
-    @Test("an object is put, read and deleted", arguments: Signature.cosBoth)
+    @Test("an object is stored, read and deleted", arguments: Signature.cosBoth)
     func object(_ signature: Signature) async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         let put = try await bench.send(
             "PUT",
             "/bucket-1/k",
@@ -37,7 +37,7 @@ struct COSEndpointTests {
 
     @Test("the bucket is in the host, in a field, in the path or nowhere", arguments: Signature.cosBoth)
     func places(_ signature: Signature) async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         let session = try bench.issuer.session(bench.grant(), for: .tencent)
         let places: [(String, HTTPFields)] = [
             ("/bucket-1/a/1", [:]), ("/a/1", ["Host": "bucket-1.s3.example.org"]), ("/a/1", [:]),
@@ -54,11 +54,11 @@ struct COSEndpointTests {
     }
 
     @Test(
-        "through a proxy it is the host that the proxy was told, and that the client signed",
+        "behind a proxy, the host that the client signed is in a forwarding field",
         arguments: Signature.cosBoth
     )
     func proxy(_ signature: Signature) async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         let session = try bench.issuer.session(bench.grant(), for: .tencent)
         let host = "bucket-1.cos.ap-x.myqcloud.com"
         var head = try bench.signed("PUT", "/a/1", session, by: signature, ["Host": host], content: [1])
@@ -68,9 +68,9 @@ struct COSEndpointTests {
         #expect(try await bench.services.objects.removeObject(ObjectName(bucket: "bucket-1", key: "a/1")))
     }
 
-    @Test("parts are stored, found again and joined", arguments: Signature.cosBoth)
+    @Test("parts are stored, listed and joined", arguments: Signature.cosBoth)
     func parts(_ signature: Signature) async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         let session = try bench.issuer.session(bench.grant(), for: .tencent)
         let host: HTTPFields = ["Host": "bucket-1.s3.example.org"]
         let pieces = [[UInt8](repeating: 7, count: 1 << 20), Array("hello".utf8)]
@@ -104,9 +104,9 @@ struct COSEndpointTests {
         #expect(done.fields["x-cos-hash-crc64ecma"] == crc64(pieces[0] + pieces[1]))
     }
 
-    @Test("a copy names its source by a host")
+    @Test("a copy source contains a host")
     func copy() async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         #expect(try await bench.send("PUT", "/bucket-1/a", by: .cos, content: Array("hello".utf8)).outcome == "200")
         let source: HTTPFields = [
             "x-cos-copy-source": "bucket-1.cos.ap-x.myqcloud.com/a", "x-cos-metadata-directive": "Replaced",
@@ -119,7 +119,7 @@ struct COSEndpointTests {
 
     @Test("an unsigned liveness check works, and nothing else")
     func probe() async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         let host: HTTPFields = ["Host": "bucket-1.cos.ap-x.myqcloud.com"]
         #expect(await bench.send(try s3Head("HEAD", "/", host)).outcome == "200")
         for more: HTTPFields in [[:], ["Authorization": ""]] {

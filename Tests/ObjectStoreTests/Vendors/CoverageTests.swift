@@ -9,7 +9,7 @@ import UploadCore
 @testable import ObjectStore
 
 /// A holder of a signed request must not be able to derive another one from it.
-@Suite("What a signature does not cover does not change what is done")
+@Suite("Anything a signature does not cover has no effect")
 struct CoverageTests {
     /// Something that is added to a request after it was signed.
     struct Addition: Sendable, CustomTestStringConvertible {
@@ -64,17 +64,18 @@ struct CoverageTests {
         return head
     }
 
-    private func bench() async throws -> S3Bench {
-        let bench = try await S3Bench()
+    private func bench() async throws -> ObjectBench {
+        let bench = try await ObjectBench()
         let type: HTTPFields = ["Content-Type": "video/mp4"]
         #expect(
-            try await bench.send("PUT", "/bucket-1/a/there", S3Bench.administrator, type, content: [1]).outcome == "200"
+            try await bench.send("PUT", "/bucket-1/a/there", ObjectBench.administrator, type, content: [1]).outcome
+                == "200"
         )
         return bench
     }
 
     /// What there is, to see that nothing was changed.
-    private func objects(_ bench: S3Bench) async throws -> [String] {
+    private func objects(_ bench: ObjectBench) async throws -> [String] {
         try await bench.services.objects.objects(ObjectQuery(bucket: "bucket-1", limit: 10)).map {
             "\($0.id) \($0.size)"
         }
@@ -113,7 +114,7 @@ struct CoverageTests {
         let head = try s3Signed(
             addition.method,
             "/bucket-1/a/there",
-            S3Bench.administrator,
+            ObjectBench.administrator,
             fields: ["Content-Length": "1"],
             lifetime: isQuery ? 60 : nil,
             payload: .unsigned
@@ -177,7 +178,7 @@ struct CoverageTests {
 
     /// As clients of Tencent VOD do, which sign neither host nor token.
     private func withoutHost(
-        _ bench: S3Bench,
+        _ bench: ObjectBench,
         _ target: String,
         _ credentials: SigningCredentials,
         _ host: HTTPFields,
@@ -223,13 +224,13 @@ struct CoverageTests {
             ["Host": "bucket-2.s3.example.org"],
             ["Host": "bucket-1.s3.example.org", "Vod-Forward-Cos": "bucket-2.cos.ap-x.myqcloud.com"],
         ] {
-            for credentials in [session, S3Bench.administrator] {
+            for credentials in [session, ObjectBench.administrator] {
                 let head = try withoutHost(bench, "/a/1", credentials, host, isQuery: isQuery)
                 #expect(await bench.send(head, [2]).outcome == "403 AccessDenied", "\(host)")
             }
         }
         // In the path the bucket is signed.
-        let path = try withoutHost(bench, "/bucket-2/k", S3Bench.administrator, [:], isQuery: isQuery)
+        let path = try withoutHost(bench, "/bucket-2/k", ObjectBench.administrator, [:], isQuery: isQuery)
         #expect(await bench.send(path, [2]).outcome == "200")
     }
 }

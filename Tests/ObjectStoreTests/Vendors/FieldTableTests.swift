@@ -6,15 +6,15 @@ import Testing
 
 @Suite("Header fields with a vendor's prefix")
 struct FieldTableTests {
-    private func code(_ vendor: Vendor, _ name: String, _ value: String = "1") throws -> S3ErrorCode? {
+    private func code(_ vendor: Vendor, _ name: String, _ value: String = "1") throws -> ObjectErrorCode? {
         var fields = HTTPFields()
         fields.append(try #require(FieldName(vendor.fieldPrefix + name)), value)
         let head = try s3Head("PUT", "/bucket-1/a", fields)
-        return s3Code { () throws(S3Error) in try RequestReader(head, vendor) }
+        return s3Code { () throws(ObjectError) in try RequestReader(head, vendor) }
     }
 
     @Test(
-        "what SDKs and proxies send without meaning anything by it passes",
+        "fields that SDKs and proxies send without a meaning are accepted",
         arguments: [
             (.aws, ["User-Agent", "request-payer", "te", "optional-object-attributes", "cf-id", "region-set"]),
             (.aliyun, ["request-payer", "Traffic-Limit", "user-agent", "allow-same-action-overlap"]),
@@ -29,7 +29,7 @@ struct FieldTableTests {
     }
 
     @Test(
-        "what is heeded passes",
+        "fields with an effect are accepted",
         arguments: [
             (.aws, ["meta-a", "checksum-crc32", "sdk-checksum-algorithm", "copy-source-range", "mp-object-size"]),
             (.aliyun, ["meta-a", "forbid-overwrite", "callback", "range-behavior", "metadata-directive"]),
@@ -44,7 +44,7 @@ struct FieldTableTests {
     }
 
     @Test(
-        "what would change the meaning of a request is refused, known or not",
+        "fields that would change the meaning of a request are refused, known or not",
         arguments: [
             (.aws, ["write-offset-bytes", "if-match-size", "object-lock-mode", "rename-source", "x", "", "metadata"]),
             (.aliyun, ["symlink-target", "server-side-encryption", "ac-source-ip", "persistent-headers", "x", ""]),
@@ -55,7 +55,7 @@ struct FieldTableTests {
         for name in names { #expect(try code(vendor, name) == .notImplemented, "\(name)") }
     }
 
-    @Test("some have one value only", arguments: Vendor.allCases)
+    @Test("some fields are accepted with one value only", arguments: Vendor.allCases)
     func values(_ vendor: Vendor) throws {
         #expect(try code(vendor, "acl", "private") == nil)
         #expect(try code(vendor, "acl", "public-read") == .accessControlListNotSupported)
@@ -74,21 +74,21 @@ struct FieldTableTests {
     }
 
     @Test(
-        "a request with an unknown one changes nothing",
+        "a request with an unknown field changes nothing",
         arguments: [
             (nil, "x-amz-x", "501 NotImplemented"), (.ossV4, "x-oss-x", "400 NotImplemented"),
             (.ossV1Query, "x-oss-x", "400 NotImplemented"), (.cos, "x-cos-x", "501 NotImplemented"),
         ] as [(Signature?, String, String)]
     )
     func unknown(_ signature: Signature?, _ name: String, _ outcome: String) async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         var fields = HTTPFields()
         fields.append(try #require(FieldName(name)), "1")
         let response =
             if let signature {
                 try await bench.send("PUT", "/bucket-1/k", by: signature, fields, content: [1])
             } else {
-                try await bench.send("PUT", "/bucket-1/k", S3Bench.administrator, fields, content: [1])
+                try await bench.send("PUT", "/bucket-1/k", ObjectBench.administrator, fields, content: [1])
             }
         #expect(response.outcome == outcome)
         #expect(response.element("Header") == name)

@@ -16,9 +16,9 @@ struct OSSEndpointTests {
         tag: "\"5D41402ABC4B2A76B9719D911017C592\"", md5: "XUFAKrxLKna5cZ2REBfFkg==", crc64: "11177612005948864433"
     )
 
-    @Test("an object is put, read and deleted, in every scheme", arguments: Signature.oss)
+    @Test("an object is stored, read and deleted, in every scheme", arguments: Signature.oss)
     func object(_ signature: Signature) async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         let fields: HTTPFields = ["Content-Type": "video/mp4", "x-oss-meta-a": "1"]
         let put = try await bench.send("PUT", "/bucket-1/k", by: signature, fields, content: Array("hello".utf8))
         #expect(put.outcome == "200")
@@ -42,12 +42,12 @@ struct OSSEndpointTests {
     }
 
     @Test(
-        "the bucket is in the host, in the path or nowhere, and a key may hold anything",
+        "the bucket is in the host, in the path or nowhere, and a key can have any characters",
         arguments: Signature.oss,
         ["sv/1.mp4", "sv/日本 a+b~/1.mp4", "sv//x/../y"]
     )
     func places(_ signature: Signature, key: String) async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         let session = try bench.issuer.session(bench.grant(.prefix("sv/")), for: .aliyun)
         let path = SigningRequest.path(of: "/" + key)
         let resource = OSSResource(bucket: "bucket-1", key: key)
@@ -71,7 +71,7 @@ struct OSSEndpointTests {
 
     @Test("parts are stored, listed and joined", arguments: Signature.oss)
     func parts(_ signature: Signature) async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         let session = try bench.issuer.session(bench.grant(), for: .aliyun)
         let pieces = [[UInt8](repeating: 7, count: 100 << 10), Array("hello".utf8)]
         let id = try await bench.begin("/bucket-1/a/k", session, by: signature)
@@ -110,7 +110,7 @@ struct OSSEndpointTests {
 
     @Test("listings contain what clients need")
     func listing() async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         for key in ["a/1", "a/2", "b"] {
             #expect(try await bench.send("PUT", "/bucket-1/\(key)", by: .ossV1, content: [1]).outcome == "200")
         }
@@ -132,9 +132,9 @@ struct OSSEndpointTests {
         #expect(buckets.element("Name") == "bucket-1")
     }
 
-    @Test("copies are made, and what is there can be kept")
+    @Test("objects are copied, and existing ones can be protected")
     func copies() async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         #expect(try await bench.send("PUT", "/bucket-1/a", by: .ossV4, content: Array("hello".utf8)).outcome == "200")
         let source: HTTPFields = ["x-oss-copy-source": "/bucket-1/a", "x-oss-metadata-directive": "COPY"]
         let copy = try await bench.send("PUT", "/bucket-1/b", by: .ossV4, source)
@@ -151,12 +151,12 @@ struct OSSEndpointTests {
         #expect(put.fields["ETag"] != Self.hello.tag)
     }
 
-    @Test("a range beyond the object gives all of it, unless the standard is asked for")
+    @Test("a range beyond the object returns all of it, unless the standard is requested")
     func ranges() async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         #expect(try await bench.send("PUT", "/bucket-1/k", by: .ossV4, content: Array("hello".utf8)).outcome == "200")
         #expect(try await bench.send("PUT", "/bucket-1/empty", by: .ossV4).outcome == "200")
-        // Without and with the field: what is told of the bytes, or nothing for all of them.
+        // Without and with the field: the expected Content-Range, or `nil` for all bytes.
         let rows: [(key: String, range: String, own: String?, standard: String?)] = [
             ("k", "bytes=0-4", "bytes 0-4/5", "bytes 0-4/5"), ("k", "bytes=4-", "bytes 4-4/5", "bytes 4-4/5"),
             ("k", "bytes=-5", "bytes 0-4/5", "bytes 0-4/5"), ("k", "bytes=3-5", nil, "bytes 3-4/5"),
@@ -168,11 +168,11 @@ struct OSSEndpointTests {
         for row in rows {
             let plain: HTTPFields = ["Range": row.range]
             let standard: HTTPFields = ["Range": row.range, "x-oss-range-behavior": "standard"]
-            for (asked, explicit) in [(plain, row.own), (standard, row.standard)] {
+            for (asked, expected) in [(plain, row.own), (standard, row.standard)] {
                 let got = try await bench.send("GET", "/bucket-1/\(row.key)", by: .ossV4, asked)
-                #expect(got.fields["Content-Range"] == explicit, "\(row.key) \(row.range)")
-                let isNone = explicit?.contains("*") ?? false
-                #expect(got.outcome == (isNone ? "416 InvalidRange" : explicit == nil ? "200" : "206"))
+                #expect(got.fields["Content-Range"] == expected, "\(row.key) \(row.range)")
+                let isNone = expected?.contains("*") ?? false
+                #expect(got.outcome == (isNone ? "416 InvalidRange" : expected == nil ? "200" : "206"))
             }
         }
         // Another value is as if it were not there.
@@ -187,7 +187,7 @@ struct OSSEndpointTests {
 
     @Test("bytes are appended at the end of the object", arguments: Signature.oss)
     func append(_ signature: Signature) async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         func append(_ text: String, at position: Int, _ fields: HTTPFields = [:]) async throws -> Response {
             let target = "/bucket-1/log?append&position=\(position)"
             return try await bench.send("POST", target, by: signature, fields, content: Array(text.utf8))
@@ -210,7 +210,7 @@ struct OSSEndpointTests {
 
     @Test("a form is accepted", arguments: [true, false])
     func form(isV4: Bool) async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         let session = try bench.issuer.session(bench.grant(actions: [.postObject]), for: .aliyun)
         func post(_ key: String, _ file: String, to target: String, limit: Int = 100) async throws -> Response {
             let scheme: OSSSigner.Scheme = isV4 ? .v4(region: "x") : .v1(formatDate: { HTTPDate.format($0) })
@@ -249,9 +249,9 @@ struct OSSEndpointTests {
         #expect(other.element("HostId") != nil)
     }
 
-    @Test("the error of a HEAD is in a field")
+    @Test("the error of a HEAD request is in a field")
     func headError() async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         let response = try await bench.send("HEAD", "/bucket-1/none", by: .ossV4)
         #expect(response.status == 404)
         let bytes = try #require(response.fields["x-oss-err"].flatMap { Base64.decode($0) })

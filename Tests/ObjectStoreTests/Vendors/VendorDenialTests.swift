@@ -15,13 +15,13 @@ struct VendorDenialTests {
         let what: String
         let oss: String
         let cos: String
-        let ask: @Sendable (S3Bench, Signature) async throws -> Response
+        let ask: @Sendable (ObjectBench, Signature) async throws -> Response
 
         init(
             _ what: String,
             _ oss: String,
             cos: String? = nil,
-            _ ask: @escaping @Sendable (S3Bench, Signature) async throws -> Response
+            _ ask: @escaping @Sendable (ObjectBench, Signature) async throws -> Response
         ) {
             self.what = what
             self.oss = oss
@@ -32,7 +32,7 @@ struct VendorDenialTests {
         var testDescription: String { what }
     }
 
-    private static func session(_ bench: S3Bench, _ grant: ObjectGrant? = nil) throws -> SigningCredentials {
+    private static func session(_ bench: ObjectBench, _ grant: ObjectGrant? = nil) throws -> SigningCredentials {
         try bench.issuer.session(grant ?? bench.grant(), for: .aliyun)
     }
 
@@ -223,12 +223,12 @@ struct VendorDenialTests {
     ]
 
     @Test(
-        "each is refused by its code, and what is there stays as it is",
+        "each request is refused with its code, and existing objects stay unchanged",
         arguments: access + credentials + requests,
         Signature.allCases
     )
     func denied(_ row: Row, signature: Signature) async throws {
-        let bench = try await S3Bench()
+        let bench = try await ObjectBench()
         for key in ["a/there", "b/there"] {
             #expect(try await bench.send("PUT", "/bucket-1/\(key)", content: [7]).outcome == "200")
         }

@@ -86,7 +86,7 @@ for field in arguments.dropFirst(5) {
 let delegate = Delegate(file) { delegate, task, error in
     if let error { fail("\(error)") }
     guard let response = task.response as? HTTPURLResponse, response.statusCode == delegate.statuses.last else {
-        fail("the answer is not the last of which the delegate was told")
+        fail("the response is not the last one that the delegate got")
     }
     print(delegate.statuses.map(String.init).joined(separator: " "))
     print(delegate.sent)

@@ -40,7 +40,7 @@ class Place:
         return "https" if self.certificate else "http"
 
     def host(self, dialect):
-        """As clients are told it."""
+        """As clients see it."""
         if self.style == "path":
             return f"127.0.0.1:{self.port}"
         return CNAME if self.style == "cname" else DOMAINS[dialect]

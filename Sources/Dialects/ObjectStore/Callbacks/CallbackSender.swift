@@ -85,11 +85,11 @@ package enum CallbackFailure: Error, Sendable, Equatable {
     /// documentation).
     var message: String {
         switch self {
-        case .timedOut: "Error status : -1. The server of the callbackUrl did not answer within 5 seconds."
+        case .timedOut: "Error status : -1. The server of the callbackUrl did not respond within 5 seconds."
         case .unreachable: "Error status : -1. The server of the callbackUrl cannot be reached, please check it."
         case .status(let status): "Error status : \(status)."
-        case .noLength: "Error status : 400. The answer to the callback must have a Content-Length."
-        case .tooLarge: "Error status : 400. The answer to the callback has more than 1 MiB."
+        case .noLength: "Error status : 400. The response to the callback must have a Content-Length."
+        case .tooLarge: "Error status : 400. The response to the callback has more than 1 MiB."
         case .notJSON: "Response body is not valid json format."
         }
     }

@@ -5,7 +5,7 @@ internal import UploadCore
 /// The subject of a callback, as far as it is known before the request content is read.
 struct CallbackSubject {
     let name: ObjectName
-    let operation: S3Operation
+    let operation: ObjectOperation
     let request: Request
 
     /// The value of a variable.

@@ -28,8 +28,8 @@ struct CallbackTemplate: Sendable, Equatable {
     /// Parses a template.
     ///
     /// - Throws: `InvalidArgument`.
-    init(_ text: String, _ format: Format) throws(S3Error) {
-        func problem(_ message: String) -> S3Error { .argument("callbackBody", text, message) }
+    init(_ text: String, _ format: Format) throws(ObjectError) {
+        func problem(_ message: String) -> ObjectError { .argument("callbackBody", text, message) }
         var pieces: [Piece] = []
         var quotes = JSONQuotes()
         var rest = text.utf8[...]
@@ -46,7 +46,7 @@ struct CallbackTemplate: Sendable, Equatable {
             guard let variable = CallbackVariable(name) else { throw problem("There is no variable ${\(name)}.") }
             guard format == .form || !quotes.areEscaping else {
                 throw problem(
-                    "The variable ${\(name)} must not stand behind a backslash, or within \\u and its digits."
+                    "The variable ${\(name)} must not follow a backslash, or be within \\u and its digits."
                 )
             }
             pieces.append(.variable(variable, isPartOfText: quotes.areOpen))
@@ -55,7 +55,7 @@ struct CallbackTemplate: Sendable, Equatable {
         }
         pieces.append(.text(String(Substring(rest))))
         guard variables <= Self.maximumVariables else {
-            throw problem("The callback body may have \(Self.maximumVariables) variables at most.")
+            throw problem("The callback body must have at most \(Self.maximumVariables) variables.")
         }
         self.format = format
         self.pieces = pieces

@@ -21,10 +21,10 @@ struct UploadCallback: Sendable, Equatable {
     ///   - text: In Base64.
     ///   - variables: The client's own variables.
     /// - Throws: `InvalidArgument`.
-    init(_ text: String, variables: [String: String]) throws(S3Error) {
-        func problem(_ message: String) -> S3Error { .argument("callback", text, message) }
+    init(_ text: String, variables: [String: String]) throws(ObjectError) {
+        func problem(_ message: String) -> ObjectError { .argument("callback", text, message) }
         guard text.utf8.count <= Self.maximumBytes else {
-            throw problem("The length of callback exceed max value: it may have 5 KB.")
+            throw problem("The length of callback exceed max value: use at most 5 KB.")
         }
         guard let bytes = Base64.decode(text) else {
             throw problem("The callback configuration is not base64 encoded.")
@@ -32,7 +32,7 @@ struct UploadCallback: Sendable, Equatable {
         guard let members = Self.members(of: bytes) else {
             throw problem("The callback configuration is not json format.")
         }
-        func member(_ name: String) throws(S3Error) -> String? {
+        func member(_ name: String) throws(ObjectError) -> String? {
             switch members[name] {
             case nil, .null?, .string("")?: return nil
             case .string(let text)?: return text
@@ -40,7 +40,7 @@ struct UploadCallback: Sendable, Equatable {
             }
         }
         guard let body = try member("callbackBody") else {
-            throw problem("The callback body is empty: callbackBody must be there.")
+            throw problem("The callback body is empty: callbackBody is required.")
         }
         guard let urls = try member("callbackUrl") else { throw problem("The callback must have a callbackUrl.") }
         let type = try member("callbackBodyType") ?? CallbackTemplate.Format.form.rawValue
@@ -63,10 +63,10 @@ struct UploadCallback: Sendable, Equatable {
     /// - Parameter text: In Base64: `{"x:user":"44"}`.
     /// - Returns: Values by names with their `x:`, in lower case.
     /// - Throws: `InvalidArgument`.
-    static func variables(_ text: String) throws(S3Error) -> [String: String] {
-        func problem(_ message: String) -> S3Error { .argument("callback-var", text, message) }
+    static func variables(_ text: String) throws(ObjectError) -> [String: String] {
+        func problem(_ message: String) -> ObjectError { .argument("callback-var", text, message) }
         guard text.utf8.count <= maximumBytes else {
-            throw problem("The length of callback var exceed max value: it may have 5 KB.")
+            throw problem("The length of callback var exceed max value: use at most 5 KB.")
         }
         guard let bytes = Base64.decode(text) else { throw problem("The callback var is not base64 encoded.") }
         guard let members = members(of: bytes) else { throw problem("The callback var is not expected json.") }

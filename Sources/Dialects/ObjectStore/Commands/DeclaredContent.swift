@@ -21,7 +21,7 @@ package struct DeclaredContent: Sendable {
         case malformed(String)
 
         init(_ text: String) {
-            self = S3Parameters.number(text).map { .bytes(Int64($0)) } ?? .malformed(text)
+            self = ObjectParameters.number(text).map { .bytes(Int64($0)) } ?? .malformed(text)
         }
     }
 
@@ -56,7 +56,7 @@ package struct DeclaredContent: Sendable {
     }
 
     /// - Throws: `InvalidDigest`; `InvalidRequest` for an invalid checksum.
-    package init(_ request: RequestReader, _ kind: Kind?) throws(S3Error) {
+    package init(_ request: RequestReader, _ kind: Kind?) throws(ObjectError) {
         let fields = request.standard
         self.kind = kind
         type = fields["Content-Type"]
@@ -68,8 +68,8 @@ package struct DeclaredContent: Sendable {
             (md5, checksum, trailers, sdkAlgorithm) = (nil, nil, [], nil)
             return
         }
-        md5 = try fields["Content-MD5"].map { (text) throws(S3Error) in
-            guard let md5 = Base64.decode(text), md5.count == 16 else { throw S3Error(.invalidDigest) }
+        md5 = try fields["Content-MD5"].map { (text) throws(ObjectError) in
+            guard let md5 = Base64.decode(text), md5.count == 16 else { throw ObjectError(.invalidDigest) }
             return md5
         }
         guard kind != .completion else {
@@ -78,7 +78,7 @@ package struct DeclaredContent: Sendable {
         }
         checksum = try ObjectChecksum.declared(request)
         guard checksum?.parts == nil else {
-            throw S3Error(.invalidRequest, "A checksum of parts cannot be that of the content of one request.")
+            throw ObjectError(.invalidRequest, "A checksum of parts cannot be that of the content of one request.")
         }
         trailers = (request["trailer"] ?? "").split(separator: ",").map { Substring($0).trimmingWhitespace() }
             .filter { !$0.isEmpty }.map { String($0) }
@@ -99,7 +99,7 @@ package struct DeclaredContent: Sendable {
     /// - Parameter payload: The signature's statement about the content.
     /// - Returns: `nil` if only the end reveals the length, as OSS clients may send it.
     /// - Throws: `MissingContentLength`, `InvalidArgument`.
-    func length(_ payload: SigV4Payload) throws(S3Error) -> Int64? {
+    func length(_ payload: SigV4Payload) throws(ObjectError) -> Int64? {
         if kind != .object, length == nil, !isChunked { return 0 }
         guard needsLength || !isChunked else { return nil }
         let name = payload.isWhole ? "Content-Length" : "x-amz-decoded-content-length"
@@ -107,10 +107,10 @@ package struct DeclaredContent: Sendable {
         case .bytes(let count)?: return count
         case .malformed(let text)?: throw .argument(name, text, "\(name) must be a number of bytes.")
         case nil:
-            throw S3Error(
+            throw ObjectError(
                 .missingContentLength,
                 "You must provide the \(name) HTTP header.",
-                details: [S3Error.Detail("Header", name)]
+                details: [ObjectError.Detail("Header", name)]
             )
         }
     }
@@ -118,13 +118,13 @@ package struct DeclaredContent: Sendable {
     /// The algorithm of a checksum announced for the trailer.
     ///
     /// - Throws: `InvalidRequest`, also if there is a checksum in a header field as well.
-    func trailer(_ payload: SigV4Payload) throws(S3Error) -> ObjectChecksum.Algorithm? {
+    func trailer(_ payload: SigV4Payload) throws(ObjectError) -> ObjectChecksum.Algorithm? {
         guard let name = trailers.first else { return nil }
         guard payload.hasTrailers, trailers.count == 1,
             let algorithm = ObjectChecksum.Algorithm.allCases.first(where: { $0.s3Field == FieldName(name) })
-        else { throw S3Error(.invalidRequest, "The value specified in the x-amz-trailer header is not supported") }
+        else { throw ObjectError(.invalidRequest, "The value specified in the x-amz-trailer header is not supported") }
         guard checksum == nil else {
-            throw S3Error(
+            throw ObjectError(
                 .invalidRequest,
                 "Expecting a single x-amz-checksum- header or trailer. Multiple checksum Types are not allowed."
             )
@@ -136,17 +136,17 @@ package struct DeclaredContent: Sendable {
     ///
     /// - Parameter announced: The algorithm announced for the trailer.
     /// - Throws: `InvalidRequest`.
-    func checkSDKAlgorithm(_ announced: ObjectChecksum.Algorithm?) throws(S3Error) {
+    func checkSDKAlgorithm(_ announced: ObjectChecksum.Algorithm?) throws(ObjectError) {
         guard let name = sdkAlgorithm else { return }
         guard let own = checksum?.algorithm ?? announced else {
-            throw S3Error(
+            throw ObjectError(
                 .invalidRequest,
                 "x-amz-sdk-checksum-algorithm specified, but no corresponding x-amz-checksum-* or x-amz-trailer headers "
                     + "were found."
             )
         }
         guard ObjectChecksum.Algorithm(s3Name: name) == own else {
-            throw S3Error(.invalidRequest, "Value for x-amz-sdk-checksum-algorithm header is invalid.")
+            throw ObjectError(.invalidRequest, "Value for x-amz-sdk-checksum-algorithm header is invalid.")
         }
     }
 

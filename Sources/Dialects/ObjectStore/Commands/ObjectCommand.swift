@@ -9,7 +9,7 @@ package import UploadCore
 package struct ObjectCommand: Sendable {
     /// The vendor whose API the request uses, and the response too.
     package let vendor: Vendor
-    package let operation: S3Operation
+    package let operation: ObjectOperation
     package let content: DeclaredContent
     /// Properties of the object being written, for operations that write one.
     package let write: ObjectWrite
@@ -27,8 +27,8 @@ package struct ObjectCommand: Sendable {
     ///   - request: Untrusted.
     ///   - address: The addressed bucket or object.
     /// - Throws: The error response.
-    package init(_ request: RequestReader, for address: S3Endpoint.Address) throws(S3Error) {
-        let operation = try S3Request.operation(request, for: address)
+    package init(_ request: RequestReader, for address: EndpointHosts.Address) throws(ObjectError) {
+        let operation = try OperationDecoder.operation(request, for: address)
         self.operation = operation
         vendor = request.vendor
         content = try DeclaredContent(request, operation.contentKind)
@@ -36,12 +36,12 @@ package struct ObjectCommand: Sendable {
         conditions = operation.reads ? request.readConditions() : HTTPFields()
         host = request.target.authority ?? request.standard["Host"] ?? ""
         encodesURL =
-            if case .deleteObjects = operation { try S3Parameters(request.target).encodesURL() } else { false }
+            if case .deleteObjects = operation { try ObjectParameters(request.target).encodesURL() } else { false }
         callback = try NamedCallback(request)
     }
 
     /// For commands that consist of their operation only.
-    init(_ operation: S3Operation, _ vendor: Vendor) {
+    init(_ operation: ObjectOperation, _ vendor: Vendor) {
         self.operation = operation
         self.vendor = vendor
         content = DeclaredContent()
@@ -67,12 +67,12 @@ package struct ObjectWrite: Sendable, Equatable {
     /// Algorithm of the checksum that a copy is to have.
     package var algorithm: ObjectChecksum.Algorithm?
     /// What the object made from parts must match.
-    package var expectation: S3CompletedPart.Expectation?
+    package var expectation: CompletedPart.Expectation?
 
     package init() {}
 
     /// - Throws: The error in the request.
-    init(_ request: RequestReader, _ operation: S3Operation) throws(S3Error) {
+    init(_ request: RequestReader, _ operation: ObjectOperation) throws(ObjectError) {
         forbidsOverwrite = request.forbidsOverwrite
         switch operation {
         case .putObject:
@@ -91,7 +91,7 @@ package struct ObjectWrite: Sendable, Equatable {
         case .uploadPartCopy: algorithm = try Self.algorithm(request)
         case .completeMultipartUpload:
             condition = try request.writeCondition()
-            expectation = try S3CompletedPart.Expectation(request)
+            expectation = try CompletedPart.Expectation(request)
         case .deleteObject: condition = try request.deleteCondition()
         default: break
         }
@@ -100,7 +100,7 @@ package struct ObjectWrite: Sendable, Equatable {
     /// Whether a copy takes the value from the request (`true`) or from the source.
     ///
     /// - Throws: `InvalidArgument` for an unknown directive.
-    private static func replaces(_ directive: String, _ request: RequestReader) throws(S3Error) -> Bool {
+    private static func replaces(_ directive: String, _ request: RequestReader) throws(ObjectError) -> Bool {
         guard let text = request[directive] else { return false }
         let profile = request.vendor.profile
         guard let replaces = profile.directives[profile.hasCase ? text : text.uppercased()] else {
@@ -109,7 +109,7 @@ package struct ObjectWrite: Sendable, Equatable {
         return replaces
     }
 
-    private static func algorithm(_ request: RequestReader) throws(S3Error) -> ObjectChecksum.Algorithm? {
+    private static func algorithm(_ request: RequestReader) throws(ObjectError) -> ObjectChecksum.Algorithm? {
         guard let name = request["checksum-algorithm"] else { return nil }
         guard let algorithm = ObjectChecksum.Algorithm(s3Name: name) else { throw .unknownChecksum }
         return algorithm
@@ -128,14 +128,14 @@ struct NamedCallback: Sendable {
 
     /// - Returns: `nil` if the request has none.
     /// - Throws: `InvalidArgument` if both header and query contain one.
-    init?(_ request: RequestReader) throws(S3Error) {
+    init?(_ request: RequestReader) throws(ObjectError) {
         guard request.vendor == .aliyun else { return nil }
-        let parameters = try S3Parameters(request.target)
-        func text(_ name: String) throws(S3Error) -> String? {
+        let parameters = try ObjectParameters(request.target)
+        func text(_ name: String) throws(ObjectError) -> String? {
             let parameter = try parameters.text(name)
             guard let text = request[name] else { return parameter }
             guard parameter == nil else {
-                throw .argument(name, nil, "Of x-oss-\(name) and ?\(name) only one may be there.")
+                throw .argument(name, nil, "Send either x-oss-\(name) or ?\(name), not both.")
             }
             return text
         }
@@ -144,7 +144,7 @@ struct NamedCallback: Sendable {
     }
 }
 
-extension S3Operation {
+extension ObjectOperation {
     /// The kind of the request's content; `nil` if it has none.
     fileprivate var contentKind: DeclaredContent.Kind? {
         switch self {

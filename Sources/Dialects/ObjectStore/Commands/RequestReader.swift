@@ -15,7 +15,7 @@ package struct RequestReader: Sendable {
     private var own: [(name: String, value: String)] = []
 
     /// - Throws: The error of the first refused field.
-    package init(_ head: RequestHead, _ vendor: Vendor) throws(S3Error) {
+    package init(_ head: RequestHead, _ vendor: Vendor) throws(ObjectError) {
         self.vendor = vendor
         method = head.method
         target = head.target
@@ -29,7 +29,7 @@ package struct RequestReader: Sendable {
         if vendor == .aws { try addHoisted(table) }
     }
 
-    private mutating func add(_ name: String, _ value: String, _ table: FieldTable) throws(S3Error) {
+    private mutating func add(_ name: String, _ value: String, _ table: FieldTable) throws(ObjectError) {
         try table.check(name, value)
         own.append((String(name.dropFirst(table.prefix.count)), value))
     }
@@ -40,7 +40,7 @@ package struct RequestReader: Sendable {
     ///
     /// Fields that describe the content are excluded: since 3.729 SDKs for JavaScript put the CRC-32 of zero bytes into
     /// the URL of an upload whose content they do not know yet, and Amazon ignores it (localstack issue 12169).
-    private mutating func addHoisted(_ table: FieldTable) throws(S3Error) {
+    private mutating func addHoisted(_ table: FieldTable) throws(ObjectError) {
         guard let query = try? target.queryItems(), query.first("X-Amz-Signature") != nil else { return }
         for item in query.items {
             let name = item.name.lowercased()
@@ -103,28 +103,31 @@ package struct RequestReader: Sendable {
     /// The condition on the existing object for a request that replaces it.
     ///
     /// - Throws: `NotImplemented`.
-    func writeCondition() throws(S3Error) -> ObjectCondition? {
+    func writeCondition() throws(ObjectError) -> ObjectCondition? {
         switch (tags("If-Match"), noneMatch) {
         case (nil, nil): return nil
         case (nil, "*"?): return .isAbsent
         case (let text?, nil):
             guard let tag = EntityTag(text) ?? EntityTag(strong: text), !tag.isWeak, tag.opaque != "*" else {
-                throw S3Error(.notImplemented, "If-Match must be one entity tag here.")
+                throw ObjectError(.notImplemented, "If-Match must be one entity tag here.")
             }
             return .hasTag(tag.opaque)
         default:
-            throw S3Error(.notImplemented, "Of conditions there may be If-Match with a tag, or If-None-Match with *.")
+            throw ObjectError(
+                .notImplemented,
+                "The only conditions allowed are If-Match with a tag, and If-None-Match with *."
+            )
         }
     }
 
     /// The condition on the object that a request deletes.
     ///
     /// - Throws: `NotImplemented`.
-    func deleteCondition() throws(S3Error) -> ObjectCondition? {
+    func deleteCondition() throws(ObjectError) -> ObjectCondition? {
         guard noneMatch == nil else {
-            throw S3Error(.notImplemented, "A deletion may have the condition If-Match only.")
+            throw ObjectError(.notImplemented, "The only condition allowed for a deletion is If-Match.")
         }
-        return try tags("If-Match").map { (text) throws(S3Error) in try ObjectCondition(deleting: text) }
+        return try tags("If-Match").map { (text) throws(ObjectError) in try ObjectCondition(deleting: text) }
     }
 
     /// `If-Match` and the other condition fields of a request that reads.
@@ -145,13 +148,13 @@ extension ObjectCondition {
     ///
     /// - Parameter text: `*`, or an entity tag with or without quotes.
     /// - Throws: `NotImplemented` for anything else, such as a list.
-    init(deleting text: String) throws(S3Error) {
+    init(deleting text: String) throws(ObjectError) {
         guard text != "*" else {
             self = .isPresent
             return
         }
         guard let tag = EntityTag(text) ?? EntityTag(strong: text), !tag.isWeak else {
-            throw S3Error(.notImplemented, "The entity tag of a deletion must be * or one tag.")
+            throw ObjectError(.notImplemented, "The entity tag of a deletion must be * or one tag.")
         }
         self = .hasTag(tag.opaque)
     }

@@ -80,5 +80,5 @@ final class AWSChunkedSource: ByteSource {
         return Self.malformed
     }
 
-    private static let malformed = SourceFailure.malformed("it is not as aws-chunked must be.")
+    private static let malformed = SourceFailure.malformed("it is not valid aws-chunked.")
 }

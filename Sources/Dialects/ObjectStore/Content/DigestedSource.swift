@@ -31,7 +31,7 @@ final class DigestedSource: ByteSource {
     ///
     /// - Parameter error: Converts a failure of the source to the vendor's error.
     /// - Throws: If there are more bytes, or the end of the source is invalid.
-    func finish(_ error: (SourceFailure) -> S3Error) async throws(UploadError) {
+    func finish(_ error: (SourceFailure) -> ObjectError) async throws(UploadError) {
         do throws(SourceFailure) {
             guard try await next(maximum: 1) == nil else {
                 throw .malformed("there are more bytes than were announced")

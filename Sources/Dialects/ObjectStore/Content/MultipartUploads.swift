@@ -116,7 +116,7 @@ package struct MultipartUploads: Sendable {
             try check(attributes.checksum, records)
         }
         guard object.state == .completed else {
-            throw UploadError(.finishing, "All parts are stored, and are still being put together; ask again.")
+            throw UploadError(.finishing, "All parts are stored and are still being joined; try again.")
         }
         return object
     }

@@ -12,7 +12,7 @@ package import UploadCore
 ///     let outcome = try body.outcome()  // only now the bytes are the right ones
 ///
 /// If a mismatch shows only at the end, the caller must undo what was stored. If the source fails because of the
-/// received bytes, `failure` is the S3 error.
+/// received bytes, `failure` is the error response.
 package final class ObjectBody: ByteSource {
     /// Result of storing the bytes.
     package struct Outcome: Sendable, Equatable {
@@ -49,13 +49,13 @@ package final class ObjectBody: ByteSource {
         payload: SigV4Payload,
         signature: SigV4Signature?,
         checksum algorithm: ObjectChecksum.Algorithm? = nil
-    ) throws(S3Error) {
+    ) throws(ObjectError) {
         let length = try content.length(payload)
         announced = try content.trailer(payload)
         try content.checkSDKAlgorithm(announced)
         let own = content.checksum?.algorithm ?? announced
         if let own, let algorithm, own != algorithm {
-            throw S3Error(
+            throw ObjectError(
                 .invalidRequest,
                 "Checksum Type mismatch occurred, expected checksum Type: \(algorithm.rawValue), actual checksum Type: "
                     + own.rawValue
@@ -72,7 +72,7 @@ package final class ObjectBody: ByteSource {
             self.chunks = chunks
             source = chunks
         } else {
-            guard payload.isWhole else { throw S3Error(.invalidRequest, "Content in chunks needs a signature.") }
+            guard payload.isWhole else { throw ObjectError(.invalidRequest, "Content in chunks needs a signature.") }
             chunks = nil
             source = body
         }
@@ -81,9 +81,9 @@ package final class ObjectBody: ByteSource {
     package convenience init(
         _ content: DeclaredContent,
         _ body: any ByteSource,
-        _ caller: S3Caller,
+        _ caller: ObjectCaller,
         checksum algorithm: ObjectChecksum.Algorithm? = nil
-    ) throws(S3Error) {
+    ) throws(ObjectError) {
         try self.init(content, body, payload: caller.payload, signature: caller.signature, checksum: algorithm)
     }
 
@@ -98,32 +98,32 @@ package final class ObjectBody: ByteSource {
             return nil
         }
         delivered += Int64(piece.count)
-        guard delivered <= length ?? delivered else { throw .malformed("it is longer than the request says.") }
+        guard delivered <= length ?? delivered else { throw .malformed("it is longer than the request declares.") }
         return piece
     }
 
     /// Why the bytes do not match the request, as far as that showed while they arrived.
-    package var failure: S3Error? { chunks?.failure.map { S3Error(chunks: $0) } }
+    package var failure: ObjectError? { chunks?.failure.map { ObjectError(chunks: $0) } }
 
     /// Compares what was stored with the request's declarations.
     ///
     /// - Throws: `BadDigest`, `XAmzContentSHA256Mismatch`, `MalformedTrailerError`, `failure`; `IncompleteBody` before the source
     ///   has ended.
-    package func outcome() throws(S3Error) -> Outcome {
+    package func outcome() throws(ObjectError) -> Outcome {
         if let failure { throw failure }
-        guard hasEnded else { throw S3Error(.incompleteBody) }
+        guard hasEnded else { throw ObjectError(.incompleteBody) }
         let values = digests.finish()
         // Clients cannot cause this: the storing code did not pass all bytes to the digests.
-        guard values.count == delivered else { throw S3Error(.internalError) }
+        guard values.count == delivered else { throw ObjectError(.internalError) }
         if let sha256, !constantTimeEquals(sha256, values.sha256 ?? []) {
-            throw S3Error(.xAmzContentSHA256Mismatch)
+            throw ObjectError(.xAmzContentSHA256Mismatch)
         }
         if let md5 = declared.md5, md5 != values.md5 {
-            throw S3Error(.badDigest, "The Content-MD5 you specified did not match what we received.")
+            throw ObjectError(.badDigest, "The Content-MD5 you specified did not match what we received.")
         }
         let trailer = try trailer()
         if let checksum = declared.checksum ?? trailer, checksum.value != values.checksum {
-            throw S3Error(
+            throw ObjectError(
                 .badDigest,
                 "The \(checksum.algorithm.s3Name) you specified did not match the calculated checksum."
             )
@@ -139,10 +139,10 @@ package final class ObjectBody: ByteSource {
     /// - Parameter limit: Maximum size in bytes.
     /// - Returns: Its bytes.
     /// - Throws: `MaxMessageLengthExceeded`; errors of `outcome`; connection errors.
-    package func document(limit: Int) async throws(S3Error) -> [UInt8] {
-        var tooLong = S3Error(
+    package func document(limit: Int) async throws(ObjectError) -> [UInt8] {
+        var tooLong = ObjectError(
             .maxMessageLengthExceeded,
-            details: [S3Error.Detail("MaxMessageLengthBytes", String(limit))]
+            details: [ObjectError.Detail("MaxMessageLengthBytes", String(limit))]
         )
         guard length ?? 0 <= Int64(limit) else { throw tooLong }
         let bytes: [UInt8]
@@ -153,7 +153,7 @@ package final class ObjectBody: ByteSource {
                 tooLong.closesConnection = true
                 throw tooLong
             }
-            throw failure ?? S3Error(content: error)
+            throw failure ?? ObjectError(content: error)
         }
         digests.update(bytes)
         _ = try outcome()
@@ -161,17 +161,17 @@ package final class ObjectBody: ByteSource {
     }
 
     /// The checksum in the trailer.
-    private func trailer() throws(S3Error) -> ObjectChecksum.Declared? {
+    private func trailer() throws(ObjectError) -> ObjectChecksum.Declared? {
         let trailers = chunks?.trailers ?? []
         guard let algorithm = announced else {
-            guard trailers.isEmpty else { throw S3Error(.malformedTrailer) }
+            guard trailers.isEmpty else { throw ObjectError(.malformedTrailer) }
             return nil
         }
         guard trailers.count == 1, trailers[0].name == algorithm.s3Field.spelling else {
-            throw S3Error(.malformedTrailer)
+            throw ObjectError(.malformedTrailer)
         }
         let checksum = try ObjectChecksum.Declared(algorithm, trailers[0].value)
-        guard checksum.parts == nil else { throw S3Error(.malformedTrailer) }
+        guard checksum.parts == nil else { throw ObjectError(.malformedTrailer) }
         return checksum
     }
 }

@@ -19,15 +19,15 @@ extension COSClaim {
     ///   - query: The decoded parameters.
     /// - Throws: `AccessDenied` if something is unsigned that must be signed; `InvalidArgument` for a parameter name in
     ///   different case, which would be signed as that parameter but ignored when executed.
-    func checkCoverage(of head: RequestHead, _ query: [SigningField]) throws(S3Error) {
+    func checkCoverage(of head: RequestHead, _ query: [SigningField]) throws(ObjectError) {
         for parameter in query {
             let lowercased = parameter.name.lowercased()
-            if let name = S3Request.parameters[lowercased], name != parameter.name {
+            if let name = OperationDecoder.parameters[lowercased], name != parameter.name {
                 throw .argument(parameter.name, nil, "The parameter must be written \(name).")
             }
-            guard S3Request.isDecisive(parameter: parameter.name) else { continue }
+            guard OperationDecoder.isDecisive(parameter: parameter.name) else { continue }
             guard signedParameters.contains(lowercased) else {
-                throw S3Error(
+                throw ObjectError(
                     .accessDenied,
                     "The parameter \(parameter.name) must be signed: list it in q-url-param-list."
                 )
@@ -38,7 +38,7 @@ extension COSClaim {
             let name = head.fields.name(at: index).lowercased()
             guard name.hasPrefix(prefix), Self.isDecisive(field: name.dropFirst(prefix.count)) else { continue }
             guard signedHeaders.contains(name) else {
-                throw S3Error(.accessDenied, "The header \(name) must be signed: list it in q-header-list.")
+                throw ObjectError(.accessDenied, "The header \(name) must be signed: list it in q-header-list.")
             }
         }
     }

@@ -19,7 +19,7 @@ struct FieldTable: Sendable {
         /// Not supported, with a hint what to do instead.
         case because(String)
         /// An error with its default message.
-        case error(S3ErrorCode)
+        case error(ObjectErrorCode)
     }
 
     /// In lower case.
@@ -50,7 +50,7 @@ struct FieldTable: Sendable {
     ///   - name: In lower case, with the prefix.
     ///   - value: The value, unchanged.
     /// - Throws: The error of a refused field.
-    func check(_ name: String, _ value: String) throws(S3Error) {
+    func check(_ name: String, _ value: String) throws(ObjectError) {
         switch rule(for: name) {
         case .executed, .ignored: break
         case .only(let values, let refusal, let anyCase):
@@ -64,16 +64,16 @@ extension FieldTable.Refusal {
     /// The error for a field.
     ///
     /// - Parameter name: In lower case.
-    /// - Returns: The S3 error.
-    fileprivate func error(_ name: String) -> S3Error {
+    /// - Returns: The error response.
+    fileprivate func error(_ name: String) -> ObjectError {
         let text =
             switch self {
-            case .notKept: "The header \(name) asks for what this server does not keep: leave it out."
+            case .notKept: "The header \(name) requests a feature that this server does not support: leave it out."
             case .because(let text): text
             case .error(let code): code.usualMessage
             }
-        if case .error(let code) = self { return S3Error(code) }
-        return S3Error(.notImplemented, text, details: [S3Error.Detail("Header", name)])
+        if case .error(let code) = self { return ObjectError(code) }
+        return ObjectError(.notImplemented, text, details: [ObjectError.Detail("Header", name)])
     }
 }
 
@@ -177,13 +177,13 @@ extension FieldTable {
     )
 
     private static let ownerOnly: Set<String> = ["default", "private", "bucket-owner-full-control"]
-    private static let noLinks = "There are no symbolic links here."
+    private static let noLinks = "Symbolic links are not supported."
 
     private static func noCallbacks(_ name: String) -> String {
-        "Callbacks are not offered here: leave \(name) out."
+        "Callbacks are not supported: leave \(name) out."
     }
 
     private static func namesParts(_ prefix: String) -> String {
-        "Name the parts, and leave \(prefix)complete-all out."
+        "List the parts, and leave \(prefix)complete-all out."
     }
 }

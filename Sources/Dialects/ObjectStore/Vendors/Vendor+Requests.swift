@@ -5,9 +5,9 @@ extension Vendor {
     /// Refuses parameters that would change the effect of a request but are not supported.
     ///
     /// - Throws: `NotImplemented`.
-    func checkParameters(of target: RequestTarget) throws(S3Error) {
+    func checkParameters(of target: RequestTarget) throws(ObjectError) {
         guard self != .aws else { return }
-        let names = try S3Parameters(target).names
+        let names = try ObjectParameters(target).names
         let refused = names.filter { name in
             switch self {
             case .aws: false
@@ -19,9 +19,9 @@ extension Vendor {
             }
         }
         if let name = refused.min() {
-            throw S3Error(
+            throw ObjectError(
                 .notImplemented,
-                "Nothing here has ?\(name): leave the call out (docs/object.md lists what there is)."
+                "?\(name) is not supported: leave the call out (docs/object.md lists the supported ones)."
             )
         }
     }

@@ -24,8 +24,8 @@ extension Vendor {
     }
 
     /// Adds the CRC-64 of a whole object or part, as OSS and COS do: an unsigned decimal number.
-    func tell(crc64: UInt64?, in fields: inout HTTPFields) {
-        guard profile.tellsCRC64, let crc64, let field = FieldName(fieldPrefix + "hash-crc64ecma") else { return }
+    func report(crc64: UInt64?, in fields: inout HTTPFields) {
+        guard profile.reportsCRC64, let crc64, let field = FieldName(fieldPrefix + "hash-crc64ecma") else { return }
         fields[field] = String(crc64)
     }
 
@@ -35,8 +35,8 @@ extension Vendor {
     /// - Parameters:
     ///   - entityTag: The entity tag of such an object or part, which is its MD5 in hexadecimal.
     ///   - fields: The response fields.
-    func tell(md5 entityTag: String?, in fields: inout HTTPFields) {
-        guard profile.tellsMD5, let md5 = entityTag.flatMap({ Hexadecimal.decode($0) }) else { return }
+    func report(md5 entityTag: String?, in fields: inout HTTPFields) {
+        guard profile.reportsMD5, let md5 = entityTag.flatMap({ Hexadecimal.decode($0) }) else { return }
         fields["Content-MD5"] = Base64.encode(md5)
     }
 
@@ -59,7 +59,7 @@ extension Vendor {
     ///   - reading: `nil` ignores the range.
     ///   - size: Object size in bytes.
     /// - Returns: The selected range, or the reason why no range applies.
-    func range(_ reading: S3Reading?, size: Int64) -> ByteRanges.Selection {
+    func range(_ reading: ObjectReading?, size: Int64) -> ByteRanges.Selection {
         guard let reading, let field = reading.range, profile.ranges == .firstWithin else {
             return ByteRanges.select(reading?.range, size: size)
         }

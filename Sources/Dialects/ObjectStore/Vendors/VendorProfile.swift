@@ -52,12 +52,12 @@ final class VendorProfile: Sendable {
     /// The format of errors.
     struct Errors: Sendable {
         /// The vendor's codes where they differ from Amazon's.
-        let codes: [S3ErrorCode: String]
-        let statuses: [S3ErrorCode: Status]
+        let codes: [ObjectErrorCode: String]
+        let statuses: [ObjectErrorCode: Status]
         /// Messages that the vendor's clients compare.
-        let messages: [S3ErrorCode: String]
+        let messages: [ObjectErrorCode: String]
         /// For an existing object that the request must not replace.
-        let forbiddenOverwrite: S3ErrorCode
+        let forbiddenOverwrite: ObjectErrorCode
         /// Header field with the error of a response without content.
         let headField: FieldName?
     }
@@ -78,17 +78,17 @@ final class VendorProfile: Sendable {
     /// Whether object content needs a length declared in advance.
     let needsLength: Bool
     /// Whether responses include the CRC-64 of objects and parts.
-    let tellsCRC64: Bool
+    let reportsCRC64: Bool
     /// Whether responses include the MD5 of content uploaded in one request.
-    let tellsMD5: Bool
+    let reportsMD5: Bool
     /// Whether responses include the object's type and its append position.
-    let tellsObjectType: Bool
+    let reportsObjectType: Bool
     /// Whether an empty token begins a listing.
     let takesEmptyToken: Bool
     /// Whether non-ASCII metadata is sent as encoded words.
     let encodesMetadata: Bool
     /// Whether responses for copies and completed uploads have the entity tag in a header field as well.
-    let tellsTagOfWhole: Bool
+    let reportsTagOfWhole: Bool
     let documents: Documents
     let errors: Errors
 
@@ -102,12 +102,12 @@ final class VendorProfile: Sendable {
         ranges: RangeRule,
         directives: [String: Bool],
         needsLength: Bool,
-        tellsCRC64: Bool,
-        tellsMD5: Bool,
-        tellsObjectType: Bool,
+        reportsCRC64: Bool,
+        reportsMD5: Bool,
+        reportsObjectType: Bool,
         takesEmptyToken: Bool,
         encodesMetadata: Bool,
-        tellsTagOfWhole: Bool,
+        reportsTagOfWhole: Bool,
         documents: Documents,
         errors: Errors
     ) {
@@ -120,12 +120,12 @@ final class VendorProfile: Sendable {
         self.ranges = ranges
         self.directives = directives
         self.needsLength = needsLength
-        self.tellsCRC64 = tellsCRC64
-        self.tellsMD5 = tellsMD5
-        self.tellsObjectType = tellsObjectType
+        self.reportsCRC64 = reportsCRC64
+        self.reportsMD5 = reportsMD5
+        self.reportsObjectType = reportsObjectType
         self.takesEmptyToken = takesEmptyToken
         self.encodesMetadata = encodesMetadata
-        self.tellsTagOfWhole = tellsTagOfWhole
+        self.reportsTagOfWhole = reportsTagOfWhole
         self.documents = documents
         self.errors = errors
     }

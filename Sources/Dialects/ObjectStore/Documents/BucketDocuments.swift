@@ -1,0 +1,89 @@
+package import Foundation
+package import Signing
+internal import XMLText
+
+/// Documents about buckets.
+package enum BucketDocuments {
+    /// The location in a request to create a bucket (`CreateBucketConfiguration`).
+    ///
+    /// - Parameter bytes: The document; may be empty.
+    /// - Returns: The location constraint; `nil` if there is none.
+    /// - Throws: `MalformedXML`; `NotImplemented` for any other requested property.
+    package static func location(document bytes: [UInt8]) throws(ObjectError) -> String? {
+        guard !bytes.isEmpty else { return nil }
+        let root = try RequestDocuments.root(bytes, "CreateBucketConfiguration", limit: RequestDocuments.Limit.creation)
+        if let other = root.children.first(where: { $0.name != "LocationConstraint" }) {
+            guard ["Location", "Bucket", "Tags"].contains(other.name) else { throw ObjectError(.malformedXML) }
+            // Ignoring a property would leave a bucket that differs from the request, which clients would notice too
+            // late.
+            throw ObjectError(.notImplemented, "Buckets do not support \(other.name): leave the element out.")
+        }
+        return root.trimmed("LocationConstraint").flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// A document `ListAllMyBucketsResult`.
+    ///
+    /// - Parameters:
+    ///   - buckets: The buckets to list.
+    ///   - owner: The owner of all of them.
+    ///   - region: Their region; not used for S3.
+    ///   - host: The host where they are reached.
+    ///   - vendor: The vendor whose client reads it.
+    /// - Returns: XML.
+    package static func list(
+        _ buckets: [(name: String, createdAt: Date)],
+        owner: ObjectOwner,
+        region: String = "",
+        host: String = "",
+        for vendor: Vendor = .aws
+    ) -> [UInt8] {
+        var document = XMLWriter("ListAllMyBucketsResult", vendor)
+        owner.write("Owner", to: &document)
+        document.element("Buckets") { list in
+            for bucket in buckets {
+                list.element("Bucket") { node in
+                    node.element("Name", bucket.name)
+                    node.element("CreationDate", bucket.createdAt)
+                    if vendor.profile.documents.namesLocations { node.element("Location", region) }
+                    guard vendor.profile.documents.namesEndpoints else { return }
+                    node.element("ExtranetEndpoint", host)
+                    node.element("IntranetEndpoint", host)
+                    node.element("StorageClass", vendor.profile.storageClass)
+                }
+            }
+        }
+        return document.finished()
+    }
+
+    /// A document `LocationConstraint`; empty for the region `us-east-1` of S3.
+    package static func location(_ region: String, for vendor: Vendor = .aws) -> [UInt8] {
+        var document = XMLWriter("LocationConstraint", vendor)
+        if region != vendor.profile.documents.unnamedRegion { document.text(region) }
+        return document.finished()
+    }
+}
+
+extension BucketDocuments {
+    /// A document `VersioningConfiguration`; empty for a bucket that never had versioning ("GetBucketVersioning").
+    static func versioning(for vendor: Vendor) -> [UInt8] {
+        XMLWriter("VersioningConfiguration", vendor).finished()
+    }
+}
+
+/// The owner of buckets, objects and uploads, as listings report it.
+package struct ObjectOwner: Sendable, Equatable {
+    package let id: String
+    package let name: String
+
+    package init(id: String, name: String) {
+        self.id = id
+        self.name = name
+    }
+
+    func write(_ element: String, to document: inout XMLWriter) {
+        document.element(element) { owner in
+            owner.element("ID", id)
+            owner.element("DisplayName", name)
+        }
+    }
+}

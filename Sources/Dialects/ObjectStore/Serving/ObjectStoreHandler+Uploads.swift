@@ -1,0 +1,169 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPWire
+internal import ObjectGrants
+internal import Signing
+internal import UploadCore
+
+/// Multipart uploads.
+extension ObjectStoreHandler {
+    func create(_ name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
+        let (headers, checksum) = (call.command.write.headers, call.command.write.checksum)
+        let grant = call.grant
+        let upload = try await core { () async throws(UploadError) in
+            try await uploads.begin(name, headers, checksum: checksum, for: call.vendor, under: grant)
+        }
+        var response = Self.document(UploadDocuments.initiated(name, uploadID: upload.id.text, for: call.vendor))
+        if let checksum {
+            response.fields["x-amz-checksum-algorithm"] = checksum.algorithm.s3Name
+            response.fields["x-amz-checksum-type"] = checksum.s3Type
+        }
+        response.trace.uploadID = upload.id.text
+        return response
+    }
+
+    func put(_ part: PartReference, of name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
+        let upload = try await upload(part.uploadID, name)
+        let content = try call.body(checksum: upload.attributes?.checksum?.algorithm)
+        guard content.object.size != nil else { throw ObjectError(.missingContentLength) }
+        let record = try await store(part, of: upload, content)
+        var response = Response(200, ["ETag": call.vendor.quoted(record.entityTag)])
+        call.vendor.report(md5: record.entityTag, in: &response.fields)
+        call.vendor.report(crc64: record.crc64, in: &response.fields)
+        if let algorithm = content.checksum, let value = record.checksum {
+            response.fields[algorithm.s3Field] = Base64.encode(value)
+        }
+        response.trace.uploadID = upload.id.text
+        return response
+    }
+
+    private func store(_ part: PartReference, of upload: Upload, _ content: ChecksummedContent)
+        async throws(ObjectError) -> PartRecord
+    {
+        let object = content.object
+        return try await core(.upload) { () async throws(UploadError) in
+            try await uploads.put(part.number, of: upload, object)
+        }
+    }
+
+    func copy(
+        _ source: CopySource,
+        _ range: ClosedRange<Int64>?,
+        to part: PartReference,
+        of name: ObjectName,
+        _ call: ObjectCall
+    ) async throws(ObjectError) -> Response {
+        try await requireBucket(source.object.bucket)
+        let upload = try await upload(part.uploadID, name)
+        let (media, bytes) = try await read(source, range)
+        let algorithm = upload.attributes?.checksum?.algorithm
+        let size = range.map { $0.upperBound - $0.lowerBound + 1 } ?? media.size
+        try call.caller.check(
+            ObjectAccess(.uploadPart, bucket: name.bucket, key: name.key, contentLength: size)
+        )
+        let content = call.content(copying: bytes, size: size, checksum: algorithm)
+        let record = try await store(part, of: upload, content)
+        var response = Self.document(UploadDocuments.copiedPart(record, checksum: algorithm, for: call.vendor))
+        call.vendor.report(crc64: record.crc64, in: &response.fields)
+        return response
+    }
+
+    func list(_ listing: PartListing, of name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
+        let upload = try await upload(listing.uploadID, name)
+        let (_, parts) = try await core(.upload) { () async throws(UploadError) in
+            try await uploads.parts.parts(of: upload.id, after: listing.marker, limit: listing.maximum + 1)
+        }
+        return Self.document(
+            UploadDocuments.parts(
+                of: name,
+                listing,
+                parts,
+                checksum: upload.attributes?.checksum,
+                owner: Self.owner,
+                for: call.vendor
+            )
+        )
+    }
+
+    func complete(_ text: String, _ name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
+        let upload = try await upload(text, name, isOpen: false)
+        // Nothing can have been started in a session after it expired.
+        if call.caller.isInGrace, let grant = call.caller.grant, upload.createdAt >= grant.upload.expiresAt {
+            throw ObjectError(.expiredToken)
+        }
+        let (condition, expected) = (call.command.write.condition, call.command.write.expectation)
+        let bytes = try await call.collect(limit: RequestDocuments.Limit.completion)
+        // Parsing 10,000 parts takes some tenths of a second; the event loop serves others meanwhile.
+        let parts = try await Task.detached { () -> Result<[CompletedPart], ObjectError> in
+            Result { () throws(ObjectError) in try CompletedPart.list(document: bytes) }
+        }.value.get()
+        let algorithm = upload.attributes?.checksum?.algorithm
+        let named = parts.map { part in
+            NamedPart(
+                number: part.number,
+                entityTag: part.entityTag,
+                checksum: algorithm.flatMap { part.checksums[$0] }
+            )
+        }
+        let object = try await meeting(condition, name) { () async throws(ObjectError) in
+            try await core(.upload) { () async throws(UploadError) in
+                try await uploads.complete(upload, of: named, if: condition) { checksum, records throws(UploadError) in
+                    try Self.check(checksum, records, expected)
+                }
+            }
+        }
+        var response = Self.document(
+            UploadDocuments.completed(
+                name,
+                location: "\(baseURL(call.request))/\(name.bucket)/\(Self.path(name.key))",
+                entityTag: object.attributes?.entityTag ?? "",
+                checksum: object.attributes?.checksum,
+                parts: parts.count,
+                for: call.vendor
+            )
+        )
+        if call.vendor.profile.reportsTagOfWhole { response.fields["ETag"] = object.quotedTag(call.vendor) }
+        call.vendor.report(crc64: object.attributes?.crc64, in: &response.fields)
+        response.trace.uploadID = upload.id.text
+        return await self.response(call.callback, of: StoredObject(name, object, call), with: response)
+    }
+
+    static func path(_ key: String) -> String {
+        PercentEncoding.encode(key) { PercentEncoding.isUnreserved($0) || $0 == UInt8(ascii: "/") }
+    }
+
+    func abort(_ text: String, _ name: ObjectName) async throws(ObjectError) -> Response {
+        let upload = try await upload(text, name)
+        try await core(.upload) { () async throws(UploadError) in try await uploads.abort(upload) }
+        return Response(204)
+    }
+
+    /// Compares an object made of parts with what the client expects.
+    ///
+    /// - Throws: An error with `BadDigest` or `InvalidRequest` as its cause.
+    private static func check(
+        _ checksum: ObjectChecksum?,
+        _ parts: [PartRecord],
+        _ expected: CompletedPart.Expectation?
+    ) throws(UploadError) {
+        do throws(ObjectError) {
+            try expected?.check(checksum, parts: parts.count, size: parts.reduce(0) { $0 + $1.size })
+        } catch {
+            throw UploadError(.invalidRequest, error.message, cause: error)
+        }
+    }
+
+    /// The upload with an id, if it belongs to this object.
+    ///
+    /// - Parameters:
+    ///   - text: The id from the client.
+    ///   - name: Name of the object.
+    ///   - isOpen: Whether it must be open.
+    /// - Returns: The recorded upload.
+    /// - Throws: `NoSuchUpload`.
+    private func upload(_ text: String, _ name: ObjectName, isOpen: Bool = true) async throws(ObjectError) -> Upload {
+        try await core(.upload) { () async throws(UploadError) in
+            try await uploads.find(text, of: name, isOpen: isOpen)
+        }
+    }
+}

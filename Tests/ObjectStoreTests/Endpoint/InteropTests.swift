@@ -1,0 +1,256 @@
+import Bytes
+import Digests
+import Foundation
+import HTTPWire
+import Signing
+import SluiceTesting
+import Testing
+import UploadCore
+
+@testable import ObjectGrants
+@testable import ObjectStore
+
+/// Requests as real clients send them.
+@Suite("What clients of S3, OSS and COS expect")
+struct InteropTests {
+    private static let hello = Array("hello".utf8)
+    private static let tag = "5d41402abc4b2a76b9719d911017c592"
+
+    private func bench() async throws -> ObjectBench {
+        let bench = try await ObjectBench()
+        #expect(try await bench.send("PUT", "/bucket-1/k", content: Self.hello).outcome == "200")
+        return bench
+    }
+
+    // MARK: Conditions
+
+    @Test("a deletion happens only if the object matches")
+    func deletion() async throws {
+        let bench = try await bench()
+        func delete(_ key: String, _ fields: HTTPFields) async throws -> String {
+            try await bench.send("DELETE", "/bucket-1/\(key)", ObjectBench.administrator, fields).outcome
+        }
+        #expect(try await delete("k", ["If-Match": "\"0\""]) == "412 PreconditionFailed")
+        #expect(try await delete("none", ["If-Match": "\"0\""]) == "412 PreconditionFailed")
+        #expect(try await delete("none", ["If-Match": "*"]) == "412 PreconditionFailed")
+        #expect(try await delete("k", ["If-Match": "\"0\", \"\(Self.tag)\""]) == "501 NotImplemented")
+        #expect(try await delete("k", ["If-None-Match": "*"]) == "501 NotImplemented")
+        #expect(try await delete("none", [:]) == "204")
+        #expect(try await bench.services.objects.object(ObjectName(bucket: "bucket-1", key: "k")) != nil)
+        #expect(try await delete("k", ["If-Match": "\"\(Self.tag)\""]) == "204")
+        #expect(try await bench.services.objects.object(ObjectName(bucket: "bucket-1", key: "k")) == nil)
+        for condition in ["*", Self.tag] {
+            #expect(try await bench.send("PUT", "/bucket-1/k", content: Self.hello).outcome == "200")
+            #expect(try await delete("k", ["If-Match": condition]) == "204")
+        }
+    }
+
+    @Test("each of several deletions has its own condition")
+    func deletions() async throws {
+        let bench = try await bench()
+        func delete(_ tag: String) async throws -> Response {
+            let document = "<Delete><Object><Key>k</Key><ETag>\(tag)</ETag></Object></Delete>"
+            return try await bench.send("POST", "/bucket-1?delete", content: Array(document.utf8))
+        }
+        let refused = try await delete("&quot;0&quot;")
+        #expect(refused.element("Code") == "PreconditionFailed" && refused.element("Deleted") == nil)
+        let done = try await delete("&quot;\(Self.tag)&quot;")
+        #expect(done.element("Deleted") == "<Key>k</Key>" && done.element("Error") == nil)
+    }
+
+    @Test("entity tags may lack quotes", arguments: [Signature?.none, .ossV1, .ossV4, .cos, .cosQuery])
+    func unquoted(_ signature: Signature?) async throws {
+        let bench = try await bench()
+        func send(_ method: String, _ key: String, _ fields: HTTPFields) async throws -> String {
+            guard let signature else {
+                return try await bench.send(method, "/bucket-1/\(key)", ObjectBench.administrator, fields).outcome
+            }
+            return try await bench.send(method, "/bucket-1/\(key)", by: signature, fields).outcome
+        }
+        let tag = signature.map(Signature.oss.contains) ?? false ? Self.tag.uppercased() : Self.tag
+        for (condition, here) in [
+            (tag, true), ("\"\(tag)\"", true), ("0, \(tag)", true), ("0,\"\(tag)\"", true), ("0", false),
+        ] {
+            #expect(try await send("GET", "k", ["If-Match": condition]) == (here ? "200" : "412 PreconditionFailed"))
+            #expect(try await send("HEAD", "k", ["If-None-Match": condition]) == (here ? "304 NotModified" : "200"))
+            let ranged = try await send("GET", "k", ["If-Range": condition, "Range": "bytes=0-1"])
+            if !condition.contains(",") { #expect(ranged == (here ? "206" : "200"), "\(condition)") }
+        }
+        let vendor = signature.map { Signature.oss.contains($0) ? "x-oss-" : "x-cos-" } ?? "x-amz-"
+        let source = vendor == "x-cos-" ? "bucket-1.x/k" : "/bucket-1/k"
+        for (name, condition, outcome) in [
+            ("match", tag, "200"), ("match", "0", "412 PreconditionFailed"), ("match", "0, \(tag)", "200"),
+            ("none-match", tag, "412 PreconditionFailed"), ("none-match", "0", "200"),
+        ] {
+            var fields = HTTPFields()
+            fields[try #require(FieldName(vendor + "copy-source"))] = source
+            fields[try #require(FieldName(vendor + "copy-source-if-" + name))] = condition
+            #expect(try await send("PUT", "copy", fields) == outcome, "\(name) \(condition)")
+        }
+        guard signature == nil else { return }
+        #expect(try await send("PUT", "k", ["If-Match": "0"]) == "412 PreconditionFailed")
+        #expect(try await send("PUT", "k", ["If-Match": Self.tag]) == "200")
+    }
+
+    @Test("a conditional replacement needs an existing object")
+    func missing() async throws {
+        let bench = try await bench()
+        let condition: HTTPFields = ["If-Match": "\"\(Self.tag)\""]
+        let administrator = ObjectBench.administrator
+        let put = try await bench.send("PUT", "/bucket-1/none", administrator, condition, content: [1])
+        #expect(put.outcome == "404 NoSuchKey")
+        var copy = condition
+        copy["x-amz-copy-source"] = "bucket-1/k"
+        #expect(try await bench.send("PUT", "/bucket-1/none", administrator, copy).outcome == "404 NoSuchKey")
+        let id = try await bench.begin("none")
+        let target = "/bucket-1/none?uploadId=\(id)"
+        let part = try await bench.send("PUT", target + "&partNumber=1", content: [1])
+        let document =
+            "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>\(part.fields["ETag"] ?? "")</ETag></Part>"
+            + "</CompleteMultipartUpload>"
+        let completion = try await bench.send("POST", target, administrator, condition, content: Array(document.utf8))
+        #expect(completion.outcome == "404 NoSuchKey")
+        let other: HTTPFields = ["If-Match": "\"0\""]
+        let replaced = try await bench.send("PUT", "/bucket-1/k", administrator, other, content: [1])
+        #expect(replaced.outcome == "412 PreconditionFailed")
+        let absent: HTTPFields = ["If-None-Match": "*"]
+        let kept = try await bench.send("PUT", "/bucket-1/k", administrator, absent, content: [1])
+        #expect(kept.outcome == "412 PreconditionFailed")
+    }
+
+    // MARK: Buckets
+
+    @Test("a bucket without versioning says so")
+    func versioning() async throws {
+        let bench = try await bench()
+        let response = try await bench.send("GET", "/bucket-1?versioning")
+        #expect(response.outcome == "200" && response.text?.contains("<Status>") == false)
+        #expect(response.text?.hasSuffix("></VersioningConfiguration>") == true)
+        let session = try bench.issuer.session(bench.grant())
+        #expect(try await bench.send("GET", "/bucket-1?versioning", session).outcome == "200")
+        #expect(try await bench.send("GET", "/bucket-2?versioning", session).outcome == "403 AccessDenied")
+        #expect(try await bench.send("GET", "/bucket-2?versioning").outcome == "404 NoSuchBucket")
+        for signature in [Signature.ossV1, .ossV4, .cos] {
+            #expect(try await bench.send("GET", "/bucket-1/?versioning", by: signature).outcome == "200")
+        }
+    }
+
+    @Test("buckets are created and removed as in Amazon's oldest region")
+    func buckets() async throws {
+        let bench = try await bench()
+        #expect(try await bench.send("PUT", "/bucket-2").outcome == "200")
+        #expect(try await bench.send("PUT", "/bucket-2").outcome == "200")
+        for signature in [Signature.ossV4, .cos] {
+            let again = try await bench.send("PUT", "/bucket-2/", by: signature)
+            #expect(again.outcome == "409 BucketAlreadyOwnedByYou")
+        }
+        #expect(try await bench.send("DELETE", "/bucket-1").outcome == "409 BucketNotEmpty")
+        #expect(try await bench.send("DELETE", "/bucket-2").outcome == "204")
+        #expect(try await bench.send("DELETE", "/bucket-2").outcome == "404 NoSuchBucket")
+        for name in ["Bucket", "ab", "a_b", "amzn-s3-demo-x", "a.-b", "a-.b", "a..b", "1.2.3.4", "a-s3alias"] {
+            #expect(try await bench.send("PUT", "/\(name)").outcome == "400 InvalidBucketName", "\(name)")
+        }
+    }
+
+    @Test("lifecycle rules get missing ids, and their days are validated")
+    func lifecycle() async throws {
+        let bench = try await bench()
+        func put(_ rules: String) async throws -> String {
+            let document = "<LifecycleConfiguration>\(rules)</LifecycleConfiguration>"
+            return try await bench.send("PUT", "/bucket-1?lifecycle", content: Array(document.utf8)).outcome
+        }
+        func rule(_ action: String, id: String = "") -> String {
+            "<Rule>\(id)<Filter><Prefix>a&amp;b/</Prefix></Filter><Status>Enabled</Status>\(action)</Rule>"
+        }
+        let expiration = "<Expiration><Days>1</Days></Expiration>"
+        #expect(try await put(rule(expiration, id: "<ID>mine</ID>") + rule(expiration) + rule(expiration)) == "200")
+        let text = try #require(try await bench.send("GET", "/bucket-1?lifecycle").text)
+        let rules = try BucketLifecycle(document: Array(text.utf8)).rules
+        #expect(rules.count == 3 && rules.compactMap(\.id).count == 3 && Set(rules.map(\.id)).count == 3)
+        #expect(rules[0].id == "mine" && rules.allSatisfy { $0.prefix == "a&b/" && $0.hasMore })
+        #expect(text.contains(expiration))
+        for (action, outcome) in [
+            ("<Expiration><Days>0</Days></Expiration>", "400 InvalidArgument"),
+            ("<Expiration><Days>-1</Days></Expiration>", "400 MalformedXML"),
+            ("<Expiration><Days>x</Days></Expiration>", "400 MalformedXML"),
+            (
+                "<NoncurrentVersionExpiration><NoncurrentDays>0</NoncurrentDays></NoncurrentVersionExpiration>",
+                "400 InvalidArgument"
+            ),
+            ("<Transition><Days>0</Days><StorageClass>GLACIER</StorageClass></Transition>", "200"),
+        ] {
+            #expect(try await put(rule(action)) == outcome, "\(action)")
+        }
+    }
+
+    // MARK: Attributes
+
+    @Test("the attributes of an object")
+    func attributes() async throws {
+        let bench = try await bench()
+        func ask(_ key: String, _ fields: HTTPFields) async throws -> Response {
+            try await bench.send("GET", "/bucket-1/\(key)?attributes", ObjectBench.administrator, fields)
+        }
+        let all: HTTPFields = ["x-amz-object-attributes": "ETag,Checksum,ObjectParts,StorageClass,ObjectSize"]
+        let whole = try await ask("k", all)
+        #expect(whole.outcome == "200" && whole.fields["Last-Modified"] != nil)
+        #expect(whole.element("ETag") == Self.tag && whole.element("ObjectSize") == "5")
+        #expect(whole.element("StorageClass") == "STANDARD" && whole.element("ObjectParts") == nil)
+        let size = try await ask("k", ["x-amz-object-attributes": "ObjectSize"])
+        #expect(size.element("ETag") == nil && size.element("ObjectSize") == "5")
+
+        let id = try await bench.begin("p")
+        var tags = ""
+        for (number, content) in [(1, [UInt8](repeating: 1, count: 5 << 20)), (2, Self.hello)] {
+            let target = "/bucket-1/p?partNumber=\(number)&uploadId=\(id)"
+            let tag = try await bench.send("PUT", target, content: content).fields["ETag"] ?? ""
+            tags += "<Part><PartNumber>\(number)</PartNumber><ETag>\(tag)</ETag></Part>"
+        }
+        let document = Array("<CompleteMultipartUpload>\(tags)</CompleteMultipartUpload>".utf8)
+        #expect(try await bench.send("POST", "/bucket-1/p?uploadId=\(id)", content: document).outcome == "200")
+        var page = all
+        page["x-amz-max-parts"] = "1"
+        let first = try await ask("p", page)
+        #expect(first.element("PartsCount") == "2" && first.element("IsTruncated") == "true")
+        #expect(first.element("Part") == "<PartNumber>1</PartNumber><Size>5242880</Size>")
+        page["x-amz-part-number-marker"] = first.element("NextPartNumberMarker")
+        let second = try await ask("p", page)
+        #expect(second.element("IsTruncated") == "false")
+        #expect(second.element("Part") == "<PartNumber>2</PartNumber><Size>5</Size>")
+
+        #expect(try await ask("none", all).outcome == "404 NoSuchKey")
+        #expect(try await ask("k", [:]).outcome == "400 InvalidRequest")
+        #expect(try await ask("k", ["x-amz-object-attributes": "Colour"]).outcome == "400 InvalidArgument")
+        page["x-amz-max-parts"] = "-1"
+        #expect(try await ask("k", page).outcome == "400 InvalidArgument")
+        let reader = try bench.issuer.session(bench.grant(actions: ObjectAction.read))
+        let denied = try await bench.send("GET", "/bucket-1/k?attributes", reader, all)
+        #expect(denied.outcome == "403 AccessDenied")
+    }
+
+    // MARK: OSS
+
+    @Test("OSS clients get deleted keys URL-encoded on request", arguments: Signature.oss)
+    func encodedDeletions(_ signature: Signature) async throws {
+        let bench = try await bench()
+        let document = Array("<Delete><Object><Key>a b+ü</Key></Object></Delete>".utf8)
+        func delete(_ query: String) async throws -> Response {
+            try await bench.send("POST", "/bucket-1/?delete\(query)", by: signature, content: document)
+        }
+        let encoded = try await delete("&encoding-type=url")
+        #expect(encoded.element("EncodingType") == "url" && encoded.element("Key") == "a%20b%2B%C3%BC")
+        let plain = try await delete("")
+        #expect(plain.element("EncodingType") == nil && plain.element("Key") == "a b+ü")
+        #expect(try await delete("&encoding-type=x").outcome == "400 InvalidArgument")
+    }
+
+    @Test("the source of a copy in OSS can have + for a space, as in forms", arguments: Signature.oss)
+    func copySource(_ signature: Signature) async throws {
+        let bench = try await bench()
+        #expect(try await bench.send("PUT", "/bucket-1/a%20b%2Bc", content: Self.hello).outcome == "200")
+        for source in ["/bucket-1/a+b%2Bc", "/bucket-1/a%20b%2Bc"] {
+            let fields: HTTPFields = ["x-oss-copy-source": source]
+            #expect(try await bench.send("PUT", "/bucket-1/copy", by: signature, fields).outcome == "200", "\(source)")
+        }
+    }
+}
