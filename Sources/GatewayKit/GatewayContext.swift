@@ -4,6 +4,7 @@ package import Logging
 package import RESTKit
 package import SettingsKit
 package import Signing
+package import SystemIO
 package import Telemetry
 package import Transport
 package import UploadCore

@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Glibc
 internal import HTTPWire
+internal import SystemIO
 internal import Transport
 
 /// One connection: reads requests and sends their responses in order, on its loop.

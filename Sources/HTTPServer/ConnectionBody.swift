@@ -1,6 +1,6 @@
 internal import Bytes
-internal import Glibc
 internal import HTTPWire
+internal import SystemIO
 internal import Transport
 
 /// The content of one request.
@@ -315,7 +315,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
 
     // MARK: Within the kernel
 
-    func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome {
+    func transfer(to file: OpenFile, at offset: Int64, limit: Int64, on pool: BlockingPool) async -> TransferOutcome {
         var moved: Int64 = 0
         do throws(SourceFailure) {
             try await sendContinue()
@@ -324,8 +324,8 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
                 let goal = min(limit - moved, left)
                 let (count, fileError) =
                     input.isEmpty
-                    ? try await moveTransfer(to: descriptor, at: offset + moved, limit: goal)
-                    : await writeBuffered(to: descriptor, at: offset + moved, limit: goal)
+                    ? try await moveTransfer(to: file, at: offset + moved, limit: goal)
+                    : await writeBuffered(to: file, at: offset + moved, limit: goal)
                 moved += count
                 received += count
                 advance(left: left - count)
@@ -344,34 +344,17 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     }
 
     /// Writes bytes that arrived together with the head.
-    private func writeBuffered(to descriptor: Int32, at offset: Int64, limit: Int64) async -> (Int64, Int32) {
+    private func writeBuffered(to file: OpenFile, at offset: Int64, limit: Int64) async -> (Int64, Int32) {
         let bytes = input.take(Int(min(limit, Int64(input.count))))
-        return await pool.run { () -> (Int64, Int32) in
-            var written = 0
-            while written < bytes.count {
-                let count = bytes.withUnsafeBytes { buffer in
-                    pwrite(
-                        descriptor,
-                        buffer.baseAddress.map { $0 + written },
-                        bytes.count - written,
-                        Int(offset) + written
-                    )
-                }
-                if count > 0 {
-                    written += count
-                } else if count < 0, errno == EINTR {
-                    continue
-                } else {
-                    return (Int64(written), count == 0 ? EIO : errno)
-                }
-            }
-            return (Int64(written), 0)
+        return await pool.run { io -> (Int64, Int32) in
+            let (written, failure) = io.write(bytes, to: file, at: offset)
+            return (Int64(written), failure?.errno ?? 0)
         }
     }
 
     /// Moves bytes from the socket on a thread that may block on the file, until it would block.
     private func moveTransfer(
-        to descriptor: Int32,
+        to file: OpenFile,
         at offset: Int64,
         limit: Int64
     ) async throws(SourceFailure) -> (Int64, Int32) {
@@ -379,7 +362,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         if !channel.mayBeReadable { try await waitReadable() }
         let transfer = SocketTransfer(
             channel: channel,
-            file: descriptor,
+            file: file,
             offset: offset,
             limit: limit,
             isFast: isFast
@@ -388,13 +371,13 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         let end: SocketTransfer.End
         if let session = channel.tls {
             guard let buffer = buffers.take() ?? RecordBuffer() else {
-                return try await copy(to: descriptor, at: offset, limit: limit)
+                return try await copy(to: file, at: offset, limit: limit)
             }
             (moved, end) = await move(transfer) { RecordReader(buffer, $0, session) }
             buffers.put(buffer)
         } else {
             guard let pipe = pipes.take() ?? SplicePipe() else {
-                return try await copy(to: descriptor, at: offset, limit: limit)
+                return try await copy(to: file, at: offset, limit: limit)
             }
             (moved, end) = await move(transfer) { PipeReader(pipe: pipe, channel: $0) }
             // A pipe with bytes that could not be written must not be reused.
@@ -420,19 +403,19 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         by makeReader: @escaping @Sendable (Channel) -> some SocketReader
     ) async -> (moved: Int64, end: SocketTransfer.End) {
         channel.willReadOnOtherThread()
-        return await channel.lend(to: pool) { [pool] channel in
-            transfer.move(by: makeReader(channel), mustHurry: { pool.hasWaiting })
+        return await channel.lend(to: pool) { [pool] channel, io in
+            transfer.move(by: makeReader(channel), io, mustHurry: { pool.hasWaiting })
         }
     }
 
     /// Copies through memory, if the system has no pipe left.
     private func copy(
-        to descriptor: Int32,
+        to file: OpenFile,
         at offset: Int64,
         limit: Int64
     ) async throws(SourceFailure) -> (Int64, Int32) {
         try await fill()
-        return await writeBuffered(to: descriptor, at: offset, limit: limit)
+        return await writeBuffered(to: file, at: offset, limit: limit)
     }
 
     // MARK: After the response

@@ -8,6 +8,7 @@ internal import ObjectStore
 package import RESTKit
 internal import SettingsKit
 package import Signing
+internal import SystemIO
 internal import Telemetry
 package import TokenServices
 internal import Transport

@@ -4,8 +4,8 @@ internal import HTTPClient
 package import Logging
 internal import S3Storage
 package import SettingsKit
+package import SystemIO
 package import Telemetry
-package import Transport
 package import UploadCore
 
 /// State and storage, as configured.

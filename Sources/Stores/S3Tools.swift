@@ -5,8 +5,8 @@ package import HTTPClient
 package import S3Storage
 package import SettingsKit
 internal import Signing
+package import SystemIO
 internal import Telemetry
-package import Transport
 package import UploadCore
 
 /// Settings converted for the S3 storage.

@@ -2,7 +2,7 @@ package import HTTPServer
 internal import HTTPWire
 package import Logging
 internal import RESTKit
-package import Transport
+package import SystemIO
 package import UploadCore
 
 /// Reports events of the server and of uploads to metrics and log.

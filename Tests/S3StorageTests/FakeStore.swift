@@ -6,7 +6,7 @@ import HTTPClient
 import Signing
 import SluiceTesting
 import Synchronization
-import Transport
+import SystemIO
 import UploadCore
 
 @testable import S3Storage
