@@ -58,8 +58,11 @@ let package = Package(
             providers: [.apt(["libpq-dev"])]
         ),
 
+        // System calls, and the threads that may block in them.
+        layer("SystemIO", ["CSystem"]),
+
         // Values and bytes; no I/O.
-        layer("Bytes"),
+        layer("Bytes", ["SystemIO"]),
         layer("MetricsKit", [handles]),
         layer("HTTPWire", ["Bytes"]),
         layer("XMLText"),
@@ -67,18 +70,18 @@ let package = Package(
         layer("Signing", ["HTTPWire", "Digests", "Bytes"]),
 
         // Sockets; no Swift package below HTTPServer.
-        layer("Transport", ["CSystem", "COpenSSL", "Bytes"]),
-        layer("HTTPServer", ["HTTPWire", "Transport", "Bytes", "CSystem"]),
+        layer("Transport", ["CSystem", "COpenSSL", "SystemIO", "Bytes"]),
+        layer("HTTPServer", ["HTTPWire", "Transport", "SystemIO", "Bytes", "CSystem"]),
         layer("HTTPClient", ["CCurl", "HTTPWire", "Transport", "Bytes"]),
 
         // The domain, and what implements its interfaces.
-        layer("UploadCore", ["Bytes", "Digests", "Signing"]),
-        layer("DiskStorage", ["UploadCore", "Bytes", "Digests", "Transport", "CSystem"]),
-        layer("CloudCredentials", ["UploadCore", "HTTPClient", "Signing", "Transport", "XMLText"]),
+        layer("UploadCore", ["SystemIO", "Bytes", "Digests", "Signing"]),
+        layer("DiskStorage", ["UploadCore", "Bytes", "Digests", "SystemIO"]),
+        layer("CloudCredentials", ["UploadCore", "HTTPClient", "Signing", "Transport", "SystemIO", "XMLText"]),
         layer(
             "S3Storage",
             [
-                "UploadCore", "CloudCredentials", "HTTPClient", "HTTPWire", "Signing", "Digests", "Transport", "Bytes",
+                "UploadCore", "CloudCredentials", "HTTPClient", "HTTPWire", "Signing", "Digests", "SystemIO", "Bytes",
                 "XMLText", "MetricsKit", "CSystem", handles,
             ]
         ),
@@ -89,9 +92,9 @@ let package = Package(
         layer("StateRecords", ["UploadCore", "Bytes", "Digests"]),
         layer(
             "SQLiteState",
-            ["StateRecords", "UploadCore", "Transport", .product(name: "GRDB", package: "GRDB.swift")]
+            ["StateRecords", "UploadCore", "SystemIO", .product(name: "GRDB", package: "GRDB.swift")]
         ),
-        layer("PostgresState", ["StateRecords", "UploadCore", "Bytes", "Transport", "CPostgres"]),
+        layer("PostgresState", ["StateRecords", "UploadCore", "Bytes", "SystemIO", "CPostgres"]),
 
         // Kits: what modules are made of.
         layer("SettingsKit", ["HTTPWire", "Transport", .product(name: "Yams", package: "Yams")]),
@@ -101,7 +104,7 @@ let package = Package(
         layer(
             "Telemetry",
             [
-                "RESTKit", "SettingsKit", "UploadCore", "HTTPServer", "HTTPWire", "Transport", "MetricsKit", "Bytes",
+                "RESTKit", "SettingsKit", "UploadCore", "HTTPServer", "HTTPWire", "SystemIO", "MetricsKit", "Bytes",
                 handles, .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -109,7 +112,7 @@ let package = Package(
             "GatewayKit",
             [
                 "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "CloudCredentials", "HTTPServer", "HTTPWire",
-                "HTTPClient", "Transport", "Signing", "MetricsKit", "CSystem", handles,
+                "HTTPClient", "Transport", "SystemIO", "Signing", "MetricsKit", "CSystem", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
@@ -173,7 +176,8 @@ let package = Package(
             [
                 "Callbacks", "Clouds", "CloudCredentials", "ObjectGrants", "ObjectStore", "Presigning", "TokenServices",
                 "GatewayKit", "RESTKit", "SettingsKit",
-                "Telemetry", "UploadCore", "HTTPServer", "HTTPClient", "HTTPWire", "Transport", "Signing", "MetricsKit",
+                "Telemetry", "UploadCore", "HTTPServer", "HTTPClient", "HTTPWire", "Transport", "SystemIO", "Signing",
+                "MetricsKit",
                 handles, .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -221,7 +225,7 @@ let package = Package(
             "Stores",
             [
                 "DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "CloudCredentials", "GatewayKit",
-                "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "Transport", "Signing", "Digests", "Bytes",
+                "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "SystemIO", "Signing", "Digests", "Bytes",
                 "MetricsKit", .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -229,7 +233,7 @@ let package = Package(
             "Migration",
             [
                 "Stores", "DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "StateRecords", "ObjectStore",
-                "GatewayKit", "SettingsKit", "UploadCore", "HTTPClient", "Transport", "Signing", "Digests", "Bytes",
+                "GatewayKit", "SettingsKit", "UploadCore", "HTTPClient", "SystemIO", "Signing", "Digests", "Bytes",
             ]
         ),
         layer(
@@ -246,7 +250,8 @@ let package = Package(
             [
                 "Administration", "Companion", "GatewayKit", "Identity", "LiveEvents", "ManagementAPI", "ObjectGateway",
                 "Operations", "PlainUploads", "Pulls", "RESTKit", "SettingsKit", "Stores", "Telemetry", "TencentVOD",
-                "Tus", "Webhooks", "UploadCore", "HTTPServer", "HTTPWire", "Signing", "Transport", "MetricsKit",
+                "Tus", "Webhooks", "UploadCore", "HTTPServer", "HTTPWire", "Signing", "Transport", "SystemIO",
+                "MetricsKit",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -266,33 +271,33 @@ let package = Package(
         .target(name: "CThreadSanitizer", path: "Sources/C/CThreadSanitizer"),
         layer(
             "SluiceTesting",
-            ["UploadCore", "Bytes", "Digests", "HTTPServer", "HTTPWire", "Transport", "CThreadSanitizer"]
+            ["UploadCore", "Bytes", "Digests", "HTTPServer", "HTTPWire", "Transport", "SystemIO", "CThreadSanitizer"]
         ),
         tests("BytesTests", ["Bytes"]),
         tests("MetricsKitTests", ["MetricsKit", handles]),
         tests("HTTPWireTests", ["HTTPWire", "Bytes", "SluiceTesting"]),
         tests("XMLTextTests", ["XMLText"]),
-        tests("TransportTests", ["Transport"]),
-        tests("HTTPServerTests", ["HTTPServer", "HTTPWire", "Transport", "Bytes", "SluiceTesting"]),
-        tests("HTTPClientTests", ["HTTPClient", "HTTPServer", "HTTPWire", "Transport", "Bytes"]),
+        tests("TransportTests", ["Transport", "SystemIO"]),
+        tests("HTTPServerTests", ["HTTPServer", "HTTPWire", "Transport", "SystemIO", "Bytes", "SluiceTesting"]),
+        tests("HTTPClientTests", ["HTTPClient", "HTTPServer", "HTTPWire", "Transport", "SystemIO", "Bytes"]),
         tests("DigestsTests", ["Digests", "Bytes", "CSystem"]),
         tests("SigningTests", ["Signing", "HTTPWire", "Digests", "Bytes", "COpenSSL", "SluiceTesting"]),
         tests("UploadCoreTests", ["UploadCore", "Signing", "Bytes", "Digests", "SluiceTesting"]),
         tests(
             "DiskStorageTests",
-            ["DiskStorage", "UploadCore", "Transport", "Bytes", "Digests", "CSystem", "SluiceTesting"]
+            ["DiskStorage", "UploadCore", "Transport", "SystemIO", "Bytes", "Digests", "CSystem", "SluiceTesting"]
         ),
         tests(
             "SQLiteStateTests",
             [
-                "SQLiteState", "StateRecords", "UploadCore", "Transport", "SluiceTesting",
+                "SQLiteState", "StateRecords", "UploadCore", "Transport", "SystemIO", "SluiceTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),
         tests(
             "CloudCredentialsTests",
             [
-                "CloudCredentials", "HTTPClient", "HTTPServer", "HTTPWire", "Signing", "Transport", "Bytes",
+                "CloudCredentials", "HTTPClient", "HTTPServer", "HTTPWire", "Signing", "Transport", "SystemIO", "Bytes",
                 "SluiceTesting",
             ]
         ),
@@ -306,7 +311,8 @@ let package = Package(
         tests(
             "S3StorageTests",
             [
-                "S3Storage", "CloudCredentials", "HTTPClient", "Signing", "UploadCore", "Digests", "Transport", "Bytes",
+                "S3Storage", "CloudCredentials", "HTTPClient", "Signing", "UploadCore", "Digests", "Transport",
+                "SystemIO", "Bytes",
                 "XMLText", "MetricsKit", "SluiceTesting",
             ]
         ),
@@ -314,7 +320,7 @@ let package = Package(
             "PostgresStateTests",
             [
                 "PostgresState", "StateRecords", "UploadCore", "SluiceTesting", "CPostgres", "Webhooks", "HTTPClient",
-                "HTTPServer", "HTTPWire", "Transport", "Signing", "Bytes",
+                "HTTPServer", "HTTPWire", "Transport", "SystemIO", "Signing", "Bytes",
             ]
         ),
         tests("WebhooksTests", ["Webhooks", "UploadCore"]),
@@ -341,14 +347,15 @@ let package = Package(
             "CallbacksTests",
             [
                 "Callbacks", "ObjectStore", "UploadCore", "HTTPClient", "HTTPServer", "HTTPWire", "Transport",
+                "SystemIO",
                 "Signing",
             ]
         ),
-        tests("PullsTests", ["Pulls", "UploadCore", "HTTPClient", "HTTPServer", "HTTPWire", "Transport"]),
+        tests("PullsTests", ["Pulls", "UploadCore", "HTTPClient", "HTTPServer", "HTTPWire", "Transport", "SystemIO"]),
         tests(
             "IdentityTests",
             [
-                "Identity", "HTTPClient", "HTTPServer", "HTTPWire", "Transport", "Signing",
+                "Identity", "HTTPClient", "HTTPServer", "HTTPWire", "Transport", "SystemIO", "Signing",
                 "Bytes", "SluiceTesting",
             ]
         ),

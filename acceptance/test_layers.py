@@ -28,6 +28,7 @@ LAYERS = [
     ["HTTPServer", "HTTPClient", "Signing"],
     ["HTTPWire", "Transport", "Digests", "XMLText"],
     ["Bytes", "MetricsKit"],
+    ["SystemIO"],
     ["CSystem", "COpenSSL", "CCurl", "CPostgres"],
 ]
 RANK = {target: number for number, row in enumerate(LAYERS) for target in row}

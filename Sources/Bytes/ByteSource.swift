@@ -1,3 +1,5 @@
+package import SystemIO
+
 /// Bytes that a consumer pulls: a request body, a file, an array.
 ///
 /// A source does no work ahead of demand, so the consumer's speed limits the producer's (back-pressure).
@@ -26,18 +28,24 @@ package protocol ByteSource: AnyObject {
     /// When it returns, every byte that arrived is in the file, whatever ended the transfer.
     ///
     /// - Parameters:
-    ///   - descriptor: A regular file, open for writing, not in append mode.
+    ///   - file: A regular file, open for writing, not in append mode.
     ///   - offset: Where in the file the first byte goes, in bytes.
     ///   - limit: The most bytes to move.
+    ///   - pool: Runs what can block on the file.
     /// - Returns: How many bytes were moved, and why it ended.
-    func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome
+    func transfer(to file: OpenFile, at offset: Int64, limit: Int64, on pool: BlockingPool) async -> TransferOutcome
 }
 
 extension ByteSource {
     package var supportsTransfer: Bool { false }
 
-    package func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome {
-        preconditionFailure("transfer(to:at:limit:) of a source that does not support it")
+    package func transfer(
+        to file: OpenFile,
+        at offset: Int64,
+        limit: Int64,
+        on pool: BlockingPool
+    ) async -> TransferOutcome {
+        preconditionFailure("transfer(to:at:limit:on:) of a source that does not support it")
     }
 }
 

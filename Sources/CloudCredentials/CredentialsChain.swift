@@ -1,7 +1,7 @@
 internal import Foundation
 package import HTTPClient
 internal import Synchronization
-package import Transport
+package import SystemIO
 
 /// The places where AWS's tools look for credentials, in order.
 ///

@@ -1,5 +1,5 @@
 internal import Foundation
-internal import Transport
+internal import SystemIO
 
 /// Reads files with credentials and tokens, on a thread that may block.
 struct SmallFiles: Sendable {

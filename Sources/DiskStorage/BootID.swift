@@ -1,4 +1,4 @@
-internal import Bytes
+internal import SystemIO
 
 #if canImport(Glibc)
 internal import Glibc
@@ -17,7 +17,8 @@ struct BootID: Sendable, Equatable {
     static let current = BootID()
 
     private init() {
-        let text = (try? OpenFile.open("/proc/sys/kernel/random/boot_id", O_RDONLY).read(at: 0, maximum: 64)) ?? []
+        let io = BlockingIO.onCallingThread
+        let text = (try? io.read(io.open("/proc/sys/kernel/random/boot_id", O_RDONLY), at: 0, maximum: 64)) ?? []
         let digits = String(decoding: text, as: UTF8.self).filter(\.isHexDigit).prefix(16)
         // A random value differs from every other boot: then only synchronised bytes count, which is always safe.
         value = UInt64(digits, radix: 16) ?? UInt64.random(in: 1...UInt64.max)

@@ -1,6 +1,5 @@
-internal import Bytes
-internal import CSystem
 internal import Foundation
+internal import SystemIO
 internal import UploadCore
 
 #if canImport(Glibc)
@@ -41,16 +40,17 @@ package struct DataDirectory: Sendable {
     /// - Throws: `.inUse` if another process has locked it.
     package init(at root: String) throws(DataDirectoryError) {
         self.root = root
-        do throws(SystemCallError) {
-            try Self.makeRoot(root)
+        let io = BlockingIO.onCallingThread
+        do throws(SystemError) {
+            try Self.makeRoot(root, io)
         } catch {
             throw .unusable(directory: root, reason: "\(error)")
         }
         // Before anything is written into it.
         var tightened = try Self.makePrivate(root, in: root) ? [root] : []
-        self.lock = try Self.takeLock(in: root)
-        do throws(SystemCallError) {
-            if try Paths.makeDirectory(root + "/blobs") { try Paths.synchronizeDirectory(root) }
+        self.lock = try Self.takeLock(in: root, io)
+        do throws(SystemError) {
+            if try io.makeDirectory(root + "/blobs") { try io.synchronizeDirectory(root) }
         } catch {
             throw .unusable(directory: root, reason: "\(error)")
         }
@@ -109,54 +109,54 @@ package struct DataDirectory: Sendable {
     static func shard(of id: UploadID) -> String { String(id.text.suffix(2)) }
 
     /// The shards that have or had blobs, sorted.
-    func shards() throws(SystemCallError) -> [String] {
-        try Paths.entries(of: blobsPath).filter { $0.utf8.count == 2 }.sorted()
+    func shards(_ io: BlockingIO) throws(SystemError) -> [String] {
+        try io.entries(of: blobsPath).filter { $0.utf8.count == 2 }.sorted()
     }
 
     /// Creates the directory of a shard for its first blob; there are at most 1024.
-    func makeShard(_ shard: String) throws(SystemCallError) {
-        try Paths.makeDirectory(shardPath(shard))
+    func makeShard(_ shard: String, _ io: BlockingIO) throws(SystemError) {
+        try io.makeDirectory(shardPath(shard))
     }
 
     /// Makes the names of all shards durable.
-    func synchronizeShards() throws(SystemCallError) {
-        try Paths.synchronizeDirectory(blobsPath)
+    func synchronizeShards(_ io: BlockingIO) throws(SystemError) {
+        try io.synchronizeDirectory(blobsPath)
     }
 
     /// Whether the file system can store a `DurableRecord` with each blob.
     package var keepsDurableRecords: Bool {
         // If this fails, a later call that needs it fails too and reports the error.
-        (try? lock.canKeepRecords()) ?? true
+        (try? BlockingIO.onCallingThread.canKeepRecords(beside: lock)) ?? true
     }
 
     private var blobsPath: String { root + "/blobs" }
 
     // MARK: Making
 
-    private static func makeRoot(_ root: String) throws(SystemCallError) {
-        guard !root.isEmpty else { throw SystemCallError("mkdir", errno: ENOENT) }
+    private static func makeRoot(_ root: String, _ io: BlockingIO) throws(SystemError) {
+        guard !root.isEmpty else { throw SystemError("mkdir", errno: ENOENT) }
         let parent = URL(fileURLWithPath: root).deletingLastPathComponent().path
         if access(parent, F_OK) != 0 {
             // If this fails, the call below reports its errno.
             try? FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
         }
-        if try Paths.makeDirectory(root) { try Paths.synchronizeDirectory(parent) }
-        _ = try OpenFile.open(root, O_RDONLY | O_DIRECTORY)
-        _ = try SystemCallError.check("access") { access(root, R_OK | W_OK | X_OK) }
+        if try io.makeDirectory(root) { try io.synchronizeDirectory(parent) }
+        _ = try io.open(root, O_RDONLY | O_DIRECTORY)
+        try SystemError.check("access") { SystemResult(access(root, R_OK | W_OK | X_OK)) }
     }
 
-    private static func takeLock(in root: String) throws(DataDirectoryError) -> OpenFile {
+    private static func takeLock(in root: String, _ io: BlockingIO) throws(DataDirectoryError) -> OpenFile {
         let path = root + "/lock"
-        do throws(SystemCallError) {
-            let file = try OpenFile.open(path, O_RDWR | O_CREAT)
-            _ = try SystemCallError.check("flock") { csys_lock(file.descriptor) }
-            try file.truncate(to: 0)
-            let (_, failure) = file.write(Array("\(getpid())\n".utf8), at: 0)
+        do throws(SystemError) {
+            let file = try io.open(path, O_RDWR | O_CREAT)
+            try io.lock(file)
+            try io.truncate(file, to: 0)
+            let (_, failure) = io.write(Array("\(getpid())\n".utf8), to: file, at: 0)
             // The text is only informative; a full disk must not keep the server from starting and freeing space.
-            if let failure, failure.number != ENOSPC, failure.number != EDQUOT { throw failure }
+            if let failure, failure.errno != ENOSPC, failure.errno != EDQUOT { throw failure }
             return file
         } catch {
-            guard error.call == "flock", error.number == EWOULDBLOCK else {
+            guard error.call == "flock", error.errno == EWOULDBLOCK else {
                 throw .unusable(directory: root, reason: "lock: \(error)")
             }
             let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""

@@ -1,5 +1,5 @@
 internal import Bytes
-internal import Transport
+internal import SystemIO
 internal import UploadCore
 
 #if canImport(Glibc)
@@ -28,11 +28,11 @@ final class DiskSource: ByteSource {
     func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
         guard position < end else { return nil }
         let count = Int(min(Int64(maximum), end - position))
-        let failure: SystemCallError
-        do throws(SystemCallError) {
-            let piece = try await pool.run { [file, position] () throws(SystemCallError) -> [UInt8] in
-                let bytes = try file.read(at: position, maximum: count)
-                guard !bytes.isEmpty else { throw SystemCallError("pread", errno: EIO) }
+        let failure: SystemError
+        do throws(SystemError) {
+            let piece = try await pool.run { [file, position] (io: BlockingIO) throws(SystemError) -> [UInt8] in
+                let bytes = try io.read(file, at: position, maximum: count)
+                guard !bytes.isEmpty else { throw SystemError("pread", errno: EIO) }
                 return bytes
             }
             position += Int64(piece.count)

@@ -1,7 +1,6 @@
 package import Bytes
-internal import CSystem
 internal import Digests
-internal import Transport
+internal import SystemIO
 package import UploadCore
 
 #if canImport(Glibc)
@@ -37,7 +36,11 @@ extension DiskStorage {
         }
         guard let digest else {
             let outcome = await receive(id, from: source, into: file, at: offset, limit: limit)
-            return await pool.run { [self] in keep(outcome, of: id, file, base: offset) }
+            return await pool.run { [self] io in
+                // The file is closed here: not every thread that may release it may block.
+                defer { io.close(file) }
+                return keep(outcome, of: id, file, base: offset, io)
+            }
         }
         if case .known(let digest) = digest, let remaining = source.remaining,
             remaining <= min(limit, Int64(Self.pieceSize))
@@ -48,9 +51,9 @@ extension DiskStorage {
     }
 
     private func openForAppending(_ id: UploadID, at offset: Int64) async throws(UploadError) -> OpenFile {
-        let (file, length) = try await onBlob { storage throws(SystemCallError) in
-            let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
-            return (file, try storage.recoverLength(of: id, file))
+        let (file, length) = try await onBlob { storage, io throws(SystemError) in
+            let file = try io.open(storage.directory.blobPath(id), O_WRONLY)
+            return (file, try storage.recoverLength(of: id, file, io))
         }
         guard length == offset else {
             throw UploadError(.offsetMismatch(expected: length), "The blob has \(length) bytes.")
@@ -91,11 +94,11 @@ extension DiskStorage {
     private func checkpoint(_ id: UploadID, _ file: OpenFile) async {
         while true {
             do { try await Task.sleep(for: checkpointInterval) } catch { return }
-            await pool.run { [self] in
-                guard let size = try? file.size(), size - (durable.length(of: id) ?? 0) >= Self.checkpointSize else {
+            await pool.run { [self] io in
+                guard let size = try? io.size(of: file), size - (durable.length(of: id) ?? 0) >= Self.checkpointSize else {
                     return
                 }
-                try? synchronize(id, file, length: size)
+                try? synchronize(id, file, length: size, io)
             }
         }
     }
@@ -115,7 +118,7 @@ extension DiskStorage {
             let coming = start..<start + min(section, source.remaining ?? 0)
             // In parallel with the transfer: the sender must not wait for it.
             async let hints: Void = hint(file, written: start - last..<start, coming: coming)
-            let outcome = await source.transfer(to: file.descriptor, at: start, limit: section)
+            let outcome = await source.transfer(to: file, at: start, limit: section, on: pool)
             await hints
             moved += outcome.moved
             last = outcome.moved
@@ -131,11 +134,11 @@ extension DiskStorage {
     private func hint(_ file: OpenFile, written: Range<Int64>, coming: Range<Int64>) async {
         // Not in the first section, so that many slow uploads do not reserve space that others need now.
         guard !written.isEmpty else { return }
-        await pool.run { [durability] in
+        await pool.run { [durability] io in
             if durability == .acknowledged {
-                _ = csys_start_writeback(file.descriptor, written.lowerBound, Int64(written.count))
+                io.startWriteback(of: file, at: written.lowerBound, count: Int64(written.count))
             }
-            if !coming.isEmpty { _ = csys_preallocate(file.descriptor, coming.lowerBound, Int64(coming.count)) }
+            if !coming.isEmpty { io.preallocate(file, at: coming.lowerBound, count: Int64(coming.count)) }
         }
     }
 
@@ -151,11 +154,11 @@ extension DiskStorage {
         var next = await pull(from: source, limit: limit)
         while case .piece(let piece) = next {
             let position = offset + moved
-            async let writing = pool.run { [self] in write(piece, to: file, at: position, digest) }
+            async let writing = pool.run { [self] io in write(piece, to: file, at: position, digest, io) }
             next = await pull(from: source, limit: limit - moved - Int64(piece.count))
             let (count, failure) = await writing
             moved += Int64(count)
-            if let failure { return TransferOutcome(moved: moved, end: .fileFailed(errno: failure.number)) }
+            if let failure { return TransferOutcome(moved: moved, end: .fileFailed(errno: failure.errno)) }
         }
         guard case .end(let end) = next else { return TransferOutcome(moved: moved, end: .endOfSource) }
         return TransferOutcome(moved: moved, end: end)
@@ -184,33 +187,41 @@ extension DiskStorage {
         _ piece: [UInt8],
         to file: OpenFile,
         at position: Int64,
-        _ digest: RunningDigest?
-    ) -> (count: Int, failure: SystemCallError?) {
+        _ digest: RunningDigest?,
+        _ io: BlockingIO
+    ) -> (count: Int, failure: SystemError?) {
         digest?.update(piece)
-        let result = file.write(piece, at: position)
+        let result = io.write(piece, to: file, at: position)
         let end = position + Int64(result.count)
         if durability == .acknowledged, end / Self.writebackSize > position / Self.writebackSize {
             let start = (end / Self.writebackSize - 1) * Self.writebackSize
-            // Only a hint: the final sync reports errors.
-            _ = csys_start_writeback(file.descriptor, start, Self.writebackSize)
+            io.startWriteback(of: file, at: start, count: Self.writebackSize)
         }
         return result
     }
 
     /// Keeps received bytes, whatever ended the append: truncates the file to exactly these bytes and makes them
     /// durable.
-    private func keep(_ outcome: TransferOutcome, of id: UploadID, _ file: OpenFile, base: Int64) -> AppendReport {
-        do throws(SystemCallError) {
-            let (size, allocated) = try file.usage()
-            let length = min(size, base + outcome.moved)
+    private func keep(
+        _ outcome: TransferOutcome,
+        of id: UploadID,
+        _ file: OpenFile,
+        base: Int64,
+        _ io: BlockingIO
+    ) -> AppendReport {
+        do throws(SystemError) {
+            let status = try io.status(of: file)
+            let length = min(status.size, base + outcome.moved)
             // Also releases space that was reserved for bytes that did not arrive, now or before a crash.
-            if size > length || allocated > length + Self.allocationSlack { try file.truncate(to: length) }
-            if durability == .acknowledged { try synchronize(id, file, length: length) }
+            if status.size > length || status.allocated > length + Self.allocationSlack {
+                try io.truncate(file, to: length)
+            }
+            if durability == .acknowledged { try synchronize(id, file, length: length, io) }
             return AppendReport(stored: length - base, end: AppendReport.End(outcome.end))
         } catch {
             // Only some of these bytes may be on the disk, and bytes after `base` must not count as content.
             untrustedTails.note(id, countingOnly: base)
-            try? truncateUntrusted(id, file)
+            try? truncateUntrusted(id, file, io)
             return AppendReport(stored: 0, end: .failed(UploadError(error)))
         }
     }
@@ -233,25 +244,28 @@ extension DiskStorage {
         } catch {
             return AppendReport(stored: 0, end: .sourceFailed(error))
         }
-        return await pool.run { [self] in
+        return await pool.run { [self] io in
+            defer { io.close(file) }
             guard constantTimeEquals(Digest.hash(bytes, digest.algorithm), digest.value) else {
                 return AppendReport(stored: 0, end: .failed(Self.mismatch))
             }
-            let (count, failure) = file.write(bytes, at: offset)
+            let (count, failure) = io.write(bytes, to: file, at: offset)
             guard let failure else {
                 return keep(
                     TransferOutcome(moved: Int64(count), end: .endOfSource),
                     of: id,
                     file,
-                    base: offset
+                    base: offset,
+                    io
                 )
             }
             // A part of a verified body is not verified.
             return keep(
-                TransferOutcome(moved: 0, end: .fileFailed(errno: failure.number)),
+                TransferOutcome(moved: 0, end: .fileFailed(errno: failure.errno)),
                 of: id,
                 file,
-                base: offset
+                base: offset,
+                io
             )
         }
     }
@@ -266,7 +280,7 @@ extension DiskStorage {
         _ expectation: DigestExpectation
     ) async -> AppendReport {
         do throws(UploadError) {
-            try await onPool { storage throws(SystemCallError) in try storage.marker(of: id).place(base: offset) }
+            try await onPool { storage, io throws(SystemError) in try storage.marker(of: id).place(base: offset, io) }
         } catch {
             return AppendReport(stored: 0, end: .failed(error))
         }
@@ -276,18 +290,19 @@ extension DiskStorage {
             if case .known(let digest) = expectation { RunningDigest(digest.algorithm) } else { nil }
         let outcome = await copy(from: source, to: file, at: offset, limit: limit, digest: running)
         let verdict = await verdict(on: outcome, expectation, source)
-        return await pool.run { [self] in
+        return await pool.run { [self] io in
+            defer { io.close(file) }
             var report: AppendReport
             switch verdict {
             case .verify(let digest):
-                report = verify(outcome, against: digest, running, of: id, file, base: offset)
+                report = verify(outcome, against: digest, running, of: id, file, base: offset, io)
             case .discard(let end): report = AppendReport(stored: 0, end: end)
             }
-            do throws(SystemCallError) {
+            do throws(SystemError) {
                 if report.stored > 0 {
-                    try marker(of: id).remove()
+                    try marker(of: id).remove(io)
                 } else {
-                    try marker(of: id).recover(file)
+                    try marker(of: id).recover(file, io)
                     durable.forget(id)
                 }
             } catch {
@@ -336,19 +351,20 @@ extension DiskStorage {
         _ running: RunningDigest?,
         of id: UploadID,
         _ file: OpenFile,
-        base: Int64
+        base: Int64,
+        _ io: BlockingIO
     ) -> AppendReport {
-        do throws(SystemCallError) {
+        do throws(SystemError) {
             let value: [UInt8]
             if let running {
                 value = running.finish()
             } else {
-                value = try hash(of: id, base..<base + outcome.moved, digest.algorithm)
+                value = try hash(of: id, base..<base + outcome.moved, digest.algorithm, io)
             }
             guard constantTimeEquals(value, digest.value) else {
                 return AppendReport(stored: 0, end: .failed(Self.mismatch))
             }
-            return keep(outcome, of: id, file, base: base)
+            return keep(outcome, of: id, file, base: base, io)
         } catch {
             return AppendReport(stored: 0, end: .failed(UploadError(error)))
         }
@@ -357,11 +373,12 @@ extension DiskStorage {
     private func hash(
         of id: UploadID,
         _ range: Range<Int64>,
-        _ algorithm: DigestAlgorithm
-    ) throws(SystemCallError) -> [UInt8] {
-        let file = try OpenFile.open(directory.blobPath(id), O_RDONLY)
+        _ algorithm: DigestAlgorithm,
+        _ io: BlockingIO
+    ) throws(SystemError) -> [UInt8] {
+        let file = try io.open(directory.blobPath(id), O_RDONLY)
         let digest = RunningDigest(algorithm)
-        try Self.update([digest], with: range, of: file)
+        try Self.update([digest], with: range, of: file, io)
         return digest.finish()
     }
 
@@ -378,7 +395,7 @@ extension AppendReport.End {
             case .endOfSource: .endOfSource
             case .limitReached: .limitReached
             case .sourceFailed(let failure): .sourceFailed(failure)
-            case .fileFailed(let number): .failed(UploadError(SystemCallError("write", errno: number)))
+            case .fileFailed(let number): .failed(UploadError(SystemError("write", errno: number)))
             }
     }
 }

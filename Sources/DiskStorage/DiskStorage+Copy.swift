@@ -1,5 +1,4 @@
-internal import Bytes
-internal import CSystem
+internal import SystemIO
 package import UploadCore
 
 #if canImport(Glibc)
@@ -18,10 +17,10 @@ extension DiskStorage {
         to id: UploadID,
         at offset: Int64
     ) async throws(UploadError) {
-        let (input, output, length) = try await onBlob { storage throws(SystemCallError) in
-            let input = try OpenFile.open(storage.directory.blobPath(source), O_RDONLY)
-            let output = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
-            return (input, output, try output.size())
+        let (input, output, length) = try await onBlob { storage, io throws(SystemError) in
+            let input = try io.open(storage.directory.blobPath(source), O_RDONLY)
+            let output = try io.open(storage.directory.blobPath(id), O_WRONLY)
+            return (input, output, try io.size(of: output))
         }
         guard length == offset else {
             throw UploadError(.offsetMismatch(expected: length), "The blob has \(length) bytes.")
@@ -39,8 +38,8 @@ extension DiskStorage {
         while position < range.upperBound {
             let piece = position..<min(position + Self.copySize, range.upperBound)
             let target = offset + (position - range.lowerBound)
-            try await onPool { _ throws(SystemCallError) in
-                try Self.copy(piece, of: input, to: output, at: target)
+            try await onPool { _, io throws(SystemError) in
+                try Self.copy(piece, of: input, to: output, at: target, io)
             }
             position = piece.upperBound
         }
@@ -53,24 +52,23 @@ extension DiskStorage {
         _ range: Range<Int64>,
         of input: OpenFile,
         to output: OpenFile,
-        at offset: Int64
-    ) throws(SystemCallError) {
+        at offset: Int64,
+        _ io: BlockingIO
+    ) throws(SystemError) {
         var from = range.lowerBound
         var isWithinKernel = true
         while from < range.upperBound {
             let target = offset + (from - range.lowerBound)
             let rest = Int(range.upperBound - from)
-            do throws(SystemCallError) {
+            do throws(SystemError) {
                 let count =
                     isWithinKernel
-                    ? try SystemCallError.check("copy_file_range") {
-                        csys_copy_range(input.descriptor, from, output.descriptor, target, rest)
-                    }
-                    : try copyPiece(at: from, maximum: min(rest, bufferSize), of: input, to: output, at: target)
+                    ? try io.copy(from: input, at: from, to: output, at: target, count: rest)
+                    : try copyPiece(at: from, maximum: min(rest, bufferSize), of: input, to: output, at: target, io)
                 // The file is shorter than its record says.
-                guard count > 0 else { throw SystemCallError("copy_file_range", errno: EIO) }
+                guard count > 0 else { throw SystemError("copy_file_range", errno: EIO) }
                 from += Int64(count)
-            } catch  where isWithinKernel && isNotOffered.contains(error.number) {
+            } catch  where isWithinKernel && isNotOffered.contains(error.errno) {
                 isWithinKernel = false
             }
         }
@@ -83,10 +81,11 @@ extension DiskStorage {
         maximum: Int,
         of input: OpenFile,
         to output: OpenFile,
-        at target: Int64
-    ) throws(SystemCallError) -> Int64 {
-        let (count, failure) = output.write(try input.read(at: from, maximum: maximum), at: target)
+        at target: Int64,
+        _ io: BlockingIO
+    ) throws(SystemError) -> Int {
+        let (count, failure) = io.write(try io.read(input, at: from, maximum: maximum), to: output, at: target)
         if let failure { throw failure }
-        return Int64(count)
+        return count
     }
 }

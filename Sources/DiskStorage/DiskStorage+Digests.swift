@@ -1,5 +1,5 @@
-internal import Bytes
 package import Digests
+internal import SystemIO
 package import UploadCore
 
 #if canImport(Glibc)
@@ -18,15 +18,15 @@ extension DiskStorage {
         of id: UploadID,
         by algorithms: Set<DigestAlgorithm>
     ) async throws(UploadError) -> DigestValues {
-        let (file, size) = try await onBlob { storage throws(SystemCallError) in
-            let file = try OpenFile.open(storage.directory.blobPath(id), O_RDONLY)
-            return (file, try file.size())
+        let (file, size) = try await onBlob { storage, io throws(SystemError) in
+            let file = try io.open(storage.directory.blobPath(id), O_RDONLY)
+            return (file, try io.size(of: file))
         }
         let running = algorithms.map { RunningDigest($0) }
         var position: Int64 = 0
         while position < size {
             let range = position..<min(position + Self.hashedAtOnce, size)
-            try await onPool { _ throws(SystemCallError) in try Self.update(running, with: range, of: file) }
+            try await onPool { _, io throws(SystemError) in try Self.update(running, with: range, of: file, io) }
             position = range.upperBound
         }
         return Dictionary(uniqueKeysWithValues: running.map { ($0.algorithm, $0.finish()) })
@@ -38,12 +38,13 @@ extension DiskStorage {
     static func update(
         _ digests: [RunningDigest],
         with range: Range<Int64>,
-        of file: OpenFile
-    ) throws(SystemCallError) {
+        of file: OpenFile,
+        _ io: BlockingIO
+    ) throws(SystemError) {
         var position = range.lowerBound
         while position < range.upperBound {
-            let piece = try file.read(at: position, maximum: Int(min(readSize, range.upperBound - position)))
-            guard !piece.isEmpty else { throw SystemCallError("pread", errno: EIO) }
+            let piece = try io.read(file, at: position, maximum: Int(min(readSize, range.upperBound - position)))
+            guard !piece.isEmpty else { throw SystemError("pread", errno: EIO) }
             for digest in digests { digest.update(piece) }
             position += Int64(piece.count)
         }

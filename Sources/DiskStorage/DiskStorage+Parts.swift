@@ -1,5 +1,6 @@
 package import Bytes
 internal import Digests
+internal import SystemIO
 package import UploadCore
 
 #if canImport(Glibc)
@@ -16,8 +17,8 @@ extension DiskStorage: PartStorage {
 
     package func createForParts(_ blob: NewBlob) async throws(UploadError) {
         let id = blob.id
-        try await onPool { storage throws(SystemCallError) in
-            try storage.makeFile(storage.directory.partsPath(id), of: id)
+        try await onPool { storage, io throws(SystemError) in
+            try storage.makeFile(storage.directory.partsPath(id), of: id, nil, io)
         }
     }
 
@@ -30,8 +31,8 @@ extension DiskStorage: PartStorage {
     ) async throws(UploadError) -> String {
         _ = try await places.unit(of: id) { () async throws(UploadError) -> Int64? in
             let hasRepeatedSize = places.hasRepeatedSize(part, of: id)
-            return try await onBlob { storage throws(SystemCallError) in
-                try storage.unit(of: id, beginning: part, hasRepeatedSize: hasRepeatedSize)
+            return try await onBlob { storage, io throws(SystemError) in
+                try storage.unit(of: id, beginning: part, hasRepeatedSize: hasRepeatedSize, io)
             }
         }
         let isRecorded =
@@ -68,9 +69,9 @@ extension DiskStorage: PartStorage {
     }
 
     package func isJoined(_ id: UploadID) async throws(UploadError) -> Bool {
-        try await onPool { storage throws(SystemCallError) in
-            if try Paths.exists(storage.directory.partsPath(id)) { return false }
-            return try Paths.exists(storage.directory.blobPath(id))
+        try await onPool { storage, io throws(SystemError) in
+            if try io.exists(storage.directory.partsPath(id)) { return false }
+            return try io.exists(storage.directory.blobPath(id))
         }
     }
 
@@ -79,22 +80,22 @@ extension DiskStorage: PartStorage {
         if try await isJoined(id) { return try await finishJoin(id, length: total) }
         await places.close(id)
         do throws(UploadError) {
-            let unit = try await onBlob { storage throws(SystemCallError) in
-                try NumberFile.value(at: storage.directory.layoutPath(id))
+            let unit = try await onBlob { storage, io throws(SystemError) in
+                try NumberFile.value(at: storage.directory.layoutPath(id), io)
             }
             if let strays = Self.strays(among: parts, unit: unit) {
                 try await copyToTheirPlaces(strays, of: id)
-                try await onBlob { storage throws(SystemCallError) in
-                    let file = try OpenFile.open(storage.directory.partsPath(id), O_WRONLY)
+                try await onBlob { storage, io throws(SystemError) in
+                    let file = try io.open(storage.directory.partsPath(id), O_WRONLY)
                     // The file is shorter than its records say.
-                    guard try file.size() >= total else { throw SystemCallError("fstat", errno: EIO) }
+                    guard try io.size(of: file) >= total else { throw SystemError("fstat", errno: EIO) }
                     switch storage.durability {
-                    case .completed: try storage.synchronizeParts(of: id, file)
+                    case .completed: try storage.synchronizeParts(of: id, file, io)
                     // Recorded parts are already durable, and strays are copied again if this fails.
-                    case .acknowledged: if !strays.isEmpty { try file.synchronizeAll() }
+                    case .acknowledged: if !strays.isEmpty { try io.synchronizeAll(of: file) }
                     case .none: break
                     }
-                    try Paths.rename(storage.directory.partsPath(id), to: storage.directory.blobPath(id))
+                    try io.rename(storage.directory.partsPath(id), to: storage.directory.blobPath(id))
                 }
             } else {
                 try await copyTogether(parts, of: id)
@@ -116,8 +117,8 @@ extension DiskStorage: PartStorage {
     /// - Throws: `.notFound`, `.storageFailure`.
     package func bytes(of part: PartRecord, of id: UploadID) async throws(UploadError) -> (any ByteSource)? {
         guard let location = PartLocation(part.location) else { return nil }
-        let (file, start) = try await onBlob { storage throws(SystemCallError) in
-            try storage.open(forReading: location, of: id)
+        let (file, start) = try await onBlob { storage, io throws(SystemError) in
+            try storage.open(forReading: location, of: id, io)
         }
         return DiskSource(file, start..<start + part.size, pool: pool)
     }
@@ -132,16 +133,17 @@ extension DiskStorage: PartStorage {
     private func unit(
         of id: UploadID,
         beginning part: NewPart,
-        hasRepeatedSize: Bool
-    ) throws(SystemCallError) -> Int64? {
+        hasRepeatedSize: Bool,
+        _ io: BlockingIO
+    ) throws(SystemError) -> Int64? {
         let path = directory.layoutPath(id)
-        if let unit = try NumberFile.value(at: path) { return unit }
+        if let unit = try NumberFile.value(at: path, io) { return unit }
         guard part.size > 0, hasRepeatedSize || part.number == 1 || part.size % Self.chosenSizeUnit == 0 else {
             return nil
         }
         // No layout file may remain for a blob that does not exist.
-        _ = try Paths.size(of: directory.partsPath(id))
-        try NumberFile.write(part.size, at: path, durableIn: durability == .none ? nil : shardPath(of: id))
+        _ = try io.size(of: directory.partsPath(id))
+        try NumberFile.write(part.size, at: path, durableIn: durability == .none ? nil : shardPath(of: id), io)
         return part.size
     }
 
@@ -154,11 +156,13 @@ extension DiskStorage: PartStorage {
         from source: any ByteSource,
         verifying verify: () async throws(UploadError) -> [UInt8]
     ) async throws(UploadError) {
-        let (file, offset) = try await onBlob { storage throws(SystemCallError) in try storage.open(location, of: id) }
+        let (file, offset) = try await onBlob { storage, io throws(SystemError) in
+            try storage.open(location, of: id, io)
+        }
         let outcome = await copy(from: source, to: file, at: offset, limit: part.size, digest: nil)
         switch outcome.end {
         case .sourceFailed(let failure): throw UploadError(failure)
-        case .fileFailed(let number): throw UploadError(SystemCallError("write", errno: number))
+        case .fileFailed(let number): throw UploadError(SystemError("write", errno: number))
         case .endOfSource, .limitReached: break
         }
         guard outcome.moved == part.size else {
@@ -169,44 +173,47 @@ extension DiskStorage: PartStorage {
         }
         _ = try await verify()
         guard durability == .acknowledged else { return }
-        try await onBlob { storage throws(SystemCallError) in
-            try file.synchronizeData()
-            if !location.isPlace { try Paths.synchronizeDirectory(storage.directory.ownPartsPath(id)) }
+        try await onBlob { storage, io throws(SystemError) in
+            try io.synchronizeData(of: file)
+            if !location.isPlace { try io.synchronizeDirectory(storage.directory.ownPartsPath(id)) }
         }
     }
 
-    /// Runs on the pool.
-    private func open(_ location: PartLocation, of id: UploadID) throws(SystemCallError) -> (OpenFile, Int64) {
+    private func open(
+        _ location: PartLocation,
+        of id: UploadID,
+        _ io: BlockingIO
+    ) throws(SystemError) -> (OpenFile, Int64) {
         switch location.place {
-        case .shared(let offset): return (try OpenFile.open(directory.partsPath(id), O_WRONLY), offset)
+        case .shared(let offset): return (try io.open(directory.partsPath(id), O_WRONLY), offset)
         case .own(let name):
             // Fails unless the upload takes parts.
-            _ = try Paths.size(of: directory.partsPath(id))
+            _ = try io.size(of: directory.partsPath(id))
             let path = directory.ownPartsPath(id)
-            try Paths.makeDirectory(path)
+            try io.makeDirectory(path)
             // Also if the directory exists: another part may have created it just now.
             if durability != .none, !places.hasDurableDirectory(id) {
-                try Paths.synchronizeDirectory(shardPath(of: id))
+                try io.synchronizeDirectory(shardPath(of: id))
                 places.noteDurableDirectory(id)
             }
-            return (try OpenFile.open(path + "/" + name, O_WRONLY | O_CREAT | O_EXCL), 0)
+            return (try io.open(path + "/" + name, O_WRONLY | O_CREAT | O_EXCL), 0)
         }
     }
 
-    /// Runs on the pool.
     private func open(
         forReading location: PartLocation,
-        of id: UploadID
-    ) throws(SystemCallError) -> (OpenFile, Int64) {
+        of id: UploadID,
+        _ io: BlockingIO
+    ) throws(SystemError) -> (OpenFile, Int64) {
         switch location.place {
-        case .shared(let offset): (try OpenFile.open(directory.partsPath(id), O_RDONLY), offset)
-        case .own(let name): (try OpenFile.open(directory.ownPartsPath(id) + "/" + name, O_RDONLY), 0)
+        case .shared(let offset): (try io.open(directory.partsPath(id), O_RDONLY), offset)
+        case .own(let name): (try io.open(directory.ownPartsPath(id) + "/" + name, O_RDONLY), 0)
         }
     }
 
     private func removeOwn(_ name: String, of id: UploadID) async throws(UploadError) {
-        try await onPool { storage throws(SystemCallError) in
-            try Paths.remove(storage.directory.ownPartsPath(id) + "/" + name)
+        try await onPool { storage, io throws(SystemError) in
+            try io.remove(storage.directory.ownPartsPath(id) + "/" + name)
         }
     }
 
@@ -224,20 +231,20 @@ extension DiskStorage: PartStorage {
         return total
     }
 
-    /// Forces the file of parts to stable storage if this was not done for each part; runs on the pool.
+    /// Forces the file of parts to stable storage if this was not done for each part.
     ///
     /// - Throws: Also if a sync failed before: it is unknown which parts are lost, and another sync would not report
     ///   it.
-    private func synchronizeParts(of id: UploadID, _ file: OpenFile) throws(SystemCallError) {
-        let record = try file.durableRecord()
+    private func synchronizeParts(of id: UploadID, _ file: OpenFile, _ io: BlockingIO) throws(SystemError) {
+        let record = try io.durableRecord(of: file)
         guard !untrustedTails.contains(id), record == nil || record?.boot != nil else {
-            throw SystemCallError("fsync", errno: EIO)
+            throw SystemError("fsync", errno: EIO)
         }
-        do throws(SystemCallError) {
-            try file.synchronizeAll()
+        do throws(SystemError) {
+            try io.synchronizeAll(of: file)
         } catch {
             untrustedTails.note(id, countingOnly: nil)
-            try? file.setDurableRecord(DurableRecord(length: 0, boot: nil))
+            try? io.setDurableRecord(DurableRecord(length: 0, boot: nil), of: file)
             throw error
         }
     }
@@ -274,66 +281,66 @@ extension DiskStorage: PartStorage {
         of id: UploadID
     ) async throws(UploadError) {
         guard !strays.isEmpty else { return }
-        let output = try await onBlob { storage throws(SystemCallError) in
-            try OpenFile.open(storage.directory.partsPath(id), O_WRONLY)
+        let output = try await onBlob { storage, io throws(SystemError) in
+            try io.open(storage.directory.partsPath(id), O_WRONLY)
         }
         for (part, place) in strays {
             guard let location = PartLocation(part.location) else { continue }
-            let (input, start) = try await onBlob { storage throws(SystemCallError) in
-                try storage.open(forReading: location, of: id)
+            let (input, start) = try await onBlob { storage, io throws(SystemError) in
+                try storage.open(forReading: location, of: id, io)
             }
             try await copyInPieces(start..<start + part.size, of: input, to: output, at: place)
         }
     }
 
     private func copyTogether(_ parts: [PartRecord], of id: UploadID) async throws(UploadError) {
-        let output = try await onPool { storage throws(SystemCallError) in
-            try OpenFile.open(storage.directory.joiningPath(id), O_WRONLY | O_CREAT | O_TRUNC)
+        let output = try await onPool { storage, io throws(SystemError) in
+            try io.open(storage.directory.joiningPath(id), O_WRONLY | O_CREAT | O_TRUNC)
         }
         var offset: Int64 = 0
         for part in parts {
             guard let location = PartLocation(part.location) else {
                 throw UploadError(.storageFailure, "The location of part \(part.number) cannot be read.")
             }
-            let (input, start) = try await onBlob { storage throws(SystemCallError) in
-                try storage.open(forReading: location, of: id)
+            let (input, start) = try await onBlob { storage, io throws(SystemError) in
+                try storage.open(forReading: location, of: id, io)
             }
             try await copyInPieces(start..<start + part.size, of: input, to: output, at: offset)
             offset += part.size
         }
-        try await onPool { storage throws(SystemCallError) in
-            if storage.durability != .none { try output.synchronizeAll() }
-            try Paths.rename(storage.directory.joiningPath(id), to: storage.directory.blobPath(id))
+        try await onPool { storage, io throws(SystemError) in
+            if storage.durability != .none { try io.synchronizeAll(of: output) }
+            try io.rename(storage.directory.joiningPath(id), to: storage.directory.blobPath(id))
             // From here on the parts are not needed any more: `isJoined`.
-            if storage.durability != .none { try Paths.synchronizeDirectory(storage.shardPath(of: id)) }
-            try Paths.remove(storage.directory.partsPath(id))
+            if storage.durability != .none { try io.synchronizeDirectory(storage.shardPath(of: id)) }
+            try io.remove(storage.directory.partsPath(id))
         }
     }
 
     /// Removes the remains of the parts, including those that were not joined.
     private func finishJoin(_ id: UploadID, length: Int64) async throws(UploadError) {
-        try await onBlob { storage throws(SystemCallError) in
-            let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
-            let size = try file.size()
-            guard size >= length else { throw SystemCallError("fstat", errno: EIO) }
+        try await onBlob { storage, io throws(SystemError) in
+            let file = try io.open(storage.directory.blobPath(id), O_WRONLY)
+            let size = try io.size(of: file)
+            guard size >= length else { throw SystemError("fstat", errno: EIO) }
             // Parts that were not named in the completion can be behind the joined ones.
             if size > length {
-                try file.truncate(to: length)
-                if storage.durability != .none { try file.synchronizeAll() }
+                try io.truncate(file, to: length)
+                if storage.durability != .none { try io.synchronizeAll(of: file) }
             }
-            try storage.removeParts(of: id)
+            try storage.removeParts(of: id, io)
             guard storage.durability != .none else { return }
-            try Paths.synchronizeDirectory(storage.shardPath(of: id))
+            try io.synchronizeDirectory(storage.shardPath(of: id))
             storage.durable.note(id, length: length)
         }
     }
 
-    /// Removes everything except the blob; runs on the pool.
-    func removeParts(of id: UploadID) throws(SystemCallError) {
-        try Paths.remove(directory.joiningPath(id))
-        try Paths.remove(directory.partsPath(id))
-        try Paths.removeDirectory(directory.ownPartsPath(id))
-        try Paths.remove(directory.layoutPath(id))
+    /// Removes everything except the blob.
+    func removeParts(of id: UploadID, _ io: BlockingIO) throws(SystemError) {
+        try io.remove(directory.joiningPath(id))
+        try io.remove(directory.partsPath(id))
+        try io.removeDirectory(directory.ownPartsPath(id))
+        try io.remove(directory.layoutPath(id))
     }
 
     private static let joined = UploadError(.notFound, "The parts of this upload are joined, and it takes no more.")

@@ -1,6 +1,6 @@
 internal import Bytes
-internal import CSystem
 package import Foundation
+internal import SystemIO
 package import UploadCore
 
 #if canImport(Glibc)
@@ -10,10 +10,10 @@ internal import Glibc
 /// The mark of the storage, and blobs without records.
 extension DiskStorage {
     package func storedMark() async throws(UploadError) -> StoreMark? {
-        let text = try await onPool { storage throws(SystemCallError) -> [UInt8]? in
-            do throws(SystemCallError) {
-                return try OpenFile.open(storage.directory.markPath, O_RDONLY).read(at: 0, maximum: 4096)
-            } catch  where error.number == ENOENT {
+        let text = try await onPool { storage, io throws(SystemError) -> [UInt8]? in
+            do throws(SystemError) {
+                return try io.read(io.open(storage.directory.markPath, O_RDONLY), at: 0, maximum: 4096)
+            } catch  where error.errno == ENOENT {
                 return nil
             }
         }
@@ -27,14 +27,14 @@ extension DiskStorage {
 
     package func storeMark(_ mark: StoreMark) async throws(UploadError) {
         let text = Array("{\"id\":\"\(mark.id)\",\"epoch\":\(mark.epoch)}\n".utf8)
-        try await onPool { storage throws(SystemCallError) in
+        try await onPool { storage, io throws(SystemError) in
             let path = storage.directory.markPath
-            let file = try OpenFile.open(path + ".new", O_WRONLY | O_CREAT | O_TRUNC)
-            if let failure = file.write(text, at: 0).failure { throw failure }
+            let file = try io.open(path + ".new", O_WRONLY | O_CREAT | O_TRUNC)
+            if let failure = io.write(text, to: file, at: 0).failure { throw failure }
             // Regardless of the durability setting: this file decides about all others.
-            try file.synchronizeAll()
-            try Paths.rename(path + ".new", to: path)
-            try Paths.synchronizeDirectory(storage.directory.root)
+            try io.synchronizeAll(of: file)
+            try io.rename(path + ".new", to: path)
+            try io.synchronizeDirectory(storage.directory.root)
         }
     }
 
@@ -49,20 +49,20 @@ extension DiskStorage {
             let page = try await list(after: last, limit: 500)
             guard let final = page.last else { return }
             for id in page {
-                let found = try await onPool { storage throws(SystemCallError) in try storage.find(id) }
+                let found = try await onPool { storage, io throws(SystemError) in try storage.find(id, io) }
                 try await body(found)
             }
             last = final
         }
     }
 
-    private func find(_ id: UploadID) throws(SystemCallError) -> FoundBlob {
-        do throws(SystemCallError) {
-            let base = try marker(of: id).base()
-            let size = try Paths.size(of: directory.blobPath(id))
+    private func find(_ id: UploadID, _ io: BlockingIO) throws(SystemError) -> FoundBlob {
+        do throws(SystemError) {
+            let base = try marker(of: id).base(io)
+            let size = try io.size(of: directory.blobPath(id))
             if let base { return FoundBlob(id, .open, size: min(size, base)) }
             return FoundBlob(id, size == 0 ? .open : .whole, size: size)
-        } catch  where error.number == ENOENT {
+        } catch  where error.errno == ENOENT {
             return FoundBlob(id, .pieces, size: 0)
         }
     }
@@ -76,28 +76,28 @@ extension DiskStorage {
 
     package func setAside(_ orphan: UploadID, at now: Date) async throws(UploadError) {
         let day = Self.day(of: now)
-        try await onPool { storage throws(SystemCallError) in
+        try await onPool { storage, io throws(SystemError) in
             let directory = storage.directory
             let (all, folder) = (directory.quarantinePath, directory.quarantinePath + "/" + day)
-            if try Paths.makeDirectory(all) { try Paths.synchronizeDirectory(directory.root) }
-            if try Paths.makeDirectory(folder) { try Paths.synchronizeDirectory(all) }
+            if try io.makeDirectory(all) { try io.synchronizeDirectory(directory.root) }
+            if try io.makeDirectory(folder) { try io.synchronizeDirectory(all) }
             let shard = storage.shardPath(of: orphan)
             storage.durable.forget(orphan)
             storage.places.forget(orphan)
             let names: [String]
-            do throws(SystemCallError) {
-                names = try Paths.entries(of: shard)
-            } catch  where error.number == ENOENT {
+            do throws(SystemError) {
+                names = try io.entries(of: shard)
+            } catch  where error.errno == ENOENT {
                 return
             }
             // As long as one of its files is left, the next sweep finds it.
             for name in names where DataDirectory.upload(of: name) == orphan {
-                do throws(SystemCallError) {
-                    try Paths.rename(shard + "/" + name, to: folder + "/" + name)
-                } catch  where error.number == ENOTEMPTY || error.number == EEXIST {
+                do throws(SystemError) {
+                    try io.rename(shard + "/" + name, to: folder + "/" + name)
+                } catch  where error.errno == ENOTEMPTY || error.errno == EEXIST {
                     // A directory that was restored and is quarantined again on the same day.
-                    try Paths.removeDirectory(folder + "/" + name)
-                    try Paths.rename(shard + "/" + name, to: folder + "/" + name)
+                    try io.removeDirectory(folder + "/" + name)
+                    try io.rename(shard + "/" + name, to: folder + "/" + name)
                 }
             }
         }
@@ -105,30 +105,30 @@ extension DiskStorage {
 
     package func removeOrphans(setAsideBefore date: Date) async throws(UploadError) -> Int {
         let day = Self.day(of: date)
-        return try await onPool { storage throws(SystemCallError) in
+        return try await onPool { storage, io throws(SystemError) in
             let all = storage.directory.quarantinePath
             let days: [String]
-            do throws(SystemCallError) {
-                days = try Paths.entries(of: all)
-            } catch  where error.number == ENOENT {
+            do throws(SystemError) {
+                days = try io.entries(of: all)
+            } catch  where error.errno == ENOENT {
                 return 0
             }
             var removed: Set<UploadID> = []
             // Other names were not created by Sluice.
             for name in days where name.utf8.count == day.utf8.count && name < day {
                 let folder = all + "/" + name
-                for entry in try Paths.entries(of: folder) {
+                for entry in try io.entries(of: folder) {
                     guard let id = DataDirectory.upload(of: entry) else { continue }
-                    do throws(SystemCallError) {
-                        try Paths.remove(folder + "/" + entry)
-                    } catch  where error.number == EISDIR {
-                        try Paths.removeDirectory(folder + "/" + entry)
+                    do throws(SystemError) {
+                        try io.remove(folder + "/" + entry)
+                    } catch  where error.errno == EISDIR {
+                        try io.removeDirectory(folder + "/" + entry)
                     }
                     removed.insert(id)
                 }
-                do throws(SystemCallError) {
-                    _ = try SystemCallError.check("rmdir") { rmdir(folder) }
-                } catch  where error.number == ENOTEMPTY || error.number == EEXIST {
+                do throws(SystemError) {
+                    try io.removeEmptyDirectory(folder)
+                } catch  where error.errno == ENOTEMPTY || error.errno == EEXIST {
                     continue
                 }
             }

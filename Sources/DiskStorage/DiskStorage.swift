@@ -1,7 +1,6 @@
 package import Bytes
-internal import CSystem
 package import Foundation
-package import Transport
+package import SystemIO
 package import UploadCore
 
 #if canImport(Glibc)
@@ -12,7 +11,7 @@ internal import Glibc
 ///
 /// The length of a blob is the length of its file, unless its `DurableRecord` excludes bytes at the end.
 ///
-/// All calls that can block run on the pool. Paths are made from ids and never from names that clients choose.
+/// Everything that can block needs a `BlockingIO` and therefore runs on the pool. Paths are made from ids and never from names that clients choose.
 package final class DiskStorage: MarkedStorage {
     let directory: DataDirectory
     let durability: Durability
@@ -49,97 +48,102 @@ package final class DiskStorage: MarkedStorage {
 
     package func create(_ blob: NewBlob) async throws(UploadError) {
         let id = blob.id
-        try await onPool { storage throws(SystemCallError) in
-            try storage.makeFile(storage.directory.blobPath(id), of: id, DurableRecord(length: 0, boot: storage.boot))
+        try await onPool { storage, io throws(SystemError) in
+            try storage.makeFile(
+                storage.directory.blobPath(id),
+                of: id,
+                DurableRecord(length: 0, boot: storage.boot),
+                io
+            )
             if storage.durability != .none { storage.durable.note(id, length: 0) }
         }
     }
 
     package func durableLength(of id: UploadID) async throws(UploadError) -> Int64 {
-        try await onBlob { storage throws(SystemCallError) in
-            let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
-            return try storage.recoverLength(of: id, file)
+        try await onBlob { storage, io throws(SystemError) in
+            let file = try io.open(storage.directory.blobPath(id), O_WRONLY)
+            return try storage.recoverLength(of: id, file, io)
         }
     }
 
     package func currentLength(of id: UploadID) async throws(UploadError) -> Int64 {
-        try await onBlob { storage throws(SystemCallError) in
-            let base = try storage.marker(of: id).base()
-            let file = try OpenFile.open(storage.directory.blobPath(id), O_RDONLY)
-            let size = try storage.countedLength(of: id, file)
+        try await onBlob { storage, io throws(SystemError) in
+            let base = try storage.marker(of: id).base(io)
+            let file = try io.open(storage.directory.blobPath(id), O_RDONLY)
+            let size = try storage.countedLength(of: id, file, io)
             return min(size, base ?? size)
         }
     }
 
     package func empty(_ id: UploadID) async throws(UploadError) {
-        try await onBlob { storage throws(SystemCallError) in
-            let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
+        try await onBlob { storage, io throws(SystemError) in
+            let file = try io.open(storage.directory.blobPath(id), O_WRONLY)
             storage.durable.forget(id)
-            try storage.marker(of: id).recover(file)
+            try storage.marker(of: id).recover(file, io)
             // First: the old length must not apply to bytes that are written after this.
             storage.untrustedTails.note(id, countingOnly: 0)
-            try file.setDurableRecord(DurableRecord(length: 0, boot: nil))
-            try file.truncate(to: 0)
+            try io.setDurableRecord(DurableRecord(length: 0, boot: nil), of: file)
+            try io.truncate(file, to: 0)
             // Regardless of the durability setting: a power cut must not bring old bytes back among new ones.
-            try file.synchronizeAll()
-            try storage.truncateUntrusted(id, file)
+            try io.synchronizeAll(of: file)
+            try storage.truncateUntrusted(id, file, io)
         }
     }
 
     package func synchronize(_ id: UploadID) async throws(UploadError) {
-        try await onBlob { storage throws(SystemCallError) in
-            let file = try OpenFile.open(storage.directory.blobPath(id), O_WRONLY)
-            let length = try storage.recoverLength(of: id, file)
+        try await onBlob { storage, io throws(SystemError) in
+            let file = try io.open(storage.directory.blobPath(id), O_WRONLY)
+            let length = try storage.recoverLength(of: id, file, io)
             guard storage.durability != .none else { return }
-            do throws(SystemCallError) {
-                try storage.synchronize(id, file, length: length)
+            do throws(SystemError) {
+                try storage.synchronize(id, file, length: length, io)
             } catch {
-                try? storage.truncateUntrusted(id, file)
+                try? storage.truncateUntrusted(id, file, io)
                 throw error
             }
         }
     }
 
     package func head(of id: UploadID, length: Int) async throws(UploadError) -> [UInt8] {
-        try await onBlob { storage throws(SystemCallError) in
-            try OpenFile.open(storage.directory.blobPath(id), O_RDONLY).read(at: 0, maximum: length)
+        try await onBlob { storage, io throws(SystemError) in
+            try io.read(io.open(storage.directory.blobPath(id), O_RDONLY), at: 0, maximum: length)
         }
     }
 
     package func open(_ id: UploadID) async throws(UploadError) -> StoredBlob {
-        try await onBlob { storage throws(SystemCallError) in
-            let file = try OpenFile.open(storage.directory.blobPath(id), O_RDONLY)
-            return StoredBlob(content: .file(file), size: try file.size())
+        try await onBlob { storage, io throws(SystemError) in
+            let file = try io.open(storage.directory.blobPath(id), O_RDONLY)
+            return StoredBlob(content: .file(file), size: try io.size(of: file))
         }
     }
 
     /// The blob may be incomplete.
     package func bytes(of id: UploadID, _ range: Range<Int64>) async throws(UploadError) -> any ByteSource {
-        let file = try await onBlob { storage throws(SystemCallError) in
-            try OpenFile.open(storage.directory.blobPath(id), O_RDONLY)
+        let file = try await onBlob { storage, io throws(SystemError) in
+            try io.open(storage.directory.blobPath(id), O_RDONLY)
         }
         return DiskSource(file, range, pool: pool)
     }
 
     package func remove(_ id: UploadID) async throws(UploadError) {
-        try await onBlob { storage throws(SystemCallError) in
+        try await onBlob { storage, io throws(SystemError) in
             storage.durable.forget(id)
             storage.untrustedTails.forget(id)
             storage.places.forget(id)
             // The blob is removed last: as long as it exists, a sweep finds it and removes everything.
-            try Paths.remove(storage.directory.markerPath(id))
-            try storage.removeParts(of: id)
-            try Paths.remove(storage.directory.blobPath(id))
+            try io.remove(storage.directory.markerPath(id))
+            try storage.removeParts(of: id, io)
+            try io.remove(storage.directory.blobPath(id))
         }
     }
 
     /// Sorted by shard, then by id.
     package func list(after: UploadID?, limit: Int) async throws(UploadError) -> [UploadID] {
-        try await onPool { storage throws(SystemCallError) in
+        try await onPool { storage, io throws(SystemError) in
             var page: [UploadID] = []
             let first = after.map(DataDirectory.shard) ?? ""
-            for shard in try storage.directory.shards() where shard >= first && page.count < limit {
-                let names = try Paths.entries(of: storage.directory.shardPath(shard))
+            for shard in try storage.directory.shards(io) where shard >= first && page.count < limit {
+                let names = try io.entries(of: storage.directory.shardPath(shard))
                 var ids = Set(names.compactMap(DataDirectory.upload)).filter { DataDirectory.shard(of: $0) == shard }
                 if let after, shard == first { ids = ids.filter { $0.text > after.text } }
                 page += ids.sorted { $0.text < $1.text }.prefix(limit - page.count)
@@ -153,11 +157,11 @@ package final class DiskStorage: MarkedStorage {
 
     /// Writes one block and removes it, to detect a full, read-only or broken file system.
     package func check() async throws(UploadError) {
-        try await onPool { storage throws(SystemCallError) in
+        try await onPool { storage, io throws(SystemError) in
             let path = storage.directory.probePath
-            let file = try OpenFile.open(path, O_WRONLY | O_CREAT | O_TRUNC)
-            let (_, failure) = file.write([UInt8](repeating: 0x53, count: 4096), at: 0)
-            try Paths.remove(path)
+            let file = try io.open(path, O_WRONLY | O_CREAT | O_TRUNC)
+            let (_, failure) = io.write([UInt8](repeating: 0x53, count: 4096), to: file, at: 0)
+            try io.remove(path)
             if let failure { throw failure }
         }
     }
@@ -165,78 +169,83 @@ package final class DiskStorage: MarkedStorage {
     // MARK: Steps, on the pool
 
     /// Creates an empty file whose name survives a crash.
-    func makeFile(_ path: String, of id: UploadID, _ record: DurableRecord? = nil) throws(SystemCallError) {
+    func makeFile(
+        _ path: String,
+        of id: UploadID,
+        _ record: DurableRecord?,
+        _ io: BlockingIO
+    ) throws(SystemError) {
         let shard = DataDirectory.shard(of: id)
-        if durability != .none { try shards.make(shard, in: directory) }
+        if durability != .none { try shards.make(shard, in: directory, io) }
         let file: OpenFile
-        do throws(SystemCallError) {
-            file = try OpenFile.open(path, O_WRONLY | O_CREAT | O_EXCL)
-        } catch  where error.number == ENOENT {
+        do throws(SystemError) {
+            file = try io.open(path, O_WRONLY | O_CREAT | O_EXCL)
+        } catch  where error.errno == ENOENT {
             shards.forget(shard)
-            if durability == .none { try directory.makeShard(shard) } else { try shards.make(shard, in: directory) }
-            file = try OpenFile.open(path, O_WRONLY | O_CREAT | O_EXCL)
+            if durability == .none { try directory.makeShard(shard, io) } else { try shards.make(shard, in: directory, io) }
+            file = try io.open(path, O_WRONLY | O_CREAT | O_EXCL)
         }
-        do throws(SystemCallError) {
-            if let record { try file.setDurableRecord(record) }
-            if durability != .none { try Paths.synchronizeDirectory(shardPath(of: id)) }
+        do throws(SystemError) {
+            if let record { try io.setDurableRecord(record, of: file) }
+            if durability != .none { try io.synchronizeDirectory(shardPath(of: id)) }
         } catch {
-            try? Paths.remove(path)
+            try? io.remove(path)
             throw error
         }
     }
 
     /// The length after discarding bytes that do not count; durable if the settings promise that for every offset.
-    func recoverLength(of id: UploadID, _ file: OpenFile) throws(SystemCallError) -> Int64 {
-        if try marker(of: id).recover(file) { durable.forget(id) }
-        if untrustedTails.contains(id) { try truncateUntrusted(id, file) }
-        let size = try file.size()
+    func recoverLength(of id: UploadID, _ file: OpenFile, _ io: BlockingIO) throws(SystemError) -> Int64 {
+        if try marker(of: id).recover(file, io) { durable.forget(id) }
+        if untrustedTails.contains(id) { try truncateUntrusted(id, file, io) }
+        let size = try io.size(of: file)
         // It was checked before.
         if durable.covers(id, length: size) { return size }
-        let record = try file.durableRecord()
+        let record = try io.durableRecord(of: file)
         let length = record?.length(of: size, in: boot) ?? size
         // A blob of version 0.1 has no record of what is durable, so all of it is synchronised.
         let isOld = record == nil && size > 0 && durability != .none
         if length < size {
             // These bytes were lost in a power cut, or may have been.
-            try file.truncate(to: length)
+            try io.truncate(file, to: length)
             durable.forget(id)
         }
         if durability == .acknowledged || isOld {
-            do throws(SystemCallError) {
-                try synchronize(id, file, length: length)
+            do throws(SystemError) {
+                try synchronize(id, file, length: length, io)
             } catch {
-                try? truncateUntrusted(id, file)
+                try? truncateUntrusted(id, file, io)
                 throw error
             }
         } else if let record, record.boot != boot {
             // Later bytes count during this boot.
-            try file.setDurableRecord(DurableRecord(length: min(record.length, length), boot: boot))
+            try io.setDurableRecord(DurableRecord(length: min(record.length, length), boot: boot), of: file)
         }
         return length
     }
 
     /// The same, without changing anything.
-    private func countedLength(of id: UploadID, _ file: OpenFile) throws(SystemCallError) -> Int64 {
-        let size = try file.size()
+    private func countedLength(of id: UploadID, _ file: OpenFile, _ io: BlockingIO) throws(SystemError) -> Int64 {
+        let size = try io.size(of: file)
         guard let tail = untrustedTails.tail(of: id) else {
             if let known = durable.length(of: id), known <= size { return size }
-            return try file.durableRecord()?.length(of: size, in: boot) ?? size
+            return try io.durableRecord(of: file)?.length(of: size, in: boot) ?? size
         }
         if let length = tail { return min(size, length) }
-        return min(size, try file.durableRecord()?.length ?? size)
+        return min(size, try io.durableRecord(of: file)?.length ?? size)
     }
 
     /// Forces the first `length` bytes to stable storage.
     ///
     /// - Throws: If it fails now or has failed before; bytes that were not durable must then be cut off, see `truncateUntrusted`.
-    func synchronize(_ id: UploadID, _ file: OpenFile, length: Int64) throws(SystemCallError) {
-        guard !untrustedTails.contains(id) else { throw SystemCallError("fsync", errno: EIO) }
+    func synchronize(_ id: UploadID, _ file: OpenFile, length: Int64, _ io: BlockingIO) throws(SystemError) {
+        guard !untrustedTails.contains(id) else { throw SystemError("fsync", errno: EIO) }
         if durable.covers(id, length: length) { return }
         // Read before it is replaced: it says which bytes a failure leaves.
         var known = durable.length(of: id)
-        if known == nil { known = try file.durableRecord()?.length }
-        do throws(SystemCallError) {
-            try file.synchronize(through: length, beyond: min(known ?? 0, length), in: boot)
+        if known == nil { known = try io.durableRecord(of: file)?.length }
+        do throws(SystemError) {
+            try io.synchronize(file, through: length, beyond: min(known ?? 0, length), in: boot)
         } catch {
             // A repeated sync would wrongly succeed (fsync(2), "EIO").
             durable.forget(id)
@@ -249,15 +258,15 @@ package final class DiskStorage: MarkedStorage {
     /// Truncates bytes that do not count because a call has failed.
     ///
     /// - Throws: If that fails, too; the next access tries again.
-    func truncateUntrusted(_ id: UploadID, _ file: OpenFile) throws(SystemCallError) {
+    func truncateUntrusted(_ id: UploadID, _ file: OpenFile, _ io: BlockingIO) throws(SystemError) {
         guard let tail = untrustedTails.tail(of: id) else { return }
-        let record = try file.durableRecord()
-        let length = min(try file.size(), tail ?? record?.length ?? 0)
+        let record = try io.durableRecord(of: file)
+        let length = min(try io.size(of: file), tail ?? record?.length ?? 0)
         let durableLength = min(length, record?.length ?? length, tail ?? .max)
         // First, in case the process dies in between.
-        try file.setDurableRecord(DurableRecord(length: durableLength, boot: nil))
-        try file.truncate(to: length)
-        try file.setDurableRecord(DurableRecord(length: durableLength, boot: boot))
+        try io.setDurableRecord(DurableRecord(length: durableLength, boot: nil), of: file)
+        try io.truncate(file, to: length)
+        try io.setDurableRecord(DurableRecord(length: durableLength, boot: boot), of: file)
         durable.forget(id)
         untrustedTails.forget(id)
     }
@@ -274,19 +283,19 @@ package final class DiskStorage: MarkedStorage {
 
     /// Runs `work` on the pool; a missing file means that there is no such blob.
     func onBlob<Success: Sendable>(
-        _ work: @escaping @Sendable (DiskStorage) throws(SystemCallError) -> Success
+        _ work: @escaping @Sendable (DiskStorage, BlockingIO) throws(SystemError) -> Success
     ) async throws(UploadError) -> Success {
         try await onPool(UploadError.init(opening:), work)
     }
 
     /// Runs `work` on the pool.
     func onPool<Success: Sendable>(
-        _ error: (SystemCallError) -> UploadError = { UploadError($0) },
-        _ work: @escaping @Sendable (DiskStorage) throws(SystemCallError) -> Success
+        _ error: (SystemError) -> UploadError = { UploadError($0) },
+        _ work: @escaping @Sendable (DiskStorage, BlockingIO) throws(SystemError) -> Success
     ) async throws(UploadError) -> Success {
-        let failure: SystemCallError
-        do throws(SystemCallError) {
-            return try await pool.run { [self] () throws(SystemCallError) -> Success in try work(self) }
+        let failure: SystemError
+        do throws(SystemError) {
+            return try await pool.run { [self] (io: BlockingIO) throws(SystemError) -> Success in try work(self, io) }
         } catch {
             failure = error
         }

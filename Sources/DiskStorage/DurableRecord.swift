@@ -1,5 +1,4 @@
-internal import Bytes
-internal import CSystem
+internal import SystemIO
 
 #if canImport(Glibc)
 internal import Glibc
@@ -9,7 +8,7 @@ internal import Glibc
 ///
 /// The size of a file does not show this: it can reach the file system's journal before the bytes reach the disk, and
 /// after a power cut zeros take their place. The attribute is written only after them
-/// (`OpenFile.synchronize(through:)`), so after a power cut its length counts; see
+/// (`BlockingIO.synchronize(_:through:beyond:in:)`), so after a power cut its length counts; see
 /// docs/decisions/0027-durable-lengths.md.
 struct DurableRecord: Equatable {
     /// Number of leading bytes that survive a power cut.
@@ -49,23 +48,18 @@ struct DurableRecord: Equatable {
     }
 }
 
-extension OpenFile {
-    private static let attribute = "user.sluice.durable"
+extension BlockingIO {
+    private static let durableRecord = "user.sluice.durable"
 
     /// The record; `nil` if the file has none, like blobs of version 0.1 and files in memory.
-    func durableRecord() throws(SystemCallError) -> DurableRecord? {
-        var bytes = [UInt8](repeating: 0, count: 64)
-        let count: Int64
-        do throws(SystemCallError) {
-            count = try SystemCallError.check("fgetxattr") {
-                bytes.withUnsafeMutableBytes {
-                    csys_get_attribute(descriptor, Self.attribute, $0.baseAddress, $0.count)
-                }
-            }
-        } catch  where error.number == ENODATA || error.number == EOPNOTSUPP {
+    func durableRecord(of file: OpenFile) throws(SystemError) -> DurableRecord? {
+        let text: [UInt8]
+        do throws(SystemError) {
+            text = try attribute(Self.durableRecord, of: file, maximum: 64)
+        } catch  where error.errno == ENODATA || error.errno == EOPNOTSUPP {
             return nil
         }
-        guard let record = DurableRecord(Array(bytes.prefix(Int(count)))) else {
+        guard let record = DurableRecord(text) else {
             // Not written by Sluice: nothing is known to be durable.
             return DurableRecord(length: 0, boot: nil)
         }
@@ -73,13 +67,10 @@ extension OpenFile {
     }
 
     /// Replaces the record; durable with the next `synchronizeAll`.
-    func setDurableRecord(_ record: DurableRecord) throws(SystemCallError) {
-        let text = record.text
-        do throws(SystemCallError) {
-            _ = try SystemCallError.check("fsetxattr") {
-                text.withUnsafeBytes { csys_set_attribute(descriptor, Self.attribute, $0.baseAddress, $0.count) }
-            }
-        } catch  where error.number == EOPNOTSUPP {
+    func setDurableRecord(_ record: DurableRecord, of file: OpenFile) throws(SystemError) {
+        do throws(SystemError) {
+            try setAttribute(Self.durableRecord, of: file, to: record.text)
+        } catch  where error.errno == EOPNOTSUPP {
             // Start-up ensures that only file systems that lose all files in a power cut get here.
             return
         }
@@ -92,25 +83,31 @@ extension OpenFile {
     /// is enough for both.
     ///
     /// - Parameters:
+    ///   - file: Open for writing.
     ///   - length: Bytes of the file; it must not be truncated during the call.
     ///   - known: Number of leading bytes that are already durable.
     ///   - boot: The current boot.
     /// - Throws: If one of the calls failed; then it is unknown which bytes after `known` are on the disk.
-    func synchronize(through length: Int64, beyond known: Int64, in boot: BootID) throws(SystemCallError) {
-        _ = try SystemCallError.check("sync_file_range") { csys_write_out(descriptor, known) }
-        try setDurableRecord(DurableRecord(length: length, boot: boot))
-        try synchronizeAll()
+    func synchronize(
+        _ file: OpenFile,
+        through length: Int64,
+        beyond known: Int64,
+        in boot: BootID
+    ) throws(SystemError) {
+        try writeOut(file, from: known)
+        try setDurableRecord(DurableRecord(length: length, boot: boot), of: file)
+        try synchronizeAll(of: file)
     }
 
-    /// Whether files in this file system can have records, or need none because a power cut removes them all.
-    func canKeepRecords() throws(SystemCallError) -> Bool {
-        if csys_is_in_memory(descriptor) == 1 { return true }
-        do throws(SystemCallError) {
-            _ = try SystemCallError.check("fgetxattr") { csys_get_attribute(descriptor, Self.attribute, nil, 0) }
+    /// Whether files in the file system of this one can have records, or need none because a power cut removes them all.
+    func canKeepRecords(beside file: OpenFile) throws(SystemError) -> Bool {
+        if (try? isInMemory(file)) == true { return true }
+        do throws(SystemError) {
+            _ = try attribute(Self.durableRecord, of: file, maximum: 64)
             return true
-        } catch  where error.number == ENODATA {
+        } catch  where error.errno == ENODATA {
             return true
-        } catch  where error.number == EOPNOTSUPP {
+        } catch  where error.errno == EOPNOTSUPP {
             return false
         }
     }

@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import SystemIO
 
 /// The shards whose directories are known to survive a power cut.
 ///
@@ -12,16 +13,16 @@ final class DurableShards: Sendable {
     private let contents = Mutex(Contents())
 
     /// Creates the directory of a shard if it is missing, and makes its name durable.
-    func make(_ shard: String, in directory: DataDirectory) throws(SystemCallError) {
+    func make(_ shard: String, in directory: DataDirectory, _ io: BlockingIO) throws(SystemError) {
         let (isKnown, isListed) = contents.withLock { ($0.names.contains(shard), $0.isListed) }
         if isKnown { return }
         // One sync makes all existing directories durable.
-        var names: [String] = isListed ? [] : try directory.shards()
+        var names: [String] = isListed ? [] : try directory.shards(io)
         if !names.contains(shard) {
-            try directory.makeShard(shard)
+            try directory.makeShard(shard, io)
             names.append(shard)
         }
-        try directory.synchronizeShards()
+        try directory.synchronizeShards(io)
         contents.withLock { contents in
             contents.names.formUnion(names)
             contents.isListed = true

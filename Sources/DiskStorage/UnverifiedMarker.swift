@@ -1,5 +1,5 @@
-internal import Bytes
 internal import Foundation
+internal import SystemIO
 
 #if canImport(Glibc)
 internal import Glibc
@@ -19,42 +19,40 @@ struct UnverifiedMarker {
     /// The length of the blob without the unverified bytes; `nil` without a marker.
     ///
     /// A crash interrupted the creation of a marker without a complete line; nothing was written after it.
-    func base() throws(SystemCallError) -> Int64? {
-        try NumberFile.value(at: path)
+    func base(_ io: BlockingIO) throws(SystemError) -> Int64? {
+        try NumberFile.value(at: path, io)
     }
 
-    func place(base: Int64) throws(SystemCallError) {
-        try NumberFile.write(base, at: path, durableIn: isDurable ? directory : nil)
+    func place(base: Int64, _ io: BlockingIO) throws(SystemError) {
+        try NumberFile.write(base, at: path, durableIn: isDurable ? directory : nil, io)
     }
 
-    func remove() throws(SystemCallError) {
-        try Paths.remove(path)
-        if isDurable { try Paths.synchronizeDirectory(directory) }
+    func remove(_ io: BlockingIO) throws(SystemError) {
+        try io.remove(path)
+        if isDurable { try io.synchronizeDirectory(directory) }
     }
 
     /// Discards unverified bytes, if there are any.
     ///
-    /// - Parameter blob: Open for writing.
+    /// - Parameters:
+    ///   - blob: Open for writing.
+    ///   - io: Of the pool.
     /// - Returns: Whether there was a marker.
     /// - Throws: If the bytes could not be discarded; the marker then remains.
     @discardableResult
-    func recover(_ blob: OpenFile) throws(SystemCallError) -> Bool {
-        guard try text() != nil else { return false }
-        if let base = try base(), try blob.size() > base {
-            let record = try blob.durableRecord()
+    func recover(_ blob: OpenFile, _ io: BlockingIO) throws(SystemError) -> Bool {
+        guard try NumberFile.text(at: path, io) != nil else { return false }
+        if let base = try base(io), try io.size(of: blob) > base {
+            let record = try io.durableRecord(of: blob)
             // The old length must not apply to bytes that replace these.
             if let record, record.length > base {
-                try blob.setDurableRecord(DurableRecord(length: base, boot: record.boot))
+                try io.setDurableRecord(DurableRecord(length: base, boot: record.boot), of: blob)
             }
-            try blob.truncate(to: base)
+            try io.truncate(blob, to: base)
             // With a record they never count after a power cut, whatever happened to the new size.
-            if isDurable, record == nil { try blob.synchronizeAll() }
+            if isDurable, record == nil { try io.synchronizeAll(of: blob) }
         }
-        try remove()
+        try remove(io)
         return true
-    }
-
-    private func text() throws(SystemCallError) -> String? {
-        try NumberFile.text(at: path)
     }
 }

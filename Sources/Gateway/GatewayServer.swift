@@ -10,6 +10,7 @@ internal import ServiceLifecycle
 package import SettingsKit
 internal import Signing
 internal import Stores
+internal import SystemIO
 internal import Telemetry
 internal import Transport
 internal import UnixSignals

@@ -5,6 +5,7 @@ package import MetricsKit
 package import RESTKit
 package import SettingsKit
 package import Signing
+package import SystemIO
 package import Telemetry
 package import Transport
 package import UploadCore

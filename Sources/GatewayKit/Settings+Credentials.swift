@@ -2,8 +2,8 @@ package import CloudCredentials
 internal import Foundation
 package import HTTPClient
 package import SettingsKit
+package import SystemIO
 internal import Telemetry
-package import Transport
 
 extension Settings {
     /// The credential sources that AWS's own tools would use.

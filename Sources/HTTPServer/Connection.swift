@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Glibc
 internal import HTTPWire
+internal import SystemIO
 internal import Transport
 
 /// One connection on its loop: performs what its `ConnectionState` says, one action after the other.

@@ -1,6 +1,6 @@
 internal import Bytes
-internal import Glibc
 internal import HTTPWire
+internal import SystemIO
 internal import Transport
 
 /// The content of one request, read from the connection on demand of the handler: performs what its `ContentState` says.
@@ -152,16 +152,11 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     }
 
     private func wait(after result: IOResult) async throws(SourceFailure) {
-        switch result {
-        case .moved: return
-        case .wouldBlockReading: try await waitReadable()
-        case .wouldBlockWriting:
-            do throws(Channel.WaitFailure) {
-                try await channel.waitWritable(until: state.waitEnd(since: MonotonicClock.now))
-            } catch {
-                throw SourceFailure(error)
-            }
-        case .ended, .failed: throw .disconnected
+        if result == .wouldBlockReading { return try await waitReadable() }
+        do throws(Channel.WaitFailure) {
+            try await channel.wait(after: result, until: state.waitEnd(since: MonotonicClock.now))
+        } catch {
+            throw SourceFailure(error)
         }
     }
 
@@ -185,7 +180,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
 
     // MARK: Within the kernel
 
-    func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome {
+    func transfer(to file: OpenFile, at offset: Int64, limit: Int64, on pool: BlockingPool) async -> TransferOutcome {
         let start = state.received
         var moved: Int64 { state.received - start }
         do throws(SourceFailure) {
@@ -193,8 +188,8 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
             while let goal = state.transferable(limit: limit - moved) {
                 let code =
                     input.isEmpty
-                    ? try await move(to: descriptor, at: offset + moved, limit: goal)
-                    : await writeBuffered(to: descriptor, at: offset + moved, limit: goal)
+                    ? try await move(to: file, at: offset + moved, limit: goal)
+                    : await writeBuffered(to: file, at: offset + moved, limit: goal)
                 if code != 0 { return TransferOutcome(moved: moved, end: .fileFailed(errno: code)) }
             }
         } catch {
@@ -208,11 +203,11 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     /// Moves bytes from the socket on a thread that may block on the file, until it would block.
     ///
     /// - Returns: `errno` if the file failed, otherwise 0.
-    private func move(to descriptor: Int32, at offset: Int64, limit: Int64) async throws(SourceFailure) -> Int32 {
+    private func move(to file: OpenFile, at offset: Int64, limit: Int64) async throws(SourceFailure) -> Int32 {
         try await becomeReadable()
         let transfer = SocketTransfer(
             channel: channel,
-            file: descriptor,
+            file: file,
             offset: offset,
             limit: limit,
             isFast: state.isFast
@@ -220,7 +215,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         guard let (moved, end) = await moved(by: transfer) else {
             // The system has no pipe left: through memory.
             try await fill()
-            return await writeBuffered(to: descriptor, at: offset, limit: limit)
+            return await writeBuffered(to: file, at: offset, limit: limit)
         }
         switch state.transferred(moved, end) {
         case .proceed: break
@@ -251,40 +246,21 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         by makeReader: @escaping @Sendable (Channel) -> some SocketReader
     ) async -> (moved: Int64, end: SocketTransfer.End) {
         channel.willReadOnOtherThread()
-        return await channel.lend(to: pool) { [pool] channel in
-            transfer.move(by: makeReader(channel), mustHurry: { pool.hasWaiting })
+        return await channel.lend(to: pool) { [pool] channel, io in
+            transfer.move(by: makeReader(channel), io, mustHurry: { pool.hasWaiting })
         }
     }
 
     /// Writes bytes that arrived together with the head.
     ///
     /// - Returns: `errno` if the file failed, otherwise 0.
-    private func writeBuffered(to descriptor: Int32, at offset: Int64, limit: Int64) async -> Int32 {
+    private func writeBuffered(to file: OpenFile, at offset: Int64, limit: Int64) async -> Int32 {
         let bytes = input.take(Int(min(limit, Int64(input.count))))
-        let (count, code) = await pool.run { () -> (Int64, Int32) in
-            var written = 0
-            while written < bytes.count {
-                let count = bytes.withUnsafeBytes { buffer in
-                    pwrite(
-                        descriptor,
-                        buffer.baseAddress.map { $0 + written },
-                        bytes.count - written,
-                        Int(offset) + written
-                    )
-                }
-                if count > 0 {
-                    written += count
-                } else if count < 0, errno == EINTR {
-                    continue
-                } else {
-                    return (Int64(written), count == 0 ? EIO : errno)
-                }
-            }
-            return (Int64(written), 0)
-        }
-        state.wrote(count)
-        if code != 0 { state.fail(.disconnected) }
-        return code
+        let (count, failure) = await pool.run { io in io.write(bytes, to: file, at: offset) }
+        state.wrote(Int64(count))
+        guard let failure else { return 0 }
+        state.fail(.disconnected)
+        return failure.errno
     }
 
     // MARK: After the response

@@ -1,4 +1,5 @@
 internal import HTTPWire
+internal import SystemIO
 internal import Transport
 
 /// The life of a connection as a value: events in, actions out, and no system call, clock or task.

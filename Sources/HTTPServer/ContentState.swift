@@ -1,5 +1,6 @@
 internal import Bytes
 internal import HTTPWire
+internal import SystemIO
 internal import Transport
 
 /// The content of one request as a value: its framing, limits and deadlines, and no system call, clock or task.

@@ -1,6 +1,7 @@
 internal import Glibc
 package import HTTPWire
 internal import Synchronization
+package import SystemIO
 package import Transport
 
 /// An HTTP/1.1 server: accepts connections, assigns them to event loops, and shuts down gracefully.

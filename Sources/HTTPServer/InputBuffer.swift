@@ -1,3 +1,4 @@
+internal import SystemIO
 internal import Transport
 
 /// Bytes that were read from a connection and not used yet.

@@ -1,7 +1,6 @@
 internal import Bytes
-internal import CSystem
-internal import Glibc
 internal import HTTPWire
+internal import SystemIO
 internal import Transport
 
 /// The sending side of a connection.
@@ -64,28 +63,24 @@ final class Output {
             channel.willWriteOnOtherThread()
             let from = offset
             // The pages may have to be read from the disk, so this does not run on the loop.
-            let (position, failure) = await channel.lend(to: pool) { _ -> (Int64, Int32) in
+            let (position, result) = await channel.lend(to: pool) { _, io -> (Int64, IOResult) in
                 var position = from
                 while position < end {
-                    let count = csys_sendfile(
-                        socket,
-                        region.file.descriptor,
-                        &position,
-                        Int(min(end - position, 1 << 20))
-                    )
-                    if count == 0 { return (position, ENODATA) }
-                    if count < 0, errno != EINTR { return (position, errno) }
+                    let result = IOResult(writing: {
+                        let count = Int(min(end - position, 1 << 20))
+                        return io.calls.sendfile(region.file.descriptor, at: position, count: count, to: socket)
+                    })
+                    guard case .moved(let count) = result else { return (position, result) }
+                    // The file is shorter than the region.
+                    if count == 0 { return (position, .ended) }
+                    position += Int64(count)
                 }
-                return (position, 0)
+                return (position, .moved(0))
             }
             sent += position - offset
             offset = position
-            switch failure {
-            case 0: return
-            case EAGAIN: try await wait(after: .wouldBlockWriting)
-            case ENODATA: throw .lengthMismatch
-            default: throw .disconnected
-            }
+            if result == .ended { throw .lengthMismatch }
+            try await wait(after: result)
         }
     }
 
@@ -94,10 +89,9 @@ final class Output {
         var offset = region.offset
         while offset < end {
             let from = offset
-            let piece = await pool.run { () -> [UInt8] in
-                [UInt8](unsafeUninitializedCapacity: Int(min(end - from, 262_144))) { buffer, count in
-                    count = max(0, pread(region.file.descriptor, buffer.baseAddress, buffer.count, Int(from)))
-                }
+            let piece = await pool.run { io in
+                // The client learns of a failure by the end of the connection, as it does of a short file.
+                (try? io.read(region.file, at: from, maximum: Int(min(end - from, 262_144)))) ?? []
             }
             if piece.isEmpty { throw .lengthMismatch }
             try await write(piece, more: true)
@@ -106,14 +100,8 @@ final class Output {
     }
 
     private func wait(after result: IOResult) async throws(SinkFailure) {
-        let deadline = MonotonicClock.deadline(after: timeout)
         do throws(Channel.WaitFailure) {
-            switch result {
-            case .moved: return
-            case .wouldBlockWriting: try await channel.waitWritable(until: deadline)
-            case .wouldBlockReading: try await channel.waitReadable(until: deadline)
-            case .ended, .failed: throw .closed
-            }
+            try await channel.wait(after: result, until: MonotonicClock.deadline(after: timeout))
         } catch {
             throw error == .timedOut ? .timedOut : .disconnected
         }

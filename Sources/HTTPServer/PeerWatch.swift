@@ -1,3 +1,4 @@
+internal import SystemIO
 internal import Transport
 
 /// Detects that the client disconnects or the server stops while a response without an end is sent.

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import SystemIO
 internal import Transport
 
 /// Memory for decrypted TLS records that are about to be written.
@@ -38,26 +39,21 @@ final class RecordReader: SocketReader {
         self.session = session
     }
 
-    func take(_ limit: Int) -> IOResult {
+    func take(_ limit: Int, _ io: BlockingIO) -> IOResult {
         let room = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<min(limit, RecordBuffer.size)])
         let result = session.read(into: room)
         if case .moved(let taken) = result { count = taken }
         return result
     }
 
-    func put(into file: Int32, at offset: Int64) -> (moved: Int64, failure: Int32) {
+    func put(into file: OpenFile, at offset: Int64, _ io: BlockingIO) -> (moved: Int64, failure: Int32) {
         defer { count = 0 }
-        var written = 0
-        while written < count {
-            let start = buffer.bytes.baseAddress.map { $0 + written }
-            let result = pwrite(file, start, count - written, Int(offset) + written)
-            if result > 0 {
-                written += result
-            } else if result == 0 || errno != EINTR {
-                return (Int64(written), result == 0 ? EIO : errno)
-            }
-        }
-        return (Int64(written), 0)
+        let (written, failure) = io.write(
+            UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]),
+            to: file,
+            at: offset
+        )
+        return (Int64(written), failure?.errno ?? 0)
     }
 
     /// An upper bound: a record is longer than its content, and the last one may be incomplete.

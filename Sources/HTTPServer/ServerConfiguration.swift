@@ -1,5 +1,5 @@
 package import HTTPWire
-package import Transport
+package import SystemIO
 
 /// Limits and timeouts of an HTTP server.
 ///

@@ -2,7 +2,7 @@ internal import CSystem
 internal import Foundation
 internal import HTTPWire
 internal import Synchronization
-internal import Transport
+internal import SystemIO
 
 /// The state that all connections of a server share.
 final class ServerContext: Sendable {

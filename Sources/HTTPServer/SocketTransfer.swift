@@ -1,5 +1,5 @@
-internal import CSystem
 internal import Synchronization
+internal import SystemIO
 internal import Transport
 
 /// Moves bytes from a socket to a file: with a pipe inside the kernel, or with a buffer under TLS.
@@ -9,11 +9,11 @@ protocol SocketReader: SendableMetatype {
     /// Takes available bytes, at most `limit`.
     ///
     /// - Precondition: All bytes taken before were put into the file.
-    func take(_ limit: Int) -> IOResult
+    func take(_ limit: Int, _ io: BlockingIO) -> IOResult
     /// Puts all taken bytes into the file.
     ///
     /// - Returns: Number of bytes written, and `errno` if they are fewer than were taken; 0 otherwise.
-    func put(into file: Int32, at offset: Int64) -> (moved: Int64, failure: Int32)
+    func put(into file: OpenFile, at offset: Int64, _ io: BlockingIO) -> (moved: Int64, failure: Int32)
     /// Upper bound of the bytes that have arrived and were not taken.
     var arrived: Int64 { get }
 }
@@ -23,7 +23,7 @@ struct SocketTransfer: Sendable {
     /// Lent to the thread.
     let channel: Channel
     /// Open for writing.
-    let file: Int32
+    let file: OpenFile
     /// Where in the file the first byte goes.
     let offset: Int64
     /// The most bytes to move.
@@ -50,10 +50,12 @@ struct SocketTransfer: Sendable {
     ///
     /// - Parameters:
     ///   - reader: A reader that suits `channel`.
+    ///   - io: Of the pool that the thread belongs to.
     ///   - mustHurry: Other jobs wait for this thread.
     /// - Returns: Number of bytes written to the file, and why it stopped.
     func move(
         by reader: some SocketReader,
+        _ io: BlockingIO,
         mustHurry: () -> Bool
     ) -> (moved: Int64, end: End) {
         var moved: Int64 = 0
@@ -72,9 +74,9 @@ struct SocketTransfer: Sendable {
                 limit = min(limit, moved + reader.arrived)
                 if moved == limit { return (moved, .wouldBlock) }
             }
-            switch reader.take(Int(clamping: limit - moved)) {
+            switch reader.take(Int(clamping: limit - moved), io) {
             case .moved:
-                let (count, failure) = reader.put(into: file, at: offset + moved)
+                let (count, failure) = reader.put(into: file, at: offset + moved, io)
                 moved += count
                 if failure != 0 { return (moved, .fileFailed(errno: failure)) }
             case .wouldBlockReading: return (moved, .wouldBlock)

@@ -1,5 +1,6 @@
 internal import CSystem
 internal import Glibc
+internal import SystemIO
 internal import Transport
 
 /// A pipe that carries bytes from a socket to a file inside the kernel.
@@ -39,31 +40,27 @@ struct PipeReader: SocketReader {
     let pipe: SplicePipe
     let channel: Channel
 
-    func take(_ limit: Int) -> IOResult {
-        while true {
-            let taken = csys_splice_in(channel.descriptor, pipe.writer, min(limit, Int(SplicePipe.size)))
-            if taken > 0 {
-                pipe.count = Int(taken)
-                return .moved(Int(taken))
-            }
-            if taken == 0 { return .ended }
-            let code = errno
-            if code == EINTR { continue }
-            return code == EAGAIN ? .wouldBlockReading : .failed(errno: code)
-        }
+    func take(_ limit: Int, _ io: BlockingIO) -> IOResult {
+        let result = IOResult(reading: {
+            io.calls.splice(
+                socket: channel.descriptor,
+                toPipe: pipe.writer,
+                count: min(limit, Int(SplicePipe.size))
+            )
+        })
+        if case .moved(let count) = result { pipe.count = count }
+        return result
     }
 
-    func put(into file: Int32, at offset: Int64) -> (moved: Int64, failure: Int32) {
-        var position = offset
+    func put(into file: OpenFile, at offset: Int64, _ io: BlockingIO) -> (moved: Int64, failure: Int32) {
         var moved: Int64 = 0
         while pipe.count > 0 {
-            let written = csys_splice_out(pipe.reader, file, &position, pipe.count)
-            if written > 0 {
-                pipe.count -= Int(written)
-                moved += written
-            } else if written == 0 || errno != EINTR {
-                return (moved, written == 0 ? EIO : errno)
+            let result = SystemResult.repeating {
+                io.calls.splice(pipe: pipe.reader, toFile: file.descriptor, at: offset + moved, count: pipe.count)
             }
+            guard result.value > 0 else { return (moved, result.errno ?? EIO) }
+            pipe.count -= result.value
+            moved += Int64(result.value)
         }
         return (moved, 0)
     }

@@ -6,7 +6,7 @@ internal import S3Storage
 package import SettingsKit
 internal import Stores
 internal import Synchronization
-internal import Transport
+internal import SystemIO
 internal import UploadCore
 
 /// Copies the bytes of uploads from the data directory into a store.

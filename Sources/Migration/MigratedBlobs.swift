@@ -2,6 +2,7 @@ internal import Bytes
 internal import Foundation
 internal import GatewayKit
 internal import Synchronization
+internal import SystemIO
 internal import UploadCore
 
 /// Records which blobs of a data directory were verified in a store, so that each is compared only once.

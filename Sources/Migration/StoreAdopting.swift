@@ -5,7 +5,7 @@ internal import HTTPClient
 package import SettingsKit
 internal import Stores
 internal import Synchronization
-internal import Transport
+internal import SystemIO
 internal import UploadCore
 
 /// Binds the configured state and storage while no gateway uses them, and restores missing records of blobs.

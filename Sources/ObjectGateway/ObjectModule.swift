@@ -10,6 +10,7 @@ internal import ObjectStore
 package import RESTKit
 internal import SettingsKit
 package import Signing
+internal import SystemIO
 package import TokenServices
 internal import Transport
 package import UploadCore

@@ -6,8 +6,8 @@ internal import Presigning
 internal import RESTKit
 internal import SettingsKit
 internal import Signing
+internal import SystemIO
 internal import Telemetry
-internal import Transport
 internal import UploadCore
 
 /// The clouds of `direct` mode, as the settings have them.

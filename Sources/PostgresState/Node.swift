@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Foundation
 internal import Synchronization
+internal import SystemIO
 internal import UploadCore
 
 #if canImport(Glibc)

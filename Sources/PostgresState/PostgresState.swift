@@ -1,5 +1,5 @@
 package import Foundation
-internal import Transport
+internal import SystemIO
 package import UploadCore
 
 /// State in PostgreSQL 12 or newer, for any number of nodes.

@@ -1,7 +1,7 @@
 package import Foundation
 internal import GRDB
 internal import Synchronization
-package import Transport
+package import SystemIO
 package import UploadCore
 
 /// State in one SQLite file in WAL mode.

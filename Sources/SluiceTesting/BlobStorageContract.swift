@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Digests
+internal import SystemIO
 internal import Foundation
 package import UploadCore
 

@@ -2,6 +2,7 @@ package import Bytes
 package import Digests
 package import Foundation
 internal import Synchronization
+internal import SystemIO
 package import UploadCore
 
 #if canImport(Glibc)

@@ -1,5 +1,5 @@
 internal import Glibc
-internal import Transport
+internal import SystemIO
 
 /// A TCP client for tests that sends exactly the given bytes.
 ///

@@ -1,9 +1,6 @@
 package import Bytes
 internal import Synchronization
-
-#if canImport(Glibc)
-internal import Glibc
-#endif
+package import SystemIO
 
 /// A source that follows a script.
 package final class ScriptedSource: ByteSource, Sendable {
@@ -89,17 +86,22 @@ package final class ScriptedSource: ByteSource, Sendable {
         }
     }
 
-    package func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome {
+    package func transfer(
+        to file: OpenFile,
+        at offset: Int64,
+        limit: Int64,
+        on pool: BlockingPool
+    ) async -> TransferOutcome {
         var moved: Int64 = 0
         while moved < limit {
             do throws(SourceFailure) {
                 guard let piece = try await next(maximum: Int(min(limit - moved, 65536))) else {
                     return TransferOutcome(moved: moved, end: .endOfSource)
                 }
-                let count = pwrite(descriptor, piece, piece.count, off_t(offset + moved))
-                if count < 0 { return TransferOutcome(moved: moved, end: .fileFailed(errno: errno)) }
+                let position = offset + moved
+                let (count, failure) = await pool.run { io in io.write(piece, to: file, at: position) }
                 moved += Int64(count)
-                if count < piece.count { return TransferOutcome(moved: moved, end: .fileFailed(errno: ENOSPC)) }
+                if let failure { return TransferOutcome(moved: moved, end: .fileFailed(errno: failure.errno)) }
             } catch {
                 return TransferOutcome(moved: moved, end: .sourceFailed(error))
             }

@@ -2,6 +2,7 @@ internal import Bytes
 internal import HTTPServer
 package import HTTPWire
 internal import Synchronization
+internal import SystemIO
 internal import Transport
 
 /// A real HTTP server on 127.0.0.1 that imitates a cloud service.

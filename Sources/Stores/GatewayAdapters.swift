@@ -5,7 +5,7 @@ package import Logging
 package import MetricsKit
 internal import S3Storage
 package import SettingsKit
-package import Transport
+package import SystemIO
 package import UploadCore
 
 /// State and storage, as configured.

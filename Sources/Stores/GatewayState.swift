@@ -5,7 +5,7 @@ package import Logging
 package import PostgresState
 package import SettingsKit
 package import SQLiteState
-internal import Transport
+internal import SystemIO
 package import UploadCore
 
 /// The state, in the configured place.

@@ -6,8 +6,8 @@ package import MetricsKit
 package import S3Storage
 package import SettingsKit
 internal import Signing
+package import SystemIO
 internal import Telemetry
-package import Transport
 package import UploadCore
 
 /// Settings converted for the S3 storage.

@@ -1,5 +1,5 @@
 internal import Synchronization
-package import Transport
+package import SystemIO
 
 /// Limits log lines of one kind to one per interval, and counts those it suppresses.
 package final class LogBrake: Sendable {

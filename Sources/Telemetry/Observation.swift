@@ -3,7 +3,7 @@ internal import HTTPWire
 package import Logging
 package import MetricsKit
 internal import RESTKit
-package import Transport
+package import SystemIO
 package import UploadCore
 
 /// Reports events of the server and of uploads to metrics and log.

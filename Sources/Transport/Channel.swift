@@ -2,6 +2,7 @@ package import Bytes
 internal import CSystem
 internal import Glibc
 package import Synchronization
+package import SystemIO
 
 /// One connected socket on one event loop, plain or with TLS.
 ///
@@ -31,6 +32,27 @@ package final class Channel: @unchecked Sendable {
         }
     }
 
+    private enum Side { case reading, writing }
+
+    /// One of the two directions of the socket.
+    private struct Direction {
+        /// A call may succeed: cleared by a call that would block, set by the kernel's event.
+        var isReady = true
+        var waiter: Waiter?
+        var deadline = Nanoseconds.max
+
+        mutating func wait(_ waiter: Waiter, until deadline: Nanoseconds) {
+            self.waiter = waiter
+            self.deadline = deadline
+        }
+
+        mutating func takeWaiter() -> Waiter? {
+            defer { waiter = nil }
+            deadline = .max
+            return waiter
+        }
+    }
+
     package let descriptor: Int32
     package let loop: EventLoop
     package let tls: TLSSession?
@@ -39,13 +61,8 @@ package final class Channel: @unchecked Sendable {
 
     /// Identifies this channel to `loop`.
     private var token: UInt64?
-    private var readWaiter: Waiter?
-    private var writeWaiter: Waiter?
-    private var readDeadline = Nanoseconds.max
-    private var writeDeadline = Nanoseconds.max
-    /// There may be something to read: cleared by a read that would block, set by the kernel's event.
-    private var mayRead = true
-    private var mayWrite = true
+    private var reading = Direction()
+    private var writing = Direction()
     /// The peer has closed its sending side; the kernel reports this only once.
     private var isHungUp = false
     private var isClosed = false
@@ -83,8 +100,8 @@ package final class Channel: @unchecked Sendable {
         } else {
             release()
         }
-        resumeReader(.failure(.closed))
-        resumeWriter(.failure(.closed))
+        resume(.reading, .failure(.closed))
+        resume(.writing, .failure(.closed))
     }
 
     private func release() {
@@ -97,11 +114,11 @@ package final class Channel: @unchecked Sendable {
     /// Must be called on the loop.
     package func lend<Success: Sendable>(
         to pool: BlockingPool,
-        _ work: @escaping @Sendable (Channel) -> Success
+        _ work: @escaping @Sendable (Channel, BlockingIO) -> Success
     ) async -> Success {
         assert(loop.isCurrent && !isLent, "a channel is lent on its loop, to one borrower at a time")
         isLent = true
-        let result = await pool.run { work(self) }
+        let result = await pool.run { io in work(self, io) }
         isLent = false
         if isClosed { release() }
         return result
@@ -120,10 +137,10 @@ package final class Channel: @unchecked Sendable {
         let result = tls.map { $0.read(into: buffer) } ?? receive(into: buffer)
         // A short read emptied the socket: an event will report the next readiness.
         switch result {
-        case .moved(let count): mayRead = isHungUp || count == buffer.count || tls?.hasPending == true
-        case .wouldBlockReading: mayRead = isHungUp
-        case .wouldBlockWriting: mayWrite = false
-        case .ended, .failed: mayRead = true
+        case .moved(let count): reading.isReady = isHungUp || count == buffer.count || tls?.hasPending == true
+        case .wouldBlockReading: reading.isReady = isHungUp
+        case .wouldBlockWriting: writing.isReady = false
+        case .ended, .failed: reading.isReady = true
         }
         return result
     }
@@ -141,46 +158,33 @@ package final class Channel: @unchecked Sendable {
     package func write(_ buffer: UnsafeRawBufferPointer, more: Bool = false) -> IOResult {
         let result = tls.map { $0.write(buffer) } ?? transmit(buffer, more: more)
         switch result {
-        case .wouldBlockReading: mayRead = isHungUp
-        case .wouldBlockWriting: mayWrite = false
-        case .moved, .ended, .failed: mayWrite = true
+        case .wouldBlockReading: reading.isReady = isHungUp
+        case .wouldBlockWriting: writing.isReady = false
+        case .moved, .ended, .failed: writing.isReady = true
         }
         return result
     }
 
     private func receive(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
-        while true {
-            let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
-            if count > 0 { return .moved(count) }
-            if count == 0 { return .ended }
-            let code = errno
-            if code == EINTR { continue }
-            return code == EAGAIN || code == EWOULDBLOCK ? .wouldBlockReading : .failed(errno: code)
-        }
+        IOResult(reading: { loop.calls.recv(descriptor, into: buffer) })
     }
 
     private func transmit(_ buffer: UnsafeRawBufferPointer, more: Bool) -> IOResult {
         let flags = Int32(MSG_NOSIGNAL) | (more ? Int32(MSG_MORE) : 0)
-        while true {
-            let count = send(descriptor, buffer.baseAddress, buffer.count, flags)
-            if count >= 0 { return .moved(count) }
-            let code = errno
-            if code == EINTR { continue }
-            return code == EAGAIN || code == EWOULDBLOCK ? .wouldBlockWriting : .failed(errno: code)
-        }
+        return IOResult(writing: { loop.calls.send(descriptor, buffer, flags: flags) })
     }
 
     /// Notes that another thread is about to read the socket; `waitReadable` reports data that arrive after it is
     /// empty.
-    package func willReadOnOtherThread() { mayRead = isHungUp }
+    package func willReadOnOtherThread() { reading.isReady = isHungUp }
 
     /// Notes that another thread stopped reading before the socket was empty.
-    package func noteUnreadData() { mayRead = true }
+    package func noteUnreadData() { reading.isReady = true }
 
-    package func willWriteOnOtherThread() { mayWrite = false }
+    package func willWriteOnOtherThread() { writing.isReady = false }
 
     /// Whether the kernel has reported data (or an end) that no read has taken yet.
-    package var mayBeReadable: Bool { mayRead }
+    package var mayBeReadable: Bool { reading.isReady }
 
     // MARK: Waiting
 
@@ -192,15 +196,45 @@ package final class Channel: @unchecked Sendable {
         try await readability(until: deadline).get()
     }
 
-    /// `waitReadable` for callers that handle each result.
+    /// `waitReadable` for callers that treat each result in its own way.
     package func readability(until deadline: Nanoseconds) async -> Result<Void, WaitFailure> {
+        await wait(.reading, until: deadline)
+    }
+
+    /// Suspends until a write is worth trying.
+    ///
+    /// - Parameter deadline: As in `waitReadable`.
+    /// - Throws: `.timedOut`, `.closed`.
+    package func waitWritable(until deadline: Nanoseconds) async throws(WaitFailure) {
+        try await writability(until: deadline).get()
+    }
+
+    /// `waitWritable` for callers that treat each result in its own way.
+    package func writability(until deadline: Nanoseconds) async -> Result<Void, WaitFailure> {
+        await wait(.writing, until: deadline)
+    }
+
+    /// Suspends until the call with this result is worth repeating; not at all if it moved bytes.
+    ///
+    /// - Parameter deadline: As in `waitReadable`.
+    /// - Throws: Like the other waits; `.closed` also if the result says that the connection is over.
+    package func wait(after result: IOResult, until deadline: Nanoseconds) async throws(WaitFailure) {
+        switch result {
+        case .moved: return
+        case .wouldBlockReading: try await waitReadable(until: deadline)
+        case .wouldBlockWriting: try await waitWritable(until: deadline)
+        case .ended, .failed: throw .closed
+        }
+    }
+
+    /// The only wait of a task.
+    private func wait(_ side: Side, until deadline: Nanoseconds) async -> Result<Void, WaitFailure> {
         assert(loop.isCurrent, "a channel is used on its loop")
-        if let ready = readReadiness() { return ready }
+        if let ready = readiness(side) { return ready }
         return await withUnsafeContinuation { continuation in
             // Again: the task may have been queued behind an event since the check above.
-            if let ready = readReadiness() { return continuation.resume(returning: ready) }
-            readDeadline = deadline
-            readWaiter = .task(continuation)
+            if let ready = readiness(side) { return continuation.resume(returning: ready) }
+            self[side].wait(.task(continuation), until: deadline)
         }
     }
 
@@ -212,48 +246,32 @@ package final class Channel: @unchecked Sendable {
     /// - Returns: Whether the callback will be called; `false` if there is nothing to wait for.
     package func park(until deadline: Nanoseconds, _ callback: @escaping (Result<Void, WaitFailure>) -> Void) -> Bool {
         assert(loop.isCurrent, "a channel is used on its loop")
-        guard readReadiness() == nil else { return false }
-        readDeadline = deadline
-        readWaiter = .callback(callback)
+        guard readiness(.reading) == nil else { return false }
+        reading.wait(.callback(callback), until: deadline)
         return true
     }
 
     /// Undoes `park`: its callback will not be called.
     package func unpark() {
-        guard case .callback? = readWaiter else { return }
-        readWaiter = nil
-        readDeadline = .max
+        guard case .callback? = reading.waiter else { return }
+        _ = reading.takeWaiter()
     }
 
-    /// Suspends until a write is worth trying.
-    ///
-    /// - Parameter deadline: As in `waitReadable`.
-    /// - Throws: `.timedOut`, `.closed`.
-    package func waitWritable(until deadline: Nanoseconds) async throws(WaitFailure) {
-        try await writability(until: deadline).get()
-    }
-
-    /// `waitWritable` for callers that handle each result.
-    package func writability(until deadline: Nanoseconds) async -> Result<Void, WaitFailure> {
-        assert(loop.isCurrent, "a channel is used on its loop")
-        if let ready = writeReadiness() { return ready }
-        return await withUnsafeContinuation { continuation in
-            if let ready = writeReadiness() { return continuation.resume(returning: ready) }
-            writeDeadline = deadline
-            writeWaiter = .task(continuation)
+    private subscript(side: Side) -> Direction {
+        get { side == .reading ? reading : writing }
+        _modify {
+            switch side {
+            case .reading: yield &reading
+            case .writing: yield &writing
+            }
         }
     }
 
-    /// The immediate result of a wait for reading; `nil` if it has to wait.
-    private func readReadiness() -> Result<Void, WaitFailure>? {
-        if let interruption { return .failure(.interrupted(interruption)) }
+    /// The immediate result of a wait; `nil` if it has to wait.
+    private func readiness(_ side: Side) -> Result<Void, WaitFailure>? {
+        if side == .reading, let interruption { return .failure(.interrupted(interruption)) }
         if isClosed { return .failure(.closed) }
-        return mayRead ? .success(()) : nil
-    }
-
-    private func writeReadiness() -> Result<Void, WaitFailure>? {
-        if isClosed { return .failure(.closed) }
-        return mayWrite ? .success(()) : nil
+        return self[side].isReady ? .success(()) : nil
     }
 
     /// Ends the current wait for reading and all later ones.
@@ -262,7 +280,7 @@ package final class Channel: @unchecked Sendable {
     package func interruptReading(as failure: SourceFailure) {
         interruption = failure
         isInterrupted.store(true, ordering: .relaxed)
-        resumeReader(.failure(.interrupted(failure)))
+        resume(.reading, .failure(.interrupted(failure)))
     }
 
     /// Makes reads block for at most this many milliseconds, without events for the loop meanwhile; 0 makes them
@@ -308,31 +326,21 @@ package final class Channel: @unchecked Sendable {
 
     func becameReadable() {
         // Also if there is a waiter: until a read would block, every wait must end at once.
-        mayRead = true
-        resumeReader(.success(()))
+        reading.isReady = true
+        resume(.reading, .success(()))
     }
 
     func becameWritable() {
-        mayWrite = true
-        resumeWriter(.success(()))
+        writing.isReady = true
+        resume(.writing, .success(()))
     }
 
     func expireWaits(now: Nanoseconds) {
-        if readDeadline <= now { resumeReader(.failure(.timedOut)) }
-        if writeDeadline <= now { resumeWriter(.failure(.timedOut)) }
+        if reading.deadline <= now { resume(.reading, .failure(.timedOut)) }
+        if writing.deadline <= now { resume(.writing, .failure(.timedOut)) }
     }
 
-    private func resumeReader(_ result: Result<Void, WaitFailure>) {
-        guard let waiter = readWaiter else { return }
-        readWaiter = nil
-        readDeadline = .max
-        waiter.resume(returning: result)
-    }
-
-    private func resumeWriter(_ result: Result<Void, WaitFailure>) {
-        guard let waiter = writeWaiter else { return }
-        writeWaiter = nil
-        writeDeadline = .max
-        waiter.resume(returning: result)
+    private func resume(_ side: Side, _ result: Result<Void, WaitFailure>) {
+        self[side].takeWaiter()?.resume(returning: result)
     }
 }

@@ -1,6 +1,7 @@
 internal import Dispatch
 internal import Glibc
 internal import Synchronization
+package import SystemIO
 
 /// One thread's share of the connections: a serial dispatch queue that drains one epoll set.
 ///
@@ -33,6 +34,8 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     private static let tick: Int32 = 100
 
     private let queue: DispatchQueue
+    /// What the channels of this loop call.
+    let calls: any SystemCalls
     private let readiness: any ReadinessSet & Sendable
     private let inbox = Mutex(Inbox())
     /// The thread that runs the loop now, from `pthread_self`; 0 for none.
@@ -45,14 +48,17 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     private var watched = 0
     private var lastTick: Nanoseconds = 0
 
-    /// - Parameter label: Name of the queue, for debuggers.
+    /// - Parameters:
+    ///   - label: Name of the queue, for debuggers.
+    ///   - calls: Replaced in tests.
     /// - Throws: If the system has no descriptors left.
-    package convenience init(label: String) throws(SystemError) {
-        self.init(label: label, readiness: try EpollSet())
+    package convenience init(label: String, calls: any SystemCalls = LinuxCalls()) throws(SystemError) {
+        self.init(label: label, readiness: try EpollSet(), calls: calls)
     }
 
-    init(label: String, readiness: any ReadinessSet & Sendable) {
+    init(label: String, readiness: any ReadinessSet & Sendable, calls: any SystemCalls = LinuxCalls()) {
         self.readiness = readiness
+        self.calls = calls
         queue = DispatchQueue(label: label, qos: .userInitiated)
         // A thread of its own: a serial queue's target overcommits, so a waiting loop takes no thread from the shared
         // pool.
@@ -240,13 +246,17 @@ package final class EventLoopGroup: Sendable {
     package let loops: [EventLoop]
     private let turn = Atomic<Int>(0)
 
-    /// - Parameter count: Number of loops; at least 1.
+    /// - Parameters:
+    ///   - count: Number of loops; at least 1.
+    ///   - calls: Replaced in tests.
     /// - Throws: If the system has no descriptors left.
-    package init(count: Int) throws(SystemError) {
+    package convenience init(count: Int, calls: any SystemCalls = LinuxCalls()) throws(SystemError) {
         var loops: [EventLoop] = []
-        for index in 0..<max(1, count) { loops.append(try EventLoop(label: "sluice.loop.\(index)")) }
-        self.loops = loops
+        for index in 0..<max(1, count) { loops.append(try EventLoop(label: "sluice.loop.\(index)", calls: calls)) }
+        self.init(loops)
     }
+
+    init(_ loops: [EventLoop]) { self.loops = loops }
 
     package func next() -> EventLoop {
         loops[turn.wrappingAdd(1, ordering: .relaxed).oldValue % loops.count]

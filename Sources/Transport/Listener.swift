@@ -1,5 +1,6 @@
 internal import CSystem
 internal import Glibc
+package import SystemIO
 
 /// A listening TCP socket on one event loop.
 ///
@@ -54,16 +55,16 @@ package final class Listener: @unchecked Sendable {
         self.system = system
         let family = address.host.contains(":") ? AF_INET6 : AF_INET
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
-        descriptor = try SystemError.check("socket") { socket(family, type, 0) }
+        descriptor = Int32(try SystemError.check("socket") { SystemResult(socket(family, type, 0)) })
         self.loop = loop
         do throws(SystemError) {
             var on: Int32 = 1
             setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
             let descriptor = self.descriptor
-            try address.withSockaddr { pointer, size throws(SystemError) in
-                _ = try SystemError.check("bind") { bind(descriptor, pointer, size) }
+            _ = try address.withSockaddr { pointer, size throws(SystemError) in
+                try SystemError.check("bind") { SystemResult(bind(descriptor, pointer, size)) }
             }
-            try SystemError.check("listen") { listen(descriptor, backlog) }
+            try SystemError.check("listen") { SystemResult(listen(descriptor, backlog)) }
             var storage = sockaddr_storage()
             var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
             let result = withUnsafeMutablePointer(to: &storage) { pointer in

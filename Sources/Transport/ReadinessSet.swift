@@ -1,5 +1,6 @@
 internal import CSystem
 internal import Glibc
+internal import SystemIO
 
 /// Reports which descriptors became readable or writable: the seam between an event loop and the kernel.
 ///
@@ -38,9 +39,11 @@ final class EpollSet: ReadinessSet, @unchecked Sendable {
     private let events = UnsafeMutablePointer<UInt32>.allocate(capacity: capacity)
 
     init() throws(SystemError) {
-        epoll = try SystemError.check("epoll_create1") { csys_epoll_create() }
-        wakeDescriptor = try SystemError.check("eventfd") { csys_eventfd() }
-        try SystemError.check("epoll_ctl") { csys_epoll_add_reader(epoll, wakeDescriptor, Self.wakeToken) }
+        epoll = Int32(try SystemError.check("epoll_create1") { SystemResult(csys_epoll_create()) })
+        wakeDescriptor = Int32(try SystemError.check("eventfd") { SystemResult(csys_eventfd()) })
+        try SystemError.check("epoll_ctl") {
+            SystemResult(csys_epoll_add_reader(epoll, wakeDescriptor, Self.wakeToken))
+        }
     }
 
     deinit {
@@ -51,7 +54,7 @@ final class EpollSet: ReadinessSet, @unchecked Sendable {
     }
 
     func add(_ descriptor: Int32, token: UInt64) throws(SystemError) {
-        try SystemError.check("epoll_ctl") { csys_epoll_add(epoll, descriptor, token) }
+        try SystemError.check("epoll_ctl") { SystemResult(csys_epoll_add(epoll, descriptor, token)) }
     }
 
     func remove(_ descriptor: Int32) {

@@ -1,4 +1,5 @@
 internal import Glibc
+package import SystemIO
 
 /// A numeric address and a port.
 package struct SocketAddress: Sendable, Equatable, CustomStringConvertible {

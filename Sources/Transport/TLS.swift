@@ -1,5 +1,6 @@
 internal import COpenSSL
 internal import Glibc
+package import SystemIO
 internal import Synchronization
 
 package enum OpenSSL {
@@ -109,6 +110,8 @@ private func selectProtocol(
 }
 
 /// TLS on one connected socket.
+///
+/// OpenSSL reads and writes the socket itself, so these calls are not behind `SystemCalls`.
 ///
 /// Invariant for `@unchecked`: used only on the loop of its channel, or by the thread that borrowed the channel.
 package final class TLSSession: @unchecked Sendable {

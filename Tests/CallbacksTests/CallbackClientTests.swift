@@ -3,6 +3,7 @@ import HTTPWire
 import ObjectStore
 import Signing
 import Synchronization
+import SystemIO
 import Testing
 import Transport
 import UploadCore

@@ -2,6 +2,7 @@ import Foundation
 import HTTPClient
 import Signing
 import SluiceTesting
+import SystemIO
 import Transport
 
 @testable import CloudCredentials

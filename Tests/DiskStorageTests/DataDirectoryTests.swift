@@ -1,5 +1,6 @@
 import Foundation
 import SluiceTesting
+import SystemIO
 import Testing
 import UploadCore
 
@@ -126,7 +127,7 @@ struct DataDirectoryTests {
         }
         let bench = try whenFree { try DiskBench(root: root) }
         #expect(try await bench.contents(of: id) == [1, 2, 3])
-        #expect(try bench.directory.shards() == [DataDirectory.shard(of: id)])
+        #expect(try bench.directory.shards(.onCallingThread) == [DataDirectory.shard(of: id)])
     }
 
     @Test(

@@ -2,6 +2,7 @@ import Bytes
 import Digests
 import Foundation
 import SluiceTesting
+import SystemIO
 import Testing
 import Transport
 import UploadCore

@@ -2,6 +2,7 @@ import Bytes
 import CSystem
 import Foundation
 import SluiceTesting
+import SystemIO
 import Testing
 import Transport
 import UploadCore
@@ -83,9 +84,14 @@ struct DiskStorageTests {
         var supportsTransfer: Bool { true }
         func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? { nil }
 
-        func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome {
+        func transfer(
+            to file: OpenFile,
+            at offset: Int64,
+            limit: Int64,
+            on pool: BlockingPool
+        ) async -> TransferOutcome {
             let bytes = [UInt8](repeating: 5, count: writes)
-            #expect(pwrite(descriptor, bytes, writes, off_t(offset)) == writes)
+            #expect(pwrite(file.descriptor, bytes, writes, off_t(offset)) == writes)
             return TransferOutcome(moved: reports, end: .fileFailed(errno: ENOSPC))
         }
     }
@@ -127,7 +133,9 @@ struct DiskStorageTests {
     }
 
     private func usage(of id: UploadID, _ bench: DiskBench) throws -> (size: Int64, allocated: Int64) {
-        try OpenFile.open(bench.directory.blobPath(id), O_RDONLY).usage()
+        let io = BlockingIO.onCallingThread
+        let status = try io.status(of: io.open(bench.directory.blobPath(id), O_RDONLY))
+        return (status.size, status.allocated)
     }
 
     /// Announces a length, and ends before it.
@@ -146,18 +154,23 @@ struct DiskStorageTests {
         var supportsTransfer: Bool { true }
         func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? { nil }
 
-        func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome {
+        func transfer(
+            to file: OpenFile,
+            at offset: Int64,
+            limit: Int64,
+            on pool: BlockingPool
+        ) async -> TransferOutcome {
             // Space is reserved while the second section arrives.
             for _ in 0..<(moved > 0 ? 5000 : 0) where allocatedAtMost < 64 << 20 {
                 var status = stat()
-                #expect(fstat(descriptor, &status) == 0)
+                #expect(fstat(file.descriptor, &status) == 0)
                 allocatedAtMost = max(allocatedAtMost, Int64(status.st_blocks) * 512)
                 try? await Task.sleep(for: .milliseconds(2))
             }
             let count = min(limit, breaksAt - moved)
             let piece = [UInt8](repeating: 7, count: 1 << 20)
             for start in stride(from: offset, to: offset + count, by: piece.count) {
-                #expect(pwrite(descriptor, piece, piece.count, off_t(start)) == piece.count)
+                #expect(pwrite(file.descriptor, piece, piece.count, off_t(start)) == piece.count)
             }
             moved += count
             remaining = remaining.map { $0 - count }
@@ -198,7 +211,7 @@ struct DiskStorageTests {
         } catch {
             #expect(error.code == .storageFailure)
             #expect(!error.message.contains("/"))
-            #expect(error.cause as? SystemCallError == SystemCallError("open", errno: ENOTDIR))
+            #expect(error.cause as? SystemError == SystemError("open", errno: ENOTDIR))
         }
     }
 
@@ -208,8 +221,8 @@ struct DiskStorageTests {
             as [(Int32, UploadError.Code)]
     )
     func errors(number: Int32, code: UploadError.Code) {
-        #expect(UploadError(SystemCallError("pwrite", errno: number)).code == code)
-        #expect(UploadError(opening: SystemCallError("open", errno: number)).code == code)
+        #expect(UploadError(SystemError("pwrite", errno: number)).code == code)
+        #expect(UploadError(opening: SystemError("open", errno: number)).code == code)
     }
 
     @Test("the number of known durable lengths is limited")

@@ -3,6 +3,7 @@ import CSystem
 import Foundation
 import Glibc
 import SluiceTesting
+import SystemIO
 import Testing
 import Transport
 import UploadCore
@@ -12,6 +13,7 @@ import UploadCore
 @Suite("What of a blob survives a power cut")
 struct DurableRecordTests {
     private let bench: DiskBench
+    private var io: BlockingIO { .onCallingThread }
 
     init() throws { bench = try DiskBench() }
 
@@ -36,17 +38,17 @@ struct DurableRecordTests {
 
     /// Bytes that are in the file but not synchronised: the size can be in the journal before them.
     private func addTail(_ count: Int, to id: UploadID) throws {
-        let file = try OpenFile.open(bench.directory.blobPath(id), O_WRONLY)
-        let size = try file.size()
-        #expect(file.write([UInt8](repeating: 0, count: count), at: size).failure == nil)
+        let file = try io.open(bench.directory.blobPath(id), O_WRONLY)
+        let size = try io.size(of: file)
+        #expect(io.write([UInt8](repeating: 0, count: count), to: file, at: size).failure == nil)
     }
 
     private func record(of id: UploadID) throws -> DurableRecord? {
-        try OpenFile.open(bench.directory.blobPath(id), O_RDONLY).durableRecord()
+        try io.durableRecord(of: io.open(bench.directory.blobPath(id), O_RDONLY))
     }
 
     private func contents(of id: UploadID) throws -> [UInt8] {
-        try OpenFile.open(bench.directory.blobPath(id), O_RDONLY).read(at: 0, maximum: 1 << 20)
+        try io.read(io.open(bench.directory.blobPath(id), O_RDONLY), at: 0, maximum: 1 << 20)
     }
 
     @Test("a record is read as it was written, and always has the same length")
@@ -111,7 +113,7 @@ struct DurableRecordTests {
     @Test("a file that is shorter than its record counts with its own length")
     func shorter() async throws {
         let id = try await blob([1, 2, 3], in: storage(boot: 1))
-        try OpenFile.open(bench.directory.blobPath(id), O_WRONLY).truncate(to: 2)
+        try io.truncate(io.open(bench.directory.blobPath(id), O_WRONLY), to: 2)
         #expect(try await storage(boot: 2).durableLength(of: id) == 2)
         #expect(try record(of: id)?.length == 2)
     }
@@ -129,7 +131,7 @@ struct DurableRecordTests {
     @Test("with an unreadable record no bytes count after a power cut")
     func unreadable() async throws {
         let id = try await blob([1, 2, 3], in: storage(boot: 1))
-        let file = try OpenFile.open(bench.directory.blobPath(id), O_WRONLY)
+        let file = try io.open(bench.directory.blobPath(id), O_WRONLY)
         #expect(csys_set_attribute(file.descriptor, "user.sluice.durable", "x", 1) == 0)
         #expect(try await storage(boot: 1).durableLength(of: id) == 0)
     }
@@ -159,8 +161,8 @@ struct DurableRecordTests {
         // Like `synchronize` if the kernel reports a failure.
         storage.durable.forget(id)
         storage.untrustedTails.note(id, countingOnly: nil)
-        let file = try OpenFile.open(bench.directory.blobPath(id), O_WRONLY)
-        #expect(throws: SystemCallError.self) { try storage.synchronize(id, file, length: 7) }
+        let file = try io.open(bench.directory.blobPath(id), O_WRONLY)
+        #expect(throws: SystemError.self) { try storage.synchronize(id, file, length: 7, io) }
         #expect(try await storage.currentLength(of: id) == 3)
         #expect(try await storage.durableLength(of: id) == 3)
         #expect(try contents(of: id) == [1, 2, 3])
@@ -176,8 +178,8 @@ struct DurableRecordTests {
         let id = try await blob([1, 2, 3], in: storage(boot: 1))
         try addTail(4, to: id)
         // What `truncateUntrusted` writes first.
-        let file = try OpenFile.open(bench.directory.blobPath(id), O_WRONLY)
-        try file.setDurableRecord(DurableRecord(length: 3, boot: nil))
+        let file = try io.open(bench.directory.blobPath(id), O_WRONLY)
+        try io.setDurableRecord(DurableRecord(length: 3, boot: nil), of: file)
         let later = storage(boot: 1)
         #expect(try await later.currentLength(of: id) == 3)
         #expect(try await later.durableLength(of: id) == 3)
@@ -227,8 +229,8 @@ struct DurableRecordTests {
             storedAt: id.createdAt
         )
         if afterRestart {
-            let file = try OpenFile.open(bench.directory.partsPath(id), O_WRONLY)
-            try file.setDurableRecord(DurableRecord(length: 0, boot: nil))
+            let file = try io.open(bench.directory.partsPath(id), O_WRONLY)
+            try io.setDurableRecord(DurableRecord(length: 0, boot: nil), of: file)
         } else {
             storage.untrustedTails.note(id, countingOnly: nil)
         }

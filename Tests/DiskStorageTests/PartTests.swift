@@ -2,8 +2,8 @@ import Bytes
 import Foundation
 import Glibc
 import SluiceTesting
+import SystemIO
 import Testing
-import Transport
 import UploadCore
 
 @testable import DiskStorage
@@ -219,7 +219,7 @@ struct PartTests {
         try Data(text.utf8).write(to: URL(fileURLWithPath: bench.directory.layoutPath(id)))
         let part = try await store(pattern(1000, 1), 1, of: id)
         #expect(part.location == "@0")
-        #expect(try NumberFile.value(at: bench.directory.layoutPath(id)) == 1000)
+        #expect(try NumberFile.value(at: bench.directory.layoutPath(id), .onCallingThread) == 1000)
     }
 
     @Test("a join that was interrupted by a crash is repeated", arguments: ["copying", "renamed", "named", "longer"])

@@ -1,6 +1,6 @@
 import Glibc
 import Synchronization
-import Transport
+import SystemIO
 
 /// A socket that listens on a free port of 127.0.0.1.
 ///

@@ -1,6 +1,6 @@
 import Glibc
 import Synchronization
-import Transport
+import SystemIO
 
 /// A TCP server on 127.0.0.1 that sends given bytes on each connection in turn.
 final class RawServer: Sendable {

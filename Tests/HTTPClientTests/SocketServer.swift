@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Synchronization
+import SystemIO
 
 /// A TCP server on 127.0.0.1; a closure serves each connection on its own thread.
 final class SocketServer: Sendable {

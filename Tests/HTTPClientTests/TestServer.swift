@@ -1,5 +1,6 @@
 import HTTPServer
 import HTTPWire
+import SystemIO
 import Transport
 
 /// A server with its own port, for one test.

@@ -4,6 +4,7 @@ import HTTPServer
 import HTTPWire
 import SluiceTesting
 import Synchronization
+import SystemIO
 import Testing
 import Transport
 
@@ -11,18 +12,18 @@ import Transport
 struct BodyTests {
     /// Transfers contents into a file and records the outcome.
     private func sink(_ file: ScratchFile, limit: Int64 = .max) throws -> TestServer {
-        let descriptor = file.descriptor
+        let target = file.file
         return try TestServer { request in
             guard request.body.supportsTransfer else { return .text("no transfer", 500) }
-            let outcome = await request.body.transfer(to: descriptor, at: 0, limit: limit)
+            let outcome = await request.body.transfer(to: target, at: 0, limit: limit, on: .ofTests)
             return .text("\(outcome.moved) \(outcome.end)")
         }
     }
 
     /// Reads a content, into a file if one is given, and returns how far it got and what ended it.
-    private static func take(_ body: any RequestBody, into descriptor: Int32?) async -> Response {
-        if let descriptor {
-            let outcome = await body.transfer(to: descriptor, at: 0, limit: .max)
+    private static func take(_ body: any RequestBody, into file: OpenFile?) async -> Response {
+        if let file {
+            let outcome = await body.transfer(to: file, at: 0, limit: .max, on: .ofTests)
             return .text("\(outcome.moved) \(outcome.end)", 423)
         }
         var count = 0
@@ -79,9 +80,9 @@ struct BodyTests {
     func disconnected(byReset: Bool) async throws {
         let file = ScratchFile()
         let outcomes = Mutex<[TransferOutcome]>([])
-        let descriptor = file.descriptor
+        let target = file.file
         let server = try TestServer { request in
-            let outcome = await request.body.transfer(to: descriptor, at: 0, limit: .max)
+            let outcome = await request.body.transfer(to: target, at: 0, limit: .max, on: .ofTests)
             outcomes.withLock { $0.append(outcome) }
             return .text("late")
         }
@@ -104,11 +105,11 @@ struct BodyTests {
     )
     func interrupted(byTransfer: Bool) async throws {
         let file = ScratchFile()
-        let descriptor = file.descriptor
+        let target = file.file
         let interrupter = Mutex<SourceInterrupter?>(nil)
         let server = try TestServer { request in
             interrupter.withLock { $0 = request.body.interrupter }
-            return await Self.take(request.body, into: byTransfer ? descriptor : nil)
+            return await Self.take(request.body, into: byTransfer ? target : nil)
         }
         let client = try RawClient(port: server.port)
         try await client.send(
@@ -128,11 +129,11 @@ struct BodyTests {
     @Test("a fast sender can be interrupted, too, and what it has sent counts", arguments: [false, true])
     func fastSenderInterrupted(byTransfer: Bool) async throws {
         let file = ScratchFile()
-        let descriptor = file.descriptor
+        let target = file.file
         let interrupter = Mutex<SourceInterrupter?>(nil)
         let server = try TestServer { request in
             interrupter.withLock { $0 = request.body.interrupter }
-            return await Self.take(request.body, into: byTransfer ? descriptor : nil)
+            return await Self.take(request.body, into: byTransfer ? target : nil)
         }
         let client = try RawClient(port: server.port)
         let piece = [UInt8](repeating: 7, count: 4 << 20)

@@ -1,6 +1,7 @@
 import Bytes
 import HTTPWire
 import SluiceTesting
+import SystemIO
 import Testing
 import Transport
 

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPWire
+import SystemIO
 import Testing
 import Transport
 

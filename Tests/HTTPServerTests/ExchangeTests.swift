@@ -4,6 +4,7 @@ import HTTPServer
 import HTTPWire
 import SluiceTesting
 import Synchronization
+import SystemIO
 import Testing
 import Transport
 
@@ -183,7 +184,7 @@ struct ExchangeTests {
     func file() async throws {
         let bytes = pattern(3_000_000)
         let scratch = ScratchFile(bytes)
-        let file = OpenFile(owning: dup(scratch.descriptor))
+        let file = scratch.file
         let server = try TestServer { _ in
             Response(200, [:], .file(FileRegion(file: file, offset: 1_000_000, length: 1_500_000)))
         }

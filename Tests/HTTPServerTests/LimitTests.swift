@@ -4,6 +4,7 @@ import HTTPServer
 import HTTPWire
 import SluiceTesting
 import Synchronization
+import SystemIO
 import Testing
 import Transport
 
@@ -153,9 +154,8 @@ struct LimitTests {
             handler: { request in
                 isRunning.withLock { $0 = true }
                 guard isMoved else { return await echo(request) }
-                let file = open("/dev/null", O_WRONLY)
-                defer { close(file) }
-                let outcome = await request.body.transfer(to: file, at: 0, limit: 1_000_000)
+                let file = OpenFile(owning: open("/dev/null", O_WRONLY))
+                let outcome = await request.body.transfer(to: file, at: 0, limit: 1_000_000, on: .ofTests)
                 moved.withLock { $0 = outcome }
                 return .text("moved")
             }

@@ -3,6 +3,7 @@ import Foundation
 import HTTPServer
 import HTTPWire
 import Synchronization
+import SystemIO
 import Transport
 
 /// A server with its own port, for one test.
@@ -72,7 +73,7 @@ final class TestServer: Sendable {
 
 extension ServerConfiguration {
     /// Without timeouts that a slow client could exceed: tests share a busy machine with hundreds of others.
-    fileprivate static var patient: ServerConfiguration {
+    static var patient: ServerConfiguration {
         var configuration = ServerConfiguration()
         configuration.headTimeout = .seconds(300)
         configuration.idleTimeout = .seconds(300)
@@ -83,6 +84,11 @@ extension ServerConfiguration {
         configuration.lingerIdleTimeout = .seconds(300)
         return configuration
     }
+}
+
+extension BlockingPool {
+    /// Writes the files of tests.
+    static let ofTests = BlockingPool(threads: 4, label: "test-files")
 }
 
 extension Response {
@@ -112,6 +118,9 @@ final class ScratchFile {
         descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
         _ = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, bytes.count, 0) }
     }
+
+    /// The same file, to pass on.
+    var file: OpenFile { OpenFile(owning: dup(descriptor)) }
 
     var bytes: [UInt8] { FileManager.default.contents(atPath: path).map { [UInt8]($0) } ?? [] }
 

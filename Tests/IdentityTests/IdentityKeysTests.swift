@@ -6,6 +6,7 @@ import HTTPWire
 import Signing
 import SluiceTesting
 import Synchronization
+import SystemIO
 import Testing
 import Transport
 

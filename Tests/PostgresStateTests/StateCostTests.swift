@@ -1,8 +1,8 @@
 import Foundation
 import SluiceTesting
 import StateRecords
+import SystemIO
 import Testing
-import Transport
 import UploadCore
 
 @testable import PostgresState

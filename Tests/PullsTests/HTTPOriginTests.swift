@@ -2,6 +2,7 @@ import HTTPClient
 import HTTPServer
 import HTTPWire
 import Synchronization
+import SystemIO
 import Testing
 import Transport
 import UploadCore

@@ -7,7 +7,7 @@ import MetricsKit
 import Signing
 import SluiceTesting
 import Synchronization
-import Transport
+import SystemIO
 import UploadCore
 
 @testable import S3Storage

@@ -3,6 +3,7 @@ import Digests
 import Foundation
 import HTTPClient
 import SluiceTesting
+import SystemIO
 import Testing
 import Transport
 
@@ -17,8 +18,24 @@ struct PartBufferTests {
         return ([], result)
     }
 
+    /// Like `read`, but waits until bytes of a file are in memory.
+    private static func readWaiting(
+        _ buffer: PartBuffer,
+        at offset: Int64,
+        _ count: Int
+    ) async -> ([UInt8], HTTPContentRead) {
+        let (stream, wakes) = AsyncStream.makeStream(of: Void.self)
+        buffer.whenReadable { wakes.yield() }
+        var iterator = stream.makeAsyncIterator()
+        while true {
+            let found = read(buffer, at: offset, count)
+            if found.1 != .later { return found }
+            await iterator.next()
+        }
+    }
+
     @Test("they can be read in any pieces and again from any offset, after the prepended bytes")
-    func reading() {
+    func reading() async {
         let bytes = BlobStorageContract.pattern(300_000)
         let buffer = PartBuffer()
         for start in stride(from: 0, to: bytes.count, by: 7001) {
@@ -32,7 +49,7 @@ struct PartBufferTests {
         #expect(buffer.memory == 5 * Slab.size)
         #expect(buffer.memory(adding: 5 * Slab.size - all.count) == 0)
         #expect(buffer.memory(adding: 5 * Slab.size - all.count + 1) == Slab.size)
-        #expect(buffer.bytes() == all)
+        #expect(await buffer.snapshot?.all() == all)
         for step in [1 << 20, 65_536, 999, 64_000] {
             var position = 0
             while position < all.count {
@@ -50,7 +67,7 @@ struct PartBufferTests {
     }
 
     @Test("a reader that waits is woken once when bytes arrive, or when none will")
-    func waking() {
+    func waking() async {
         let buffer = PartBuffer()
         let woken = Counter()
         buffer.whenReadable { woken.add() }
@@ -62,11 +79,12 @@ struct PartBufferTests {
         #expect(woken.value == 1)
         #expect(Self.read(buffer, at: 2, 5).0 == [3, 4])
         #expect(Self.read(buffer, at: 4, 5).1 == .later)
+        let snapshot = buffer.snapshot
         buffer.stopReaders()
         #expect(woken.value == 2)
         #expect(Self.read(buffer, at: 0, 5).1 == .failed)
         // Snapshots still hold the bytes.
-        #expect(buffer.bytes() == [1, 2, 3, 4])
+        #expect(await snapshot?.all() == [1, 2, 3, 4])
     }
 
     @Test("a buffer is complete when it is closed and its digest is known, and never after it was stopped")
@@ -104,13 +122,17 @@ struct PartBufferTests {
                 buffer.appendSpooled(piece.count)
             }
             #expect(buffer.memory == Slab.size)
-            #expect(buffer.bytes() == bytes)
+            #expect(await buffer.snapshot?.all() == bytes)
             #expect(Self.read(buffer, at: 990, 100).0 == Array(bytes[990..<1000]))
-            #expect(Self.read(buffer, at: 1000, 100).0 == Array(bytes[1000..<1100]))
+            #expect(await Self.readWaiting(buffer, at: 1000, 100).0 == Array(bytes[1000..<1100]))
+            #expect(await Self.readWaiting(buffer, at: 1100, 100).0 == Array(bytes[1100..<1200]))
+            #expect(await Self.readWaiting(buffer, at: 8999, 100).0 == [bytes[8999]])
+            // Again, like a request that is repeated.
+            #expect(await Self.readWaiting(buffer, at: 5000, 5000).0 == Array(bytes[5000...]))
             #expect(Self.read(buffer, at: 9000, 100).1 == .later)
             // More than the capacity is refused, without affecting earlier bytes.
             #expect(await !file.append([UInt8](repeating: 0, count: 3000)))
-            #expect(buffer.bytes() == bytes)
+            #expect(await buffer.snapshot?.all() == bytes)
         }
         let next = try #require(await spool.makeFile())
         #expect(await next.append([UInt8](repeating: 0, count: 10_000)))
@@ -136,7 +158,7 @@ struct PartBufferTests {
             #expect(kept.count < 2 << 20)
         }
         #expect(!kept.isEmpty)
-        #expect(buffer.bytes() == kept)
+        #expect(await buffer.snapshot?.all() == kept)
     }
 
     @Test("memory is taken in order of arrival, released, and waited for within a limit")
@@ -173,5 +195,18 @@ struct MemoryPoolTests {
         #expect(await !tooMuch)
         #expect(await little)
         #expect(pool.used == 10)
+    }
+}
+
+extension BufferedBytes {
+    /// All bytes; `nil` if they cannot be read.
+    fileprivate func all() async -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var spare: Slab?
+        while Int64(bytes.count) < count {
+            guard let piece = await piece(at: Int64(bytes.count), least: 1, spare: &spare) else { return nil }
+            bytes += piece
+        }
+        return bytes
     }
 }

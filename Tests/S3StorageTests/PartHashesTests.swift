@@ -1,7 +1,7 @@
 import Digests
 import SluiceTesting
+import SystemIO
 import Testing
-import Transport
 
 @testable import S3Storage
 

@@ -4,7 +4,7 @@ import Foundation
 import HTTPClient
 import Signing
 import SluiceTesting
-import Transport
+import SystemIO
 import UploadCore
 
 @testable import S3Storage

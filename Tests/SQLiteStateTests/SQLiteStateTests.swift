@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import SluiceTesting
 import StateRecords
+import SystemIO
 import Testing
 import Transport
 import UploadCore

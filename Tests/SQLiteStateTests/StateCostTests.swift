@@ -4,8 +4,8 @@ import GRDBSQLite
 import SluiceTesting
 import StateRecords
 import Synchronization
+import SystemIO
 import Testing
-import Transport
 import UploadCore
 
 @testable import SQLiteState

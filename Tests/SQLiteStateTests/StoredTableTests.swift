@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import SluiceTesting
 import StateRecords
+import SystemIO
 import Testing
-import Transport
 import UploadCore
 
 @testable import SQLiteState

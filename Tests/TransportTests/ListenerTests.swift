@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import SystemIO
 import Testing
 
 @testable import Transport
@@ -39,7 +40,7 @@ struct ListenerTests {
     private static func connect(to address: SocketAddress) throws -> Int32 {
         let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         try address.withSockaddr { pointer, size throws(SystemError) in
-            _ = try SystemError.check("connect") { Foundation.connect(client, pointer, size) }
+            _ = try SystemError.check("connect") { SystemResult(Foundation.connect(client, pointer, size)) }
         }
         return client
     }

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import SystemIO
 import Testing
 import Transport
 
@@ -110,7 +111,7 @@ struct TransportTests {
 
         func begin() throws { channel = try Channel(descriptor: descriptors.near, loop: loop, tls: nil) }
 
-        func lend(to pool: BlockingPool, _ work: @escaping @Sendable (Channel) -> Bool) async throws -> Bool {
+        func lend(to pool: BlockingPool, _ work: @escaping @Sendable (Channel, BlockingIO) -> Bool) async throws -> Bool {
             let lent = try #require(channel)
             let result = await lent.lend(to: pool, work)
             #expect(loop.isCurrent)
@@ -140,7 +141,7 @@ struct TransportTests {
         try await lender.begin()
         let (hasBegun, began) = AsyncStream.makeStream(of: Void.self)
         let mayEnd = DispatchSemaphore(value: 0)
-        async let wasOpen = lender.lend(to: pool) { channel in
+        async let wasOpen = lender.lend(to: pool) { channel, _ in
             began.finish()
             mayEnd.wait()
             // It can still ask how much has arrived.
@@ -163,7 +164,7 @@ struct TransportTests {
         let pool = BlockingPool(threads: 1, label: "test")
         let lender = Lender(loop)
         try await lender.begin()
-        #expect(try await lender.lend(to: pool) { _ in true })
+        #expect(try await lender.lend(to: pool) { _, _ in true })
         #expect(lender.isOpen)
         await lender.close()
         #expect(!lender.isOpen)

@@ -97,18 +97,14 @@ int64_t csys_splice_in(int socket, int pipe, size_t count) {
     return splice(socket, 0, pipe, 0, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 }
 
-int64_t csys_splice_out(int pipe, int file, int64_t *offset, size_t count) {
-    off64_t position = *offset;
-    ssize_t moved = splice(pipe, 0, file, &position, count, SPLICE_F_MOVE);
-    *offset = position;
-    return moved;
+int64_t csys_splice_out(int pipe, int file, int64_t offset, size_t count) {
+    off64_t position = offset;
+    return splice(pipe, 0, file, &position, count, SPLICE_F_MOVE);
 }
 
-int64_t csys_sendfile(int socket, int file, int64_t *offset, size_t count) {
-    off64_t position = *offset;
-    ssize_t sent = sendfile64(socket, file, &position, count);
-    *offset = position;
-    return sent;
+int64_t csys_sendfile(int socket, int file, int64_t offset, size_t count) {
+    off64_t position = offset;
+    return sendfile64(socket, file, &position, count);
 }
 
 int64_t csys_copy_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t count) {
@@ -155,3 +151,9 @@ int csys_limit_heaps(int count) { return mallopt(M_ARENA_MAX, count); }
 void csys_trim_heaps(void) { malloc_trim(1 << 20); }
 
 int csys_open_unnamed(const char *directory) { return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); }
+
+static _Thread_local int is_blocking_thread;
+
+void csys_note_blocking_thread(void) { is_blocking_thread = 1; }
+
+int csys_is_blocking_thread(void) { return is_blocking_thread; }

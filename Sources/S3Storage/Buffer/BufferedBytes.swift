@@ -19,7 +19,7 @@ struct BufferedBytes: Sendable {
     ///   - least: Minimum number of bytes, at most the size of a slab; fewer are returned only at the end.
     ///   - spare: Receives bytes that are not contiguous; allocated on demand.
     /// - Returns: Valid while this and `spare` are retained; `nil` if the file cannot be read.
-    func piece(at offset: Int64, least: Int, spare: inout Slab?) -> UnsafeRawBufferPointer? {
+    func piece(at offset: Int64, least: Int, spare: inout Slab?) async -> UnsafeRawBufferPointer? {
         var slab = UnsafeRawBufferPointer(start: nil, count: 0)
         if offset < inMemory {
             let start = Int(offset % Int64(Slab.size))
@@ -32,15 +32,9 @@ struct BufferedBytes: Sendable {
         guard let file, slab.count <= wanted else { return nil }
         let own = spare ?? SlabStore.shared.make()
         spare = own
-        let room = own.room
-        room.copyMemory(from: slab)
-        var read = slab.count
-        while read < wanted {
-            let into = UnsafeMutableRawBufferPointer(rebasing: room[read..<wanted])
-            let count = file.read(at: offset - inMemory + Int64(read), into: into)
-            guard count > 0 else { return nil }
-            read += count
-        }
-        return UnsafeRawBufferPointer(rebasing: room[..<wanted])
+        own.room.copyMemory(from: slab)
+        let position = offset - inMemory + Int64(slab.count)
+        guard await file.read(at: position, into: own, slab.count..<wanted) else { return nil }
+        return UnsafeRawBufferPointer(rebasing: own.bytes[..<wanted])
     }
 }

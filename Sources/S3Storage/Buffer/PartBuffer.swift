@@ -26,8 +26,23 @@ final class PartBuffer: HTTPRequestContent, Sendable {
         var isStopped = false
         var wake: (@Sendable () -> Void)?
         var isReaderWaiting = false
+        var readAhead = ReadAhead()
         var completion: CheckedContinuation<Bool, Never>?
     }
+
+    /// Bytes of the file in memory, so that the reader, which must not block, need not read the file.
+    private struct ReadAhead {
+        /// Where `bytes` begin, in the whole buffer.
+        var offset: Int64 = 0
+        /// Empty after a failure.
+        var bytes: [UInt8] = []
+        var state = State.none
+
+        enum State { case none, reading, done }
+    }
+
+    /// Bytes of the file per read, not counted as memory: one request reads a buffer at a time.
+    private static let readAheadSize: Int64 = 256 << 10
 
     private let contents = Mutex(Contents())
 
@@ -176,6 +191,7 @@ final class PartBuffer: HTTPRequestContent, Sendable {
             contents.inMemory = 0
             contents.count = 0
             contents.file = nil
+            contents.readAhead = ReadAhead()
             return bytes
         }
     }
@@ -221,27 +237,70 @@ final class PartBuffer: HTTPRequestContent, Sendable {
     }
 
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> HTTPContentRead {
-        contents.withLock { contents in contents.isStopped ? .failed : Self.read(&contents, at: offset, into: buffer) }
+        let (result, file) = contents.withLock { contents -> (HTTPContentRead, (SpoolFile, Int64, Int)?) in
+            guard !contents.isStopped else { return (.failed, nil) }
+            guard offset < contents.count else {
+                contents.isReaderWaiting = true
+                return (.later, nil)
+            }
+            guard offset >= contents.inMemory else { return (Self.copy(from: &contents, at: offset, into: buffer), nil) }
+            return Self.readAhead(&contents, at: offset, into: buffer)
+        }
+        if let (file, position, count) = file {
+            file.read(at: position, maximum: count) { [weak self] bytes in self?.didRead(bytes, of: file) }
+        }
+        return result
     }
 
-    private static func read(
+    /// Copies bytes of the file, if they are in memory.
+    ///
+    /// - Returns: Also what has to be read from the file, if they are not.
+    private static func readAhead(
         _ contents: inout Contents,
         at offset: Int64,
         into buffer: UnsafeMutableRawBufferPointer
-    ) -> HTTPContentRead {
-        guard offset < contents.count else {
+    ) -> (HTTPContentRead, (SpoolFile, Int64, Int)?) {
+        guard let file = contents.file else { return (.failed, nil) }
+        let ahead = contents.readAhead
+        switch ahead.state {
+        case .reading:
             contents.isReaderWaiting = true
-            return .later
+            return (.later, nil)
+        case .done where ahead.offset == offset && ahead.bytes.isEmpty:
+            contents.readAhead = ReadAhead()
+            return (.failed, nil)
+        case .done where (ahead.offset..<ahead.offset + Int64(ahead.bytes.count)).contains(offset):
+            let start = Int(offset - ahead.offset)
+            let count = min(buffer.count, ahead.bytes.count - start)
+            ahead.bytes.withUnsafeBytes { bytes in
+                buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<start + count]))
+            }
+            // The last ones of the buffer: their memory is not needed any more.
+            if offset + Int64(count) == contents.count { contents.readAhead = ReadAhead() }
+            return (.bytes(count), nil)
+        case .none, .done:
+            contents.readAhead = ReadAhead(offset: offset, state: .reading)
+            contents.isReaderWaiting = true
+            let count = Int(min(readAheadSize, contents.count - offset))
+            return (.later, (file, offset - contents.inMemory, count))
         }
-        if offset >= contents.inMemory {
-            guard let file = contents.file else { return .failed }
-            let room = min(Int64(buffer.count), contents.count - offset)
-            let count = file.read(
-                at: offset - contents.inMemory,
-                into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(room)])
-            )
-            return count > 0 ? .bytes(count) : .failed
+    }
+
+    /// The bytes at the offset of `readAhead` have arrived; none if the file could not be read.
+    private func didRead(_ bytes: [UInt8], of file: SpoolFile) {
+        change { contents in
+            guard contents.file === file else { return }
+            contents.readAhead.bytes = bytes
+            contents.readAhead.state = .done
         }
+    }
+
+    /// Copies bytes that are in memory.
+    private static func copy(
+        from contents: inout Contents,
+        at offset: Int64,
+        into buffer: UnsafeMutableRawBufferPointer
+    ) -> HTTPContentRead {
         var copied = 0
         var position = offset
         while copied < buffer.count, position < contents.inMemory {
@@ -265,25 +324,4 @@ final class PartBuffer: HTTPRequestContent, Sendable {
     }
 
     var isStopped: Bool { contents.withLock { $0.isStopped } }
-
-    /// All bytes of a complete buffer; for small ones.
-    func bytes() -> [UInt8]? {
-        let count = Int(self.count)
-        var position = 0
-        var failed = false
-        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-            let raw = UnsafeMutableRawBufferPointer(buffer)
-            while position < count {
-                let rest = UnsafeMutableRawBufferPointer(rebasing: raw[position...])
-                guard case .bytes(let read) = contents.withLock({ Self.read(&$0, at: Int64(position), into: rest) })
-                else {
-                    failed = true
-                    break
-                }
-                position += read
-            }
-            initialized = position
-        }
-        return failed ? nil : bytes
-    }
 }

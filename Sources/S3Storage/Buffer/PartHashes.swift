@@ -87,7 +87,7 @@ final class PartHashes: Sendable {
         var md5 = ParallelMD5()
         var next = bytesPerTurn
         while lanes.contains(where: { !$0.isDone }) {
-            step(&lanes, &md5)
+            await step(&lanes, &md5)
             if let offset = lanes.lazy.map(\.offset).max(), offset >= next {
                 next = offset + bytesPerTurn
                 await Task.yield()
@@ -118,7 +118,7 @@ final class PartHashes: Sendable {
     }
 
     /// Advances all lanes by the shortest contiguous piece of any lane.
-    private static func step(_ lanes: inout [Lane], _ md5: inout ParallelMD5) {
+    private static func step(_ lanes: inout [Lane], _ md5: inout ParallelMD5) async {
         var pieces = [UnsafeRawPointer?](repeating: nil, count: ParallelMD5.lanes)
         var common = Int.max
         for index in lanes.indices {
@@ -127,7 +127,7 @@ final class PartHashes: Sendable {
             var piece = UnsafeRawBufferPointer(start: nil, count: 0)
             if offset < bytes.count {
                 guard
-                    let found = bytes.piece(at: offset, least: ParallelMD5.blockSize, spare: &lanes[index].spare)
+                    let found = await bytes.piece(at: offset, least: ParallelMD5.blockSize, spare: &lanes[index].spare)
                 else {
                     // Bytes that cannot be read cannot be sent either.
                     part.stopReaders()

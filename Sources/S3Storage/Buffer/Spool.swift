@@ -1,11 +1,5 @@
-internal import Bytes
-internal import CSystem
 internal import Synchronization
-package import Transport
-
-#if canImport(Glibc)
-internal import Glibc
-#endif
+package import SystemIO
 
 /// Disk space for bytes that wait for the store and have no room in memory: files without names, which end with the
 /// process.
@@ -16,7 +10,7 @@ package final class Spool: Sendable {
     }
 
     private let directory: String
-    private let pool: BlockingPool
+    fileprivate let pool: BlockingPool
     let capacity: Int64
     private let contents: Mutex<Contents>
 
@@ -37,11 +31,10 @@ package final class Spool: Sendable {
     /// Creates a file; `nil` if there is no room or it cannot be created.
     func makeFile() async -> SpoolFile? {
         guard contents.withLock({ $0.free > 0 }) else { return nil }
-        return await pool.run { [self] in
-            let descriptor = csys_open_unnamed(directory)
-            guard descriptor >= 0 else { return nil }
+        return await pool.run { [self] io in
+            guard let file = try? io.openUnnamed(in: directory) else { return nil }
             contents.withLock { $0.files += 1 }
-            return SpoolFile(OpenFile(owning: descriptor), in: self)
+            return SpoolFile(file, in: self)
         }
     }
 
@@ -55,26 +48,6 @@ package final class Spool: Sendable {
 
     fileprivate func release(_ bytes: Int64) {
         contents.withLock { $0.free = min(capacity, $0.free + bytes) }
-    }
-
-    fileprivate func write(_ bytes: [UInt8], to file: OpenFile, at offset: Int64) async -> Bool {
-        await pool.run {
-            var written = 0
-            while written < bytes.count {
-                let count = bytes.withUnsafeBytes { raw in
-                    pwrite(
-                        file.descriptor,
-                        raw.baseAddress.map { $0 + written },
-                        bytes.count - written,
-                        off_t(offset) + off_t(written)
-                    )
-                }
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { return false }
-                written += count
-            }
-            return true
-        }
     }
 }
 
@@ -97,7 +70,8 @@ final class SpoolFile: Sendable {
     func append(_ bytes: [UInt8]) async -> Bool {
         guard spool.take(Int64(bytes.count)) else { return false }
         let offset = size.withLock { $0 }
-        guard await spool.write(bytes, to: file, at: offset) else {
+        let failure = await spool.pool.run { [file] io in io.write(bytes, to: file, at: offset).failure }
+        guard failure == nil else {
             spool.release(Int64(bytes.count))
             return false
         }
@@ -105,12 +79,18 @@ final class SpoolFile: Sendable {
         return true
     }
 
-    /// - Returns: Number of bytes read; 0 on failure.
-    func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        while true {
-            let count = pread(file.descriptor, buffer.baseAddress, buffer.count, off_t(offset))
-            if count < 0, errno == EINTR { continue }
-            return max(0, count)
+    /// Reads bytes on the pool and passes them on there; fewer than `maximum` at the end, none on failure.
+    func read(at offset: Int64, maximum: Int, _ body: @escaping @Sendable ([UInt8]) -> Void) {
+        spool.pool.submit { [file] io in body((try? io.read(file, at: offset, maximum: maximum)) ?? []) }
+    }
+
+    /// Reads bytes into a slab that nothing else uses meanwhile.
+    ///
+    /// - Returns: Whether the range was filled.
+    func read(at offset: Int64, into slab: Slab, _ range: Range<Int>) async -> Bool {
+        await spool.pool.run { [file] io in
+            let room = UnsafeMutableRawBufferPointer(rebasing: slab.room[range])
+            return (try? io.read(file, at: offset, into: room)) == range.count
         }
     }
 }

@@ -1,6 +1,7 @@
 package import Bytes
 package import Digests
 package import Foundation
+package import SystemIO
 
 /// Where bytes are stored: one blob per upload, under the upload's id.
 ///

@@ -1,8 +1,5 @@
 internal import Bytes
-
-#if canImport(Glibc)
-internal import Glibc
-#endif
+internal import SystemIO
 
 /// A source whose first bytes were already pulled.
 final class PrefixedSource: ByteSource {
@@ -33,21 +30,17 @@ final class PrefixedSource: ByteSource {
         return try await source.next(maximum: maximum)
     }
 
-    func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome {
+    func transfer(to file: OpenFile, at offset: Int64, limit: Int64, on pool: BlockingPool) async -> TransferOutcome {
         var moved: Int64 = 0
-        while !prefix.isEmpty {
-            if moved == limit { return TransferOutcome(moved: moved, end: .limitReached) }
-            let count = Int(min(Int64(prefix.count), limit - moved))
-            // A few hundred bytes at the start of a file: not worth a change of thread.
-            let written = prefix.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, count, off_t(offset + moved)) }
-            if written < 0, errno == EINTR { continue }
-            guard written > 0 else {
-                return TransferOutcome(moved: moved, end: .fileFailed(errno: written < 0 ? errno : EIO))
-            }
-            prefix = prefix.dropFirst(written)
-            moved += Int64(written)
+        if !prefix.isEmpty {
+            let bytes = Array(prefix.prefix(Int(clamping: limit)))
+            let (count, failure) = await pool.run { io in io.write(bytes, to: file, at: offset) }
+            prefix = prefix.dropFirst(count)
+            moved = Int64(count)
+            if let failure { return TransferOutcome(moved: moved, end: .fileFailed(errno: failure.errno)) }
+            if !prefix.isEmpty { return TransferOutcome(moved: moved, end: .limitReached) }
         }
-        let rest = await source.transfer(to: descriptor, at: offset + moved, limit: limit - moved)
+        let rest = await source.transfer(to: file, at: offset + moved, limit: limit - moved, on: pool)
         return TransferOutcome(moved: moved + rest.moved, end: rest.end)
     }
 }

@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Foundation
+internal import SystemIO
 
 /// The next few seconds of a source, as a source that ends after them.
 ///
@@ -39,14 +40,15 @@ final class SourceSegment: ByteSource {
         }
     }
 
-    func transfer(to descriptor: Int32, at offset: Int64, limit: Int64) async -> TransferOutcome {
+    func transfer(to file: OpenFile, at offset: Int64, limit: Int64, on pool: BlockingPool) async -> TransferOutcome {
         var moved: Int64 = 0
         var slice = Self.firstSlice
         while true {
             let outcome = await source.transfer(
-                to: descriptor,
+                to: file,
                 at: offset + moved,
-                limit: min(slice, limit - moved)
+                limit: min(slice, limit - moved),
+                on: pool
             )
             moved += outcome.moved
             guard outcome.end == .limitReached else {

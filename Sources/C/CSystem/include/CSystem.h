@@ -40,10 +40,10 @@ int csys_block(int socket, int timeout_ms);
 int csys_pipe(int fds[2], int size);
 /// Moves bytes from a socket to a pipe without blocking on either.
 int64_t csys_splice_in(int socket, int pipe, size_t count);
-/// Moves bytes from a pipe to a file at `*offset`, and advances `*offset`.
-int64_t csys_splice_out(int pipe, int file, int64_t *offset, size_t count);
-/// Sends bytes of a file from `*offset` to a socket, and advances `*offset`.
-int64_t csys_sendfile(int socket, int file, int64_t *offset, size_t count);
+/// Moves bytes from a pipe to a file at `offset`.
+int64_t csys_splice_out(int pipe, int file, int64_t offset, size_t count);
+/// Sends bytes of a file from `offset` to a socket.
+int64_t csys_sendfile(int socket, int file, int64_t offset, size_t count);
 /// Copies bytes between files.
 int64_t csys_copy_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t count);
 /// Starts writing the dirty pages of the range to the disk, without waiting.
@@ -66,6 +66,10 @@ int csys_open_unnamed(const char *directory);
 int csys_open(const char *path, int flags, uint32_t mode);
 /// Takes an exclusive advisory lock on the open file without waiting.
 int csys_lock(int fd);
+/// Notes that the current thread may block: it belongs to a pool for that.
+void csys_note_blocking_thread(void);
+/// Whether the current thread may block.
+int csys_is_blocking_thread(void);
 /// Limits the number of heaps that malloc keeps for threads.
 int csys_limit_heaps(int count);
 

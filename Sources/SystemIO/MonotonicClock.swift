@@ -1,48 +1,5 @@
 internal import Glibc
 
-/// A system call that failed.
-package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The name of the call, such as `bind`.
-    package let call: String
-    package let errno: Int32
-
-    package init(_ call: String, errno: Int32) {
-        self.call = call
-        self.errno = errno
-    }
-
-    package var description: String { "\(call): \(reason)" }
-
-    /// The text of `errno`, such as `Too many open files`.
-    package var reason: String { String(cString: strerror(errno)) }
-
-    /// Repeats the call while a signal interrupts it; throws for any other negative result.
-    @discardableResult
-    package static func check<Result: SignedInteger>(
-        _ call: String,
-        _ body: () -> Result
-    ) throws(SystemError) -> Result {
-        while true {
-            let result = body()
-            if result >= 0 { return result }
-            let code = Glibc.errno
-            if code != EINTR { throw SystemError(call, errno: code) }
-        }
-    }
-}
-
-/// The result of a call on a non-blocking descriptor.
-package enum IOResult: Equatable, Sendable {
-    /// Moved this many bytes, at least 1.
-    case moved(Int)
-    /// Nothing to read, or no room to write: wait for readiness.
-    case wouldBlockReading
-    case wouldBlockWriting
-    /// The peer will send nothing more.
-    case ended
-    case failed(errno: Int32)
-}
-
 /// Monotonic time in nanoseconds.
 package typealias Nanoseconds = UInt64
 

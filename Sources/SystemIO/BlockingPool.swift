@@ -5,17 +5,23 @@ internal import Foundation
 ///
 /// Event loops must not block. Neither the default executor (one thread per core) nor a concurrent dispatch queue
 /// (which grows slowly) suits blocking calls. Jobs start in the order in which they were submitted.
+///
+/// Files can only be read, written and changed by work that runs here: it gets a `BlockingIO`.
 package final class BlockingPool: Sendable {
     private let queue: JobQueue
+    private let calls: any SystemCalls
 
     /// - Parameters:
     ///   - threads: Maximum number of calls that block at the same time; at least 1.
     ///   - label: Name of the threads, as in `ps -L`; at most 15 characters.
-    package init(threads: Int, label: String) {
+    ///   - calls: Replaced in tests.
+    package init(threads: Int, label: String, calls: any SystemCalls = LinuxCalls()) {
         let queue = JobQueue()
         self.queue = queue
+        self.calls = calls
         for _ in 0..<max(1, threads) {
             let thread = Thread {
+                csys_note_blocking_thread()
                 while let job = queue.next() { job() }
             }
             thread.name = String(label.prefix(15))
@@ -38,20 +44,55 @@ package final class BlockingPool: Sendable {
         }
     }
 
+    /// Runs `work`, which can use files, on a thread of the pool and returns its result.
+    package func run<Success: Sendable>(_ work: @escaping @Sendable (BlockingIO) -> Success) async -> Success {
+        await withUnsafeContinuation { continuation in
+            queue.append { [self] in continuation.resume(returning: work(BlockingIO(calls, pool: self))) }
+        }
+    }
+
     /// Runs `work` on a thread of the pool; returns its result or throws its error.
     package func run<Success: Sendable, Failure: Error>(
         throwing work: @escaping @Sendable () throws(Failure) -> Success
     ) async throws(Failure) -> Success {
         let result: Result<Success, Failure> = await withUnsafeContinuation { continuation in
-            queue.append {
+            queue.append { continuation.resume(returning: Result(catching: work)) }
+        }
+        return try result.get()
+    }
+
+    /// Runs `work`, which can use files, on a thread of the pool; returns its result or throws its error.
+    package func run<Success: Sendable, Failure: Error>(
+        throwing work: @escaping @Sendable (BlockingIO) throws(Failure) -> Success
+    ) async throws(Failure) -> Success {
+        let result: Result<Success, Failure> = await withUnsafeContinuation { continuation in
+            queue.append { [self] in
                 do throws(Failure) {
-                    continuation.resume(returning: .success(try work()))
+                    continuation.resume(returning: .success(try work(BlockingIO(calls, pool: self))))
                 } catch {
                     continuation.resume(returning: .failure(error))
                 }
             }
         }
         return try result.get()
+    }
+
+    /// Runs `work` on a thread of the pool soon, and does not wait for it; can be called from any thread.
+    package func submit(_ work: @escaping @Sendable (BlockingIO) -> Void) {
+        queue.append { [self] in work(BlockingIO(calls, pool: self)) }
+    }
+
+    /// Closes a descriptor that one of the pool's jobs opened.
+    ///
+    /// Closing the last descriptor of a file without a name frees its blocks, which can take long. That is left to the
+    /// pool, unless a thread that may block is calling. Any other close is fast, and a change of threads is not.
+    func close(_ descriptor: Int32) {
+        var status = FileStatus()
+        if csys_is_blocking_thread() == 0, calls.fstat(descriptor, &status).errno == nil, status.links == 0 {
+            queue.append { [calls] in _ = calls.close(descriptor) }
+        } else {
+            _ = calls.close(descriptor)
+        }
     }
 }
 

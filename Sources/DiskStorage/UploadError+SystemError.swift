@@ -1,0 +1,27 @@
+internal import SystemIO
+internal import UploadCore
+
+#if canImport(Glibc)
+internal import Glibc
+#endif
+
+/// The only conversion from `errno` to a domain error.
+extension UploadError {
+    init(_ failure: SystemError) {
+        switch failure.errno {
+        case ENOSPC, EDQUOT:
+            self.init(.storageFull, "The storage has no room left; try again later.", cause: failure)
+        default:
+            self.init(.storageFailure, "The storage failed; try again later.", cause: failure)
+        }
+    }
+
+    /// Like `init(_:)`, for a call that may find that the blob does not exist.
+    init(opening failure: SystemError) {
+        if failure.errno == ENOENT {
+            self.init(.notFound, "There is no such blob.", cause: failure)
+        } else {
+            self.init(failure)
+        }
+    }
+}

@@ -1,0 +1,114 @@
+internal import Glibc
+
+/// Calls on paths.
+extension BlockingIO {
+    /// In bytes.
+    package func size(of path: String) throws(SystemError) -> Int64 {
+        var status = FileStatus()
+        try SystemError.check("stat") { calls.stat(path, &status) }
+        return status.size
+    }
+
+    package func exists(_ path: String) throws(SystemError) -> Bool {
+        do throws(SystemError) {
+            _ = try size(of: path)
+            return true
+        } catch  where error.errno == ENOENT {
+            return false
+        }
+    }
+
+    /// Renames a file; replaces an existing one.
+    package func rename(_ path: String, to other: String) throws(SystemError) {
+        try SystemError.check("rename") { calls.rename(path, to: other) }
+    }
+
+    /// Removes a file; it is not an error if there is none.
+    package func remove(_ path: String) throws(SystemError) {
+        do throws(SystemError) {
+            try SystemError.check("unlink") { calls.unlink(path) }
+        } catch  where error.errno == ENOENT {
+            return
+        }
+    }
+
+    /// Creates a directory for this user only; it is not an error if it exists.
+    ///
+    /// - Returns: Whether it was created now.
+    @discardableResult
+    package func makeDirectory(_ path: String) throws(SystemError) -> Bool {
+        do throws(SystemError) {
+            try SystemError.check("mkdir") { calls.mkdir(path, mode: 0o700) }
+            return true
+        } catch  where error.errno == EEXIST {
+            return false
+        }
+    }
+
+    /// Removes a directory without entries.
+    package func removeEmptyDirectory(_ path: String) throws(SystemError) {
+        try SystemError.check("rmdir") { calls.rmdir(path) }
+    }
+
+    /// Removes a directory and the files in it; it is not an error if there is none.
+    package func removeDirectory(_ path: String) throws(SystemError) {
+        do throws(SystemError) {
+            try removeEmptyDirectory(path)
+        } catch {
+            if error.errno == ENOENT { return }
+            guard error.errno == ENOTEMPTY || error.errno == EEXIST else { throw error }
+            for name in try entries(of: path) { try remove(path + "/" + name) }
+            try removeEmptyDirectory(path)
+        }
+    }
+
+    /// Makes the names in a directory survive a crash.
+    package func synchronizeDirectory(_ path: String) throws(SystemError) {
+        let directory = try open(path, O_RDONLY | O_DIRECTORY)
+        try synchronizeAll(of: directory)
+    }
+
+    /// The names in a directory, unordered.
+    package func entries(of path: String) throws(SystemError) -> [String] {
+        var names: [String] = []
+        try SystemError.check("readdir") {
+            // Again from the start, if a signal interrupted it.
+            names = []
+            return calls.list(path, into: &names)
+        }
+        return names
+    }
+}
+
+/// Attributes and locks.
+extension BlockingIO {
+    /// Reads an extended attribute (xattr(7)).
+    ///
+    /// - Throws: The failure of `fgetxattr`, such as ENODATA if there is no such attribute, or ERANGE if it has more
+    ///   than `maximum` bytes.
+    package func attribute(_ name: String, of file: OpenFile, maximum: Int) throws(SystemError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: maximum)
+        let count = try SystemError.check("fgetxattr") {
+            bytes.withUnsafeMutableBytes { calls.fgetxattr(file.descriptor, name, into: $0) }
+        }
+        bytes.removeLast(maximum - count)
+        return bytes
+    }
+
+    /// Creates or replaces an extended attribute.
+    package func setAttribute(_ name: String, of file: OpenFile, to value: [UInt8]) throws(SystemError) {
+        try SystemError.check("fsetxattr") {
+            value.withUnsafeBytes { calls.fsetxattr(file.descriptor, name, $0) }
+        }
+    }
+
+    /// Whether the file system of the file is in memory (tmpfs, ramfs).
+    package func isInMemory(_ file: OpenFile) throws(SystemError) -> Bool {
+        try SystemError.check("fstatfs") { calls.isInMemory(file.descriptor) } == 1
+    }
+
+    /// Takes an exclusive advisory lock for as long as the file is open, without waiting.
+    package func lock(_ file: OpenFile) throws(SystemError) {
+        try SystemError.check("flock") { calls.flock(file.descriptor) }
+    }
+}

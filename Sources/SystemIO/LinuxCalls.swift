@@ -1,0 +1,139 @@
+internal import CSystem
+internal import Glibc
+
+/// The calls of the kernel.
+///
+/// Empty, so that a value of `any SystemCalls` holds it without an allocation.
+package struct LinuxCalls: SystemCalls {
+    package init() {}
+
+    // MARK: Sockets
+
+    package func recv(_ socket: Int32, into buffer: UnsafeMutableRawBufferPointer) -> SystemResult {
+        SystemResult(Glibc.recv(socket, buffer.baseAddress, buffer.count, 0))
+    }
+
+    package func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer, flags: Int32) -> SystemResult {
+        SystemResult(Glibc.send(socket, bytes.baseAddress, bytes.count, flags))
+    }
+
+    package func splice(socket: Int32, toPipe pipe: Int32, count: Int) -> SystemResult {
+        SystemResult(csys_splice_in(socket, pipe, count))
+    }
+
+    package func splice(pipe: Int32, toFile file: Int32, at offset: Int64, count: Int) -> SystemResult {
+        SystemResult(csys_splice_out(pipe, file, offset, count))
+    }
+
+    package func sendfile(_ file: Int32, at offset: Int64, count: Int, to socket: Int32) -> SystemResult {
+        SystemResult(csys_sendfile(socket, file, offset, count))
+    }
+
+    // MARK: Open files
+
+    package func open(_ path: String, flags: Int32, mode: UInt32) -> SystemResult {
+        SystemResult(csys_open(path, flags, mode))
+    }
+
+    package func openUnnamed(in directory: String) -> SystemResult { SystemResult(csys_open_unnamed(directory)) }
+
+    package func close(_ file: Int32) -> SystemResult { SystemResult(Glibc.close(file)) }
+
+    package func fstat(_ file: Int32, _ status: inout FileStatus) -> SystemResult {
+        var found = Glibc.stat()
+        let result = SystemResult(Glibc.fstat(file, &found))
+        status = FileStatus(found)
+        return result
+    }
+
+    package func pread(_ file: Int32, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> SystemResult {
+        SystemResult(Glibc.pread(file, buffer.baseAddress, buffer.count, off_t(offset)))
+    }
+
+    package func pwrite(_ file: Int32, at offset: Int64, _ bytes: UnsafeRawBufferPointer) -> SystemResult {
+        SystemResult(Glibc.pwrite(file, bytes.baseAddress, bytes.count, off_t(offset)))
+    }
+
+    package func ftruncate(_ file: Int32, to size: Int64) -> SystemResult {
+        SystemResult(Glibc.ftruncate(file, off_t(size)))
+    }
+
+    package func fallocate(_ file: Int32, at offset: Int64, count: Int64) -> SystemResult {
+        SystemResult(csys_preallocate(file, offset, count))
+    }
+
+    package func fdatasync(_ file: Int32) -> SystemResult { SystemResult(Glibc.fdatasync(file)) }
+
+    package func fsync(_ file: Int32) -> SystemResult { SystemResult(Glibc.fsync(file)) }
+
+    package func startWriteback(_ file: Int32, at offset: Int64, count: Int64) -> SystemResult {
+        SystemResult(csys_start_writeback(file, offset, count))
+    }
+
+    package func writeOut(_ file: Int32, from offset: Int64) -> SystemResult {
+        SystemResult(csys_write_out(file, offset))
+    }
+
+    package func copyFileRange(
+        _ input: Int32,
+        at inputOffset: Int64,
+        to output: Int32,
+        at outputOffset: Int64,
+        count: Int
+    ) -> SystemResult {
+        SystemResult(csys_copy_range(input, inputOffset, output, outputOffset, count))
+    }
+
+    package func fgetxattr(_ file: Int32, _ name: String, into buffer: UnsafeMutableRawBufferPointer) -> SystemResult {
+        SystemResult(csys_get_attribute(file, name, buffer.baseAddress, buffer.count))
+    }
+
+    package func fsetxattr(_ file: Int32, _ name: String, _ value: UnsafeRawBufferPointer) -> SystemResult {
+        SystemResult(csys_set_attribute(file, name, value.baseAddress, value.count))
+    }
+
+    package func isInMemory(_ file: Int32) -> SystemResult { SystemResult(csys_is_in_memory(file)) }
+
+    package func flock(_ file: Int32) -> SystemResult { SystemResult(csys_lock(file)) }
+
+    // MARK: Paths
+
+    package func stat(_ path: String, _ status: inout FileStatus) -> SystemResult {
+        var found = Glibc.stat()
+        // Not the function of this name: inside this type that is the method.
+        let result = SystemResult(fstatat(AT_FDCWD, path, &found, 0))
+        status = FileStatus(found)
+        return result
+    }
+
+    package func rename(_ path: String, to other: String) -> SystemResult { SystemResult(Glibc.rename(path, other)) }
+
+    package func unlink(_ path: String) -> SystemResult { SystemResult(Glibc.unlink(path)) }
+
+    package func mkdir(_ path: String, mode: UInt32) -> SystemResult { SystemResult(Glibc.mkdir(path, mode)) }
+
+    package func rmdir(_ path: String) -> SystemResult { SystemResult(Glibc.rmdir(path)) }
+
+    package func list(_ directory: String, into names: inout [String]) -> SystemResult {
+        guard let stream = opendir(directory) else { return .failed(errno) }
+        defer { closedir(stream) }
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else { return errno == 0 ? .success : .failed(errno) }
+            // A zero byte ends `d_name` within its 256 bytes (readdir(3)).
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+    }
+}
+
+extension FileStatus {
+    fileprivate init(_ status: Glibc.stat) {
+        size = Int64(status.st_size)
+        // Always units of 512 bytes on Linux (stat(2)).
+        allocated = Int64(status.st_blocks) * 512
+        links = Int(status.st_nlink)
+    }
+}
