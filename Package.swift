@@ -302,7 +302,8 @@ let package = Package(
         tests(
             "S3StorageTests",
             [
-                "S3Storage", "CloudCredentials", "HTTPClient", "Signing", "UploadCore", "Digests", "Transport", "SystemIO", "Bytes",
+                "S3Storage", "CloudCredentials", "HTTPClient", "Signing", "UploadCore", "Digests", "Transport",
+                "SystemIO", "Bytes",
                 "XMLText", "SluiceTesting",
             ]
         ),
@@ -336,7 +337,8 @@ let package = Package(
         tests(
             "CallbacksTests",
             [
-                "Callbacks", "ObjectStore", "UploadCore", "HTTPClient", "HTTPServer", "HTTPWire", "Transport", "SystemIO",
+                "Callbacks", "ObjectStore", "UploadCore", "HTTPClient", "HTTPServer", "HTTPWire", "Transport",
+                "SystemIO",
                 "Signing",
             ]
         ),

@@ -48,7 +48,11 @@ final class RecordReader: SocketReader {
 
     func put(into file: OpenFile, at offset: Int64, _ io: BlockingIO) -> (moved: Int64, failure: Int32) {
         defer { count = 0 }
-        let (written, failure) = io.write(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]), to: file, at: offset)
+        let (written, failure) = io.write(
+            UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]),
+            to: file,
+            at: offset
+        )
         return (Int64(written), failure?.errno ?? 0)
     }
 

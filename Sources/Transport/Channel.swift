@@ -217,7 +217,8 @@ package final class Channel: @unchecked Sendable {
         }
     }
 
-    /// The only wait of a task.
+    /// The only wait of a task; inlined, so that no wait needs memory for two calls.
+    @inline(__always)
     private func wait(
         _ side: Side,
         until deadline: Nanoseconds
