@@ -44,6 +44,13 @@ OF_TESTS = {"SluiceTesting", "CThreadSanitizer"}
 IMPORT = re.compile(r"^(?:@\w+(?:\([^)]*\))? )?(?:\w+ )?import (?:(?:struct|func|class|enum|let|var) )?(\w+)", re.M)
 
 
+# Calls on files, which only `BlockingIO` and `LinuxCalls` make; see docs/decisions/0038-system-calls.md.
+FILE_CALL = re.compile(
+    r"(?<![.\w])(?:Glibc\.)?(?:pread|pwrite|ftruncate|fdatasync|fstat|unlink|rmdir|rename)\(|"
+    r"\bcsys_(?:splice|sendfile|copy_range|open|preallocate|write_out|start_writeback|set_attribute|get_attribute|lock)"
+)
+
+
 @pytest.fixture(scope="module")
 def targets():
     """Declared dependencies and folder of each target but those of tests."""
@@ -71,3 +78,13 @@ def test_imports_point_downwards(targets, name):
     for other in (declared | imported) & RANK.keys() - {name}:
         assert RANK[other] > RANK[name], f"{name} imports {other}, which does not stand below it"
         assert name not in DIALECTS or other not in OUT_OF_REACH, f"the dialect {name} imports {other}"
+
+
+def test_file_calls_are_behind_the_seam():
+    for path in (ROOT / "Sources").rglob("*.swift"):
+        target = path.relative_to(ROOT / "Sources").parts[0]
+        # `Stores` writes its secrets at the start and in commands.
+        if target in {"SystemIO", "Stores"} | OF_TESTS:
+            continue
+        code = re.sub(r"//.*", "", path.read_text())
+        assert not FILE_CALL.search(code), f"{path} calls the kernel itself: {FILE_CALL.search(code)[0]}"

@@ -31,7 +31,7 @@ package protocol ByteSource: AnyObject {
     ///   - file: A regular file, open for writing, not in append mode.
     ///   - offset: Where in the file the first byte goes, in bytes.
     ///   - limit: The most bytes to move.
-    ///   - pool: Runs what can block on the file.
+    ///   - pool: Runs what can block on the file, unless the source has threads of its own for that.
     /// - Returns: How many bytes were moved, and why it ended.
     func transfer(to file: OpenFile, at offset: Int64, limit: Int64, on pool: BlockingPool) async -> TransferOutcome
 }

@@ -95,7 +95,8 @@ extension DiskStorage {
         while true {
             do { try await Task.sleep(for: checkpointInterval) } catch { return }
             await pool.run { [self] io in
-                guard let size = try? io.size(of: file), size - (durable.length(of: id) ?? 0) >= Self.checkpointSize else {
+                guard let size = try? io.size(of: file), size - (durable.length(of: id) ?? 0) >= Self.checkpointSize
+                else {
                     return
                 }
                 try? synchronize(id, file, length: size, io)

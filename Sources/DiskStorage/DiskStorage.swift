@@ -182,7 +182,11 @@ package final class DiskStorage: MarkedStorage {
             file = try io.open(path, O_WRONLY | O_CREAT | O_EXCL)
         } catch  where error.errno == ENOENT {
             shards.forget(shard)
-            if durability == .none { try directory.makeShard(shard, io) } else { try shards.make(shard, in: directory, io) }
+            if durability == .none {
+                try directory.makeShard(shard, io)
+            } else {
+                try shards.make(shard, in: directory, io)
+            }
             file = try io.open(path, O_WRONLY | O_CREAT | O_EXCL)
         }
         do throws(SystemError) {

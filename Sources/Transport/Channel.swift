@@ -197,6 +197,7 @@ package final class Channel: @unchecked Sendable {
     }
 
     /// `waitReadable` for callers that treat each result in its own way.
+    @inline(__always)
     package func readability(until deadline: Nanoseconds) async -> Result<Void, WaitFailure> {
         await wait(.reading, until: deadline)
     }
@@ -210,6 +211,7 @@ package final class Channel: @unchecked Sendable {
     }
 
     /// `waitWritable` for callers that treat each result in its own way.
+    @inline(__always)
     package func writability(until deadline: Nanoseconds) async -> Result<Void, WaitFailure> {
         await wait(.writing, until: deadline)
     }
@@ -227,7 +229,8 @@ package final class Channel: @unchecked Sendable {
         }
     }
 
-    /// The only wait of a task.
+    /// The only wait of a task; inlined, so that no wait needs memory for two calls.
+    @inline(__always)
     private func wait(_ side: Side, until deadline: Nanoseconds) async -> Result<Void, WaitFailure> {
         assert(loop.isCurrent, "a channel is used on its loop")
         if let ready = readiness(side) { return ready }

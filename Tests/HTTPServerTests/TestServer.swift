@@ -110,7 +110,7 @@ func echo(_ request: Request) async -> Response {
 }
 
 /// A file that is removed with the test.
-final class ScratchFile {
+final class ScratchFile: Sendable {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("sluice-\(UUID().uuidString)").path
     let descriptor: Int32
 

@@ -111,7 +111,8 @@ struct TransportTests {
 
         func begin() throws { channel = try Channel(descriptor: descriptors.near, loop: loop, tls: nil) }
 
-        func lend(to pool: BlockingPool, _ work: @escaping @Sendable (Channel, BlockingIO) -> Bool) async throws -> Bool {
+        func lend(to pool: BlockingPool, _ work: @escaping @Sendable (Channel, BlockingIO) -> Bool) async throws -> Bool
+        {
             let lent = try #require(channel)
             let result = await lent.lend(to: pool, work)
             #expect(loop.isCurrent)

@@ -243,7 +243,9 @@ final class PartBuffer: HTTPRequestContent, Sendable {
                 contents.isReaderWaiting = true
                 return (.later, nil)
             }
-            guard offset >= contents.inMemory else { return (Self.copy(from: &contents, at: offset, into: buffer), nil) }
+            guard offset >= contents.inMemory else {
+                return (Self.copy(from: &contents, at: offset, into: buffer), nil)
+            }
             return Self.readAhead(&contents, at: offset, into: buffer)
         }
         if let (file, position, count) = file {
