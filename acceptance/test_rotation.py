@@ -47,12 +47,12 @@ class FileRotation:
     def _command(self, server, *arguments):
         printed = run("secret", *arguments, environment=server.environment).stdout
         assert (server.data / "master.secret").read_text().split()[0] not in printed
-        return re.findall(r"^([0-9a-f]{8})  (makes|is)", printed, re.MULTILINE)
+        return re.findall(r"^([0-9a-f]{8})  is (used|accepted)", printed, re.MULTILINE)
 
     def rotate(self, server):
         (old, _), *_ = self._command(server, "list")
         (new, uses), (before, accepted) = self._command(server, "rotate")
-        assert new != old and before == old and (uses, accepted) == ("makes", "is")
+        assert new != old and before == old and (uses, accepted) == ("used", "accepted")
 
     def drop(self, server):
         (_, _), (old, _) = self._command(server, "list")

@@ -172,7 +172,8 @@ struct PlacesTests {
     @Test("an unexpected response of the agent is an error that does not quote it")
     func containerFailures() async throws {
         for (response, words) in [
-            (TestServer.Reply(404, "hush"), "responded with status 404"), (TestServer.Reply(200, "hush"), "not the expected JSON"),
+            (TestServer.Reply(404, "hush"), "responded with status 404"),
+            (TestServer.Reply(200, "hush"), "not the expected JSON"),
             (TestServer.Reply(200, "{\"Code\": \"hush\"}"), "does not report success"),
             (TestServer.Reply(200, "{\"AccessKeyId\": \"hush\"}"), "contains no credentials"),
             (

@@ -37,8 +37,8 @@ struct CloudMultipartUploadTests {
             (403, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>", .refused, "AccessDenied (no)"),
             (200, "<Error><Code>InternalError</Code></Error>", .refused, "InternalError"),
             (503, "<Error><Code>SlowDown</Code></Error>", .unavailable, "SlowDown"),
-            (200, "<InitiateMultipartUploadResult/>", .malformed, "something else"),
-            (200, "nonsense", .malformed, "something else"), (404, "", .malformed, "status 404"),
+            (200, "<InitiateMultipartUploadResult/>", .malformed, "unexpected response"),
+            (200, "nonsense", .malformed, "unexpected response"), (404, "", .malformed, "status 404"),
         ]
         for (status, body, kind, text) in cases {
             try await World.serving(TestServer.Reply(status, body)) { server in
