@@ -108,11 +108,17 @@ extension MetricsRegistry {
     /// - Parameters:
     ///   - name: Metric name: `sluice_…_total`.
     ///   - help: One sentence for readers of the metrics.
-    ///   - label: The label whose values are the keys.
-    /// - Returns: The handles by the value of the label.
-    package func counters(_ name: String, _ help: String, by label: String) -> HandleTable<String, Counter> {
+    ///   - label: The label that distinguishes them.
+    /// - Returns: The counters by the value of the label.
+    package func counters(_ name: String, _ help: String, by label: String) -> CounterTable {
         declare(name, .counter, help)
-        return HandleTable { Counter(label: name, dimensions: [(label, $0)], factory: self) }
+        return CounterTable { value, _ in Counter(label: name, dimensions: [(label, value)], factory: self) }
+    }
+
+    /// Counters of one name that differ in two labels; like `counters(_:_:by:)`.
+    package func counters(_ name: String, _ help: String, by first: String, _ second: String) -> CounterTable {
+        declare(name, .counter, help)
+        return CounterTable { Counter(label: name, dimensions: [(first, $0), (second, $1)], factory: self) }
     }
 
     /// A number that goes up and down.

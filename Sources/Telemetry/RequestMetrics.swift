@@ -2,6 +2,7 @@ internal import CoreMetrics
 package import HTTPServer
 internal import HTTPWire
 package import MetricsKit
+internal import Synchronization
 
 /// Counts connections and requests.
 package final class RequestMetrics: Sendable {
@@ -17,30 +18,25 @@ package final class RequestMetrics: Sendable {
         let duration: Timer
     }
 
-    private let requests: HandleTable<Key, Handles>
+    private static let count = "sluice_http_requests_total"
+    private static let duration = "sluice_http_request_duration_seconds"
+
+    private let metrics: MetricsRegistry
+    /// Here, and not in a generic table of `MetricsKit`, which is not specialised for its keys across targets.
+    private let requests = Mutex<[Key: Handles]>([:])
     private let bytesReceived: Counter
     private let bytesSent: Counter
     private let refused: Counter
     private let broken: Counter
     private let open: Meter
     private let accepted: Counter
-    private let handshakes: HandleTable<String, Counter>
-    private let accepts: HandleTable<String, Counter>
+    private let handshakes: CounterTable
+    private let accepts: CounterTable
 
     package init(_ metrics: MetricsRegistry) {
-        let (count, duration) = ("sluice_http_requests_total", "sluice_http_request_duration_seconds")
-        metrics.declare(count, .counter, "Requests by route, method and status.")
-        metrics.declare(duration, .histogram, "From the head of a request to the end of its answer.")
-        requests = HandleTable { key in
-            Handles(
-                count: Counter(
-                    label: count,
-                    dimensions: [("route", key.route), ("method", key.method), ("status", String(key.status))],
-                    factory: metrics
-                ),
-                duration: Timer(label: duration, dimensions: [("route", key.route)], factory: metrics)
-            )
-        }
+        self.metrics = metrics
+        metrics.declare(Self.count, .counter, "Requests by route, method and status.")
+        metrics.declare(Self.duration, .histogram, "From the head of a request to the end of its answer.")
         bytesReceived = metrics.counter("sluice_http_request_bytes_total", "Bytes of request contents.")
         bytesSent = metrics.counter("sluice_http_response_bytes_total", "Bytes of answers.")
         refused = metrics.counter("sluice_http_refused_total", "Heads that could not be read.")
@@ -72,7 +68,7 @@ package final class RequestMetrics: Sendable {
             method: summary.method.map(Self.label) ?? "none",
             status: summary.status.code
         )
-        let handles = requests[key]
+        let handles = handles(for: key)
         handles.count.increment()
         let (seconds, attoseconds) = summary.duration.components
         handles.duration.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
@@ -80,6 +76,20 @@ package final class RequestMetrics: Sendable {
         bytesSent.increment(by: summary.bytesSent)
         if summary.refusal != nil { refused.increment() }
         if summary.isBroken { broken.increment() }
+    }
+
+    /// Made for the first request with this key.
+    private func handles(for key: Key) -> Handles {
+        requests.withLock { requests in
+            if let handles = requests[key] { return handles }
+            let labels = [("route", key.route), ("method", key.method), ("status", String(key.status))]
+            let handles = Handles(
+                count: Counter(label: Self.count, dimensions: labels, factory: metrics),
+                duration: Timer(label: Self.duration, dimensions: [("route", key.route)], factory: metrics)
+            )
+            requests[key] = handles
+            return handles
+        }
     }
 
     package func failed(handshake kind: HandshakeFailure.Kind) { handshakes[kind.rawValue].increment() }

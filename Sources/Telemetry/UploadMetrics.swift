@@ -5,16 +5,16 @@ package import UploadCore
 
 /// Counts what happens to uploads.
 package final class UploadMetrics: Sendable {
-    private let created: HandleTable<String, Counter>
+    private let created: CounterTable
     private let bytesStored: Counter
     private let completed: Counter
     private let terminated: Counter
     private let expired: Counter
     private let takenOver: Counter
-    private let brokenOff: HandleTable<String, Counter>
+    private let brokenOff: CounterTable
     private let orphansSetAside: Counter
     private let orphansLeft: Meter
-    private let failed: HandleTable<String, Counter>
+    private let failed: CounterTable
 
     package init(_ metrics: MetricsRegistry) {
         created = metrics.counters("sluice_uploads_created_total", "Uploads that were created.", by: "dialect")

@@ -5,21 +5,17 @@ package import UploadCore
 
 /// Counts and logs calls of hooks.
 package struct HookReport: Sendable {
-    private struct Key: Hashable {
-        var hook: HookName
-        var outcome: String
-    }
-
     private let logger: Logger
-    private let calls: HandleTable<Key, Counter>
+    private let calls: CounterTable
 
     package init(_ metrics: MetricsRegistry, _ logger: Logger) {
-        let name = "sluice_hook_calls_total"
-        metrics.declare(name, .counter, "Calls of hooks by what became of them.")
         self.logger = logger
-        calls = HandleTable { key in
-            Counter(label: name, dimensions: [("hook", key.hook.rawValue), ("outcome", key.outcome)], factory: metrics)
-        }
+        calls = metrics.counters(
+            "sluice_hook_calls_total",
+            "Calls of hooks by what became of them.",
+            by: "hook",
+            "outcome"
+        )
     }
 
     /// A blocking hook could not be called.
@@ -52,6 +48,6 @@ package struct HookReport: Sendable {
     }
 
     private func count(_ hook: HookName, _ outcome: String) {
-        calls[Key(hook: hook, outcome: outcome)].increment()
+        calls[hook.rawValue, outcome].increment()
     }
 }

@@ -63,6 +63,10 @@ struct MetricsRegistryTests {
         counters["b"].increment()
         #expect(counters["b"] === counters["b"])
         #expect(metrics.text().hasSuffix("x_total{k=\"a\"} 1\nx_total{k=\"b\"} 2\n"))
+        let pairs = metrics.counters("y_total", "Ys.", by: "k", "l")
+        pairs["a", "b"].increment()
+        pairs["b", "a"].increment(by: 2)
+        #expect(metrics.text().hasSuffix("y_total{k=\"a\",l=\"b\"} 1\ny_total{k=\"b\",l=\"a\"} 2\n"))
     }
 
     @Test("a gauge goes up and down")

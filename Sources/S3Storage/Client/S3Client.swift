@@ -44,7 +44,7 @@ final class S3Client: Sendable {
     private let scheme: String
     private let authority: String
     /// Attempts that succeeded (`ok`) or failed, by kind of failure.
-    private let attempts: HandleTable<String, Counter>
+    private let attempts: CounterTable
     /// Seconds by which the store's clock is ahead of ours.
     private let skew = Mutex<TimeInterval>(0)
 
