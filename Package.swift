@@ -40,6 +40,7 @@ let package = Package(
     targets: [
         // The bottom: C shims.
         .target(name: "CSystem", path: "Sources/C/CSystem"),
+        .target(name: "COpenAPI", path: "Sources/C/COpenAPI"),
         .systemLibrary(
             name: "COpenSSL",
             path: "Sources/C/COpenSSL",
@@ -211,13 +212,11 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
         ),
-        .target(
-            name: "Operations",
-            dependencies: [
-                "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPWire", "MetricsKit",
-            ],
-            resources: [.embedInCode("Resources/openapi.yaml")],
-            swiftSettings: settings
+        layer(
+            "Operations",
+            [
+                "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPWire", "MetricsKit", "COpenAPI",
+            ]
         ),
 
         // State and storage as the settings name them, and what commands do with them.

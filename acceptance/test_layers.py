@@ -29,7 +29,7 @@ LAYERS = [
     ["HTTPWire", "Transport", "Digests", "XMLText"],
     ["Bytes", "MetricsKit"],
     ["SystemIO"],
-    ["CSystem", "COpenSSL", "CCurl", "CPostgres"],
+    ["CSystem", "COpenSSL", "CCurl", "CPostgres", "COpenAPI"],
 ]
 RANK = {target: number for number, row in enumerate(LAYERS) for target in row}
 # Dialects translate: neither adapters nor sockets.

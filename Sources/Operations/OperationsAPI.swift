@@ -1,3 +1,4 @@
+internal import COpenAPI
 internal import Foundation
 internal import HTTPWire
 internal import MetricsKit
@@ -61,5 +62,9 @@ struct OperationsAPI: Sendable {
 
 /// The text of `openapi.yaml` at build time.
 package enum OpenAPIDocument {
-    package static let bytes = PackageResources.openapi_yaml
+    package static let bytes: [UInt8] = {
+        var count = 0
+        // All `count` bytes are constants of the program.
+        return [UInt8](UnsafeBufferPointer(start: copenapi_document(&count), count: count))
+    }()
 }
