@@ -250,7 +250,7 @@ let package = Package(
                 "Administration", "Companion", "GatewayKit", "Identity", "LiveEvents", "ManagementAPI", "ObjectGateway",
                 "Operations", "PlainUploads", "Pulls", "RESTKit", "SettingsKit", "Stores", "Telemetry", "TencentVOD",
                 "Tus", "Webhooks", "UploadCore", "HTTPServer", "HTTPWire", "Signing", "Transport", "SystemIO",
-                "MetricsKit",
+                "MetricsKit", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),

@@ -174,6 +174,7 @@ def test_reading_the_state_costs_no_request(relay):
             relay.api.get("/v1/uploads")
         assert relay.proxy.counts() == {}
         relay.restart()
+        relay.wait_for_sweep()
     send(relay.api, url, data, PART, offset=2 * PART + 5)
     assert_whole(relay, url, data)
 

@@ -1,3 +1,4 @@
+internal import CoreMetrics
 internal import GatewayKit
 internal import Logging
 internal import ServiceLifecycle
@@ -15,7 +16,8 @@ struct SweepModule: GatewayModule {
                 service: context.services.sweep,
                 binding: context.mismatch == nil ? context.binding : nil,
                 interval: context.settings.uploads.sweepEvery,
-                logger: context.logger
+                logger: context.logger,
+                ended: context.metrics.counter("sluice_sweeps_total", "Sweeps that ended.")
             )
         ]
     }
@@ -28,6 +30,7 @@ private struct SweepingService: Service {
     let binding: StoreBinding?
     let interval: Duration
     let logger: Logger
+    let ended: Counter
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -47,6 +50,7 @@ private struct SweepingService: Service {
                         ]
                     )
                 }
+                ended.increment()
                 try? await Task.sleep(for: interval)
             }
         }

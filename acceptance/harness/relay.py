@@ -55,6 +55,7 @@ class Relay:
         try:
             self.server.start()
             self.api = API(self.server.url, self.server.admin_key)
+            self.wait_for_sweep()
             # Requests of the start do not count.
             self.proxy.settle(0.2)
             self.proxy.forget()
@@ -62,6 +63,10 @@ class Relay:
             self.__exit__(True)
             raise
         return self
+
+    def wait_for_sweep(self):
+        """Until the first sweep of the process has ended; it asks the store for much."""
+        until(lambda: "\nsluice_sweeps_total 0\n" not in self.api.get("/metrics").text, timeout=60)
 
     def __exit__(self, failure, *_):
         self.proxy.clear()
