@@ -281,7 +281,7 @@ let package = Package(
         tests("HTTPClientTests", ["HTTPClient", "HTTPServer", "HTTPWire", "Transport", "SystemIO", "Bytes"]),
         tests("DigestsTests", ["Digests", "Bytes", "CSystem"]),
         tests("SigningTests", ["Signing", "HTTPWire", "Digests", "Bytes", "COpenSSL", "SluiceTesting"]),
-        tests("UploadCoreTests", ["UploadCore", "Signing", "Bytes", "Digests", "SluiceTesting"]),
+        tests("UploadCoreTests", ["UploadCore", "Signing", "SystemIO", "Bytes", "Digests", "SluiceTesting"]),
         tests(
             "DiskStorageTests",
             ["DiskStorage", "UploadCore", "Transport", "SystemIO", "Bytes", "Digests", "CSystem", "SluiceTesting"]

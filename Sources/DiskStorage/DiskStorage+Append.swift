@@ -388,15 +388,3 @@ extension DiskStorage {
         "The bytes do not have the announced checksum; send them again from the same offset."
     )
 }
-
-extension AppendReport.End {
-    init(_ end: TransferOutcome.End) {
-        self =
-            switch end {
-            case .endOfSource: .endOfSource
-            case .limitReached: .limitReached
-            case .sourceFailed(let failure): .sourceFailed(failure)
-            case .fileFailed(let number): .failed(UploadError(SystemError("write", errno: number)))
-            }
-    }
-}

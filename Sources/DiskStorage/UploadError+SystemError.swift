@@ -1,3 +1,4 @@
+internal import Bytes
 internal import SystemIO
 internal import UploadCore
 
@@ -23,5 +24,17 @@ extension UploadError {
         } else {
             self.init(failure)
         }
+    }
+}
+
+extension AppendReport.End {
+    init(_ end: TransferOutcome.End) {
+        self =
+            switch end {
+            case .endOfSource: .endOfSource
+            case .limitReached: .limitReached
+            case .sourceFailed(let failure): .sourceFailed(failure)
+            case .fileFailed(let number): .failed(UploadError(SystemError("write", errno: number)))
+            }
     }
 }

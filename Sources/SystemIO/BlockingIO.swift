@@ -26,6 +26,7 @@ package struct BlockingIO {
     ///   - path: The file.
     ///   - flags: As of open(2); O_CLOEXEC is added.
     ///   - mode: Permissions of a new file; by default for this user only.
+    /// - Returns: The file; it is closed with its last reference.
     /// - Throws: The failure of `open`.
     package func open(_ path: String, _ flags: Int32, mode: UInt32 = 0o600) throws(SystemError) -> OpenFile {
         adopt(try SystemError.check("open") { calls.open(path, flags: flags, mode: mode) })

@@ -218,7 +218,9 @@ package final class Channel: @unchecked Sendable {
 
     /// Suspends until the call with this result is worth repeating; not at all if it moved bytes.
     ///
-    /// - Parameter deadline: As in `waitReadable`.
+    /// - Parameters:
+    ///   - result: The result of a read or a write.
+    ///   - deadline: As in `waitReadable`.
     /// - Throws: Like the other waits; `.closed` also if the result says that the connection is over.
     package func wait(after result: IOResult, until deadline: Nanoseconds) async throws(WaitFailure) {
         switch result {

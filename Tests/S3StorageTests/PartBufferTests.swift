@@ -142,6 +142,40 @@ struct PartBufferTests {
         #expect(await Spool(directory: "/nonexistent", capacity: 1, pool: pool).makeFile() == nil)
     }
 
+    @Test("a reader of a spooled part never reads the file itself; a failed read is told once, and can be repeated")
+    func readAhead() async throws {
+        let directory = try TemporaryDirectory()
+        let calls = ScriptedCalls()
+        let pool = BlockingPool(threads: 1, label: "test", calls: calls)
+        let spool = Spool(directory: directory.path, capacity: 1 << 30, pool: pool)
+        let bytes = BlobStorageContract.pattern(700_000)
+        let buffer = PartBuffer()
+        let file = try #require(await spool.makeFile())
+        buffer.spool(to: file)
+        #expect(await file.append(bytes))
+        buffer.appendSpooled(bytes.count)
+        buffer.close()
+        calls.plan(1, of: "pread", .fails(EIO))
+        var read: [UInt8] = []
+        var failures = 0
+        while read.count < bytes.count {
+            // A pool that is busy delays the reader, but does not block it.
+            let mayEnd = DispatchSemaphore(value: 0)
+            pool.submit { _ in mayEnd.wait() }
+            let before = calls.names.count
+            let first = Self.read(buffer, at: Int64(read.count), 50_000)
+            #expect(calls.names.count == before)
+            mayEnd.signal()
+            let (piece, result) =
+                first.1 == .later ? await Self.readWaiting(buffer, at: Int64(read.count), 50_000) : first
+            read += piece
+            if result == .failed { failures += 1 }
+            try #require(failures < 2)
+        }
+        #expect(failures == 1)
+        #expect(read == bytes)
+    }
+
     @Test("a full disk under the spool is reported without losing bytes", .enabled(if: SmallFileSystem.isAvailable))
     func fullDisk() async throws {
         let disk = try SmallFileSystem(bytes: 1 << 20)
