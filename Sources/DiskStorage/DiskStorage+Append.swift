@@ -330,7 +330,7 @@ extension DiskStorage {
         case .sourceFailed, .fileFailed: return .discard(AppendReport.End(outcome.end))
         case .endOfSource, .limitReached: break
         }
-        if case .explicit = expectation, outcome.end == .limitReached {
+        if case .atEnd = expectation, outcome.end == .limitReached {
             // The digest comes only after the end of the content, and it covers bytes beyond the limit, too.
             do throws(SourceFailure) {
                 if try await source.next(maximum: 1) != nil { return .discard(.limitReached) }

@@ -1,6 +1,7 @@
 internal import CoreMetrics
 internal import GatewayKit
 internal import Logging
+internal import MetricsKit
 internal import ServiceLifecycle
 internal import SettingsKit
 internal import UploadCore

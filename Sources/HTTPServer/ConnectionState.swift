@@ -51,7 +51,9 @@ struct ConnectionState {
         case end
     }
 
-    /// A head that could not be read. The connection ends, because the start of the next head is unknown.
+    /// A head that could not be read.
+    ///
+    /// The connection ends, because the start of the next head is unknown.
     struct Refusal: Equatable {
         var status: Status
         var reason: String
@@ -111,7 +113,13 @@ struct ConnectionState {
         return .shakeHands
     }
 
-    /// - Parameter detail: The library's reason, if the peer did not just disconnect.
+    /// A step of the handshake was done.
+    ///
+    /// - Parameters:
+    ///   - result: Its result; `.moved` when the handshake is over.
+    ///   - detail: The library's reason, if the peer did not just disconnect.
+    ///   - now: The time.
+    /// - Returns: The next action.
     mutating func shookHands(
         _ result: IOResult,
         detail: @autoclosure () -> String?,
@@ -135,7 +143,12 @@ struct ConnectionState {
 
     // MARK: Reading a head
 
-    /// - Parameter bytes: All that arrived and was not used.
+    /// Bytes are in the buffer, or none.
+    ///
+    /// - Parameters:
+    ///   - bytes: All that arrived and was not used.
+    ///   - now: The time.
+    /// - Returns: The next action.
     mutating func received(_ bytes: Span<UInt8>, now: @autoclosure () -> Nanoseconds) -> Action {
         if bytes.isEmpty {
             phase = .between
@@ -157,7 +170,12 @@ struct ConnectionState {
         return .fill(room: 16_384)
     }
 
-    /// - Parameter result: `.wouldBlockReading` also if it is known without a call that there is nothing to read.
+    /// The socket was read.
+    ///
+    /// - Parameters:
+    ///   - result: `.wouldBlockReading` also if it is known without a call that there is nothing to read.
+    ///   - now: The time.
+    /// - Returns: The next action.
     mutating func filled(_ result: IOResult, now: @autoclosure () -> Nanoseconds) -> Action {
         switch result {
         case .moved: return .parse
@@ -196,6 +214,7 @@ struct ConnectionState {
     /// - Parameters:
     ///   - isLast: The client or the response asks to close the connection.
     ///   - endsByClosing: Only the end of the connection marks the end of the response (RFC 9112 §6.3).
+    ///   - content: The content of the request.
     /// - Returns: Whether the response says that the connection stays open.
     mutating func willRespond(isLast: Bool, endsByClosing: Bool, _ content: Content) -> Bool {
         let mustClose = isLast || isStopping || endsByClosing
@@ -211,7 +230,12 @@ struct ConnectionState {
         return fate == .keep
     }
 
-    /// - Parameter isWhole: Whether the response was sent completely.
+    /// The response was sent.
+    ///
+    /// - Parameters:
+    ///   - isWhole: Whether all of it was sent.
+    ///   - contentIsEnded: Whether all content of the request was read meanwhile.
+    /// - Returns: The next action.
     mutating func responded(isWhole: Bool, contentIsEnded: Bool) -> Action {
         guard isWhole, case .responding(let fate) = phase else { return .end }
         switch fate {
@@ -221,10 +245,16 @@ struct ConnectionState {
         }
     }
 
+    /// The rest of the content was discarded.
+    ///
     /// - Parameter isWhole: Whether the content is at its end.
+    /// - Returns: The next action.
     mutating func drained(isWhole: Bool) -> Action { isWhole ? nextRequest() : .end }
 
+    /// The head was refused.
+    ///
     /// - Parameter isSent: Whether the error was sent completely.
+    /// - Returns: The next action.
     mutating func refused(isSent: Bool) -> Action { isSent ? .shutDownWriting : .end }
 
     private mutating func nextRequest() -> Action {

@@ -13,7 +13,7 @@ struct ContentState {
         var progress = Nanoseconds.max
         /// When the whole content must have arrived.
         var deadline = Nanoseconds.max
-        /// In bytes per second; 0 means none. See `ServerConfiguration.minimumBodyRate`.
+        /// `ServerConfiguration.minimumBodyRate` in bytes per second, where 0 means none.
         var minimumRate: UInt64 = 0
     }
 
@@ -138,8 +138,11 @@ struct ContentState {
 
     private mutating func advance(left: Int64) { framing = left == 0 ? .ended : .length(left) }
 
+    /// Decodes the framing of chunks.
+    ///
     /// - Parameter buffer: All bytes that were received and not used.
     /// - Returns: How many of them were framing, and whether more are needed in the buffer.
+    /// - Throws: `.malformed`.
     mutating func decode(_ buffer: Span<UInt8>) throws(SourceFailure) -> (consumed: Int, mustFill: Bool) {
         let step: ChunkedDecoder.Step
         do throws(ChunkedDecoder.Failure) {
@@ -183,7 +186,9 @@ struct ContentState {
     /// - Parameters:
     ///   - interruption: Why the socket was interrupted, if it was.
     ///   - arrived: Bytes that arrived and were not read.
+    ///   - now: The time.
     /// - Returns: Whether bytes must be read now although no event may report them.
+    /// - Throws: `.timedOut`, or the interruption.
     mutating func checkEnd(
         interruption: SourceFailure?,
         arrived: @autoclosure () -> Int,
@@ -233,7 +238,13 @@ struct ContentState {
             : .wait(until: wait.end, collecting: false)
     }
 
-    /// - Parameter arrived: Bytes that arrived and were not read.
+    /// The wait is over.
+    ///
+    /// - Parameters:
+    ///   - result: Why.
+    ///   - arrived: Bytes that arrived and were not read.
+    ///   - now: The time.
+    /// - Returns: The next action, which can be another wait.
     mutating func didWait(
         _ result: Result<Void, Channel.WaitFailure>,
         arrived: @autoclosure () -> Int,

@@ -34,10 +34,10 @@ final class PeerWatch {
     /// The server stops.
     func stop() {
         isStopping = true
-        tell()
+        report()
     }
 
-    private func tell() {
+    private func report() {
         guard let action else { return }
         end()
         action()
@@ -49,16 +49,16 @@ final class PeerWatch {
             let isParked = channel.park(until: .max) { [self] result in
                 switch result {
                 case .success: look()
-                case .failure: tell()
+                case .failure: report()
                 }
             }
             // If the client sends a lot, stop reading ahead: the next write detects a disconnect.
             if isParked || input.count >= Self.maximumReadAhead { return }
-            if channel.interruption != nil { return tell() }
+            if channel.interruption != nil { return report() }
             switch input.fill(from: channel, room: Self.maximumReadAhead) {
             case .moved, .wouldBlockReading: break
             case .wouldBlockWriting: return
-            case .ended, .failed: return tell()
+            case .ended, .failed: return report()
             }
         }
     }

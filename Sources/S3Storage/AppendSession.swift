@@ -75,7 +75,7 @@ final class AppendSession {
         case nil: break
         case .known(let expected): digests = [RunningDigest(expected.algorithm)]
         // The algorithm is only known at the end.
-        case .explicit: digests = DigestAlgorithm.allCases.map { RunningDigest($0) }
+        case .atEnd: digests = DigestAlgorithm.allCases.map { RunningDigest($0) }
         }
     }
 
@@ -285,7 +285,7 @@ final class AppendSession {
         case .sourceFailed, .failed: return end
         case .endOfSource, .limitReached: break
         }
-        if case .explicit = expectation, case .limitReached = end {
+        if case .atEnd = expectation, case .limitReached = end {
             // The digest comes only after the end of the content, and it covers bytes beyond the limit, too.
             do throws(SourceFailure) {
                 if try await source.next(maximum: 1) != nil { return .limitReached }

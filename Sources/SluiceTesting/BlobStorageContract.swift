@@ -332,7 +332,7 @@ package enum BlobStorageContract {
                 let bytes = pattern(count)
                 let expected = ExpectedDigest(algorithm: .sha256, value: Digest.hash(bytes, .sha256))
                 let digest: DigestExpectation =
-                    isReported ? .explicit({ () throws(UploadError) in expected }) : .known(expected)
+                    isReported ? .atEnd({ () throws(UploadError) in expected }) : .known(expected)
                 let wrong = ScriptedSource([.bytes(pattern(count, seed: 2))], isLengthKnown: isLengthKnown)
                 let mismatch = await storage.append(to: id, at: 2, from: wrong, limit: 1 << 30, expecting: digest)
                 try demand(text(mismatch.end), is: "checksumMismatch")
@@ -358,7 +358,7 @@ package enum BlobStorageContract {
             let expected = ExpectedDigest(algorithm: .md5, value: Digest.hash(bytes, .md5))
             for limit in [9, 10] as [Int64] {
                 let source = EndingSource(bytes)
-                let digest = DigestExpectation.explicit { () throws(UploadError) in
+                let digest = DigestExpectation.atEnd { () throws(UploadError) in
                     if !source.hasEnded { throw UploadError(.invalidRequest, "Too early.") }
                     return expected
                 }
@@ -371,7 +371,7 @@ package enum BlobStorageContract {
         Contract("bytes whose digest was announced for the end, but not sent, are not kept") { storage in
             let id = newID()
             try await storage.create(id)
-            let silent = DigestExpectation.explicit { () throws(UploadError) in
+            let silent = DigestExpectation.atEnd { () throws(UploadError) in
                 throw UploadError(.invalidRequest, "None.")
             }
             let report = await storage.append(to: id, at: 0, from: ArraySource([1]), limit: 9, expecting: silent)

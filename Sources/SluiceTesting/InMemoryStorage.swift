@@ -72,7 +72,7 @@ package final class InMemoryStorage: BlobStorage {
             }
         }
         if let expectation = digest {
-            if case .explicit = expectation, case .limitReached = end {
+            if case .atEnd = expectation, case .limitReached = end {
                 do throws(SourceFailure) {
                     if try await source.next(maximum: 1) != nil { return AppendReport(stored: 0, end: .limitReached) }
                 } catch {

@@ -22,7 +22,7 @@ package struct HookReport: Sendable {
     package func failed(_ hook: HookName, _ id: UploadID, _ reason: String) {
         count(hook, "failed")
         logger.warning(
-            "hook not asked",
+            "hook could not be called",
             metadata: ["hook": "\(hook.rawValue)", "upload": "\(id)", "error": "\(reason)"]
         )
     }
@@ -35,15 +35,15 @@ package struct HookReport: Sendable {
         switch outcome {
         case .delivered:
             count(hook, "delivered")
-            logger.debug("hook told", metadata: metadata)
+            logger.debug("hook delivered", metadata: metadata)
         case .retry(_, let error):
             count(hook, "retry")
             metadata["error"] = "\(error)"
-            logger.info("hook not told yet", metadata: metadata)
+            logger.info("hook not delivered, is retried", metadata: metadata)
         case .dead(let error):
             count(hook, "dead")
             metadata["error"] = "\(error)"
-            logger.error("hook given up", metadata: metadata)
+            logger.error("hook delivery given up", metadata: metadata)
         }
     }
 

@@ -36,7 +36,7 @@ package enum DigestFields {
         if let digest = strongest(try values("Content-Digest", fields)) { return .known(digest) }
         guard fields.list("Trailer").contains(where: { $0.lowercased() == "content-digest" }) else { return nil }
         let body = request.body
-        return .explicit { () throws(UploadError) in
+        return .atEnd { () throws(UploadError) in
             do throws(UploadProblem) {
                 if let digest = strongest(try values("Content-Digest", body.trailers)) { return digest }
             } catch {

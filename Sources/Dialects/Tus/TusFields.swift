@@ -76,7 +76,7 @@ enum TusChecksum {
         if let digest = try expected(by: fields) { return .known(digest) }
         guard fields.list("Trailer").contains(where: { $0.lowercased() == "upload-checksum" }) else { return nil }
         let body = request.body
-        return .explicit { () throws(UploadError) in
+        return .atEnd { () throws(UploadError) in
             do throws(TusFailure) {
                 if let digest = try expected(by: body.trailers) { return digest }
             } catch {

@@ -257,13 +257,13 @@ package struct ExpectedDigest: Sendable, Equatable {
 package enum DigestExpectation {
     case known(ExpectedDigest)
     /// The source provides it at its end, as trailer fields do; called once, after the last byte.
-    case explicit(() throws(UploadError) -> ExpectedDigest)
+    case atEnd(() throws(UploadError) -> ExpectedDigest)
 
     /// The digest, once the last byte has arrived.
     package func value() throws(UploadError) -> ExpectedDigest {
         switch self {
         case .known(let digest): digest
-        case .explicit(let tell): try tell()
+        case .atEnd(let value): try value()
         }
     }
 }
