@@ -256,11 +256,13 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     /// - Returns: `errno` if the file failed, otherwise 0.
     private func writeBuffered(to file: OpenFile, at offset: Int64, limit: Int64) async -> Int32 {
         let bytes = input.take(Int(min(limit, Int64(input.count))))
-        let (count, failure) = await pool.run { io in io.write(bytes, to: file, at: offset) }
-        state.wrote(Int64(count))
-        guard let failure else { return 0 }
-        state.fail(.disconnected)
-        return failure.errno
+        let (count, code) = await pool.run { io -> (Int64, Int32) in
+            let (written, failure) = io.write(bytes, to: file, at: offset)
+            return (Int64(written), failure?.errno ?? 0)
+        }
+        state.wrote(count)
+        if code != 0 { state.fail(.disconnected) }
+        return code
     }
 
     // MARK: After the response
