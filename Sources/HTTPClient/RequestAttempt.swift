@@ -11,7 +11,6 @@ internal import Transport
 /// unretained pointer to the attempt; they are called only while the handle is in the multi handle, and during that
 /// time the loop retains the attempt.
 final class RequestAttempt {
-    let handle: UnsafeMutableRawPointer
     let transfer: Transfer
     let deadline: ContinuousClock.Instant?
 
@@ -20,6 +19,8 @@ final class RequestAttempt {
     var hasResponse: () -> Void = {}
 
     private let isOnNewConnection: Bool
+    /// Before `sockets`: releasing it may close one.
+    private let easy: EasyHandle
     private let sockets: OpenSockets
     private var socket: curl_socket_t?
     /// Whether the last read of content was postponed to look for a response.
@@ -28,7 +29,6 @@ final class RequestAttempt {
     /// The response that refused `Expect`; libcurl then sends the request again without it.
     private var failedExpectation: HTTPClientHead?
     private let addresses: AddressPolicy
-    private var fieldList: UnsafeMutablePointer<curl_slist>?
     private var status = 0
     private var fields = HTTPFields()
     private var fieldBytes = 0
@@ -52,32 +52,34 @@ final class RequestAttempt {
         _ sockets: OpenSockets,
         onNewConnection: Bool
     ) {
-        guard let handle = curl_easy_init() else { return nil }
-        self.handle = handle
+        isOnNewConnection = onNewConnection || request.request.needsNewConnection
+        let sent = request.content.map(SentContent.init)
+        guard
+            let easy = EasyHandle(
+                request,
+                sending: sent,
+                settings,
+                until: deadline,
+                onNewConnection: isOnNewConnection
+            )
+        else { return nil }
+        self.easy = easy
+        self.sent = sent
         self.transfer = transfer
         self.request = request
         self.deadline = deadline
         self.sockets = sockets
-        isOnNewConnection = onNewConnection || request.request.needsNewConnection
-        sent = request.content.map(SentContent.init)
         addresses = settings.addresses
-        guard setUp(settings), setProxy(settings), setTimes(), setContent(), setFields(settings.userAgent),
-            setCallbacks()
-        else {
-            return nil
-        }
+        if !setCallbacks() { return nil }
     }
 
-    deinit {
-        curl_easy_cleanup(handle)
-        curl_slist_free_all(fieldList)
-    }
+    var handle: UnsafeMutableRawPointer { easy.pointer }
 
     /// Resumes both directions; a direction that still has to wait pauses again.
     func resume() {
         if sent?.isPaused == true {
             sent?.resumed()
-            _ = setMinimumRate(isCounting: true)
+            _ = easy.setMinimumRate(isCounting: true)
         }
         curl_easy_pause(handle, CURLPAUSE_CONT)
     }
@@ -133,120 +135,7 @@ final class RequestAttempt {
         }
     }
 
-    // MARK: Settings
-
-    private func setUp(_ settings: TransferLoop.Settings) -> Bool {
-        ccurl_set_quick_exit(handle)
-        var isSet =
-            set(CURLOPT_NOSIGNAL, 1)
-            && set(CURLOPT_URL, request.target.text)
-            && set(CURLOPT_PROTOCOLS_STR, "http,https")
-            && set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
-            && set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
-            // `PreparedRequest.redirected` follows redirects, because it decides what may be sent to another host.
-            && set(CURLOPT_FOLLOWLOCATION, 0)
-            && set(CURLOPT_NETRC, 0)
-            && set(CURLOPT_SSL_VERIFYPEER, 1)
-            && set(CURLOPT_SSL_VERIFYHOST, 2)
-            // A response to streamed content is short, and many requests may send content at the same time.
-            && set(CURLOPT_BUFFERSIZE, request.request.content == nil ? 256 << 10 : 16 << 10)
-            && set(CURLOPT_NOPROGRESS, 1)
-            && set(CURLOPT_FORBID_REUSE, request.request.keepsConnection ? 0 : 1)
-            && set(CURLOPT_FRESH_CONNECT, isOnNewConnection ? 1 : 0)
-            // Small heads are sent at once; idle connections notice a vanished peer within two minutes.
-            && set(CURLOPT_TCP_NODELAY, 1)
-            && set(CURLOPT_TCP_KEEPALIVE, 1)
-            && set(CURLOPT_TCP_KEEPIDLE, 30)
-            && set(CURLOPT_TCP_KEEPINTVL, 10)
-        if let authorities = settings.authorities { isSet = isSet && set(CURLOPT_CAINFO, authorities) }
-        return isSet
-    }
-
-    private func setProxy(_ settings: TransferLoop.Settings) -> Bool {
-        // Empty: ignores the environment.
-        guard set(CURLOPT_NOPROXY, ""), let proxy = settings.proxy else { return set(CURLOPT_PROXY, "") }
-        var isSet =
-            set(CURLOPT_PROXY, proxy.origin)
-            && set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-            // Fields for the host, especially credentials, must not be sent to the proxy with CONNECT.
-            && set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE))
-            && set(CURLOPT_PROXY_SSL_VERIFYPEER, 1)
-            && set(CURLOPT_PROXY_SSL_VERIFYHOST, 2)
-        if let user = proxy.user { isSet = isSet && set(CURLOPT_PROXYUSERNAME, user) }
-        if let password = proxy.password { isSet = isSet && set(CURLOPT_PROXYPASSWORD, password) }
-        if let authorities = settings.authorities { isSet = isSet && set(CURLOPT_PROXY_CAINFO, authorities) }
-        return isSet
-    }
-
-    private func setTimes() -> Bool {
-        let connect = request.request.connectTimeout
-        var isSet = set(CURLOPT_CONNECTTIMEOUT_MS, connect > .zero ? Self.milliseconds(connect) : 300_000)
-        if let deadline {
-            // 0 would mean no limit.
-            isSet = isSet && set(CURLOPT_TIMEOUT_MS, max(1, Self.milliseconds(deadline - .now)))
-        }
-        if request.request.stallTimeout > .zero {
-            let seconds = (Self.milliseconds(request.request.stallTimeout) + 999) / 1000
-            isSet = isSet && setMinimumRate(isCounting: true) && set(CURLOPT_LOW_SPEED_TIME, seconds)
-        }
-        return isSet
-    }
-
-    /// libcurl ignores the time while receiving is paused, but some versions do not ignore paused sending.
-    private func setMinimumRate(isCounting: Bool) -> Bool {
-        guard request.request.stallTimeout > .zero else { return true }
-        return set(CURLOPT_LOW_SPEED_LIMIT, isCounting ? max(1, request.request.minimumRate) : 0)
-    }
-
-    private func setContent() -> Bool {
-        if let sent { return setUpload(sent) }
-        switch request.method {
-        case "GET" where request.body.isEmpty: return set(CURLOPT_HTTPGET, 1)
-        case "HEAD": return set(CURLOPT_NOBODY, 1)
-        case "POST": break
-        default:
-            if !set(CURLOPT_CUSTOMREQUEST, request.method) { return false }
-            if request.body.isEmpty { return true }
-        }
-        let size = ccurl_set_size(handle, CURLOPT_POSTFIELDSIZE_LARGE, Int64(request.body.count))
-        guard set(CURLOPT_POST, 1), size == CURLE_OK else { return false }
-        // Copied, so the bytes need not stay in place; an empty array may have no address.
-        return request.body.isEmpty
-            ? set(CURLOPT_COPYPOSTFIELDS, "")
-            : request.body.withUnsafeBytes { bytes in
-                ccurl_set_pointer(handle, CURLOPT_COPYPOSTFIELDS, UnsafeMutableRawPointer(mutating: bytes.baseAddress))
-                    == CURLE_OK
-            }
-    }
-
-    private func setUpload(_ sent: SentContent) -> Bool {
-        if let expected = request.request.expectsContinue,
-            !set(CURLOPT_EXPECT_100_TIMEOUT_MS, max(1, Self.milliseconds(expected)))
-        {
-            return false
-        }
-        return set(CURLOPT_UPLOAD, 1)
-            && set(CURLOPT_CUSTOMREQUEST, request.method)
-            && set(CURLOPT_UPLOAD_BUFFERSIZE, sent.bufferSize)
-            && ccurl_set_size(handle, CURLOPT_INFILESIZE_LARGE, sent.length) == CURLE_OK
-    }
-
-    private func setFields(_ userAgent: String) -> Bool {
-        var lines = request.headers.map { name, value in value.isEmpty ? "\(name);" : "\(name): \(value)" }
-        var names = Set(request.headers.map { $0.name.lowercased() })
-        if !names.contains("user-agent") { lines.append("User-Agent: \(userAgent)") }
-        if request.request.expectsContinue != nil, let sent, sent.length > 0 {
-            // libcurl adds it, and omits it when it sends the request again after 417.
-            names.insert("expect")
-        }
-        // A line without a value removes a field that libcurl would add.
-        for name in ["Expect", "Content-Type"] where !names.contains(name.lowercased()) { lines.append("\(name):") }
-        for line in lines {
-            guard let list = curl_slist_append(fieldList, line) else { return false }
-            fieldList = list
-        }
-        return ccurl_set_list(handle, CURLOPT_HTTPHEADER, fieldList) == CURLE_OK
-    }
+    // MARK: Callbacks
 
     private func setCallbacks() -> Bool {
         let context = Unmanaged.passUnretained(self).toOpaque()
@@ -308,19 +197,6 @@ final class RequestAttempt {
         return body(attempt, raw.assumingMemoryBound(to: UInt8.self))
     }
 
-    private func set(_ option: CURLoption, _ value: Int) -> Bool { ccurl_set_long(handle, option, value) == CURLE_OK }
-
-    private func set(_ option: CURLoption, _ value: String) -> Bool {
-        ccurl_set_text(handle, option, value) == CURLE_OK
-    }
-
-    private static func milliseconds(_ duration: Duration) -> Int {
-        // The maximum of libcurl.
-        Int(max(0, min(duration / .milliseconds(1), 2_000_000_000)))
-    }
-
-    // MARK: Callbacks
-
     private func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
         var bytes = [UInt8](repeating: 0, count: 16)
         let count = ccurl_address_bytes(address, &bytes)
@@ -334,7 +210,7 @@ final class RequestAttempt {
     private func readContent(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         guard let count = sent?.read(into: buffer, for: transfer) else { return 0 }
         if count == ccurl_read_pause {
-            _ = setMinimumRate(isCounting: false)
+            _ = easy.setMinimumRate(isCounting: false)
         } else if count <= buffer.count, shouldReadFirst() {
             sent?.pause(takingBack: count)
             return ccurl_read_pause
