@@ -33,4 +33,4 @@ check:
 	.ci/run
 
 clean:
-	rm -rf .build .build-tests .build-address .build-thread .venv
+	rm -rf .build .build-address .build-thread .venv
