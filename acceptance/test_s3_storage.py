@@ -575,10 +575,14 @@ def test_thirty_two_at_once(make_relay, report, quick):
             assert wire.reply("PATCH").status == 204
 
     at_once(32, upload)
-    peak = relay.server.peak_memory()
-    report(f"32 uploads of {size / MIB:.0f} MiB at once, pool of {pool} MiB: peak memory {peak / MIB:.0f} MiB")
+    peak, own = relay.server.peak_memory(), relay.server.peak_own_memory()
+    report(
+        f"32 uploads of {size / MIB:.0f} MiB at once, pool of {pool} MiB:"
+        f" peak memory {peak / MIB:.0f} MiB, {own / MIB:.0f} without the program's pages"
+    )
     assert relay.objects() == [digest_and_size(data)] * 32
-    assert peak < (64 + pool) * MIB
+    # Not the program and its libraries, which grow with every protocol.
+    assert own < (32 + pool) * MIB
 
 
 def test_curl(ceph, tmp_path):

@@ -32,17 +32,16 @@ final class PartBuffer: HTTPRequestContent, Sendable {
 
     /// Bytes of the file in memory, so that the reader, which must not block, need not read the file.
     private struct ReadAhead {
-        /// Where `bytes` begin, in the whole buffer.
+        /// Where the bytes begin, in the whole buffer.
         var offset: Int64 = 0
-        /// Empty after a failure.
-        var bytes: [UInt8] = []
+        /// Holds `count` bytes, as many as libcurl takes at once; not counted as memory.
+        var slab: Slab?
+        /// 0 after a failure.
+        var count = 0
         var state = State.none
 
         enum State { case none, reading, done }
     }
-
-    /// Bytes of the file per read, not counted as memory: one request reads a buffer at a time.
-    private static let readAheadSize: Int64 = 256 << 10
 
     private let contents = Mutex(Contents())
 
@@ -249,7 +248,7 @@ final class PartBuffer: HTTPRequestContent, Sendable {
             return Self.readAhead(&contents, at: offset, into: buffer)
         }
         if let (file, position, count) = file {
-            file.read(at: position, maximum: count) { [weak self] bytes in self?.didRead(bytes, of: file) }
+            file.read(at: position, maximum: count) { [weak self] slab, count in self?.didRead(slab, count, of: file) }
         }
         return result
     }
@@ -268,31 +267,30 @@ final class PartBuffer: HTTPRequestContent, Sendable {
         case .reading:
             contents.isReaderWaiting = true
             return (.later, nil)
-        case .done where ahead.offset == offset && ahead.bytes.isEmpty:
+        case .done where ahead.offset == offset && ahead.count == 0:
             contents.readAhead = ReadAhead()
             return (.failed, nil)
-        case .done where (ahead.offset..<ahead.offset + Int64(ahead.bytes.count)).contains(offset):
+        case .done where (ahead.offset..<ahead.offset + Int64(ahead.count)).contains(offset):
             let start = Int(offset - ahead.offset)
-            let count = min(buffer.count, ahead.bytes.count - start)
-            ahead.bytes.withUnsafeBytes { bytes in
-                buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<start + count]))
-            }
+            let count = min(buffer.count, ahead.count - start)
+            ahead.slab?.read(at: start, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
             // The last ones of the buffer: their memory is not needed any more.
             if offset + Int64(count) == contents.count { contents.readAhead = ReadAhead() }
             return (.bytes(count), nil)
         case .none, .done:
             contents.readAhead = ReadAhead(offset: offset, state: .reading)
             contents.isReaderWaiting = true
-            let count = Int(min(readAheadSize, contents.count - offset))
+            let count = Int(min(Int64(Slab.size), contents.count - offset))
             return (.later, (file, offset - contents.inMemory, count))
         }
     }
 
     /// The bytes at the offset of `readAhead` have arrived; none if the file could not be read.
-    private func didRead(_ bytes: [UInt8], of file: SpoolFile) {
+    private func didRead(_ slab: Slab, _ count: Int, of file: SpoolFile) {
         change { contents in
             guard contents.file === file else { return }
-            contents.readAhead.bytes = bytes
+            contents.readAhead.slab = slab
+            contents.readAhead.count = count
             contents.readAhead.state = .done
         }
     }

@@ -80,8 +80,14 @@ final class SpoolFile: Sendable {
     }
 
     /// Reads bytes on the pool and passes them on there; fewer than `maximum` at the end, none on failure.
-    func read(at offset: Int64, maximum: Int, _ body: @escaping @Sendable ([UInt8]) -> Void) {
-        spool.pool.submit { [file] io in body((try? io.read(file, at: offset, maximum: maximum)) ?? []) }
+    ///
+    /// - Parameter maximum: At most the size of a slab.
+    func read(at offset: Int64, maximum: Int, _ body: @escaping @Sendable (Slab, Int) -> Void) {
+        spool.pool.submit { [file] io in
+            let slab = SlabStore.shared.make()
+            let room = UnsafeMutableRawBufferPointer(rebasing: slab.room[..<maximum])
+            body(slab, (try? io.read(file, at: offset, into: room)) ?? 0)
+        }
     }
 
     /// Reads bytes into a slab that nothing else uses meanwhile.
