@@ -81,7 +81,10 @@ final class SpoolFile: Sendable {
 
     /// Reads bytes on the pool and passes them on there; fewer than `maximum` at the end, none on failure.
     ///
-    /// - Parameter maximum: At most the size of a slab.
+    /// - Parameters:
+    ///   - offset: In the file.
+    ///   - maximum: At most the size of a slab.
+    ///   - body: Called on a thread of the pool with the slab and the number of bytes in it.
     func read(at offset: Int64, maximum: Int, _ body: @escaping @Sendable (Slab, Int) -> Void) {
         spool.pool.submit { [file] io in
             let slab = SlabStore.shared.make()
