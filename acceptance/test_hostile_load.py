@@ -192,7 +192,7 @@ async def exchange(address, pieces, *, pause=0, tls=None, end=False, limit=20):
 
 
 def status(answer):
-    """Of the first answer; None if there is none."""
+    """Of the first answer; None without one."""
     return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.1 ") else None
 
 

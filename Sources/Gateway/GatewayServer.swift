@@ -97,7 +97,7 @@ package struct GatewayServer: Sendable {
     /// Address of the gateway on this machine.
     package var localURL: String { url(of: server) }
 
-    /// Address of the object endpoint on this machine; `nil` if there is none.
+    /// Address of the object endpoint on this machine, or `nil`.
     package var objectURL: String? { parts.objects.listeners.first.map(url) }
 
     private func url(of server: HTTPServer) -> String {

@@ -51,7 +51,7 @@ final class IdentityKeys: Sendable {
         self.clock = clock
     }
 
-    /// The issuer's keys that may have signed `token`; empty if there is none.
+    /// The issuer's keys that may have signed `token`; can be empty.
     ///
     /// - Throws: If they cannot be fetched, and no cached ones are recent enough.
     func keys(for token: JSONWebToken) async throws(Unavailable) -> [JSONWebKey] {

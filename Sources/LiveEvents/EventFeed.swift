@@ -272,7 +272,7 @@ extension ProgressBoard.Line {
 }
 
 extension EventFeed.Contents {
-    /// The next thing for a listener; `nil` if there is none.
+    /// The next thing for a listener, or `nil`.
     fileprivate mutating func take(for id: EventFeed.ListenerID) -> EventFeed.News? {
         guard var listener = listeners[id], !listener.isOver else { return .over }
         if listener.cursor < base { return .behind(after: listener.cursor, through: base) }

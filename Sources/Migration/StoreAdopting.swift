@@ -23,7 +23,7 @@ package struct StoreAdopting: Sendable {
 
     /// - Parameters:
     ///   - isRebuilding: Whether to create missing records.
-    ///   - isTrial: Whether to change nothing, except that an empty state is created if there is none.
+    ///   - isTrial: Whether to change nothing. Only a missing state is created, empty.
     /// - Throws: `StartFailure` with a message for the operator.
     package func run(rebuilding isRebuilding: Bool, trial isTrial: Bool) async throws(StartFailure) {
         ProcessSetup.prepare()

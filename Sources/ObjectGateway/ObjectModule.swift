@@ -22,7 +22,7 @@ package struct ObjectModule: GatewayModule {
     package let listeners: [HTTPServer]
     private let callbacks: CallbackClient?
 
-    /// Port of the listener; `nil` if there is none.
+    /// Port of the listener, or `nil`.
     package var port: UInt16? { listeners.first?.address.port }
 
     /// Creates missing buckets and binds the listener, if it is configured.

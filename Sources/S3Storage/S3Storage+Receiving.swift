@@ -2,7 +2,7 @@ internal import UploadCore
 
 /// Buffering of bytes that the store has not confirmed.
 extension S3Storage {
-    /// Buffers a piece in memory, or in a spool file if there is none.
+    /// Buffers a piece in memory, or in a spool file if memory is short.
     ///
     /// - Parameters:
     ///   - piece: Appended to the buffer.

@@ -51,7 +51,7 @@ package struct Setting: Sendable {
     /// The keys that name a file that holds the value; secrets only.
     package var fileKeys: [String] { isSecret ? [key + "File", key + "_file"] : [] }
 
-    /// The default as text; `nil` if there is none.
+    /// The default as text, or `nil`.
     package var defaultText: String? { write(Settings()) }
 
     /// `publicURL` is `public`, `url`.

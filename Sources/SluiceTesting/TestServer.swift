@@ -14,7 +14,7 @@ package final class TestServer: Sendable {
     package struct Call: Sendable {
         package var method: String
         package var path: String
-        /// Still percent-encoded; empty if there is none.
+        /// Still percent-encoded; can be empty.
         package var query: String
         package var fields: HTTPFields
         package var body: String

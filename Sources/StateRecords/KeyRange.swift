@@ -20,7 +20,7 @@ package struct KeyRange: Sendable {
         upper = Self.successor(of: prefix)
     }
 
-    /// The first text after all texts that begin with `prefix`; `nil` if there is none.
+    /// The first text after all texts that begin with `prefix`, or `nil`.
     ///
     /// UTF-8 sorts like its scalars, so incrementing the last scalar gives the next text.
     private static func successor(of prefix: String) -> String? {

@@ -119,7 +119,7 @@ package enum GatewayState: Sendable {
 
     /// Opens the state in the data directory, for a command.
     ///
-    /// - Throws: `StartFailure`, also if there is none.
+    /// - Throws: `StartFailure`, also if the state is missing.
     package static func file(of settings: Settings) throws(StartFailure) -> SQLiteState {
         let path = DataDirectory.statePath(in: settings.general.dataDirectory)
         guard FileManager.default.fileExists(atPath: path) else {
@@ -130,7 +130,7 @@ package enum GatewayState: Sendable {
         return try file(at: path, isSynchronous: true, threads: 1)
     }
 
-    /// Opens the state in the data directory, and creates it if there is none.
+    /// Opens the state in the data directory, and creates it if it is missing.
     package static func made(at path: String) throws(StartFailure) -> SQLiteState {
         try file(at: path, isSynchronous: true, threads: 1)
     }

@@ -54,7 +54,7 @@ package enum MasterSecretFile {
     ///   - id: Its `MasterSecret.id`.
     ///   - directory: The data directory.
     /// - Returns: The new content of the file.
-    /// - Throws: `StartFailure` if there is none with this id, or it is the first.
+    /// - Throws: `StartFailure` if no secret has this id, or the first one has it.
     package static func drop(_ id: String, in directory: String) throws(StartFailure) -> MasterSecret {
         try change(in: directory) { secret throws(StartFailure) in
             guard id != secret.id else {

@@ -23,7 +23,9 @@ extension BlockingIO {
         try SystemError.check("rename") { calls.rename(path, to: other) }
     }
 
-    /// Removes a file; it is not an error if there is none.
+    /// Removes a file.
+    ///
+    /// A missing file is not an error.
     package func remove(_ path: String) throws(SystemError) {
         do throws(SystemError) {
             try SystemError.check("unlink") { calls.unlink(path) }
@@ -50,7 +52,9 @@ extension BlockingIO {
         try SystemError.check("rmdir") { calls.rmdir(path) }
     }
 
-    /// Removes a directory and the files in it; it is not an error if there is none.
+    /// Removes a directory and the files in it.
+    ///
+    /// A missing directory is not an error.
     package func removeDirectory(_ path: String) throws(SystemError) {
         do throws(SystemError) {
             try removeEmptyDirectory(path)

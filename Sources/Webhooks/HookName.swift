@@ -10,7 +10,7 @@ package enum HookName: String, Sendable, CaseIterable {
     case preTerminate = "pre-terminate"
     case postTerminate = "post-terminate"
 
-    /// The hook for an event; `nil` if there is none.
+    /// The hook for an event, or `nil`.
     package init?(_ kind: EventRecord.Kind) {
         switch kind {
         case .created: self = .postCreate

@@ -4,7 +4,7 @@ package struct XMLNode: Sendable {
     package let text: String
     package let children: [XMLNode]
 
-    /// The text of the first child element with this name; `nil` if there is none.
+    /// The text of the first child element with this name, or `nil`.
     package subscript(_ name: String) -> String? { children.first { $0.name == name }?.text }
 
     package func all(_ name: String) -> [XMLNode] { children.filter { $0.name == name } }

@@ -13,7 +13,7 @@ class Reply:
         self.body = body
 
     def __getitem__(self, name):
-        """The value of a field; repeated ones are joined; None if there is none."""
+        """The value of a field; repeated ones are joined; None for a missing field."""
         values = [value for key, value in self.fields if key == name.lower()]
         return ", ".join(values) if values else None
 

@@ -2,8 +2,8 @@ internal import Signing
 
 /// The names of actions in each vendor's policies, and what they allow.
 ///
-/// Names are compared case-insensitively; `*` and `?` are wildcards. Names that a vendor knows but that no request to
-/// Sluice needs are not in the table, so that nobody relies on them having an effect.
+/// Names are compared case-insensitively; `*` and `?` are wildcards. The table leaves out names of a vendor that have no
+/// effect in Sluice. A policy with such a name is refused, so nobody relies on it.
 enum ActionNames {
     /// The actions that a name in a policy matches; `nil` if it matches none.
     static func actions(named name: String, in vendor: Vendor) -> Set<ObjectAction>? {

@@ -83,7 +83,7 @@ package final class EventService: Sendable {
         }
     }
 
-    /// The sequence number of the newest event; 0 if there is none.
+    /// The sequence number of the newest event, or 0.
     ///
     /// - Throws: `.storageFailure`, `.unavailable`.
     package func lastEvent() async throws(UploadError) -> Int64 {
@@ -107,7 +107,7 @@ package final class EventService: Sendable {
     /// Running appends, and those that ended since the last call; meant for callers that poll.
     package func lookAtAppends() -> [RunningAppend] { appends.look() }
 
-    /// Current length of an open upload, possibly not durable; `nil` if there is none or the storage cannot determine
+    /// Current length of an open upload, possibly not durable; `nil` if the upload is not open or the storage cannot determine
     /// it.
     package func currentLength(of id: UploadID) async -> Int64? { try? await storage.currentLength(of: id) }
 }

@@ -149,7 +149,9 @@ extension UploadLifecycle {
         try await recordedParts(of: id, after: 0, limit: PartRecord.numbers.upperBound)
     }
 
-    /// The storage for parts; if there is none, no upload in parts is ever recorded.
+    /// The storage for parts.
+    ///
+    /// Without one, no upload in parts is ever recorded.
     var partStorage: any PartStorage {
         get throws(UploadError) {
             guard let takingParts else {

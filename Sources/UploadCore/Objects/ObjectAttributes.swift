@@ -73,7 +73,7 @@ package enum ObjectCondition: Sendable, Equatable, Codable {
 extension ObjectCondition {
     /// Checks the current object against the condition.
     ///
-    /// - Parameter object: The current object; `nil` if there is none.
+    /// - Parameter object: The current object, or `nil`.
     /// - Throws: `.conditionFailed`.
     func check(_ object: Media?) throws(UploadError) {
         guard holds(for: object) else {

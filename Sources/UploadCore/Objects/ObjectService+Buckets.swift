@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Buckets of the object endpoint.
 extension ObjectService {
-    /// The bucket with this name; `nil` if there is none.
+    /// The bucket with this name, or `nil`.
     package func bucket(_ name: String) async throws(UploadError) -> BucketRecord? {
         try await context.reporting(nil) { () async throws(UploadError) -> BucketRecord? in try await state.bucket(name)
         }

@@ -25,7 +25,7 @@ package final class ObjectService: Sendable {
         self.media = media
     }
 
-    /// The current object with this name; `nil` if there is none.
+    /// The current object with this name, or `nil`.
     ///
     /// - Throws: `.storageFailure`.
     package func object(_ name: ObjectName) async throws(UploadError) -> Media? {

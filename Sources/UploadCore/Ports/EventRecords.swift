@@ -6,6 +6,6 @@ package protocol EventRecords: Sendable {
 
     func events(_ query: EventQuery) async throws(UploadError) -> [EventRecord]
 
-    /// The sequence number of the newest event; 0 if there is none.
+    /// The sequence number of the newest event, or 0.
     func lastEvent() async throws(UploadError) -> Int64
 }

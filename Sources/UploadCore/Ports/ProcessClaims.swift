@@ -28,7 +28,7 @@ package struct ProcessClaims<Key: Hashable & Sendable>: Sendable {
         return lastNumber
     }
 
-    /// The number of the last claim of `key`; `nil` if there is none.
+    /// The number of the last claim of `key`, or `nil`.
     package func number(of key: Key) -> Int64? { claims[key]?.number }
 
     /// Whether the last claim of `key` is this one.

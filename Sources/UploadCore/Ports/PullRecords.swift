@@ -18,7 +18,7 @@ package protocol PullRecords: Sendable {
     /// - Returns: The claims that are still held; the other jobs are over, or another process has claimed them.
     func renewPulls(_ jobs: [PullJob], for duration: TimeInterval) async throws(UploadError) -> Set<UploadID>
 
-    /// Seconds until a job can be claimed, because it is due or its claim expires; `nil` if there is none.
+    /// Seconds until a job can be claimed, because it is due or its claim expires, or `nil`.
     func nextPull() async throws(UploadError) -> TimeInterval?
 
     /// Records the state of a job and what comes next; the job's own `nextAttemptAt` is ignored.

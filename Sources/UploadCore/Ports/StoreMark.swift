@@ -18,7 +18,7 @@ package struct StoreMark: Sendable, Equatable, Codable {
 ///
 /// Each call is one transaction that survives a power cut whatever the settings, with everything recorded before it.
 package protocol StoreMarks: Sendable {
-    /// The recorded mark; `nil` if there is none yet.
+    /// The recorded mark, or `nil` before the first.
     func storeMark() async throws(UploadError) -> StoreMark?
 
     /// Records a mark unless there is already one.
@@ -43,7 +43,7 @@ package protocol StoreMarks: Sendable {
 
 /// A storage that holds a mark and can list its content without records.
 package protocol MarkedStorage: BlobStorage {
-    /// The stored mark; `nil` if there is none yet.
+    /// The stored mark, or `nil` before the first.
     ///
     /// - Throws: `.storageFailure`, also for an unreadable mark; `.unavailable`.
     func storedMark() async throws(UploadError) -> StoreMark?

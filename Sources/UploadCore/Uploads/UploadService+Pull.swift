@@ -13,7 +13,7 @@ extension UploadService {
         }
     }
 
-    /// The recorded state of an upload; `nil` if there is none.
+    /// The recorded state of an upload, or `nil`.
     func state(of id: UploadID) async throws(UploadError) -> Upload.State? { try await state.upload(id)?.state }
 
     /// Checks and records facts about an open upload that become known only now.

@@ -7,7 +7,7 @@ package enum BucketDocuments {
     /// The location in a request to create a bucket (`CreateBucketConfiguration`).
     ///
     /// - Parameter bytes: The document; may be empty.
-    /// - Returns: The location constraint; `nil` if there is none.
+    /// - Returns: The location constraint, or `nil`.
     /// - Throws: `MalformedXML`; `NotImplemented` for any other requested property.
     package static func location(document bytes: [UInt8]) throws(ObjectError) -> String? {
         guard !bytes.isEmpty else { return nil }
