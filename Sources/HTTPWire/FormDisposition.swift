@@ -29,7 +29,7 @@ package struct FormDisposition: Sendable, Equatable {
         filename = (extended ?? values["filename"]).map { ContentDisposition.lastPart(of: $0) ?? "" }
     }
 
-    /// Takes the next `;name=value`, with the name in lower case and the value decoded; returns `nil` at the end.
+    /// Takes the next `;name=value`, with the name in lower case and the value decoded; returns `nil` if no parameter follows.
     private static func takeParameter(_ rest: inout Substring.UTF8View) -> (String, String)? {
         var ahead = rest
         skipSpace(&ahead)
