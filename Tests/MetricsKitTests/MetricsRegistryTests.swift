@@ -129,9 +129,9 @@ struct MetricsRegistryTests {
     func samples() {
         let metrics = MetricsRegistry()
         let source = metrics.counter("source_total", "Read by the other.")
-        metrics.sample("x", .gauge, "Xs.") { [metrics] in
+        metrics.sample("x", .gauge, "Xs.") { [weak metrics] in
             // Reading must not hold a lock that making a handle needs.
-            metrics.counter("source_total", "Read by the other.").increment()
+            metrics?.counter("source_total", "Read by the other.").increment()
             return 3
         }
         source.increment()

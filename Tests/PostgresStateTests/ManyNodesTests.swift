@@ -97,7 +97,8 @@ struct ManyNodesTests {
         }
 
         func stop() async {
-            guard let (server, running) = server.withLock({ $0 }) else { return }
+            // The server holds its handler, which is this app.
+            guard let (server, running) = server.withLock({ $0.take() }) else { return }
             await server.shutDown()
             await running.value
             await loops.close()

@@ -107,6 +107,8 @@ final class FakeStore: Sendable {
 
     func shutDown() async {
         await server.shutDown()
+        // It may hold this store.
+        before(nil)
         http.close()
     }
 }

@@ -11,7 +11,7 @@ final class RecordingSender: CallbackSender {
         var content: String { String(decoding: message.content, as: UTF8.self) }
     }
 
-    /// Runs before the app responds.
+    /// Runs before the app responds, once.
     let meanwhile = Mutex<(@Sendable () async -> Void)?>(nil)
     private let state = Mutex((calls: [Call](), failures: [CallbackFailure?]()))
     private let responses: [String: Result<CallbackResponse, CallbackFailure>]
@@ -32,7 +32,7 @@ final class RecordingSender: CallbackSender {
 
     func send(_ message: CallbackMessage, to url: String) async throws(CallbackFailure) -> CallbackResponse {
         state.withLock { $0.calls.append(Call(url: url, message: message)) }
-        await meanwhile.withLock { $0 }?()
+        await meanwhile.withLock { $0.take() }?()
         return try (responses[url] ?? .success(Self.ok)).get()
     }
 
