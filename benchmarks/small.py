@@ -1,9 +1,9 @@
 """Small requests by wrk: minting, and uploads of 1 KiB."""
 
 import contextlib
+import itertools
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -67,7 +67,12 @@ def measure_minting(folder, options, connections, hummingbird):
 
 
 def measure_small_uploads(folder, options, hummingbird):
-    """Uploads of 1 KiB over 64 connections. Every peer starts anew each time: so its many files go quickly."""
+    """Uploads of 1 KiB over 64 connections. Every peer starts anew each time.
+
+    The files stay until the end: ext4 does not use the inode of a file again for a minute or more after its removal,
+    and the search for others then takes most of the time of every peer. For the same reason, wait five minutes
+    between two runs on a disk.
+    """
     starts = [("nginx, PUT", "put.lua", "/up/", start_nginx)]
     for durability in ("none", "acknowledged"):
         for text, script in (("1 request", "create.lua"), ("POST+PATCH", "create_patch.lua")):
@@ -80,8 +85,9 @@ def measure_small_uploads(folder, options, hummingbird):
         starts.append(("hummingbird, PUT", "put.lua", "/up/", _starter(start_hummingbird, hummingbird)))
 
     results = {name: _empty() | {"peaks": []} for name, _, _, _ in starts}
-    here = folder / "small"
+    rounds = itertools.count()
     for number, (name, script, path, start) in in_turns(starts, options.rounds, "small uploads"):
+        here = folder / "small" / str(next(rounds))
         os.sync()
         peer = start(here)
         try:
@@ -95,7 +101,6 @@ def measure_small_uploads(folder, options, hummingbird):
         found = transfer.stored(peer, UPLOAD_BYTES)
         if not counts["uploads"] <= found <= counts["uploads"] + UPLOAD_CONNECTIONS:
             sys.exit(f"{name}: {found} uploads are stored, {counts['uploads']} were acknowledged")
-        shutil.rmtree(here)
         if number > 0:
             _add(results[name], counts, cpu)
             results[name]["peaks"].append(peak)

@@ -23,6 +23,12 @@ package protocol ByteSource: AnyObject {
     /// - Throws: Why the source ended before its last byte. Every later call throws the same.
     func next(maximum: Int) async throws(SourceFailure) -> [UInt8]?
 
+    /// Waits until the next `count` bytes can be pulled without waiting for the peer, but only for a moment.
+    ///
+    /// - Parameter count: At most `remaining`.
+    /// - Returns: `false` if they have not arrived by then, or the source cannot tell.
+    func arrives(_ count: Int) async -> Bool
+
     /// Moves bytes into a file, within the kernel if possible. Call it only if `supportsTransfer`.
     ///
     /// When it returns, every byte that arrived is in the file, whatever ended the transfer.
@@ -38,6 +44,8 @@ package protocol ByteSource: AnyObject {
 
 extension ByteSource {
     package var supportsTransfer: Bool { false }
+
+    package func arrives(_ count: Int) async -> Bool { false }
 
     package func transfer(
         to file: OpenFile,
@@ -115,6 +123,8 @@ package final class ArraySource: ByteSource {
     package var remaining: Int64? { Int64(bytes.count) }
 
     package var interrupter: SourceInterrupter { SourceInterrupter { _ in } }
+
+    package func arrives(_ count: Int) async -> Bool { count <= bytes.count }
 
     package func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
         guard !bytes.isEmpty else { return nil }

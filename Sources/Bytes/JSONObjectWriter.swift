@@ -1,5 +1,5 @@
 /// A JSON object under construction (RFC 8259), for hot paths where an encoder is too slow.
-package struct JSONText {
+package struct JSONObjectWriter {
     private var bytes: [UInt8] = []
 
     /// - Parameter capacity: Approximate size in bytes.
@@ -8,9 +8,20 @@ package struct JSONText {
         bytes.append(UInt8(ascii: "{"))
     }
 
+    /// An object whose members are texts, ordered by name.
+    package init(_ values: [String: String]) {
+        self.init(capacity: 2 + values.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 6 })
+        for (name, value) in values.sorted(by: { $0.key < $1.key }) { member(name, value) }
+    }
+
     package mutating func member(_ name: String, _ value: Int64) {
         begin(name)
         bytes.append(contentsOf: String(value).utf8)
+    }
+
+    package mutating func member(_ name: String, _ value: Bool) {
+        begin(name)
+        bytes.append(contentsOf: (value ? "true" : "false").utf8)
     }
 
     package mutating func member(_ name: String, _ value: String) {
@@ -18,12 +29,37 @@ package struct JSONText {
         quote(value)
     }
 
-    /// The whole object, followed by a line feed.
-    package mutating func finish() -> [UInt8] {
+    /// A list of texts.
+    package mutating func member(_ name: String, _ values: [String]) {
+        begin(name)
+        bytes.append(UInt8(ascii: "["))
+        for (index, value) in values.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            quote(value)
+        }
+        bytes.append(UInt8(ascii: "]"))
+    }
+
+    /// - Parameters:
+    ///   - name: The name of the member.
+    ///   - json: A value that is JSON text already.
+    package mutating func member(_ name: String, json: String) {
+        begin(name)
+        bytes.append(contentsOf: json.utf8)
+    }
+
+    /// The whole object.
+    ///
+    /// - Parameter lineFeed: Whether a line feed follows.
+    /// - Returns: UTF-8 text.
+    package mutating func finish(lineFeed: Bool = false) -> [UInt8] {
         bytes.append(UInt8(ascii: "}"))
-        bytes.append(10)
+        if lineFeed { bytes.append(10) }
         return bytes
     }
+
+    /// The whole object.
+    package mutating func text() -> String { String(decoding: finish(), as: UTF8.self) }
 
     private mutating func begin(_ name: String) {
         if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
@@ -54,5 +90,41 @@ package struct JSONText {
             bytes.append(byte & 15 < 10 ? UInt8(ascii: "0") + (byte & 15) : UInt8(ascii: "a") + (byte & 15) - 10)
         default: bytes.append(byte)
         }
+    }
+}
+
+/// Reads a JSON object as `JSONObjectWriter` writes it: members are texts, without spaces and without escapes.
+package enum PlainJSONObject {
+    /// - Parameter text: JSON text.
+    /// - Returns: `nil` for any other object; a decoder must read it.
+    package static func values(in text: String) -> [String: String]? {
+        var text = text
+        return text.withUTF8 { values(in: $0) }
+    }
+
+    private static func values(in text: UnsafeBufferPointer<UInt8>) -> [String: String]? {
+        guard text.count >= 2, text.first == UInt8(ascii: "{"), text.last == UInt8(ascii: "}") else { return nil }
+        var values: [String: String] = [:]
+        var rest = text[1..<(text.count - 1)]
+        while !rest.isEmpty {
+            if !values.isEmpty {
+                guard rest.removeFirst() == UInt8(ascii: ",") else { return nil }
+            }
+            guard let name = string(&rest), rest.popFirst() == UInt8(ascii: ":"), let value = string(&rest),
+                values.updateValue(value, forKey: name) == nil
+            else { return nil }
+        }
+        return values
+    }
+
+    private static func string(_ rest: inout Slice<UnsafeBufferPointer<UInt8>>) -> String? {
+        guard rest.popFirst() == UInt8(ascii: "\""), let end = rest.firstIndex(of: UInt8(ascii: "\"")) else {
+            return nil
+        }
+        let content = rest[..<end]
+        rest = rest[(end + 1)...]
+        // Without an escape, the first quotation mark ends the text.
+        guard !content.contains(UInt8(ascii: "\\")) else { return nil }
+        return String(validating: content, as: UTF8.self)
     }
 }

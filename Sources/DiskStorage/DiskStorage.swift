@@ -20,6 +20,7 @@ package final class DiskStorage: MarkedStorage {
     let untrustedTails = UntrustedTails()
     let shards = DurableShards()
     let places = PartPlaces()
+    let directorySyncs = SharedDirectorySyncs()
     let boot: BootID
     /// How often a running append checks whether enough bytes arrived for a sync.
     let checkpointInterval: Duration
@@ -175,11 +176,22 @@ package final class DiskStorage: MarkedStorage {
         _ record: DurableRecord?,
         _ io: BlockingIO
     ) throws(SystemError) {
+        let file = try newFile(path, of: id, io)
+        do throws(SystemError) {
+            if let record { try io.setDurableRecord(record, of: file) }
+            if durability != .none { try directorySyncs.synchronize(shardPath(of: id), io) }
+        } catch {
+            try? io.remove(path)
+            throw error
+        }
+    }
+
+    /// Creates and opens a file in the shard of a blob; its name is not durable yet.
+    func newFile(_ path: String, of id: UploadID, _ io: BlockingIO) throws(SystemError) -> OpenFile {
         let shard = DataDirectory.shard(of: id)
         if durability != .none { try shards.make(shard, in: directory, io) }
-        let file: OpenFile
         do throws(SystemError) {
-            file = try io.open(path, O_WRONLY | O_CREAT | O_EXCL)
+            return try io.open(path, O_WRONLY | O_CREAT | O_EXCL)
         } catch  where error.errno == ENOENT {
             shards.forget(shard)
             if durability == .none {
@@ -187,14 +199,7 @@ package final class DiskStorage: MarkedStorage {
             } else {
                 try shards.make(shard, in: directory, io)
             }
-            file = try io.open(path, O_WRONLY | O_CREAT | O_EXCL)
-        }
-        do throws(SystemError) {
-            if let record { try io.setDurableRecord(record, of: file) }
-            if durability != .none { try io.synchronizeDirectory(shardPath(of: id)) }
-        } catch {
-            try? io.remove(path)
-            throw error
+            return try io.open(path, O_WRONLY | O_CREAT | O_EXCL)
         }
     }
 

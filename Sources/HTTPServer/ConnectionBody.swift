@@ -95,6 +95,25 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         }
     }
 
+    func arrives(_ count: Int) async -> Bool {
+        if count == 0 { return true }
+        guard state.hasLength, !state.isAwaitingContinue else { return false }
+        // Whatever happens here, the next read tries.
+        defer { channel.noteUnreadData() }
+        if input.count + channel.readableCount >= count { return true }
+        defer { channel.setReceiveLowWaterMark(1) }
+        channel.willReadOnOtherThread()
+        channel.setReceiveLowWaterMark(Int32(clamping: count - input.count))
+        // Again: bytes that arrived before this are not reported.
+        if input.count + channel.readableCount < count {
+            _ = await channel.readability(until: MonotonicClock.now + Self.moment)
+        }
+        return input.count + channel.readableCount >= count
+    }
+
+    /// Nanoseconds; clients send a small content at once, though often not in the segment with the head.
+    private static let moment: Nanoseconds = 50_000_000
+
     private func sendContinue() async throws(SourceFailure) {
         guard state.takeContinue() else { return }
         do throws(SinkFailure) {

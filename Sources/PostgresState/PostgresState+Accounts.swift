@@ -27,16 +27,25 @@ extension PostgresState {
 }
 
 extension Connection {
+    /// Changes the usage of accounts in one step.
+    func charge(_ changes: Accounting.Changes, createdAt creation: Date, under effectiveLimits: EffectiveLimits?) throws
+    {
+        try charge([changes], createdAt: creation, under: effectiveLimits)
+    }
+
     /// Changes the usage of accounts; locks their rows, ordered by kind and name, until the transaction ends.
     ///
     /// - Parameters:
-    ///   - changes: By account.
+    ///   - steps: By account; several are made in order, and limits apply after each.
     ///   - creation: When the upload that causes the changes was created.
     ///   - effectiveLimits: The limits of the accounts; `nil` if the changes only reduce usage.
     /// - Throws: `UploadError` `.quotaExceeded`, which rolls the transaction back.
-    func charge(_ changes: Accounting.Changes, createdAt creation: Date, under effectiveLimits: EffectiveLimits?) throws
-    {
-        let changed = changes.filter { $0.value != UsageChange() }.keys.sorted {
+    func charge(
+        _ steps: [Accounting.Changes],
+        createdAt creation: Date,
+        under effectiveLimits: EffectiveLimits?
+    ) throws {
+        let changed = Accounting.accounts(changedBy: steps).sorted {
             ($0.kind.rawValue, $0.name) < ($1.kind.rawValue, $1.name)
         }
         if changed.isEmpty { return }
@@ -53,15 +62,16 @@ extension Connection {
         )
         let known = try accounts(changed, PostgresState.columns, order: "ORDER BY kind, name FOR UPDATE")
         for account in changed {
-            guard let change = changes[account], let before = known[account]?.usage else {
+            guard let before = known[account]?.usage else {
                 throw UnreadableRecord(table: "account", column: "name")
             }
-            let usage =
-                if let effectiveLimits {
-                    try effectiveLimits.usage(of: account, before, adding: change, createdAt: creation)
-                } else {
-                    try before.adding(change, createdAt: creation)
-                }
+            let usage = try EffectiveLimits.usage(
+                of: account,
+                before,
+                adding: steps,
+                createdAt: creation,
+                under: effectiveLimits
+            )
             try run(
                 """
                 UPDATE account SET stored_bytes = $3, reserved_bytes = $4, open_uploads = $5, period_start = $6,

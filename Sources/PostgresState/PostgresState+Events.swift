@@ -27,7 +27,7 @@ extension PostgresState {
                     -- An event that is being delivered is not replaced.
                     AND (next_attempt_at IS NULL OR next_attempt_at <= \(Connection.now))
                 """,
-                [event.upload.id.text, try JSONText(StoredEvent(event)), Milliseconds(event.occurredAt)]
+                [event.upload.id.text, try StoredEvent.json(event), Milliseconds(event.occurredAt)]
             )
             if replaced == 0 { try connection.insert([event]) }
         }
@@ -222,7 +222,7 @@ extension Connection {
                 """,
                 [
                     sequence, event.id, event.kind.rawValue, upload, event.upload.subject,
-                    Milliseconds(event.occurredAt), try JSONText(StoredEvent(event)), event.delivery?.state.rawValue,
+                    Milliseconds(event.occurredAt), try StoredEvent.json(event), event.delivery?.state.rawValue,
                 ]
             )
             if let date = event.delivery?.nextAttemptAt { try schedule(upload, at: date) }

@@ -268,8 +268,8 @@ extension Connection {
             """,
             [
                 media.id.text, media.key, media.bucket, try media.attributes.map { try JSONText($0) }, media.subject,
-                media.size, media.contentType, media.filename, try JSONText(media.metadata),
-                try JSONText(media.digests), Milliseconds(media.createdAt),
+                media.size, media.contentType, media.filename, JSONText(texts: media.metadata),
+                JSONText(media.digests), Milliseconds(media.createdAt),
             ]
         )
         guard inserted == 1 else { throw UploadError.objectChanged }

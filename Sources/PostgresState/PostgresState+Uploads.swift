@@ -27,51 +27,10 @@ extension PostgresState {
         _ also: @escaping @Sendable (Connection) throws -> Void
     ) async throws(UploadError) {
         try await write { connection in
-            if let grant {
-                // If two transactions use a grant at the same time, the second one waits here for the outcome of the
-                // first.
-                let isFirst = try connection.run(
-                    """
-                    INSERT INTO used_grant (id, upload_id, expires_at) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING
-                    """,
-                    [grant.id, upload.id.text, Milliseconds(grant.expiresAt)]
-                )
-                guard isFirst == 1 else {
-                    throw UploadError(
-                        .grantUsed,
-                        "This credential allows one upload and was already used; ask for a new one."
-                    )
-                }
-            }
+            if let grant { try connection.use(grant, for: upload.id) }
             if let bucket = upload.bucket { try connection.keepBucket(bucket) }
-            let parts = upload.concatenation?.parts
-            let inserted = try connection.run(
-                """
-                INSERT INTO upload (\(Self.uploadColumns))
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-                    $22, $23, $24)
-                ON CONFLICT (alias) WHERE alias IS NOT NULL DO NOTHING
-                """,
-                [
-                    upload.id.text, upload.dialect, upload.subject, upload.principal, upload.length,
-                    upload.maximumBytes, upload.completesWhenFull, upload.state.rawValue, upload.metadata.raw,
-                    try JSONText(upload.metadata.values),
-                    upload.concatenation?.raw, try parts.map { try JSONText($0.map(\.text)) },
-                    try JSONText(upload.expectedDigests),
-                    Milliseconds(upload.createdAt), Milliseconds(upload.updatedAt),
-                    upload.expiresAt.map(Milliseconds.init),
-                    upload.endedAt.map(Milliseconds.init), upload.alias, upload.key, upload.issuer,
-                    upload.reservedBytes, upload.bucket, try upload.attributes.map { try JSONText($0) },
-                    upload.takesParts,
-                ]
-            )
-            guard inserted == 1 else {
-                throw UploadError(
-                    .rejected,
-                    "The name that the app gave this upload already belongs to another upload."
-                )
-            }
-            if let parts {
+            try connection.insert(upload)
+            if let parts = upload.concatenation?.parts {
                 try connection.run(
                     "INSERT INTO awaited_part (part_id, final_id) SELECT DISTINCT unnest($2::text[]), $1",
                     [upload.id.text, TextArray(parts.map(\.text))]
@@ -80,6 +39,29 @@ extension PostgresState {
             try also(connection)
             try connection.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: effectiveLimits)
             try connection.insert([event])
+        }
+    }
+
+    package func insertComplete(
+        _ upload: Upload,
+        as media: Media,
+        replacing replaced: UploadID?,
+        consuming grant: Grant?,
+        under effectiveLimits: EffectiveLimits,
+        recording events: [EventRecord]
+    ) async throws(UploadError) {
+        try await write { connection in
+            if let grant { try connection.use(grant, for: upload.id) }
+            if let bucket = upload.bucket { try connection.keepBucket(bucket) }
+            // Nobody else can know or lock the new upload.
+            let object = try replaced.flatMap { try connection.lock($0) }
+            try connection.demand(replaced, isReplacedBy: media)
+            if let object { try connection.end(object.id, as: .terminated, at: upload.updatedAt) }
+            try connection.insert(upload)
+            try connection.insert(media)
+            let steps = Accounting.storing(upload, replacing: object)
+            try connection.charge(steps, createdAt: upload.createdAt, under: effectiveLimits)
+            try connection.insert(events)
         }
     }
 
@@ -275,7 +257,7 @@ extension PostgresState {
                 return false
             }
             guard upload.metadata == before else { throw UploadError.metadataChanged }
-            let values = try JSONText(metadata.values)
+            let values = JSONText(texts: metadata.values)
             try connection.run(
                 "UPDATE upload SET metadata_raw = $2, metadata = $3, updated_at = $4 WHERE id = $1",
                 [id.text, metadata.raw, values, Milliseconds(updatedAt)]
@@ -310,6 +292,57 @@ extension Connection {
     }
 
     fileprivate func lock(_ id: UploadID) throws -> Upload? { try lock([id])[id] }
+
+    /// Records the use of a one-time grant.
+    ///
+    /// - Throws: `UploadError` `.grantUsed`.
+    fileprivate func use(_ grant: Grant, for id: UploadID) throws {
+        // If two transactions use a grant at the same time, the second one waits here for the outcome of the
+        // first.
+        let isFirst = try run(
+            """
+            INSERT INTO used_grant (id, upload_id, expires_at) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING
+            """,
+            [grant.id, id.text, Milliseconds(grant.expiresAt)]
+        )
+        guard isFirst == 1 else {
+            throw UploadError(
+                .grantUsed,
+                "This credential allows one upload and was already used; ask for a new one."
+            )
+        }
+    }
+
+    /// - Throws: `UploadError` `.rejected` if the alias is taken.
+    fileprivate func insert(_ upload: Upload) throws {
+        let parts = upload.concatenation?.parts
+        let inserted = try run(
+            """
+            INSERT INTO upload (\(PostgresState.uploadColumns))
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+                $22, $23, $24)
+            ON CONFLICT (alias) WHERE alias IS NOT NULL DO NOTHING
+            """,
+            [
+                upload.id.text, upload.dialect, upload.subject, upload.principal, upload.length,
+                upload.maximumBytes, upload.completesWhenFull, upload.state.rawValue, upload.metadata.raw,
+                JSONText(texts: upload.metadata.values),
+                upload.concatenation?.raw, try parts.map { try JSONText($0.map(\.text)) },
+                JSONText(upload.expectedDigests),
+                Milliseconds(upload.createdAt), Milliseconds(upload.updatedAt),
+                upload.expiresAt.map(Milliseconds.init),
+                upload.endedAt.map(Milliseconds.init), upload.alias, upload.key, upload.issuer,
+                upload.reservedBytes, upload.bucket, try upload.attributes.map { try JSONText($0) },
+                upload.takesParts,
+            ]
+        )
+        guard inserted == 1 else {
+            throw UploadError(
+                .rejected,
+                "The name that the app gave this upload already belongs to another upload."
+            )
+        }
+    }
 
     /// Ends an upload, except for the usage of its accounts and the event.
     fileprivate func end(_ id: UploadID, as state: Upload.State, at now: Date) throws {

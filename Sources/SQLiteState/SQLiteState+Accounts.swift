@@ -26,6 +26,12 @@ extension SQLiteState {
 }
 
 extension Database {
+    /// Changes the usage of accounts in one step.
+    func charge(_ changes: Accounting.Changes, createdAt creation: Date, under effectiveLimits: EffectiveLimits?) throws
+    {
+        try charge([changes], createdAt: creation, under: effectiveLimits)
+    }
+
     /// `nil` for an account that was never used.
     func account(_ account: Account) throws -> AccountRecord? {
         try row(
@@ -37,21 +43,24 @@ extension Database {
     /// Changes the usage of accounts.
     ///
     /// - Parameters:
-    ///   - changes: By account.
+    ///   - steps: By account; several are made in order, and limits apply after each.
     ///   - creation: When the upload that causes the changes was created.
     ///   - effectiveLimits: The limits of the accounts; `nil` if the changes only reduce usage.
     /// - Throws: `UploadError` `.quotaExceeded`, which rolls the transaction back.
-    func charge(_ changes: Accounting.Changes, createdAt creation: Date, under effectiveLimits: EffectiveLimits?) throws
-    {
-        for (account, change) in changes where change != UsageChange() {
+    func charge(
+        _ steps: [Accounting.Changes],
+        createdAt creation: Date,
+        under effectiveLimits: EffectiveLimits?
+    ) throws {
+        for account in Accounting.accounts(changedBy: steps) {
             let known = try self.account(account)?.usage
-            let before = known ?? Usage(periodStart: effectiveLimits?.period.start ?? creation)
-            let usage =
-                if let effectiveLimits {
-                    try effectiveLimits.usage(of: account, before, adding: change, createdAt: creation)
-                } else {
-                    try before.adding(change, createdAt: creation)
-                }
+            let usage = try EffectiveLimits.usage(
+                of: account,
+                known ?? Usage(periodStart: effectiveLimits?.period.start ?? creation),
+                adding: steps,
+                createdAt: creation,
+                under: effectiveLimits
+            )
             try run(
                 """
                 INSERT INTO account (stored_bytes, reserved_bytes, open_uploads, period_start, period_bytes,

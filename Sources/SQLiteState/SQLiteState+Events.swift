@@ -22,7 +22,7 @@ extension SQLiteState {
                 UPDATE event SET content = ?, occurred_at = ?
                 WHERE sequence = ? AND kind = 'progress' AND delivery = 'pending' AND attempts = 0
                 """,
-                [try JSONText(StoredEvent(event)), Milliseconds(event.occurredAt), last]
+                [try StoredEvent.json(event), Milliseconds(event.occurredAt), last]
             )
             if database.changesCount == 0 { try database.insert(event) }
         }
@@ -218,7 +218,7 @@ extension Database {
             """,
             [
                 event.id, event.kind.rawValue, upload, event.upload.subject, Milliseconds(event.occurredAt),
-                try JSONText(StoredEvent(event)), event.delivery?.state.rawValue,
+                try StoredEvent.json(event), event.delivery?.state.rawValue,
             ]
         )
         if let date = event.delivery?.nextAttemptAt { try schedule(upload, at: date) }

@@ -71,7 +71,7 @@ extension SQLiteState {
     }
 
     package func revoked(since date: Date) async throws(UploadError) -> Revocations {
-        try await read { database in
+        try await readTogether { database in
             Revocations(
                 keys: try database.rows("SELECT id FROM api_key WHERE revoked_at >= ?", [Milliseconds(date)])
                     .map { try $0.value("id", of: "api_key") },

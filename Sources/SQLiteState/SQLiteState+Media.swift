@@ -11,7 +11,7 @@ extension SQLiteState {
 
     package func setDigests(of id: UploadID, to digests: DigestValues) async throws(UploadError) {
         try await write { database in
-            try database.run("UPDATE media SET digests = ? WHERE id = ?", [try JSONText(digests), id.text])
+            try database.run("UPDATE media SET digests = ? WHERE id = ?", [JSONText(digests), id.text])
         }
     }
 }

@@ -38,11 +38,12 @@ extension SQLiteState {
 
     package func needed(_ ids: [UploadID]) async throws(UploadError) -> Set<UploadID> {
         var needed: Set<UploadID> = []
-        try await inChunks(ids) { database, marks, arguments in
-            try Row.fetchAll(
-                database,
-                sql: "SELECT id FROM upload WHERE id IN (\(marks)) AND state IN ('open', 'completed')",
-                arguments: arguments
+        try await inChunks(ids) { database, list in
+            try database.rows(
+                """
+                SELECT id FROM upload WHERE id IN (SELECT value FROM json_each(?)) AND state IN ('open', 'completed')
+                """,
+                [list]
             ).map { try $0.uploadID("upload") }
         } each: { id in
             needed.insert(id)

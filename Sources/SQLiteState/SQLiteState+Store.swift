@@ -1,4 +1,5 @@
 internal import GRDB
+internal import StateRecords
 package import UploadCore
 
 extension SQLiteState: StoreMarks {
@@ -48,6 +49,8 @@ extension SQLiteState: StoreMarks {
 
 extension Database {
     fileprivate func storeMark() throws -> StoreMark? {
-        try row("SELECT id, epoch FROM store").map { StoreMark(id: $0["id"], epoch: $0["epoch"]) }
+        try row("SELECT id, epoch FROM store").map { row in
+            StoreMark(id: try row.value("id", of: "store"), epoch: try row.value("epoch", of: "store"))
+        }
     }
 }

@@ -22,18 +22,7 @@ extension SQLiteState {
         _ also: @escaping @Sendable (Database) throws -> Void
     ) async throws(UploadError) {
         try await write { database in
-            if let grant {
-                try database.run(
-                    "INSERT INTO used_grant (id, upload_id, expires_at) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING",
-                    [grant.id, upload.id.text, Milliseconds(grant.expiresAt)]
-                )
-                guard database.changesCount == 1 else {
-                    throw UploadError(
-                        .grantUsed,
-                        "This credential allows one upload and was already used; ask for a new one."
-                    )
-                }
-            }
+            if let grant { try database.use(grant, for: upload.id) }
             if let alias = upload.alias, try database.row("SELECT 1 FROM upload WHERE alias = ?", [alias]) != nil {
                 throw UploadError(
                     .rejected,
@@ -43,35 +32,35 @@ extension SQLiteState {
             if let bucket = upload.bucket, try database.bucket(bucket) == nil { throw UploadError.noBucket }
             try database.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: effectiveLimits)
             try database.insert(event)
-            let parts = upload.concatenation?.parts
-            try database.run(
-                """
-                INSERT INTO upload (id, dialect, subject, principal, length, maximum_bytes, completes_when_full, state,
-                    metadata_raw, metadata, concatenation_raw, concatenation_parts, expected_digests, created_at,
-                    updated_at, expires_at, ended_at, alias, object_key, issuer, reserved_bytes, bucket, attributes,
-                    takes_parts)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """,
-                [
-                    upload.id.text, upload.dialect, upload.subject, upload.principal, upload.length,
-                    upload.maximumBytes, upload.completesWhenFull, upload.state.rawValue, upload.metadata.raw,
-                    try JSONText(upload.metadata.values),
-                    upload.concatenation?.raw, try parts.map { try JSONText($0.map(\.text)) },
-                    try JSONText(upload.expectedDigests),
-                    Milliseconds(upload.createdAt), Milliseconds(upload.updatedAt),
-                    upload.expiresAt.map(Milliseconds.init),
-                    upload.endedAt.map(Milliseconds.init), upload.alias, upload.key, upload.issuer,
-                    upload.reservedBytes, upload.bucket, try upload.attributes.map { try JSONText($0) },
-                    upload.takesParts,
-                ]
-            )
-            for part in Set(parts ?? []) {
+            try database.insert(upload)
+            for part in Set(upload.concatenation?.parts ?? []) {
                 try database.run(
                     "INSERT INTO awaited_part (part_id, final_id) VALUES (?, ?)",
                     [part.text, upload.id.text]
                 )
             }
             try also(database)
+        }
+    }
+
+    package func insertComplete(
+        _ upload: Upload,
+        as media: Media,
+        replacing replaced: UploadID?,
+        consuming grant: Grant?,
+        under effectiveLimits: EffectiveLimits,
+        recording events: [EventRecord]
+    ) async throws(UploadError) {
+        try await write { database in
+            if let grant { try database.use(grant, for: upload.id) }
+            if let bucket = upload.bucket, try database.bucket(bucket) == nil { throw UploadError.noBucket }
+            let replaced = try database.replaced(replaced, by: media)
+            if let replaced { try database.end(replaced.id, as: .terminated, at: upload.updatedAt) }
+            let steps = Accounting.storing(upload, replacing: replaced)
+            try database.charge(steps, createdAt: upload.createdAt, under: effectiveLimits)
+            for event in events { try database.insert(event) }
+            try database.insert(upload)
+            try database.insert(media)
         }
     }
 
@@ -148,8 +137,8 @@ extension SQLiteState {
 
     package func uploads(_ ids: [UploadID]) async throws(UploadError) -> [UploadID: Upload] {
         var found: [UploadID: Upload] = [:]
-        try await inChunks(Array(Set(ids))) { database, marks, arguments in
-            try Row.fetchAll(database, sql: "SELECT * FROM upload WHERE id IN (\(marks))", arguments: arguments)
+        try await inChunks(Array(Set(ids))) { database, list in
+            try database.rows("SELECT * FROM upload WHERE id IN (SELECT value FROM json_each(?))", [list])
                 .map(Upload.init(row:))
         } each: { upload in
             found[upload.id] = upload
@@ -203,19 +192,7 @@ extension SQLiteState {
             let changes = Accounting.completing(before, size: size, parts: parts, replacing: replaced)
             try database.charge(changes, createdAt: before.createdAt, under: effectiveLimits)
             for event in events { try database.insert(event) }
-            guard let media else { return true }
-            try database.run(
-                """
-                INSERT INTO media (id, subject, size, content_type, filename, metadata, digests, created_at, object_key,
-                    bucket, attributes)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """,
-                [
-                    id.text, media.subject, media.size, media.contentType, media.filename, try JSONText(media.metadata),
-                    try JSONText(media.digests), Milliseconds(media.createdAt), media.key, media.bucket,
-                    try media.attributes.map { try JSONText($0) },
-                ]
-            )
+            if let media { try database.insert(media) }
             return true
         }
     }
@@ -282,7 +259,7 @@ extension SQLiteState {
                 return false
             }
             guard upload.metadata == before else { throw UploadError.metadataChanged }
-            let values = try JSONText(metadata.values)
+            let values = JSONText(texts: metadata.values)
             try database.run(
                 "UPDATE upload SET metadata_raw = ?, metadata = ?, updated_at = ? WHERE id = ?",
                 [metadata.raw, values, Milliseconds(updatedAt), id.text]
@@ -307,29 +284,86 @@ extension SQLiteState {
 
     /// Runs a query with any number of ids.
     ///
-    /// Statements are not cached, because each number of ids in a chunk needs another text.
+    /// The ids are one argument, a JSON list, so that one compiled statement serves any number.
     func inChunks<Value: Sendable>(
         _ ids: [UploadID],
-        _ fetch: @escaping @Sendable (Database, _ marks: String, StatementArguments) throws -> [Value],
+        _ fetch: @escaping @Sendable (Database, _ list: String) throws -> [Value],
         each: (Value) -> Void
     ) async throws(UploadError) {
         var rest = ids[...]
         while !rest.isEmpty {
-            let chunk = rest.prefix(Self.chunkSize).map(\.text)
+            // Texts of ids have no character that JSON escapes.
+            let list = "[" + rest.prefix(Self.chunkSize).map { "\"\($0.text)\"" }.joined(separator: ",") + "]"
             rest = rest.dropFirst(Self.chunkSize)
-            let marks = Array(repeating: "?", count: chunk.count).joined(separator: ", ")
-            let values = try await read { database in try fetch(database, marks, StatementArguments(chunk)) }
+            let values = try await read { database in try fetch(database, list) }
             for value in values { each(value) }
         }
     }
 
-    /// SQLite allows at most 32,766 arguments, and short reads let the checkpoints of writers proceed.
+    /// Short reads let the checkpoints of writers proceed.
     private static let chunkSize = 500
 }
 
 extension Database {
     func upload(_ id: UploadID) throws -> Upload? {
         try row("SELECT * FROM upload WHERE id = ?", [id.text]).map(Upload.init(row:))
+    }
+
+    /// Records the use of a one-time grant.
+    ///
+    /// - Throws: `UploadError` `.grantUsed`.
+    fileprivate func use(_ grant: Grant, for id: UploadID) throws {
+        try run(
+            "INSERT INTO used_grant (id, upload_id, expires_at) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING",
+            [grant.id, id.text, Milliseconds(grant.expiresAt)]
+        )
+        guard changesCount == 1 else {
+            throw UploadError(
+                .grantUsed,
+                "This credential allows one upload and was already used; ask for a new one."
+            )
+        }
+    }
+
+    fileprivate func insert(_ upload: Upload) throws {
+        let parts = upload.concatenation?.parts
+        try run(
+            """
+            INSERT INTO upload (id, dialect, subject, principal, length, maximum_bytes, completes_when_full, state,
+                metadata_raw, metadata, concatenation_raw, concatenation_parts, expected_digests, created_at,
+                updated_at, expires_at, ended_at, alias, object_key, issuer, reserved_bytes, bucket, attributes,
+                takes_parts)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                upload.id.text, upload.dialect, upload.subject, upload.principal, upload.length,
+                upload.maximumBytes, upload.completesWhenFull, upload.state.rawValue, upload.metadata.raw,
+                JSONText(texts: upload.metadata.values),
+                upload.concatenation?.raw, try parts.map { try JSONText($0.map(\.text)) },
+                JSONText(upload.expectedDigests),
+                Milliseconds(upload.createdAt), Milliseconds(upload.updatedAt),
+                upload.expiresAt.map(Milliseconds.init),
+                upload.endedAt.map(Milliseconds.init), upload.alias, upload.key, upload.issuer,
+                upload.reservedBytes, upload.bucket, try upload.attributes.map { try JSONText($0) },
+                upload.takesParts,
+            ]
+        )
+    }
+
+    fileprivate func insert(_ media: Media) throws {
+        try run(
+            """
+            INSERT INTO media (id, subject, size, content_type, filename, metadata, digests, created_at, object_key,
+                bucket, attributes)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                media.id.text, media.subject, media.size, media.contentType, media.filename,
+                JSONText(texts: media.metadata),
+                JSONText(media.digests), Milliseconds(media.createdAt), media.key, media.bucket,
+                try media.attributes.map { try JSONText($0) },
+            ]
+        )
     }
 
     /// Ends an upload, except for the usage of its accounts and the event.

@@ -13,6 +13,7 @@ package import UploadCore
 package final class SQLiteState: StateStore {
     private let database: DatabasePool
     private let pool: BlockingPool
+    private let lane: WriterLane
     /// Decides what is due.
     let clock: any WallClock
     /// Claims of deliveries by sequence number; changed only in write transactions, so that no settled delivery is
@@ -29,7 +30,7 @@ package final class SQLiteState: StateStore {
     ///   - isSynchronous: Whether each transaction is on disk before its call returns. Without it, a power cut loses
     ///     the latest transactions, in order, and does no other harm
     ///     (https://www.sqlite.org/pragma.html#pragma_synchronous).
-    ///   - pool: Runs the calls; more than a few threads do not help, because writes are serialised.
+    ///   - pool: Runs the calls: one thread writes, the others read.
     ///   - busyTimeout: How long a call waits while another process writes; beyond it `.unavailable`.
     ///   - clock: Decides what is due.
     /// - Throws: An error if the file cannot be opened, is not a database, or was created by a newer version.
@@ -49,6 +50,7 @@ package final class SQLiteState: StateStore {
             throw SQLiteStateError(path: path, reason: "\(error)")
         }
         self.pool = pool
+        lane = WriterLane(database, pool: pool)
         self.clock = clock
     }
 
@@ -77,7 +79,17 @@ package final class SQLiteState: StateStore {
 
     // MARK: Running
 
+    /// Runs `work`, whose statements need not see the same moment: each is a transaction of its own.
     func read<Value: Sendable>(
+        _ work: @escaping @Sendable (Database) throws -> Value
+    ) async throws(UploadError) -> Value {
+        try await pool.run { [database] () throws(UploadError) -> Value in
+            do { return try database.unsafeRead(work) } catch { throw UploadError(database: error) }
+        }
+    }
+
+    /// Runs `work`, whose statements see the same moment.
+    func readTogether<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
         try await pool.run { [database] () throws(UploadError) -> Value in
@@ -85,37 +97,18 @@ package final class SQLiteState: StateStore {
         }
     }
 
-    /// Runs `work` in one transaction, which is durable when this returns and rolled back when it throws.
+    /// Runs `work` in one transaction, which is durable when this returns and rolled back when it throws; see `WriterLane`.
     func write<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
-        try await pool.run { [database] () throws(UploadError) -> Value in
-            do { return try database.write(work) } catch { throw UploadError(database: error) }
-        }
+        try await lane.write(work)
     }
 
     /// Like `write`, but everything recorded up to now is forced to disk, whatever the settings.
     func writeDurably<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
-        try await pool.run { [database] () throws(UploadError) -> Value in
-            do {
-                return try database.writeWithoutTransaction { database in
-                    let level = try Int.fetchOne(database, sql: "PRAGMA synchronous") ?? 2
-                    try database.execute(sql: "PRAGMA synchronous = FULL")
-                    defer { try? database.execute(sql: "PRAGMA synchronous = \(level)") }
-                    var value: Value?
-                    try database.inTransaction(.immediate) {
-                        value = try work(database)
-                        return .commit
-                    }
-                    guard let value else { throw UploadError(.storageFailure, "The transaction did not run.") }
-                    return value
-                }
-            } catch {
-                throw UploadError(database: error)
-            }
-        }
+        try await lane.write(isDurable: true, work)
     }
 }
 
@@ -125,11 +118,12 @@ extension Database {
         try cachedStatement(sql: sql).execute(arguments: arguments)
     }
 
-    func rows(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> [Row] {
-        try Row.fetchAll(cachedStatement(sql: sql), arguments: arguments)
+    func rows(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> [SQLiteRow] {
+        try SQLiteRow.all(self, sql, arguments)
     }
 
-    func row(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> Row? {
-        try Row.fetchOne(cachedStatement(sql: sql), arguments: arguments)
+    func row(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> SQLiteRow? {
+        // The statements name one row, or have a limit.
+        try SQLiteRow.all(self, sql, arguments).first
     }
 }

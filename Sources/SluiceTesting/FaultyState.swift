@@ -5,7 +5,8 @@ package import UploadCore
 package final class FaultyState: StateStore {
     package enum Operation: Hashable, Sendable {
         case insertPull, pull, claimPulls, renewPulls, nextPull, updatePull
-        case insertUpload, upload, uploads, uploadsByID, openFinals, complete, end, setLength, setExpiry,
+        case insertUpload, insertComplete, upload, uploads, uploadsByID, openFinals, complete, end, setLength,
+            setExpiry,
             expiredUploads, forgetEnded, needed, media, uploadByAlias, reserve, setMetadata, setDigests
         case accounts, setPolicy, record, events, lastEvent, claimDeliveries, nextDelivery, settle, release, deliveries,
             redeliver
@@ -32,6 +33,26 @@ package final class FaultyState: StateStore {
         try await plan.step(.insertUpload)
         try await base.insert(upload, consuming: grant, under: effectiveLimits, recording: event)
         try plan.response(.insertUpload)
+    }
+
+    package func insertComplete(
+        _ upload: Upload,
+        as media: Media,
+        replacing replaced: UploadID?,
+        consuming grant: Grant?,
+        under effectiveLimits: EffectiveLimits,
+        recording events: [EventRecord]
+    ) async throws(UploadError) {
+        try await plan.step(.insertComplete)
+        try await base.insertComplete(
+            upload,
+            as: media,
+            replacing: replaced,
+            consuming: grant,
+            under: effectiveLimits,
+            recording: events
+        )
+        try plan.response(.insertComplete)
     }
 
     package func upload(alias: String) async throws(UploadError) -> UploadID? {

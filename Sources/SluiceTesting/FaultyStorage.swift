@@ -7,7 +7,8 @@ package import UploadCore
 /// A blob storage that fails where a test wants it to, and otherwise forwards to `base`.
 package final class FaultyStorage: BlobStorage {
     package enum Operation: Hashable, Sendable {
-        case create, durableLength, currentLength, append, copy, empty, digests, synchronize, head, open, remove, list
+        case create, createWhole, durableLength, currentLength, append, copy, empty, digests, synchronize, head, open,
+            remove, list
         case removeLeftovers, setAside, check, createForParts, storePart, join, isJoined
     }
 

@@ -10,12 +10,7 @@ extension InMemoryState {
         recording event: EventRecord
     ) async throws(UploadError) {
         try transaction { tables throws(UploadError) in
-            if let grant {
-                if tables.usedGrants[grant.id] != nil {
-                    throw UploadError(.grantUsed, "This credential allows one upload and was already used.")
-                }
-                tables.usedGrants[grant.id] = grant.expiresAt
-            }
+            if let grant { try tables.use(grant) }
             if let alias = upload.alias, tables.uploads.values.contains(where: { $0.alias == alias }) {
                 throw UploadError(
                     .rejected,
@@ -38,6 +33,29 @@ extension InMemoryState {
     ) async throws(UploadError) {
         try await insert(upload, consuming: grant, under: effectiveLimits, recording: event)
         tables.withLock { $0.pulls[job.uploadID] = job }
+    }
+
+    package func insertComplete(
+        _ upload: Upload,
+        as media: Media,
+        replacing replaced: UploadID?,
+        consuming grant: Grant?,
+        under effectiveLimits: EffectiveLimits,
+        recording events: [EventRecord]
+    ) async throws(UploadError) {
+        try transaction { tables throws(UploadError) in
+            if let grant { try tables.use(grant) }
+            if let bucket = upload.bucket, tables.buckets[Array(bucket.utf8)] == nil { throw UploadError.noBucket }
+            guard media.objectName.flatMap(tables.object)?.id == replaced else { throw UploadError.objectChanged }
+            let object = replaced.flatMap { tables.uploads[$0] }
+            for step in Accounting.storing(upload, replacing: object) {
+                try tables.charge(step, createdAt: upload.createdAt, under: effectiveLimits)
+            }
+            if let object { tables.end(object, as: .terminated, at: upload.updatedAt) }
+            tables.uploads[upload.id] = upload
+            tables.media[upload.id] = media
+            for event in events { tables.add(event) }
+        }
     }
 
     package func upload(_ id: UploadID) async throws(UploadError) -> Upload? {

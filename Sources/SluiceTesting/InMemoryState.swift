@@ -27,6 +27,14 @@ package final class InMemoryState: StateStore {
         var mark: StoreMark?
         var isSweepApproved = false
 
+        /// Records the use of a one-time grant.
+        mutating func use(_ grant: Grant) throws(UploadError) {
+            if usedGrants[grant.id] != nil {
+                throw UploadError(.grantUsed, "This credential allows one upload and was already used.")
+            }
+            usedGrants[grant.id] = grant.expiresAt
+        }
+
         mutating func charge(
             _ changes: Accounting.Changes,
             createdAt creation: Date,

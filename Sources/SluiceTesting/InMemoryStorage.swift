@@ -10,7 +10,7 @@ internal import Glibc
 #endif
 
 /// A blob storage in memory.
-package final class InMemoryStorage: BlobStorage {
+package final class InMemoryStorage: BlobStorage, WholeBlobStorage {
     let blobs = Mutex<[UploadID: [UInt8]]>([:])
     /// Stored parts by location, for blobs in parts.
     let parts = Mutex<[UploadID: [String: [UInt8]]]>([:])
@@ -21,10 +21,14 @@ package final class InMemoryStorage: BlobStorage {
 
     package var isDurableAtEndOnly: Bool { true }
 
-    package func create(_ blob: NewBlob) async throws(UploadError) {
+    package var wholeStorage: (any WholeBlobStorage)? { self }
+
+    package func create(_ blob: NewBlob) async throws(UploadError) { try await create(blob, with: []) }
+
+    package func create(_ blob: NewBlob, with content: [UInt8]) async throws(UploadError) {
         let id = blob.id
         let isNew = blobs.withLock { blobs in
-            defer { blobs[id] = blobs[id] ?? [] }
+            defer { blobs[id] = blobs[id] ?? content }
             return blobs[id] == nil
         }
         if !isNew { throw UploadError(.storageFailure, "There is a blob with this id already.") }

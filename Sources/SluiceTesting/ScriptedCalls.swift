@@ -1,3 +1,4 @@
+internal import Foundation
 internal import Glibc
 internal import Synchronization
 package import SystemIO
@@ -19,11 +20,15 @@ package final class ScriptedCalls: SystemCalls {
         var before = 0
         /// Calls that still have the fault.
         var left = 0
+        /// The next call of this name waits.
+        var held: String?
+        var isHolding = false
         /// Called with the descriptor after a fault of a socket call.
         var rearm: (@Sendable (Int32) -> Void)?
     }
 
     private let contents = Mutex(Contents())
+    private let gate = DispatchSemaphore(value: 0)
     private let real = LinuxCalls()
     private let syncs: Bool
 
@@ -53,6 +58,17 @@ package final class ScriptedCalls: SystemCalls {
         }
     }
 
+    /// Makes the next call of this name wait until `letGo`.
+    package func hold(_ name: String) { contents.withLock { $0.held = name } }
+
+    /// Whether a call waits.
+    package var isHolding: Bool { contents.withLock { $0.isHolding } }
+
+    package func letGo() {
+        contents.withLock { $0.isHolding = false }
+        gate.signal()
+    }
+
     /// From now on, all calls succeed.
     package func recover() { contents.withLock { $0.fault = nil } }
 
@@ -65,7 +81,14 @@ package final class ScriptedCalls: SystemCalls {
     }
 
     private func step(_ name: String) -> Fault? {
-        contents.withLock { contents in
+        let waits = contents.withLock { contents in
+            guard contents.held == name else { return false }
+            contents.held = nil
+            contents.isHolding = true
+            return true
+        }
+        if waits { gate.wait() }
+        return contents.withLock { contents in
             contents.names.append(name)
             guard let fault = contents.fault, contents.name.map({ $0 == name }) ?? true else { return nil }
             if contents.before > 0 {

@@ -78,6 +78,17 @@ package final class ScriptedSource: ByteSource, Sendable {
         }
     }
 
+    package func arrives(_ count: Int) async -> Bool {
+        contents.withLock { contents in
+            var bytes = 0
+            for step in contents.steps {
+                guard case .bytes(let piece) = step else { break }
+                bytes += piece.count
+            }
+            return bytes >= count
+        }
+    }
+
     package func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
         while true {
             let found: Result<[UInt8]?, SourceFailure>? = contents.withLock { $0.next(maximum: maximum) }

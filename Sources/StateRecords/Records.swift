@@ -27,7 +27,7 @@ extension Upload {
             state: state,
             metadata: UploadMetadata(
                 raw: try row.optional("metadata_raw", of: table),
-                values: try row.json("metadata", of: table)
+                values: try row.texts("metadata", of: table)
             ),
             concatenation: try Concatenation(row: row),
             expectedDigests: try row.digests("expected_digests", of: table),
@@ -69,7 +69,7 @@ extension Media {
             size: try row.value("size", of: table),
             contentType: try row.optional("content_type", of: table),
             filename: try row.optional("filename", of: table),
-            metadata: try row.json("metadata", of: table),
+            metadata: try row.texts("metadata", of: table),
             digests: try row.digests("digests", of: table),
             createdAt: try row.date("created_at", of: table)
         )

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 package import UploadCore
 
@@ -42,52 +43,56 @@ extension EventRecord.Delivery {
 /// The upload at the time of the event, and the request.
 ///
 /// Members that a later version adds must be optional.
-package struct StoredEvent: Codable {
-    private var alias: String?
-    private var key: String?
-    private var bucket: String?
-    private var attributes: ObjectAttributes?
+package struct StoredEvent: Decodable {
+    private let alias: String?
+    private let key: String?
+    private let bucket: String?
+    private let attributes: ObjectAttributes?
     /// `nil` means `false`.
-    private var takesParts: Bool?
-    private var dialect: String
-    private var principal: String
-    private var issuer: String?
-    private var length: Int64?
-    private var offset: Int64
-    private var state: String
-    private var metadataRaw: String?
-    private var metadata: [String: String]
-    private var concatenation: String?
-    private var parts: [String]?
+    private let takesParts: Bool?
+    private let dialect: String
+    private let principal: String
+    private let issuer: String?
+    private let length: Int64?
+    private let offset: Int64
+    private let state: String
+    private let metadataRaw: String?
+    private let metadata: [String: String]
+    private let concatenation: String?
+    private let parts: [String]?
     /// Unix milliseconds, as in other tables.
-    private var createdAt: Int64
-    private var updatedAt: Int64
-    private var expiresAt: Int64?
-    private var endedAt: Int64?
-    fileprivate var request: RequestInfo?
+    private let createdAt: Int64
+    private let updatedAt: Int64
+    private let expiresAt: Int64?
+    private let endedAt: Int64?
+    fileprivate let request: RequestInfo?
 
-    package init(_ event: EventRecord) {
+    /// The stored text of an event, members in alphabetical order; what is `nil` or the default is left out.
+    package static func json(_ event: EventRecord) throws -> JSONText {
         let upload = event.upload
-        alias = upload.alias
-        key = upload.key
-        bucket = upload.bucket
-        attributes = upload.attributes
-        takesParts = upload.takesParts ? true : nil
-        dialect = upload.dialect
-        principal = upload.principal
-        issuer = upload.issuer
-        length = upload.length
-        offset = upload.offset
-        state = upload.state.rawValue
-        metadataRaw = upload.metadata.raw
-        metadata = upload.metadata.values
-        concatenation = upload.concatenation?.raw
-        parts = upload.concatenation?.parts?.map(\.text)
-        createdAt = Milliseconds(upload.createdAt).value
-        updatedAt = Milliseconds(upload.updatedAt).value
-        expiresAt = upload.expiresAt.map { Milliseconds($0).value }
-        endedAt = upload.endedAt.map { Milliseconds($0).value }
-        request = event.request
+        var object = JSONObjectWriter(capacity: 320 + 2 * (upload.metadata.raw?.utf8.count ?? 0))
+        func milliseconds(_ date: Date) -> Int64 { Milliseconds(date).value }
+        if let alias = upload.alias { object.member("alias", alias) }
+        if let attributes = upload.attributes { object.member("attributes", json: try JSONText(attributes).text) }
+        if let bucket = upload.bucket { object.member("bucket", bucket) }
+        if let concatenation = upload.concatenation { object.member("concatenation", concatenation.raw) }
+        object.member("createdAt", milliseconds(upload.createdAt))
+        object.member("dialect", upload.dialect)
+        if let endedAt = upload.endedAt { object.member("endedAt", milliseconds(endedAt)) }
+        if let expiresAt = upload.expiresAt { object.member("expiresAt", milliseconds(expiresAt)) }
+        if let issuer = upload.issuer { object.member("issuer", issuer) }
+        if let key = upload.key { object.member("key", key) }
+        if let length = upload.length { object.member("length", length) }
+        object.member("metadata", json: JSONText(texts: upload.metadata.values).text)
+        if let raw = upload.metadata.raw { object.member("metadataRaw", raw) }
+        object.member("offset", upload.offset)
+        if let parts = upload.concatenation?.parts { object.member("parts", parts.map(\.text)) }
+        object.member("principal", upload.principal)
+        if let request = event.request { object.member("request", json: try JSONText(request).text) }
+        object.member("state", upload.state.rawValue)
+        if upload.takesParts { object.member("takesParts", true) }
+        object.member("updatedAt", milliseconds(upload.updatedAt))
+        return JSONText(stored: object.text())
     }
 
     fileprivate func upload(id: String, subject: String?) -> Upload? {

@@ -85,7 +85,7 @@ extension StoredRow {
     package func digests(_ column: String, of table: String) throws -> DigestValues {
         guard let stored: JSONText = try optional(column, of: table) else { return [:] }
         var digests: DigestValues = [:]
-        for (name, text) in try stored.decoded(as: [String: String].self) {
+        for (name, text) in try stored.texts() {
             guard let algorithm = DigestAlgorithm(rawValue: name), let value = Base64.decode(text) else {
                 throw UnreadableRecord(table: table, column: column)
             }
@@ -122,6 +122,12 @@ extension StoredRow {
     package func json<Value: Decodable>(_ column: String, of table: String) throws -> Value {
         let text: JSONText = try value(column, of: table)
         return try text.decoded(as: Value.self)
+    }
+
+    /// An object whose members are texts.
+    package func texts(_ column: String, of table: String) throws -> [String: String] {
+        let text: JSONText = try value(column, of: table)
+        return try text.texts()
     }
 
     package func uploadID(_ table: String) throws -> UploadID {

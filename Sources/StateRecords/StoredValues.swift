@@ -32,8 +32,19 @@ package struct JSONText: Sendable {
         text = String(decoding: try encoder.encode(value), as: UTF8.self)
     }
 
+    /// An object whose members are texts.
+    package init(texts values: [String: String]) {
+        var object = JSONObjectWriter(values)
+        text = object.text()
+    }
+
     /// Stored text.
     package init(stored text: String) { self.text = text }
+
+    /// The members of an object, which are texts.
+    package func texts() throws -> [String: String] {
+        try PlainJSONObject.values(in: text) ?? decoded(as: [String: String].self)
+    }
 
     package func decoded<Value: Decodable>(as type: Value.Type) throws -> Value {
         try JSONDecoder().decode(type, from: Data(text.utf8))
@@ -42,8 +53,8 @@ package struct JSONText: Sendable {
 
 extension JSONText {
     /// Digests as base64 by the name of their algorithm; `nil` if there are none.
-    package init?(_ digests: DigestValues) throws {
+    package init?(_ digests: DigestValues) {
         if digests.isEmpty { return nil }
-        try self.init(Dictionary(uniqueKeysWithValues: digests.map { ($0.rawValue, Base64.encode($1)) }))
+        self.init(texts: Dictionary(uniqueKeysWithValues: digests.map { ($0.rawValue, Base64.encode($1)) }))
     }
 }

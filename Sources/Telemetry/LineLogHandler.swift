@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 package import Logging
 internal import RESTKit
@@ -34,12 +35,12 @@ package struct LineLogHandler: LogHandler {
     {
         let time = JSONResponse.timestamp(Date())
         if isJSON {
-            var text = JSONText(capacity: 256)
+            var text = JSONObjectWriter(capacity: 256)
             text.member("time", time)
             text.member("level", level.rawValue)
             text.member("message", message)
             for (key, value) in metadata.sorted(by: { $0.key < $1.key }) { text.member(key, value.description) }
-            return String(decoding: text.finish().dropLast(), as: UTF8.self)
+            return text.text()
         }
         let fields = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\(oneLine($0.value.description))" }
         return "\(time) \(level) \(oneLine(message))" + fields.joined()

@@ -25,6 +25,8 @@ package struct HTTPHooks: UploadHooks {
         HookName(kind).map(caller.settings.events.contains) ?? false
     }
 
+    package var decidesUploads: Bool { !caller.settings.events.isDisjoint(with: [.preCreate, .preFinish]) }
+
     package func willCreate(_ upload: Upload) async throws(UploadError) -> CreationChanges {
         guard let reply = try await ask(.preCreate, upload) else { return CreationChanges() }
         if reply.rejectsUpload == true {

@@ -54,7 +54,7 @@ struct StateCostTests {
             length: 5,
             createdAt: Date()
         )
-        let content = try JSONText(StoredEvent(.sample(.created, of: upload))).text
+        let content = try StoredEvent.json(.sample(.created, of: upload)).text
         let admin = try Connection(to: Target(PostgresSettings(url: url, statementTimeout: .seconds(600))))
         let threads = BlockingPool(threads: 1, label: "test")
         try await threads.run {

@@ -67,18 +67,3 @@ struct ProblemTests {
         #expect(JSONResponse.timestamp(Date(timeIntervalSince1970: 1_700_000_000.25)) == "2023-11-14T22:13:20.250Z")
     }
 }
-
-@Suite("JSON text")
-struct JSONTextTests {
-    @Test(
-        "any string is decoded unchanged",
-        arguments: ["", "plain", "\"\\/\n\r\t\u{0}\u{1F}", "日本 \u{1F600}", "\u{7F}"]
-    )
-    func roundTrip(text: String) throws {
-        var json = JSONText(capacity: 8)
-        json.member("a", Int64.min)
-        json.member(text, text)
-        let members = try JSONDecoder().decode([String: JSONValue].self, from: Data(json.finish()))
-        #expect(members == ["a": .integer(.min), text: .string(text)])
-    }
-}

@@ -166,7 +166,7 @@ struct ObjectTests {
         var upload = upload()
         upload.bucket = nil
         upload.takesParts = false
-        let text = try JSONText(StoredEvent(.sample(.created, of: upload))).text
+        let text = try StoredEvent.json(.sample(.created, of: upload)).text
         for name in ["bucket", "attributes", "takesParts"] { #expect(!text.contains("\"\(name)\""), "\(text)") }
     }
 

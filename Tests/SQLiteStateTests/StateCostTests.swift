@@ -52,7 +52,7 @@ struct StateCostTests {
             length: 5,
             createdAt: Date()
         )
-        let content = try JSONText(StoredEvent(.sample(.created, of: upload))).text
+        let content = try StoredEvent.json(.sample(.created, of: upload)).text
         for statement in StateCosts.filling(rows: rows, eventContent: content, digest: "zeroblob(16)") {
             try await state.write { try $0.execute(sql: statement) }
         }

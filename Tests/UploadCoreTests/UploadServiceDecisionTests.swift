@@ -127,7 +127,7 @@ struct UploadServiceDecisionTests {
             }
             try await group.waitForAll()
         }
-        #expect(bench.state.plan.calls(of: .complete) == writers)
+        #expect(bench.state.plan.calls(of: .insertComplete) == writers)
         #expect(bench.state.plan.calls(of: .object) == writers)
         #expect(try await bench.read()?.count == 1)
         #expect(try await bench.storage.list(after: nil, limit: 100).count == 1)

@@ -186,14 +186,21 @@ struct UploadServiceObjectTests {
         #expect(try await bench.storage.list(after: nil, limit: 20) == [left.id])
     }
 
-    @Test("wherever the process dies, the name has the old or the new object, and nothing is left behind")
-    func crashes() async throws {
+    @Test(
+        "wherever the process dies, the name has the old or the new object, and nothing is left behind",
+        arguments: [true, false]
+    )
+    func crashes(isWhole: Bool) async throws {
         var point = 0
         while true {
             let bench = ServiceBench(limits: UploadLimits(lifetime: 24 * 3600))
             try await bench.put([1, 2])
             bench.fuse.burn(afterCalls: point)
-            let failure = await code { try await bench.put([3, 4, 5]) }
+            // Content that stalls for a moment is appended.
+            let slow = ScriptedSource([.bytes([3]), .stall, .bytes([4, 5])], isLengthKnown: true)
+            if !isWhole { slow.proceed() }
+            let content = isWhole ? nil : bench.content([3, 4, 5], slow)
+            let failure = await code { try await bench.put([3, 4, 5], ServiceBench.name, content) }
             let services = bench.restarted()
             bench.clock.advance(by: 25 * 3600)
             #expect(await services.sweep.run().failures == 0, "died after \(point) calls")
@@ -206,6 +213,6 @@ struct UploadServiceObjectTests {
             if failure == nil { break }
             point += 1
         }
-        #expect(point > 5)
+        #expect(point > (isWhole ? 4 : 5))
     }
 }

@@ -110,6 +110,7 @@ struct UploadServiceQuotaTests {
         let asked = Mutex<[String]>([])
 
         func wants(_ kind: EventRecord.Kind) -> Bool { kind != .updated }
+        var decidesUploads: Bool { true }
 
         func willCreate(_ upload: Upload) async throws(UploadError) -> CreationChanges {
             try ask("create")

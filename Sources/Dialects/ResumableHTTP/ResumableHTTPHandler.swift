@@ -174,19 +174,32 @@ package struct ResumableHTTPHandler: Sendable {
             expectedDigests: expectedDigests,
             completesWhenFull: false
         )
+        // A client that can resume first learns the URL, and continues there if the connection breaks.
+        let isResumable = declared != nil && version.hasInterim && canInform(request)
+        var source: any ByteSource = request.body
+        if isLast, !isResumable, let upload = try await createWhole(new, under: grant, &source, contentDigest) {
+            return await completed(upload, request, version, uploadsURL(request) + "/" + locator.token(for: upload))
+        }
         var upload = try await UploadProblem.wrapping { () async throws(UploadError) in
             try await service.create(new, under: grant)
         }
         let location = uploadsURL(request) + "/" + locator.token(for: upload)
-        // A client that does not learn the URL before the end cannot resume.
-        let isResumable = declared != nil && version.hasInterim && canInform(request)
         if isResumable { await inform(request, upload, version, ["Location": location]) }
         // If an interrupted upload would be discarded anyway, hash while receiving instead of reading the bytes again.
         let digest =
             contentDigest ?? (isLast && !isResumable ? DigestFields.strongest(expectedDigests).map { .known($0) } : nil)
         if isLast || request.body.remaining != 0 {
             do throws(UploadError) {
-                upload = try await append(request, to: upload.id, at: 0, length, isLast: isLast, digest, version)
+                upload = try await append(
+                    request,
+                    source,
+                    to: upload.id,
+                    at: 0,
+                    length,
+                    isLast: isLast,
+                    digest,
+                    version
+                )
             } catch {
                 var error = error
                 if error.code == .checksumMismatch, contentDigest == nil { error = UploadError.digestMismatch }
@@ -206,6 +219,20 @@ package struct ResumableHTTPHandler: Sendable {
         response.fields["Location"] = location
         describe(upload, version, in: &response)
         return response
+    }
+
+    /// Stores small content with its record; see `UploadService.createWhole`.
+    private func createWhole(
+        _ new: NewUpload,
+        under grant: Grant,
+        _ source: inout any ByteSource,
+        _ digest: DigestExpectation?
+    ) async throws(UploadProblem) -> Upload? {
+        do throws(UploadError) {
+            return try await service.createWhole(new, under: grant, from: &source, expecting: digest)
+        } catch {
+            throw UploadProblem(error)
+        }
     }
 
     private func append(
@@ -233,7 +260,16 @@ package struct ResumableHTTPHandler: Sendable {
         let hasContent = request.body.remaining != 0
         let upload: Upload
         do throws(UploadError) {
-            upload = try await append(request, to: id, at: offset, length, isLast: isLast, digest, version)
+            upload = try await append(
+                request,
+                request.body,
+                to: id,
+                at: offset,
+                length,
+                isLast: isLast,
+                digest,
+                version
+            )
         } catch {
             if case .lengthExceeded = error.code, version.overlengthEnds { await service.discard(id, .open) }
             var problem = UploadProblem(error)
@@ -265,6 +301,7 @@ package struct ResumableHTTPHandler: Sendable {
 
     private func append(
         _ request: Request,
+        _ content: any ByteSource,
         to id: UploadID,
         at offset: Int64,
         _ length: Int64?,
@@ -282,11 +319,11 @@ package struct ResumableHTTPHandler: Sendable {
         return try await service.append(
             to: id,
             at: offset,
-            contentLength: request.body.remaining,
+            contentLength: content.remaining,
             declaring: length,
             finish: .explicit(isLast: isLast),
             expecting: digest,
-            from: request.body,
+            from: content,
             progress: progress
         )
     }

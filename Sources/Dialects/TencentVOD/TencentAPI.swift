@@ -1,3 +1,4 @@
+internal import Bytes
 internal import CoreMetrics
 internal import Foundation
 internal import HTTPWire
@@ -59,14 +60,14 @@ struct TencentAPI: Sendable {
     /// The response as JSON, members in alphabetical order.
     ///
     /// Written by hand because this is the hottest path: numbers, and strings of Base64 and a secret id, which
-    /// `JSONText` quotes.
+    /// `JSONObjectWriter` quotes.
     private static func json(_ issued: IssuedSignature) -> [UInt8] {
-        var text = JSONText(capacity: issued.signature.utf8.count + 160)
+        var text = JSONObjectWriter(capacity: issued.signature.utf8.count + 160)
         text.member("currentTimeStamp", issued.currentTimeStamp)
         text.member("expireTime", issued.expireTime)
         text.member("random", Int64(issued.random))
         text.member("secretId", issued.secretID)
         text.member("signature", issued.signature)
-        return text.finish()
+        return text.finish(lineFeed: true)
     }
 }

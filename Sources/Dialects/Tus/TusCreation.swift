@@ -30,18 +30,47 @@ extension TusHandler {
         }
 
         let new = NewUpload(dialect: "tus", length: length, metadata: metadata, concatenation: concatenation)
-        var upload = try await TusFailure.wrapping { () async throws(UploadError) in
-            try await service.create(new, under: grant)
-        }
-        var closes = false
-        if takesBody, length != 0 {
-            (upload, closes) = try await takeFirstBytes(of: upload, from: request.body, expecting: digest)
-        }
+        let (upload, closes) = try await create(new, under: grant, takesBody ? request.body : nil, expecting: digest)
         var response = Response(201, ["Location": location(of: upload, for: request)])
         if takesBody { response.fields.append("Upload-Offset", String(upload.offset)) }
         addExpiry(of: upload, to: &response)
         response.closesConnection = closes
         return response
+    }
+
+    /// Creates an upload and stores its first bytes.
+    ///
+    /// - Parameters:
+    ///   - new: The client's request.
+    ///   - grant: What the client may upload.
+    ///   - body: The first bytes; `nil` if there are none.
+    ///   - digest: Expected digest of the body.
+    /// - Returns: The current upload, and whether the connection must be closed.
+    /// - Throws: The errors of both steps.
+    private func create(
+        _ new: NewUpload,
+        under grant: Grant,
+        _ body: (any RequestBody)?,
+        expecting digest: DigestExpectation?
+    ) async throws(TusFailure) -> (Upload, closes: Bool) {
+        guard let body, new.length != 0 else {
+            let upload = try await TusFailure.wrapping { () async throws(UploadError) in
+                try await service.create(new, under: grant)
+            }
+            return (upload, false)
+        }
+        var source: any ByteSource = body
+        do throws(UploadError) {
+            if let upload = try await service.createWhole(new, under: grant, from: &source, expecting: digest) {
+                return (upload, false)
+            }
+        } catch {
+            throw TusFailure(ofAppend: error)
+        }
+        let upload = try await TusFailure.wrapping { () async throws(UploadError) in
+            try await service.create(new, under: grant)
+        }
+        return try await takeFirstBytes(of: upload, from: source, expecting: digest)
     }
 
     /// A final upload gets the bytes and the length of its parts.
@@ -69,7 +98,7 @@ extension TusHandler {
     /// - Returns: The current upload, and whether the connection must be closed.
     private func takeFirstBytes(
         of upload: Upload,
-        from body: any RequestBody,
+        from body: any ByteSource,
         expecting digest: DigestExpectation?
     ) async throws(TusFailure) -> (Upload, closes: Bool) {
         do throws(UploadError) {

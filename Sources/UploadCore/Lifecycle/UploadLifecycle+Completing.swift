@@ -24,25 +24,19 @@ extension UploadLifecycle {
         try await checkContent(of: upload, under: effectiveLimits)
         let digests = try await verifiedDigests(of: upload, knowing: digest)
         try await hooks.willFinish(upload)
-        var completed = upload
-        completed.state = .completed
-        completed.length = upload.offset
-        completed.updatedAt = now
-        completed.endedAt = completed.updatedAt
         let isPartial = upload.concatenation?.role == .partial
-        completed.expiresAt =
-            isPartial ? context.limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds } : nil
-        completed.reservedBytes = isPartial ? upload.offset : 0
-        let condition = completed.attributes?.condition
-        completed.attributes?.condition = nil
-        completed.attributes?.completing = nil
-        completed.attributes?.isHeld = nil
+        var completed = completedRecord(of: upload)
+        let condition = upload.attributes?.condition
         let name = completed.objectName
         let (isFirst, media, replaced) = try await withEdits(of: upload.id, name) {
             () async throws(UploadError) -> (Bool, Media, Upload?) in
-            try await repeating { () async throws(UploadError) -> (Bool, Media, Upload?) in
-                // The metadata may have been changed while the bytes arrived.
-                if let recorded = try await state.upload(upload.id) { completed.metadata = recorded.metadata }
+            var isRepeated = false
+            return try await repeating { () async throws(UploadError) -> (Bool, Media, Upload?) in
+                // The metadata may have been changed while the bytes arrived, which is rare.
+                if isRepeated, let recorded = try await state.upload(upload.id) {
+                    completed.metadata = recorded.metadata
+                }
+                isRepeated = true
                 let media = Media(of: completed, digests: digests)
                 let replaced = try await replacedObject(by: completed, if: condition)
                 let isFirst = try await state.complete(
@@ -71,8 +65,25 @@ extension UploadLifecycle {
         return completed
     }
 
+    /// The record of an upload that is complete with the bytes that it has.
+    func completedRecord(of upload: Upload) -> Upload {
+        var completed = upload
+        completed.state = .completed
+        completed.length = upload.offset
+        completed.updatedAt = now
+        completed.endedAt = completed.updatedAt
+        let isPartial = upload.concatenation?.role == .partial
+        completed.expiresAt =
+            isPartial ? context.limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds } : nil
+        completed.reservedBytes = isPartial ? upload.offset : 0
+        completed.attributes?.condition = nil
+        completed.attributes?.completing = nil
+        completed.attributes?.isHeld = nil
+        return completed
+    }
+
     /// Runs `body` while no other task on this node changes the upload's metadata or the object with its name.
-    private func withEdits<Success>(
+    func withEdits<Success>(
         of id: UploadID,
         _ name: ObjectName?,
         _ body: () async throws(UploadError) -> Success

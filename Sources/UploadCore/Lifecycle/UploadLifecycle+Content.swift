@@ -67,5 +67,6 @@ extension UploadLifecycle {
 }
 
 extension EffectiveLimits {
-    fileprivate var checksContent: Bool { policies.values.contains(where: \.checksContent) }
+    /// Whether a policy checks the first bytes of content.
+    var checksContent: Bool { policies.values.contains(where: \.checksContent) }
 }

@@ -97,6 +97,14 @@ package final class ObjectService: Sendable {
             // Check before anything is read; completion checks again.
             try condition.check(try await self.object(object.name))
         }
+        var source = content.source
+        let whole = try await uploads.createWhole(new, under: grant, from: &source) {
+            (requested) async throws(UploadError) -> ObjectAttributes? in
+            var attributes = requested ?? ObjectAttributes()
+            describe(&attributes, try await content.digests())
+            return attributes
+        }
+        if let whole { return whole }
         let id = try await uploads.create(new, under: grant).id
         do throws(UploadError) {
             let stored = try await uploads.append(
@@ -105,7 +113,7 @@ package final class ObjectService: Sendable {
                 contentLength: content.size,
                 finish: .explicit(isLast: false),
                 expecting: nil,
-                from: content.source
+                from: source
             )
             if let size = content.size, stored.offset != size {
                 throw UploadError(

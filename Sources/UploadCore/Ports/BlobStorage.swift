@@ -147,6 +147,9 @@ package protocol BlobStorage: Sendable {
     /// Checks that writing works now; used for readiness.
     func check() async throws(UploadError)
 
+    /// The interface for blobs that are stored whole; `nil` if the storage gains nothing by that.
+    var wholeStorage: (any WholeBlobStorage)? { get }
+
     /// The interface for blobs that are uploaded in parts; `nil` if the storage does not support them.
     var partStorage: (any PartStorage)? { get }
 }
@@ -154,7 +157,17 @@ package protocol BlobStorage: Sendable {
 extension BlobStorage {
     package var mayLoseBlobs: Bool { false }
 
+    package var wholeStorage: (any WholeBlobStorage)? { nil }
+
     package var partStorage: (any PartStorage)? { nil }
+}
+
+/// Stores small blobs in one step.
+package protocol WholeBlobStorage: Sendable {
+    /// Creates a blob that has all its bytes; they are as durable and readable as after `BlobStorage.synchronize`.
+    ///
+    /// - Throws: `.tooLarge`, `.storageFull`, `.storageFailure`; nothing of the blob remains.
+    func create(_ blob: NewBlob, with content: [UInt8]) async throws(UploadError)
 }
 
 /// Describes a blob to create.

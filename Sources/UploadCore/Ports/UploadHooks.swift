@@ -5,6 +5,9 @@ package protocol UploadHooks: Sendable {
     /// Whether the app wants events of this kind.
     func wants(_ kind: EventRecord.Kind) -> Bool
 
+    /// Whether the app is asked before an upload is created or complete; if not, `willCreate` and `willFinish` do nothing.
+    var decidesUploads: Bool { get }
+
     /// Runs before an upload is recorded (pre-create).
     ///
     /// - Throws: `.rejected`; `.unavailable` if the app cannot be reached and its decision is required.
@@ -43,6 +46,7 @@ package struct NoHooks: UploadHooks {
     package init() {}
 
     package func wants(_ kind: EventRecord.Kind) -> Bool { false }
+    package var decidesUploads: Bool { false }
     package func willCreate(_ upload: Upload) async throws(UploadError) -> CreationChanges { CreationChanges() }
     package func willFinish(_ upload: Upload) async throws(UploadError) {}
     package func willTerminate(_ upload: Upload) async throws(UploadError) {}

@@ -24,6 +24,28 @@ package protocol UploadRecords: Sendable {
         pulling job: PullJob
     ) async throws(UploadError)
 
+    /// Records a new upload that is already complete, with its media, in one transaction.
+    ///
+    /// The effect is that of `insert(_:consuming:under:recording:)` and then `complete(_:as:replacing:under:recording:)`;
+    /// limits apply after each of the two.
+    ///
+    /// - Parameters:
+    ///   - upload: Completed; an ordinary upload, which reserves nothing.
+    ///   - media: Its media.
+    ///   - replaced: See `complete`.
+    ///   - grant: A one-time grant that is used; `nil` for others.
+    ///   - effectiveLimits: The limits of its accounts.
+    ///   - events: The events to record, in order.
+    /// - Throws: The errors of both methods, with nothing recorded.
+    func insertComplete(
+        _ upload: Upload,
+        as media: Media,
+        replacing replaced: UploadID?,
+        consuming grant: Grant?,
+        under effectiveLimits: EffectiveLimits,
+        recording events: [EventRecord]
+    ) async throws(UploadError)
+
     func upload(_ id: UploadID) async throws(UploadError) -> Upload?
 
     /// The upload with this app-assigned name.

@@ -10,6 +10,36 @@ package struct EffectiveLimits: Sendable {
         self.period = period
     }
 
+    /// The usage of an account after changes in one transaction, each of which its policy must allow.
+    ///
+    /// - Parameters:
+    ///   - account: The account.
+    ///   - usage: Its current usage.
+    ///   - steps: The changes of all accounts, in order.
+    ///   - creation: When the upload was created.
+    ///   - effectiveLimits: `nil` if the changes only reduce usage.
+    /// - Returns: The new usage.
+    /// - Throws: `.quotaExceeded`; `.tooLarge` as from `Usage.adding`.
+    package static func usage(
+        of account: Account,
+        _ usage: Usage,
+        adding steps: [Accounting.Changes],
+        createdAt creation: Date,
+        under effectiveLimits: EffectiveLimits?
+    ) throws(UploadError) -> Usage {
+        var usage = usage
+        for step in steps {
+            guard let change = step[account], change != UsageChange() else { continue }
+            usage =
+                if let effectiveLimits {
+                    try effectiveLimits.usage(of: account, usage, adding: change, createdAt: creation)
+                } else {
+                    try usage.adding(change, createdAt: creation)
+                }
+        }
+        return usage
+    }
+
     /// The usage of an account after a change, if its policy allows it; call in the transaction that records the
     /// change.
     ///

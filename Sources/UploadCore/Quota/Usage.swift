@@ -103,6 +103,19 @@ package enum Accounting {
         return changes(of: upload, change)
     }
 
+    /// A new upload that is complete at once.
+    ///
+    /// - Parameters:
+    ///   - upload: Completed.
+    ///   - replaced: The completed upload that it replaces, which ends.
+    /// - Returns: The changes of both steps, in order.
+    package static func storing(_ upload: Upload, replacing replaced: Upload?) -> [Changes] {
+        var open = upload
+        open.state = .open
+        open.reservedBytes = upload.offset
+        return [creating(open), completing(open, size: upload.offset, parts: [], replacing: replaced)]
+    }
+
     /// An open upload that reserves `bytes` from now on.
     package static func reserving(_ bytes: Int64, for upload: Upload) -> Changes {
         var change = UsageChange()
@@ -162,6 +175,13 @@ package enum Accounting {
             change.storedBytes = -(upload.length ?? 0)
         }
         return changes(of: upload, change)
+    }
+
+    /// The accounts that any of the steps changes.
+    package static func accounts(changedBy steps: [Changes]) -> Set<Account> {
+        var accounts: Set<Account> = []
+        for step in steps { for (account, change) in step where change != UsageChange() { accounts.insert(account) } }
+        return accounts
     }
 
     private static func changes(of upload: Upload, _ change: UsageChange) -> Changes {

@@ -14,37 +14,9 @@ extension UploadService {
     ///   `.storageFull`, `.storageFailure`; for a part of a final upload `.notFound`, `.gone`.
     package func create(_ new: NewUpload, under grant: Grant) async throws(UploadError) -> Upload {
         try await context.reporting(nil) { () async throws(UploadError) -> Upload in
-            try context.checkWritable()
-            guard grant.subject.map(SubjectText.isValid) ?? true else {
-                throw UploadError(.invalidRequest, "The subject \(SubjectText.rule).")
-            }
-            let accounts = grant.accounts
-            let effectiveLimits = try await ledger.effectiveLimits(for: accounts)
-            let most = [grant.maximumBytes, effectiveLimits.uploadBytes].compactMap { $0 }.min()
-            let length = try await checkedLength(of: new, under: grant, limit: most)
-            let metadata = try checkedMetadata(of: new, under: grant, effectiveLimits)
-            let now = self.now
-            let isFinal = new.concatenation?.parts != nil
-            var upload = Upload(
-                id: UploadID.generate(at: now),
-                key: new.object?.name.key,
-                bucket: new.object?.name.bucket,
-                attributes: new.object?.attributes,
-                takesParts: new.object?.takesParts ?? false,
-                dialect: new.dialect,
-                subject: grant.subject,
-                principal: grant.id,
-                issuer: grant.issuer,
-                length: length,
-                maximumBytes: most,
-                reservedBytes: isFinal ? 0 : length ?? 0,
-                completesWhenFull: new.completesWhenFull,
-                metadata: metadata,
-                concatenation: new.concatenation,
-                expectedDigests: new.expectedDigests,
-                createdAt: now,
-                expiresAt: context.limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds }
-            )
+            try check(grant)
+            let effectiveLimits = try await ledger.effectiveLimits(for: grant.accounts)
+            var upload = try await checkedUpload(new, under: grant, effectiveLimits)
             let changes = try await hooks.willCreate(upload)
             upload.alias = changes.alias
             // An object keeps the key under which its client will request it.
@@ -59,8 +31,8 @@ extension UploadService {
             )
             context.observer.observe(.created(upload))
             events.bell.ring()
-            if isFinal { return try await joined(upload) }
-            guard length == 0, new.completesWhenFull else { return upload }
+            if new.concatenation?.parts != nil { return try await joined(upload) }
+            guard upload.length == 0, new.completesWhenFull else { return upload }
             do throws(UploadError) {
                 return try await lifecycle.complete(upload)
             } catch {
@@ -71,6 +43,47 @@ extension UploadService {
                 return upload
             }
         }
+    }
+
+    /// - Throws: `.invalidRequest` for an invalid subject; the reason why changes are refused.
+    func check(_ grant: Grant) throws(UploadError) {
+        try context.checkWritable()
+        guard grant.subject.map(SubjectText.isValid) ?? true else {
+            throw UploadError(.invalidRequest, "The subject \(SubjectText.rule).")
+        }
+    }
+
+    /// The upload that a client requests, if it may create it; nothing is recorded.
+    func checkedUpload(
+        _ new: NewUpload,
+        under grant: Grant,
+        _ effectiveLimits: EffectiveLimits
+    ) async throws(UploadError) -> Upload {
+        let most = [grant.maximumBytes, effectiveLimits.uploadBytes].compactMap { $0 }.min()
+        let length = try await checkedLength(of: new, under: grant, limit: most)
+        let metadata = try checkedMetadata(of: new, under: grant, effectiveLimits)
+        let now = self.now
+        let isFinal = new.concatenation?.parts != nil
+        return Upload(
+            id: UploadID.generate(at: now),
+            key: new.object?.name.key,
+            bucket: new.object?.name.bucket,
+            attributes: new.object?.attributes,
+            takesParts: new.object?.takesParts ?? false,
+            dialect: new.dialect,
+            subject: grant.subject,
+            principal: grant.id,
+            issuer: grant.issuer,
+            length: length,
+            maximumBytes: most,
+            reservedBytes: isFinal ? 0 : length ?? 0,
+            completesWhenFull: new.completesWhenFull,
+            metadata: metadata,
+            concatenation: new.concatenation,
+            expectedDigests: new.expectedDigests,
+            createdAt: now,
+            expiresAt: context.limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds }
+        )
     }
 
     /// Creates the blob before the record: a record without a blob must never be visible.
@@ -99,23 +112,35 @@ extension UploadService {
             }
             return upload
         } catch {
-            switch await outcome(of: upload.id, after: error) {
-            case .recorded: return upload
-            case .unknown:
-                if let grant { remember(upload, of: grant) }
-                throw error
-            case .notRecorded: break
-            }
-            do throws(UploadError) {
-                try await storage.remove(upload.id)
-            } catch let second {
-                context.report(second, of: upload.id)
-            }
+            if try await isRecorded(upload, consuming: grant, after: error) { return upload }
             if error.code == .grantUsed, let grant, let before = try await recordedBefore(upload, by: grant) {
                 return before
             }
             throw error
         }
+    }
+
+    /// Determines whether an upload was recorded although recording it failed; if it was not, removes its blob.
+    ///
+    /// - Throws: `error`, if nobody knows; the blob stays then.
+    func isRecorded(
+        _ upload: Upload,
+        consuming grant: Grant?,
+        after error: UploadError
+    ) async throws(UploadError) -> Bool {
+        switch await outcome(of: upload.id, after: error) {
+        case .recorded: return true
+        case .unknown:
+            if let grant { remember(upload, of: grant) }
+            throw error
+        case .notRecorded: break
+        }
+        do throws(UploadError) {
+            try await storage.remove(upload.id)
+        } catch let second {
+            context.report(second, of: upload.id)
+        }
+        return false
     }
 
     /// Joins the parts of a new final upload; on failure removes the upload, because its client does not learn its URL.
@@ -180,7 +205,7 @@ extension UploadService {
 
 extension Grant {
     /// The accounts of uploads under this grant; see `Upload.accounts`.
-    fileprivate var accounts: [Account] {
+    var accounts: [Account] {
         [subject.map { Account(.subject, $0) }, issuer.map { Account(.key, $0) }].compactMap { $0 }
     }
 }

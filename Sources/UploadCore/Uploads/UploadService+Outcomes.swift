@@ -55,12 +55,20 @@ extension UploadService {
     /// - Parameters:
     ///   - upload: The upload that the client requests now.
     ///   - grant: A used grant.
-    /// - Returns: The open upload of that attempt, if it matches the request; it is returned only once.
+    ///   - state: The state that the recorded upload must have.
+    ///   - matches: Whether the recorded upload is what the client requests now.
+    /// - Returns: The upload of that attempt, if it matches the request; it is returned only once.
     /// - Throws: `.unavailable`, `.storageFailure`.
-    func recordedBefore(_ upload: Upload, by grant: Grant) async throws(UploadError) -> Upload? {
+    func recordedBefore(
+        _ upload: Upload,
+        by grant: Grant,
+        as state: Upload.State = .open,
+        if matches: (Upload) async throws(UploadError) -> Bool = { _ in true }
+    ) async throws(UploadError) -> Upload? {
         guard let before = unreported.withLock({ $0[grant.id] }), before.isAskedFor(by: upload),
-            let recorded = try await state.upload(before.id), recorded.state == .open, !lifecycle.isOver(recorded)
+            let recorded = try await self.state.upload(before.id), recorded.state == state, !lifecycle.isOver(recorded)
         else { return nil }
+        guard try await matches(recorded) else { return nil }
         return unreported.withLock { $0.removeValue(forKey: grant.id) } == nil ? nil : recorded
     }
 }

@@ -32,6 +32,15 @@ final class AWSChunkedSource: ByteSource {
 
     var interrupter: SourceInterrupter { source.interrupter }
 
+    /// The coding is longer than its data, so all of it must arrive.
+    func arrives(_ count: Int) async -> Bool {
+        guard let encoded = source.remaining, encoded <= 2 * Int64(count) + Self.mostFraming else { return false }
+        return await source.arrives(Int(encoded))
+    }
+
+    /// Bytes of chunk heads, signatures and a trailer around a small content.
+    private static let mostFraming: Int64 = 4096
+
     func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
         if failure != nil { throw Self.malformed }
         while !hasEnded {

@@ -15,17 +15,24 @@ final class DigestedSource: ByteSource {
     var remaining: Int64? { source.remaining }
     var interrupter: SourceInterrupter { source.interrupter }
 
+    func arrives(_ count: Int) async -> Bool { await source.arrives(count) }
+
     func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
         let piece = try await source.next(maximum: maximum)
         // One at a time, in order.
         await running?.value
-        guard let piece else {
-            running = nil
-            return nil
+        running = nil
+        guard let piece else { return nil }
+        if piece.count <= Self.smallPiece {
+            digests.update(piece)
+        } else {
+            running = Task.detached { [digests] in digests.update(piece) }
         }
-        running = Task.detached { [digests] in digests.update(piece) }
         return piece
     }
+
+    /// Bytes of a piece whose hash takes no longer than a change of threads.
+    private static let smallPiece = 8192
 
     /// Waits until all bytes are hashed, and checks that the source has ended.
     ///

@@ -91,6 +91,8 @@ package final class ObjectBody: ByteSource {
 
     package var interrupter: SourceInterrupter { source.interrupter }
 
+    package func arrives(_ count: Int) async -> Bool { await source.arrives(count) }
+
     package func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
         guard let piece = try await source.next(maximum: maximum) else {
             guard delivered == length ?? delivered else { throw .disconnected }

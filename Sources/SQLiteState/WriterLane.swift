@@ -1,0 +1,176 @@
+internal import GRDB
+internal import Synchronization
+internal import SystemIO
+internal import UploadCore
+
+/// Writes to one database, one transaction at a time; all work that waits shares the next transaction and its sync.
+///
+/// While one transaction is synced, new work collects for the next one. So a single caller waits for one sync as before, and
+/// under load many callers share one; nobody waits for a timer.
+///
+/// Each piece of work runs in a savepoint: if it throws, its changes are undone, and those of its neighbours are kept. If the
+/// whole transaction fails, each piece runs again in a transaction of its own. So work can run twice, and must
+/// have no effect outside the database that a second run would not repeat.
+final class WriterLane: Sendable {
+    private struct Job: Sendable {
+        let run: @Sendable (Database) throws -> Void
+        /// Called exactly once, after the transaction ended; `nil` if the changes are recorded.
+        let end: @Sendable ((any Error)?) -> Void
+        /// Whether the transaction is synced whatever the settings; such work has a transaction of its own.
+        let isDurable: Bool
+    }
+
+    private struct Queue {
+        var jobs: [Job] = []
+        var isRunning = false
+    }
+
+    private let database: DatabasePool
+    private let pool: BlockingPool
+    private let queue = Mutex(Queue())
+
+    /// - Parameters:
+    ///   - database: Nothing else writes to it while the lane runs.
+    ///   - pool: Lends one thread while there is work.
+    init(_ database: DatabasePool, pool: BlockingPool) {
+        self.database = database
+        self.pool = pool
+    }
+
+    /// Runs `work` in a transaction; returns when the transaction is recorded.
+    ///
+    /// - Parameters:
+    ///   - isDurable: Whether to sync it, and all earlier transactions, whatever the settings.
+    ///   - work: Its changes are undone if it throws.
+    /// - Returns: The result of the last run of `work`.
+    /// - Throws: What `work` throws, or why the transaction failed.
+    func write<Value: Sendable>(
+        isDurable: Bool = false,
+        _ work: @escaping @Sendable (Database) throws -> Value
+    ) async throws(UploadError) -> Value {
+        let result = WriteResult<Value>()
+        let error: UploadError? = await withUnsafeContinuation { continuation in
+            append(
+                Job(
+                    run: { database in result.value = try work(database) },
+                    end: { error in continuation.resume(returning: error.map(UploadError.init(database:))) },
+                    isDurable: isDurable
+                )
+            )
+        }
+        if let error { throw error }
+        guard let value = result.value else { throw UploadError(.storageFailure, "The transaction did not run.") }
+        return value
+    }
+
+    /// The number of pieces of work that wait for a transaction.
+    var waiting: Int { queue.withLock { $0.jobs.count } }
+
+    private func append(_ job: Job) {
+        let starts = queue.withLock { queue in
+            queue.jobs.append(job)
+            defer { queue.isRunning = true }
+            return !queue.isRunning
+        }
+        if starts { pool.submit { [self] _ in drain() } }
+    }
+
+    /// The work of the next transaction; `nil`, and the lane is idle, if there is none.
+    private func next() -> [Job]? {
+        queue.withLock { queue in
+            guard let first = queue.jobs.first else {
+                queue.isRunning = false
+                return nil
+            }
+            let count =
+                first.isDurable ? 1 : queue.jobs.prefix(Self.maximumBatch).prefix(while: { !$0.isDurable }).count
+            defer { queue.jobs.removeFirst(count) }
+            return Array(queue.jobs.prefix(count))
+        }
+    }
+
+    private func drain() {
+        while let jobs = next() {
+            database.writeWithoutTransaction { database in run(jobs, on: database) }
+        }
+    }
+
+    private func run(_ jobs: [Job], on database: Database) {
+        if let job = jobs.first, jobs.count == 1 { return job.end(alone(job, on: database)) }
+        var errors: [(any Error)?] = []
+        do {
+            try database.run("BEGIN IMMEDIATE")
+        } catch {
+            // Alone, each would wait as long for the other process.
+            for job in jobs { job.end(error) }
+            return
+        }
+        do {
+            for job in jobs { errors.append(try inSavepoint(job, on: database)) }
+            try database.run("COMMIT")
+        } catch {
+            if database.isInsideTransaction { try? database.run("ROLLBACK") }
+            for job in jobs { job.end(alone(job, on: database)) }
+            return
+        }
+        for (job, error) in zip(jobs, errors) { job.end(error) }
+    }
+
+    /// Runs work within the shared transaction.
+    ///
+    /// - Returns: What it threw.
+    /// - Throws: If the shared transaction is over; SQLite ends it for some errors, such as a full disk.
+    private func inSavepoint(_ job: Job, on database: Database) throws -> (any Error)? {
+        try database.run("SAVEPOINT work")
+        do {
+            try job.run(database)
+            try database.run("RELEASE work")
+            return nil
+        } catch {
+            guard database.isInsideTransaction else { throw error }
+            try database.run("ROLLBACK TO work")
+            try database.run("RELEASE work")
+            return error
+        }
+    }
+
+    /// Runs work in a transaction of its own.
+    ///
+    /// - Returns: Why it failed.
+    private func alone(_ job: Job, on database: Database) -> (any Error)? {
+        do {
+            if job.isDurable {
+                let level = try Int.fetchOne(database, sql: "PRAGMA synchronous") ?? 2
+                try database.execute(sql: "PRAGMA synchronous = FULL")
+                defer { try? database.execute(sql: "PRAGMA synchronous = \(level)") }
+                try commit(job, on: database)
+            } else {
+                try commit(job, on: database)
+            }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func commit(_ job: Job, on database: Database) throws {
+        try database.run("BEGIN IMMEDIATE")
+        do {
+            try job.run(database)
+            try database.run("COMMIT")
+        } catch {
+            if database.isInsideTransaction { try? database.run("ROLLBACK") }
+            throw error
+        }
+    }
+
+    /// Bounds how long a call waits for the work of others.
+    private static let maximumBatch = 128
+}
+
+/// The result of work.
+///
+/// Invariant: only the lane's thread writes `value`, and the caller reads it after the lane has resumed it.
+private final class WriteResult<Value>: @unchecked Sendable {
+    var value: Value?
+}
