@@ -9,7 +9,7 @@ import pytest
 from harness.api import API, upload_id
 from harness.data import content, sha256
 from harness.postgres import Postgres, shared
-from harness.server import Server, run
+from harness.server import ROOT, Server, run
 
 pytestmark = pytest.mark.usefixtures("postgres")
 
@@ -37,6 +37,51 @@ def test_the_state_is_in_the_database(tmp_path, postgres):
         assert not (server.data / "state.sqlite").exists() and not (server.data / "master.secret").exists()
         server.start()
         assert API(server.url, server.admin_key).get(f"/media/{identifier}").content == b"abc"
+
+
+# Statements that time causes and not the request: a heartbeat, the clock, and what is kept for a second.
+BY_TIME = re.compile(
+    r"UPDATE node SET heartbeat_at|SELECT \(extract\(epoch FROM now|FROM api_key|FROM revocation|INSERT INTO duty"
+    r"|FROM account\s+WHERE[^;]*\)\s*$"
+)
+
+
+def test_statements_of_each_request_are_as_documented(tmp_path, own_postgres):
+    rows = re.findall(r"^\| (.+?) \| (\d+) \|", (ROOT / "docs/cluster.md").read_text(), re.M)
+    documented = {name: int(count) for name, count in rows}
+    # Each with one connection to the database, whose statements are prepared.
+    with Server(tmp_path / "data", environment=own_postgres.environment(tmp_path)) as server:
+        api = API(server.url, server.admin_key)
+        for _ in range(20):
+            url = api.created(4)
+            api.patch(url, 0, b"ab")
+            api.head(url)
+            api.patch(url, 2, b"cd")
+            assert api.create(4, body=b"abcd").status_code == 201
+        urls = [api.created(4) for _ in range(3)]
+        api.patch(urls[2], 0, b"ab")
+        own_postgres.query("ALTER SYSTEM SET log_statement = 'all'")
+        own_postgres.query("SELECT pg_reload_conf()")
+        requests = {
+            "HEAD": lambda: api.head(urls[0]),
+            "PATCH": lambda: api.patch(urls[1], 0, b"ab"),
+            "the last PATCH": lambda: api.patch(urls[2], 2, b"cd"),
+            "creation with all bytes, at most 32 KiB": lambda: api.create(4, body=b"abcd"),
+        }
+        assert documented.keys() == requests.keys()
+        log = own_postgres.folder / "log"
+        found = {}
+        for name, request in requests.items():
+            time.sleep(1.5)
+            before = len(log.read_text(errors="replace"))
+            assert request().ok
+            time.sleep(0.3)
+            # A statement can have several lines; continuations begin with a tab.
+            lines = log.read_text(errors="replace")[before:].replace("\n\t", " ").splitlines()
+            lines = [line for line in lines if "execute s" in line or "LOG:  statement: " in line]
+            statements = [line.split(": ", 2)[2] for line in lines]
+            found[name] = [one for one in statements if not BY_TIME.search(one)]
+    assert {name: len(one) for name, one in found.items()} == documented, found
 
 
 def test_the_url_is_a_secret(tmp_path, postgres):
