@@ -138,10 +138,15 @@ def test_plain(api, method, path, size):
         assert answer.status_code == 201, answer.text
         assert answer.headers["Repr-Digest"] == digest(data)
         assert api.download_hash(answer.json()["id"]) == (sha256(data), size)
+    before = newest(api)["id"]
     for field in [digest(data + b"x"), f"{digest(data)}, {digest(b'x', 'sha-512')}"]:
         answer = api.request(method, path, data=data, headers={"Repr-Digest": field})
         assert (answer.status_code, answer.json()["code"]) == (400, "digest_mismatch"), answer.text
-        assert newest(api)["state"] == "terminated"
+        # A small upload that is refused was never created.
+        if size > 32 * KIB:
+            assert newest(api)["state"] == "terminated"
+        else:
+            assert newest(api)["id"] == before
     # Unknown and deprecated algorithms prove nothing.
     answer = api.request(method, path, data=data, headers={"Repr-Digest": "md5=:AAAA:, x=:AAAA:"})
     assert answer.status_code == 201

@@ -69,7 +69,7 @@ extension SQLiteState {
 
     package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
         // Writes nothing, but a write transaction orders this against concurrent settlements.
-        try await write { [self] database in
+        try await writeOnce { [self] database in
             let now = clock.now
             let due = try database.rows(
                 "SELECT * FROM event INDEXED BY event_due WHERE next_attempt_at <= ? ORDER BY next_attempt_at, sequence LIMIT ?",

@@ -43,7 +43,7 @@ extension SQLiteState {
     }
 
     package func claimPulls(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [PullJob] {
-        try await write { [self] database in
+        try await writeOnce { [self] database in
             let now = clock.now
             let due = try database.rows(
                 """

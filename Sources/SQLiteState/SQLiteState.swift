@@ -104,6 +104,13 @@ package final class SQLiteState: StateStore {
         try await lane.write(work)
     }
 
+    /// Like `write`, for work with an effect outside the database: it runs once.
+    func writeOnce<Value: Sendable>(
+        _ work: @escaping @Sendable (Database) throws -> Value
+    ) async throws(UploadError) -> Value {
+        try await lane.write(isAlone: true, work)
+    }
+
     /// Like `write`, but everything recorded up to now is forced to disk, whatever the settings.
     func writeDurably<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value

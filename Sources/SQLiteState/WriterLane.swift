@@ -9,14 +9,16 @@ internal import UploadCore
 /// under load many callers share one; nobody waits for a timer.
 ///
 /// Each piece of work runs in a savepoint: if it throws, its changes are undone, and those of its neighbours are kept. If the
-/// whole transaction fails, each piece runs again in a transaction of its own. So work can run twice, and must
-/// have no effect outside the database that a second run would not repeat.
+/// whole transaction fails, each piece runs again in a transaction of its own. So work can run twice, unless it asks for a
+/// transaction of its own because it has an effect outside the database.
 final class WriterLane: Sendable {
     private struct Job: Sendable {
         let run: @Sendable (Database) throws -> Void
         /// Called exactly once, after the transaction ended; `nil` if the changes are recorded.
         let end: @Sendable ((any Error)?) -> Void
-        /// Whether the transaction is synced whatever the settings; such work has a transaction of its own.
+        /// Whether the work has a transaction of its own, and runs once.
+        let isAlone: Bool
+        /// Whether the transaction is synced whatever the settings; such work is alone, too.
         let isDurable: Bool
     }
 
@@ -40,11 +42,13 @@ final class WriterLane: Sendable {
     /// Runs `work` in a transaction; returns when the transaction is recorded.
     ///
     /// - Parameters:
-    ///   - isDurable: Whether to sync it, and all earlier transactions, whatever the settings.
+    ///   - isAlone: Whether `work` has a transaction of its own, and runs once.
+    ///   - isDurable: Whether to sync it, and all earlier transactions, whatever the settings; it is then alone, too.
     ///   - work: Its changes are undone if it throws.
     /// - Returns: The result of the last run of `work`.
     /// - Throws: What `work` throws, or why the transaction failed.
     func write<Value: Sendable>(
+        isAlone: Bool = false,
         isDurable: Bool = false,
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
@@ -54,6 +58,7 @@ final class WriterLane: Sendable {
                 Job(
                     run: { database in result.value = try work(database) },
                     end: { error in continuation.resume(returning: error.map(UploadError.init(database:))) },
+                    isAlone: isAlone || isDurable,
                     isDurable: isDurable
                 )
             )
@@ -83,7 +88,7 @@ final class WriterLane: Sendable {
                 return nil
             }
             let count =
-                first.isDurable ? 1 : queue.jobs.prefix(Self.maximumBatch).prefix(while: { !$0.isDurable }).count
+                first.isAlone ? 1 : queue.jobs.prefix(Self.maximumBatch).prefix(while: { !$0.isAlone }).count
             defer { queue.jobs.removeFirst(count) }
             return Array(queue.jobs.prefix(count))
         }

@@ -145,6 +145,22 @@ struct WriterLaneTests {
         #expect(try await bench.values == [0, 1, 2, 4])
     }
 
+    @Test("work that must run once does so, whatever becomes of its neighbours")
+    func once() async throws {
+        let bench = try await Bench()
+        let runs = Mutex<[Int: Int]>([:])
+        let codes = try await bench.together(0..<5) { number throws(UploadError) in
+            try await bench.lane.write(isAlone: number == 2) { database in
+                runs.withLock { $0[number, default: 0] += 1 }
+                let double = number == 1 ? 99 : nil
+                try database.execute(sql: "INSERT INTO number VALUES (?, ?)", arguments: [number, double])
+            }
+        }
+        #expect(codes == [1: .storageFailure])
+        #expect(runs.withLock { $0 } == [0: 2, 1: 2, 2: 1, 3: 1, 4: 1])
+        #expect(try await bench.values == [0, 2, 3, 4])
+    }
+
     @Test("durable work is synced whatever the settings, and other work is not")
     func durable() async throws {
         let bench = try await Bench()

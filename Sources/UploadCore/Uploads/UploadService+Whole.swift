@@ -40,7 +40,9 @@ extension UploadService {
         guard wholeContents.take(size) else { return nil }
         defer { wholeContents.giveBack(size) }
         try check(grant)
-        let effectiveLimits = try await ledger.effectiveLimits(for: grant.accounts)
+        let effectiveLimits = try await context.reporting(nil) { () async throws(UploadError) -> EffectiveLimits in
+            try await ledger.effectiveLimits(for: grant.accounts)
+        }
         guard !effectiveLimits.checksContent else { return nil }
         // What is refused is refused before its content is read, as without this path.
         var upload = try await checkedUpload(new, under: grant, effectiveLimits)
