@@ -555,15 +555,15 @@ def test_a_suspended_user_and_a_full_account(make_relay, rgw):
     data = content(3 * PART, 20)
     url = relay.api.created(len(data))
     assert relay.api.patch(url, 0, data[: PART + 5]).status_code == 204
-    rgw.suspend()
     try:
+        rgw.suspend()
         answer = relay.api.patch(url, PART + 5, data[PART + 5 :])
         assert answer.status_code == 503, answer.text
         assert relay.api.offset(url) == PART + 5
     finally:
         rgw.unsuspend()
-    rgw.set_quota(MIB)
     try:
+        rgw.set_quota(MIB)
         answer = relay.api.patch(url, PART + 5, data[PART + 5 :])
         assert answer.status_code in (503, 507), answer.text
         assert relay.api.offset(url) == PART + 5
