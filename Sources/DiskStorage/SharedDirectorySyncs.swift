@@ -59,7 +59,7 @@ final class SharedDirectorySyncs: @unchecked Sendable {
         condition.lock()
         round.result = result
         directories[path]?.isRunning = false
-        // Keeps no entry for a directory that nobody waits for.
+        // Remove the entry if no call waits for a sync of this directory.
         if directories[path]?.next == nil { directories[path] = nil }
         condition.broadcast()
     }

@@ -53,7 +53,7 @@ extension PostgresState {
         try await write { connection in
             if let grant { try connection.use(grant, for: upload.id) }
             if let bucket = upload.bucket { try connection.keepBucket(bucket) }
-            // Nobody else can know or lock the new upload.
+            // No other transaction can see or lock the new upload yet.
             let object = try replaced.flatMap { try connection.lock($0) }
             try connection.demand(replaced, isReplacedBy: media)
             if let object { try connection.end(object.id, as: .terminated, at: upload.updatedAt) }

@@ -6,7 +6,7 @@ internal import UploadCore
 /// Writes to one database, one transaction at a time; all work that waits shares the next transaction and its sync.
 ///
 /// While one transaction is synced, new work collects for the next one. So a single caller waits for one sync as before, and
-/// under load many callers share one; nobody waits for a timer.
+/// under load many callers share one sync. No timer is involved.
 ///
 /// Each piece of work runs in a savepoint: if it throws, its changes are undone, and those of its neighbours are kept. If the
 /// whole transaction fails, each piece runs again in a transaction of its own. So work can run twice, unless it asks for a
@@ -80,7 +80,9 @@ final class WriterLane: Sendable {
         if starts { pool.submit { [self] _ in drain() } }
     }
 
-    /// The work of the next transaction; `nil`, and the lane is idle, if there is none.
+    /// Removes the work of the next transaction from the queue.
+    ///
+    /// - Returns: `nil` if no work waits; the next call of `append` then starts a new drain.
     private func next() -> [Job]? {
         queue.withLock { queue in
             guard let first = queue.jobs.first else {

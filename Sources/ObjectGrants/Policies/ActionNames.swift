@@ -3,7 +3,7 @@ internal import Signing
 /// The names of actions in each vendor's policies, and what they allow.
 ///
 /// Names are compared case-insensitively; `*` and `?` are wildcards. The table leaves out names of a vendor that have no
-/// effect in Sluice. A policy with such a name is refused, so nobody relies on it.
+/// effect in Sluice. A policy with such a name is refused, because its author would rely on a rule without effect.
 enum ActionNames {
     /// The actions that a name in a policy matches; `nil` if it matches none.
     static func actions(named name: String, in vendor: Vendor) -> Set<ObjectAction>? {

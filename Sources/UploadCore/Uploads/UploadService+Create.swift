@@ -122,7 +122,7 @@ extension UploadService {
 
     /// Determines whether an upload was recorded although recording it failed; if it was not, removes its blob.
     ///
-    /// - Throws: `error`, if nobody knows; the blob stays then.
+    /// - Throws: `error`, if that is unknown; the blob is then kept.
     func isRecorded(
         _ upload: Upload,
         consuming grant: Grant?,
