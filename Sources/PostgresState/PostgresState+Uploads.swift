@@ -306,10 +306,7 @@ extension Connection {
             [grant.id, id.text, Milliseconds(grant.expiresAt)]
         )
         guard isFirst == 1 else {
-            throw UploadError(
-                .grantUsed,
-                "This credential allows one upload and was already used; ask for a new one."
-            )
+            throw UploadError.grantUsed
         }
     }
 
@@ -337,10 +334,7 @@ extension Connection {
             ]
         )
         guard inserted == 1 else {
-            throw UploadError(
-                .rejected,
-                "The name that the app gave this upload already belongs to another upload."
-            )
+            throw UploadError.aliasTaken
         }
     }
 

@@ -24,10 +24,7 @@ extension SQLiteState {
         try await write { database in
             if let grant { try database.use(grant, for: upload.id) }
             if let alias = upload.alias, try database.row("SELECT 1 FROM upload WHERE alias = ?", [alias]) != nil {
-                throw UploadError(
-                    .rejected,
-                    "The name that the app gave this upload already belongs to another upload."
-                )
+                throw UploadError.aliasTaken
             }
             if let bucket = upload.bucket, try database.bucket(bucket) == nil { throw UploadError.noBucket }
             try database.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: effectiveLimits)
@@ -318,10 +315,7 @@ extension Database {
             [grant.id, id.text, Milliseconds(grant.expiresAt)]
         )
         guard changesCount == 1 else {
-            throw UploadError(
-                .grantUsed,
-                "This credential allows one upload and was already used; ask for a new one."
-            )
+            throw UploadError.grantUsed
         }
     }
 

@@ -12,10 +12,7 @@ extension InMemoryState {
         try transaction { tables throws(UploadError) in
             if let grant { try tables.use(grant) }
             if let alias = upload.alias, tables.uploads.values.contains(where: { $0.alias == alias }) {
-                throw UploadError(
-                    .rejected,
-                    "The name that the app gave this upload already belongs to another upload."
-                )
+                throw UploadError.aliasTaken
             }
             if let bucket = upload.bucket, tables.buckets[Array(bucket.utf8)] == nil { throw UploadError.noBucket }
             try tables.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: effectiveLimits)

@@ -30,7 +30,7 @@ package final class InMemoryState: StateStore {
         /// Records the use of a one-time grant.
         mutating func use(_ grant: Grant) throws(UploadError) {
             if usedGrants[grant.id] != nil {
-                throw UploadError(.grantUsed, "This credential allows one upload and was already used.")
+                throw UploadError.grantUsed
             }
             usedGrants[grant.id] = grant.expiresAt
         }

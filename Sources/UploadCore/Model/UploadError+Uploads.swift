@@ -3,6 +3,14 @@ extension UploadError {
     static let noUpload = UploadError(.notFound, "There is no such upload.")
     static let uploadEnded = UploadError(.gone, "The upload has expired or was terminated; create a new one.")
     static let completedMeanwhile = UploadError(.notOpen, "The upload was completed meanwhile, and is kept.")
+    package static let grantUsed = UploadError(
+        .grantUsed,
+        "This credential allows one upload and was already used; ask for a new one."
+    )
+    package static let aliasTaken = UploadError(
+        .rejected,
+        "The name that the app gave this upload already belongs to another upload."
+    )
     package static let digestMismatch = UploadError(
         .digestMismatch,
         "The upload does not have the digest that was announced when it was created, and was removed; upload the file again."
