@@ -2,12 +2,15 @@ internal import Foundation
 
 /// Base64 of RFC 4648: §4 (standard) and §5 (URL-safe, here without padding).
 package enum Base64 {
+    /// Inlinable, because a generic function that is not specialised costs more than the encoding.
+    @inlinable
     package static func encode(_ bytes: some Collection<UInt8>) -> String {
         bytes.withContiguousStorageIfAvailable(encode) ?? Array(bytes).withUnsafeBufferPointer(encode)
     }
 
     /// Hand-written because every signature uses it: copying into `Data` costs more than the encoding itself.
-    private static func encode(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
+    @usableFromInline
+    static func encode(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
         let length = (bytes.count + 2) / 3 * 4
         return String(unsafeUninitializedCapacity: length) { text in
             alphabet.withUTF8Buffer { digits in

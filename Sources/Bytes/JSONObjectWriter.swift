@@ -16,7 +16,7 @@ package struct JSONObjectWriter {
 
     package mutating func member(_ name: String, _ value: Int64) {
         begin(name)
-        bytes.append(contentsOf: String(value).utf8)
+        bytes.append(decimal: value)
     }
 
     package mutating func member(_ name: String, _ value: Bool) {
@@ -70,13 +70,17 @@ package struct JSONObjectWriter {
     /// A string (RFC 8259 §7).
     private mutating func quote(_ text: String) {
         bytes.append(UInt8(ascii: "\""))
-        let start = bytes.count
-        bytes.append(contentsOf: text.utf8)
-        if bytes[start...].contains(where: { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) {
-            bytes.removeLast(bytes.count - start)
+        let isPlain = text.utf8.withContiguousStorageIfAvailable { !$0.contains(where: Self.mustEscape) } ?? false
+        if isPlain {
+            bytes.append(contentsOf: text.utf8)
+        } else {
             for byte in text.utf8 { escape(byte) }
         }
         bytes.append(UInt8(ascii: "\""))
+    }
+
+    private static func mustEscape(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }
 
     private mutating func escape(_ byte: UInt8) {

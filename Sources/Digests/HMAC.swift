@@ -35,12 +35,16 @@ package final class HMACKey: @unchecked Sendable {
     deinit { EVP_MAC_CTX_free(context) }
 
     /// - Returns: A code as long as the hash.
+    @inlinable
     package func code(for message: some Collection<UInt8>) -> [UInt8] {
+        withContiguousBytes(message) { code(for: $0) }
+    }
+
+    @usableFromInline
+    func code(for message: UnsafeRawBufferPointer) -> [UInt8] {
         guard let copy = EVP_MAC_CTX_dup(context) else { preconditionFailure("no memory for HMAC") }
         defer { EVP_MAC_CTX_free(copy) }
-        let updated = withContiguousBytes(message) { buffer in
-            EVP_MAC_update(copy, buffer.assumingMemoryBound(to: UInt8.self).baseAddress, buffer.count)
-        }
+        let updated = EVP_MAC_update(copy, message.assumingMemoryBound(to: UInt8.self).baseAddress, message.count)
         precondition(updated == 1, "HMAC could not be updated")
         return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initialized in
             var written = 0

@@ -10,22 +10,29 @@ actor Connection {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let server: ServerContext
+    private let workers: RequestWorkers
     private let accepted: Listener.Accepted
     private let tlsContext: TLSContext?
-    private let input = InputBuffer()
+    private let input: InputBuffer
     private var state: ConnectionState
+    /// What a task does next.
+    private var pending: ConnectionState.Action?
     private var channel: Channel?
     private var output: Output?
     /// The content of the current request, or of the last one if its rest is discarded.
     private var body: ConnectionBody?
+    /// Called when a wait is over; made once, because every request ends with a wait.
+    private var whenWaited: (Result<Void, Channel.WaitFailure>) -> Void = { _ in }
     /// Watches the peer during a streamed response.
     private var watch: PeerWatch?
     /// Called when the connection has ended.
     private var hasEnded: (@Sendable () -> Void)?
 
-    init(_ accepted: Listener.Accepted, loop: EventLoop, tls: TLSContext?, server: ServerContext) {
+    init(_ accepted: Listener.Accepted, workers: RequestWorkers, tls: TLSContext?, server: ServerContext) {
         self.accepted = accepted
-        self.loop = loop
+        self.workers = workers
+        loop = workers.loop
+        input = InputBuffer(workers.inputMemory)
         self.server = server
         tlsContext = tls
         state = ConnectionState(limits: server.connectionLimits, head: server.configuration.head)
@@ -33,20 +40,21 @@ actor Connection {
 
     // MARK: Life
 
-    /// Serves the connection until it ends, in tasks on its loop.
+    /// Serves the connection until it ends, on its loop.
     ///
     /// Call it once, from any thread.
     nonisolated func start(whenEnded: @escaping @Sendable () -> Void) {
-        Task(executorPreference: loop) { await self.begin(whenEnded) }
+        loop.execute { self.assumeIsolated { $0.begin(whenEnded) } }
     }
 
-    private func begin(_ whenEnded: @escaping @Sendable () -> Void) async {
+    private func begin(_ whenEnded: @escaping @Sendable () -> Void) {
         hasEnded = whenEnded
         server.observer.connectionOpened()
         guard let channel = open() else { return end() }
         self.channel = channel
         output = Output(channel: channel, pool: server.pool, timeout: server.timeouts.write)
-        await perform(state.open(isEncrypted: channel.tls != nil, now: MonotonicClock.now))
+        whenWaited = { [self] in proceed(state.waited($0, now: MonotonicClock.now)) }
+        proceed(state.open(isEncrypted: channel.tls != nil, now: MonotonicClock.now))
     }
 
     private func open() -> Channel? {
@@ -69,6 +77,7 @@ actor Connection {
     private func end() {
         channel?.close()
         channel = nil
+        whenWaited = { _ in }
         server.observer.connectionClosed()
         hasEnded?()
         hasEnded = nil
@@ -92,52 +101,86 @@ actor Connection {
 
     // MARK: Actions
 
-    /// Performs actions until the connection ends or is parked.
+    /// Lets a task perform an action soon, and those that follow.
     ///
-    /// An idle connection has no task: the memory of a task's calls is several times larger than everything else of the
-    /// connection. The next request starts a new task.
-    private func perform(_ first: ConnectionState.Action) async {
-        guard let channel, let output else { return end() }
+    /// The task reads each request just before it serves it: a client that gets its response early can prepare its next
+    /// request meanwhile.
+    private func proceed(_ first: ConnectionState.Action) {
+        pending = first
+        workers.serve(self)
+    }
+
+    /// Performs actions until the connection waits for its peer or has ended.
+    func performPending() async {
+        guard let channel, let output, var action = pending else { return end() }
+        pending = nil
+        while let next = performAtOnce(action, channel) {
+            switch next {
+            case .serve(let head): action = await serve(head, channel, output)
+            case .drainContent(let limit): action = state.drained(isWhole: await body?.drain(limit: limit) ?? true)
+            case .refuse(let refusal): action = state.refused(isSent: await refuse(refusal, output))
+            default: return
+            }
+        }
+    }
+
+    /// Performs actions that need no asynchronous call.
+    ///
+    /// - Returns: An action that needs one; `nil` if the connection waits for its peer or has ended.
+    private func performAtOnce(_ first: ConnectionState.Action, _ channel: Channel) -> ConnectionState.Action? {
         var action = first
         while true {
             switch action {
+            case .serve, .drainContent, .refuse: return action
             case .shakeHands: action = shakeHands(channel)
             case .parse:
                 body = nil
                 action = input.withSpan { state.received($0, now: MonotonicClock.now) }
+                if case .serve(let head) = action { input.consume(head.consumed) }
             case .fill(let room):
                 let result = channel.mayBeReadable ? input.fill(from: channel, room: room) : .wouldBlockReading
                 action = state.filled(result, now: MonotonicClock.now)
             case .waitReadable(let end):
                 input.releaseIfEmpty()
-                action = state.waited(await channel.readability(until: end), now: MonotonicClock.now)
+                guard let known = channel.whenReadable(until: end, whenWaited) else { return nil }
+                action = state.waited(known, now: MonotonicClock.now)
             case .waitWritable(let end):
-                action = state.waited(await channel.writability(until: end), now: MonotonicClock.now)
+                guard let known = channel.whenWritable(until: end, whenWaited) else { return nil }
+                action = state.waited(known, now: MonotonicClock.now)
             case .park(let end):
-                if park(channel, until: end) { return server.parked() }
-                action = state.waited(.success(()), now: MonotonicClock.now)
+                server.parked()
+                action = .waitReadable(until: end)
             case .takeTurns:
-                if !input.isEmpty || channel.mayBeReadable { await loop.yield() }
                 action = .parse
-            case .serve(let head):
-                input.consume(head.consumed)
-                action = await serve(head, channel, output)
-            case .drainContent(let limit):
-                action = state.drained(isWhole: await body?.drain(limit: limit) ?? true)
-            case .refuse(let refusal): action = state.refused(isSent: await refuse(refusal, output))
+                if !input.isEmpty || channel.mayBeReadable {
+                    yield()
+                    return nil
+                }
+            case .takeTurnsLingering:
+                yieldLingering()
+                return nil
             case .shutDownWriting:
                 channel.shutDownWriting()
                 action = state.lingers(now: MonotonicClock.now)
             case .discard: action = state.discarded(channel.discard(), now: MonotonicClock.now)
-            case .takeTurnsLingering:
-                await loop.yield()
-                action = state.lingers(now: MonotonicClock.now)
             case .failHandshake(let kind, let detail):
                 report(kind, detail)
-                return end()
-            case .end: return end()
+                end()
+                return nil
+            case .end:
+                end()
+                return nil
             }
         }
+    }
+
+    /// Continues with `parse` after everything else on the loop.
+    private func yield() {
+        loop.execute { self.assumeIsolated { $0.proceed(.parse) } }
+    }
+
+    private func yieldLingering() {
+        loop.execute { self.assumeIsolated { $0.proceed($0.state.lingers(now: MonotonicClock.now)) } }
     }
 
     private func shakeHands(_ channel: Channel) -> ConnectionState.Action {
@@ -153,17 +196,6 @@ actor Connection {
         return state.shookHands(result, detail: session.failureReason, now: MonotonicClock.now)
     }
 
-    /// - Returns: `false` if there is nothing to wait for.
-    private func park(_ channel: Channel, until end: Nanoseconds) -> Bool {
-        channel.park(until: end) { [self] result in
-            Task(executorPreference: loop) { await self.unpark(result) }
-        }
-    }
-
-    private func unpark(_ result: Result<Void, Channel.WaitFailure>) async {
-        await perform(state.waited(result, now: MonotonicClock.now))
-    }
-
     // MARK: One request
 
     private func serve(_ parsed: ParsedHead, _ channel: Channel, _ output: Output) async -> ConnectionState.Action {
@@ -171,7 +203,12 @@ actor Connection {
         let id = server.nextRequestID()
         let body = ConnectionBody(parsed, channel: channel, input: input, output: output, server: server)
         self.body = body
-        let response = await response(to: parsed, body, id, channel, output)
+        let response: Response
+        if case .tooLarge(let limit) = body.failure {
+            response = ServerErrors.response(413, detail: "the content exceeds \(limit) bytes", requestID: id)
+        } else {
+            response = await server.handler.respond(to: request(parsed, body, id, channel, output))
+        }
         // An interrupted body leaves the channel interrupted. The rest of the body must still be discarded.
         channel.clearInterruption()
         let keepsAlive = state.willRespond(
@@ -180,11 +217,17 @@ actor Connection {
             body.facts
         )
         let before = output.sent
-        let isWhole = await send(
-            PreparedResponse(response, to: parsed.head, date: server.currentDate, keepsAlive: keepsAlive),
-            output,
-            channel
+        let prepared = PreparedResponse(
+            response,
+            to: parsed.head,
+            date: server.currentDate,
+            keepsAlive: keepsAlive
         )
+        // Nearly every response fits into one write; an asynchronous call would only add cost.
+        let count = prepared.rest == nil ? output.writeAtOnce(prepared.start) : 0
+        let isWhole =
+            prepared.rest == nil && count == prepared.start.count
+            ? true : await send(prepared, from: count, output, channel)
         server.observer.requestFinished(
             RequestSummary(
                 id: id,
@@ -202,29 +245,24 @@ actor Connection {
         return state.responded(isWhole: isWhole, contentIsEnded: body.isEnded)
     }
 
-    private func response(
-        to parsed: ParsedHead,
+    private func request(
+        _ parsed: ParsedHead,
         _ body: ConnectionBody,
         _ id: String,
         _ channel: Channel,
         _ output: Output
-    ) async -> Response {
-        if case .tooLarge(let limit) = body.failure {
-            return ServerErrors.response(413, detail: "the content exceeds \(limit) bytes", requestID: id)
-        }
+    ) -> Request {
         let isModern = parsed.head.version == .http1_1
-        return await server.handler.respond(
-            to: Request(
-                head: parsed.head,
-                body: body,
-                id: id,
-                peerAddress: accepted.peer.host,
-                peerPort: Int(accepted.peer.port),
-                isEncrypted: channel.tls != nil,
-                inform: { head throws(SinkFailure) in
-                    if isModern { try await output.write(ResponseHeadWriter.bytes(head)) }
-                }
-            )
+        return Request(
+            head: parsed.head,
+            body: body,
+            id: id,
+            peerAddress: accepted.peer.host,
+            peerPort: Int(accepted.peer.port),
+            isEncrypted: channel.tls != nil,
+            inform: { head throws(SinkFailure) in
+                if isModern { try await output.write(ResponseHeadWriter.bytes(head)) }
+            }
         )
     }
 
@@ -255,10 +293,12 @@ actor Connection {
     // MARK: Sending
 
     /// - Returns: Whether the response was sent completely.
-    private func send(_ response: PreparedResponse, _ output: Output, _ channel: Channel) async -> Bool {
-        // Nearly every response fits into one write; an asynchronous call would only add cost.
-        let count = response.rest == nil ? output.writeAtOnce(response.start) : 0
-        if count == response.start.count { return true }
+    private func send(
+        _ response: PreparedResponse,
+        from count: Int,
+        _ output: Output,
+        _ channel: Channel
+    ) async -> Bool {
         do {
             try await output.write(response.start, from: count, more: response.rest != nil)
             try await sendRest(of: response, output, channel)

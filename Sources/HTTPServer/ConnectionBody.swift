@@ -72,13 +72,13 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
 
     func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
         do throws(SourceFailure) {
-            try await sendContinue()
+            if state.isAwaitingContinue { try await sendContinue() }
             while true {
                 switch state.demand(maximum: maximum) {
                 case .end: return nil
                 case .fail(let failure): throw failure
                 case .piece(let size):
-                    let piece = try await read(size)
+                    let piece = input.isEmpty ? try await read(size) : input.take(size)
                     try state.took(piece.count)
                     return piece
                 case .decode:
@@ -123,9 +123,8 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         }
     }
 
-    /// Returns content bytes from the buffer, or directly from the socket if the buffer is empty.
+    /// Returns content bytes from the socket; the buffer is empty.
     private func read(_ maximum: Int) async throws(SourceFailure) -> [UInt8] {
-        if !input.isEmpty { return input.take(maximum) }
         if state.beginRead(), channel.mayBeReadable { await channel.loop.yield() }
         while true {
             try await becomeReadable()

@@ -30,7 +30,7 @@ struct ConnectionState {
         case waitReadable(until: Nanoseconds)
         /// Report to `waited`.
         case waitWritable(until: Nanoseconds)
-        /// Wait for the next request without a task. If there is nothing to wait for, report success to `waited`.
+        /// Wait for the next request, which may be far away; report to `waited`.
         case park(until: Nanoseconds)
         /// Let other connections of the loop run if there is more to read, and continue with `parse`.
         case takeTurns

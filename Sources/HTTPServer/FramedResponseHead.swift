@@ -1,3 +1,4 @@
+internal import Bytes
 internal import HTTPWire
 
 /// The head of a final response, with the fields that the server itself adds.
@@ -31,7 +32,7 @@ enum FramedResponseHead {
         case .none, .untilClose: break
         case .length(let length):
             output.append(contentsOf: "\r\nContent-Length: ".utf8)
-            output.append(contentsOf: String(length).utf8)
+            output.append(decimal: length)
         case .chunked: output.append(contentsOf: "\r\nTransfer-Encoding: chunked".utf8)
         }
         if !keepsAlive {

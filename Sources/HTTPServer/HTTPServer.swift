@@ -17,7 +17,8 @@ package final class HTTPServer: Sendable {
     }
 
     private let context: ServerContext
-    private let loops: EventLoopGroup
+    /// One for each loop.
+    private let workers: [RequestWorkers]
     private let listener: Listener
     private let tls: TLSContext?
     private let state = Mutex(State())
@@ -35,7 +36,7 @@ package final class HTTPServer: Sendable {
         observer: any ServerObserver
     ) throws(SystemError) {
         context = ServerContext(configuration: configuration, pool: pool, handler: handler, observer: observer)
-        self.loops = loops
+        workers = loops.loops.map(RequestWorkers.init)
         self.tls = tls
         listener = try Listener(address, loop: loops.next())
     }
@@ -57,14 +58,22 @@ package final class HTTPServer: Sendable {
             }
             if isOver { continuation.resume() }
         }
+        for workers in workers { workers.loop.execute { workers.close() } }
     }
 
     /// Runs on the listener's loop and never awaits anything on another loop: after a call into another loop's actor it
     /// would continue there.
     private func accept() async {
         let observer = context.observer
+        var turn = 0
         while let accepted = await listener.accept(onFailure: { observer.acceptFailed($0) }) {
-            let connection = Connection(accepted, loop: loops.next(), tls: tls, server: context)
+            let connection = Connection(
+                accepted,
+                workers: workers[turn % workers.count],
+                tls: tls,
+                server: context
+            )
+            turn &+= 1
             guard let id = register(connection) else {
                 close(accepted.descriptor)
                 continue

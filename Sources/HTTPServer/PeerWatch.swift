@@ -3,7 +3,7 @@ internal import Transport
 
 /// Detects that the client disconnects or the server stops while a response without an end is sent.
 ///
-/// Must be used on the loop of its connection. It has no task: see `Channel.park`.
+/// Must be used on the loop of its connection. It has no task: see `Channel.whenReadable`.
 final class PeerWatch {
     private let channel: Channel
     /// Receives what the client sends meanwhile: its next request.
@@ -28,7 +28,7 @@ final class PeerWatch {
     func end() {
         guard action != nil else { return }
         action = nil
-        channel.unpark()
+        channel.cancelWhenReadable()
     }
 
     /// The server stops.
@@ -46,14 +46,14 @@ final class PeerWatch {
     /// Reads ahead, because only a read distinguishes the end of a connection from another request.
     private func look() {
         while action != nil {
-            let isParked = channel.park(until: .max) { [self] result in
+            let known = channel.whenReadable(until: .max) { [self] result in
                 switch result {
                 case .success: look()
                 case .failure: report()
                 }
             }
             // If the client sends a lot, stop reading ahead: the next write detects a disconnect.
-            if isParked || input.count >= Self.maximumReadAhead { return }
+            if known == nil || input.count >= Self.maximumReadAhead { return }
             if channel.interruption != nil { return report() }
             switch input.fill(from: channel, room: Self.maximumReadAhead) {
             case .moved, .wouldBlockReading: break

@@ -61,7 +61,7 @@ final class ServerContext: Sendable {
         requestPrefix + "-" + String(requestCount.wrappingAdd(1, ordering: .relaxed).newValue, radix: 36)
     }
 
-    /// Called when a connection has released the memory of its task.
+    /// Called when a connection becomes idle.
     ///
     /// After many of these calls there are unused heap pages, which malloc keeps until it is told to release them.
     func parked() {

@@ -90,13 +90,15 @@ package struct Router: Sendable {
         guard let position = exact[target.rawPath] ?? find(target.segments[...], from: 0, &values) else {
             return .notFound
         }
-        let entry = entries[position]
-        if let route = entry.routes[method] ?? (method == .head ? entry.routes[.get] : nil) {
+        // The entry is not copied for a route that is found: most requests find theirs.
+        if let route = entries[position].routes[method] ?? (method == .head ? entries[position].routes[.get] : nil) {
+            if values.isEmpty { return .found(route, PathParameters()) }
             return .found(
                 route,
-                PathParameters(zip(entry.parameterNames, values).map { (name: $0, value: $1) })
+                PathParameters(zip(entries[position].parameterNames, values).map { (name: $0, value: $1) })
             )
         }
+        let entry = entries[position]
         var allowed = Set(entry.routes.keys)
         if allowed.contains(.get) { allowed.insert(.head) }
         return .methodNotAllowed(allowed: allowed.sorted { $0.rawValue < $1.rawValue }, template: entry.template)

@@ -243,21 +243,41 @@ package final class Channel: @unchecked Sendable {
         }
     }
 
-    /// Like `waitReadable`, but without a waiting task; for connections that can be idle for a long time.
+    /// Like `waitReadable`, but without a waiting task.
     ///
     /// - Parameters:
     ///   - deadline: As in `waitReadable`.
-    ///   - callback: Called once, on the loop, with the result of `waitReadable`.
-    /// - Returns: Whether the callback will be called; `false` if there is nothing to wait for.
-    package func park(until deadline: Nanoseconds, _ callback: @escaping (Result<Void, WaitFailure>) -> Void) -> Bool {
-        assert(loop.isCurrent, "a channel is used on its loop")
-        guard readiness(.reading) == nil else { return false }
-        reading.wait(.callback(callback), until: deadline)
-        return true
+    ///   - callback: Called once, on the loop, with the result of `waitReadable`, unless that is known at once.
+    /// - Returns: The result if there is nothing to wait for; `nil` if `callback` will be called.
+    package func whenReadable(
+        until deadline: Nanoseconds,
+        _ callback: @escaping (Result<Void, WaitFailure>) -> Void
+    ) -> Result<Void, WaitFailure>? {
+        when(.reading, until: deadline, callback)
     }
 
-    /// Undoes `park`: its callback will not be called.
-    package func unpark() {
+    /// Like `waitWritable`, but without a waiting task: see `whenReadable`.
+    package func whenWritable(
+        until deadline: Nanoseconds,
+        _ callback: @escaping (Result<Void, WaitFailure>) -> Void
+    ) -> Result<Void, WaitFailure>? {
+        when(.writing, until: deadline, callback)
+    }
+
+    @inline(__always)
+    private func when(
+        _ side: Side,
+        until deadline: Nanoseconds,
+        _ callback: @escaping (Result<Void, WaitFailure>) -> Void
+    ) -> Result<Void, WaitFailure>? {
+        assert(loop.isCurrent, "a channel is used on its loop")
+        if let ready = readiness(side) { return ready }
+        self[side].wait(.callback(callback), until: deadline)
+        return nil
+    }
+
+    /// Undoes `whenReadable`: its callback will not be called.
+    package func cancelWhenReadable() {
         guard case .callback? = reading.waiter else { return }
         _ = reading.takeWaiter()
     }

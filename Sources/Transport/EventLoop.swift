@@ -7,7 +7,7 @@ package import SystemIO
 ///
 /// It is also the executor of the actors and tasks of its connections, so serving a request needs no thread switch.
 ///
-/// Invariant for `@unchecked`: `ready`, `readyHead`, `slots`, `freeSlots` and `watched` are accessed only on the thread
+/// Invariant for `@unchecked`: `ready`, `readyHead`, `followUps`, `slots`, `freeSlots` and `watched` are accessed only on the thread
 /// that runs `queue`'s block (`isCurrent`); everything else is constant, atomic or protected by its `Mutex`.
 package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
     private enum Work {
@@ -43,6 +43,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     private var ready: [UnownedJob] = []
     private var readyHead = 0
+    private var followUps: [@Sendable () -> Bool] = []
     private var slots: [Slot] = []
     private var freeSlots: [Int] = []
     private var watched = 0
@@ -102,6 +103,14 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         hand(.closure(work))
     }
 
+    /// Calls `work` on the loop whenever jobs have run, before it looks at its sockets again; can be called from any
+    /// thread.
+    ///
+    /// - Parameter work: Returns whether there are jobs to run now; it is then called again.
+    package func afterJobs(_ work: @escaping @Sendable () -> Bool) {
+        execute { self.followUps.append(work) }
+    }
+
     /// Whether the caller runs on this loop.
     package var isCurrent: Bool { owner.load(ordering: .relaxed) == UInt(pthread_self()) }
 
@@ -122,6 +131,9 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         while true {
             takeInbox()
             runReady()
+            for followUp in followUps {
+                while followUp() { runReady() }
+            }
             let mayWait = inbox.withLock { inbox in
                 guard ready.count == readyHead, inbox.work.isEmpty else { return false }
                 inbox.isAsleep = true

@@ -39,6 +39,13 @@ struct EncodingTests {
         #expect(Base64.decodeURLSafe(text) == nil)
     }
 
+    @Test("a number is written in decimal", arguments: [0, 1, -1, 9, 10, 1_234_567_890, .max, .min, -100] as [Int64])
+    func decimal(number: Int64) {
+        var bytes = Array("x".utf8)
+        bytes.append(decimal: number)
+        #expect(String(decoding: bytes, as: UTF8.self) == "x\(number)")
+    }
+
     @Test("hexadecimal encodes and decodes, and an odd length or other characters are refused")
     func hexadecimal() {
         #expect(Hexadecimal.encode([0, 15, 16, 255] as [UInt8]) == "000f10ff")

@@ -150,7 +150,7 @@ private struct Writer {
     mutating func append(_ name: String, _ value: Int64?) {
         guard let value else { return }
         appendName(name)
-        bytes.append(contentsOf: String(value).utf8)
+        bytes.append(decimal: value)
     }
 
     private mutating func appendName(_ name: String) {

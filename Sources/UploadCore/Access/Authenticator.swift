@@ -122,24 +122,35 @@ package final class Authenticator: Sendable {
         guard let authorization else {
             throw UploadError(.unauthenticated, "Send the header `Authorization: Bearer <API key or upload token>`.")
         }
-        // Compare bytes: comparing characters would cost more than everything else here.
-        let scheme = authorization.utf8.prefix(7)
-        guard scheme.count == 7, scheme.last == UInt8(ascii: " "),
-            zip(scheme, "bearer".utf8).allSatisfy({ $0 | 0x20 == $1 })
-        else {
+        // Bytes in memory: comparing characters would cost more than everything else here.
+        var text = authorization
+        let (hasScheme, credential) = text.withUTF8 { bytes in
+            (
+                bytes.count >= 7 && bytes[6] == UInt8(ascii: " ")
+                    && zip(bytes[..<6], "bearer".utf8).allSatisfy { $0 | 0x20 == $1 },
+                Self.credential(bytes.dropFirst(7))
+            )
+        }
+        guard hasScheme else {
             throw UploadError(
                 .unauthenticated,
                 "The Authorization header must be `Bearer`, a space, and an API key or upload token."
             )
         }
-        let credential = authorization.utf8.dropFirst(7).drop { $0 == UInt8(ascii: " ") }
-        guard !credential.isEmpty, credential.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+        guard let credential else {
             throw UploadError(
                 .unauthenticated,
                 "The Authorization header must hold one API key or upload token, without spaces in it."
             )
         }
-        return String(Substring(credential))
+        return credential
+    }
+
+    /// - Returns: `nil` if there is not exactly one word.
+    private static func credential(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> String? {
+        let word = bytes.drop { $0 == UInt8(ascii: " ") }
+        guard !word.isEmpty, word.allSatisfy({ 0x21 <= $0 && $0 <= 0x7E }) else { return nil }
+        return String(decoding: word, as: UTF8.self)
     }
 
     private func key(of secret: String, at now: Date) async throws(UploadError) -> APIKey {
