@@ -130,13 +130,14 @@ extension PostgresState {
         try await read { connection in try connection.object(name) }
     }
 
-    package func objects(_ query: ObjectQuery) async throws(UploadError) -> [Media] {
+    package func objects(_ query: ObjectQuery) async throws(UploadError) -> [ObjectSummary] {
         try await read { connection in
             let (sql, values) = Self.statement(of: query)
-            return try connection.rows(sql, values).map(Media.init(row:))
+            return try connection.rows(sql, values).map(ObjectSummary.init(row:))
         }
     }
 
+    /// PostgreSQL takes nothing from JSON that has U+0000 in any text: such attributes are returned whole.
     static func statement(of query: ObjectQuery) -> (sql: String, values: [(any Parameter)?]) {
         let keys = KeyRange(prefix: query.prefix, after: query.after)
         var conditions = "bucket = $1 AND \(Connection.key) \(keys.includesLower ? ">=" : ">") $3"
@@ -147,7 +148,17 @@ extension PostgresState {
         }
         return (
             """
-            SELECT \(Connection.mediaColumns) FROM media WHERE \(conditions)
+            SELECT id, object_key, size, created_at, json ->> 'entityTag' AS entity_tag,
+                json #>> '{checksum,algorithm}' AS checksum_algorithm,
+                (json #>> '{checksum,isComposite}')::boolean AS checksum_is_composite,
+                json #>> '{checksum,value}' AS checksum_value,
+                (json ->> 'isAppendable')::boolean AS is_appendable,
+                (json -> 'partSizes') IS NOT NULL AS has_parts,
+                CASE WHEN json IS NULL THEN attributes END AS attributes
+            FROM (
+                SELECT *, CASE WHEN strpos(attributes, '\\u0000') = 0 THEN attributes::json END AS json FROM media
+            ) AS media
+            WHERE \(conditions)
             ORDER BY \(Connection.key) LIMIT $2
             """,
             values

@@ -107,10 +107,10 @@ extension SQLiteState {
         try await read { database in try database.object(name) }
     }
 
-    package func objects(_ query: ObjectQuery) async throws(UploadError) -> [Media] {
+    package func objects(_ query: ObjectQuery) async throws(UploadError) -> [ObjectSummary] {
         try await read { database in
             let (sql, arguments) = Self.statement(of: query)
-            return try database.rows(sql, arguments).map(Media.init(row:))
+            return try database.rows(sql, arguments).map(ObjectSummary.init(row:))
         }
     }
 
@@ -124,7 +124,16 @@ extension SQLiteState {
         }
         arguments += [query.limit]
         return (
-            "SELECT * FROM media INDEXED BY media_by_name WHERE \(conditions) ORDER BY object_key LIMIT ?", arguments
+            """
+            SELECT id, object_key, size, created_at, json_extract(attributes, '$.entityTag') AS entity_tag,
+                json_extract(attributes, '$.checksum.algorithm') AS checksum_algorithm,
+                json_extract(attributes, '$.checksum.isComposite') AS checksum_is_composite,
+                json_extract(attributes, '$.checksum.value') AS checksum_value,
+                json_extract(attributes, '$.isAppendable') AS is_appendable,
+                json_type(attributes, '$.partSizes') IS NOT NULL AS has_parts, NULL AS attributes
+            FROM media INDEXED BY media_by_name WHERE \(conditions) ORDER BY object_key LIMIT ?
+            """,
+            arguments
         )
     }
 }

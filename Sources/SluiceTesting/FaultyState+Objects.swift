@@ -43,7 +43,7 @@ extension FaultyState {
         return try await base.object(name)
     }
 
-    package func objects(_ query: ObjectQuery) async throws(UploadError) -> [Media] {
+    package func objects(_ query: ObjectQuery) async throws(UploadError) -> [ObjectSummary] {
         try await plan.step(.objects)
         return try await base.objects(query)
     }

@@ -6,7 +6,7 @@ extension InMemoryState {
         tables.withLock { $0.object(name) }
     }
 
-    package func objects(_ query: ObjectQuery) async throws(UploadError) -> [Media] {
+    package func objects(_ query: ObjectQuery) async throws(UploadError) -> [ObjectSummary] {
         tables.withLock { tables in
             let found = tables.media.values.filter { media in
                 guard let name = media.objectName, name.isIn(query.bucket, withPrefix: query.prefix) else {
@@ -15,7 +15,7 @@ extension InMemoryState {
                 return query.after.map { $0.utf8.lexicographicallyPrecedes(name.key.utf8) } ?? true
             }
             let sorted = found.sorted { ($0.key ?? "").utf8.lexicographicallyPrecedes(($1.key ?? "").utf8) }
-            return Array(sorted.prefix(query.limit))
+            return sorted.prefix(query.limit).map { ObjectSummary($0) }
         }
     }
 }

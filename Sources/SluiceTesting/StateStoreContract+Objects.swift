@@ -79,6 +79,7 @@ extension StateStoreContract {
             try demand(await store.object(name), is: media)
             try demand(await store.media(upload.id), is: media)
             try demand(media.attributes, is: done.attributes)
+            try demand(await store.objects(ObjectQuery(bucket: "videos", limit: 5)), is: [ObjectSummary(media)])
             for other in [("other", "a/b.mp4"), ("videos", "a/b.mp"), ("videos", "A/b.mp4"), ("videos", "")] {
                 try demand(await store.object(ObjectName(bucket: other.0, key: other.1)), is: nil)
             }
@@ -172,6 +173,23 @@ extension StateStoreContract {
                 try demand(listed.map { bytes($0) }, is: sortedKeys.map { bytes($0) })
             }
             try demand(await store.objects(ObjectQuery(bucket: "nothing", limit: 5)), is: [])
+        },
+        Contract("a listing tells what the record of each object says") { store in
+            try await makeBuckets(in: store)
+            var expected: [ObjectSummary] = []
+            for number in 0..<5 {
+                var upload = object("k\(number)", TimeInterval(number))
+                switch number {
+                case 0: upload.attributes = nil
+                case 1: upload.attributes?.isAppendable = true
+                case 2: upload.attributes?.checksum = ObjectChecksum(.sha256)
+                case 3: upload.attributes?.checksum = ObjectChecksum(.crc32, value: [])
+                default: upload.attributes = attributes()
+                }
+                try await put(upload, into: store)
+                expected.append(ObjectSummary(Media(of: finished(upload))))
+            }
+            try demand(await store.objects(ObjectQuery(bucket: "videos", limit: 9)), is: expected)
         },
         Contract("objects are listed by any prefix, after any key") { store in
             try await makeBuckets(in: store)

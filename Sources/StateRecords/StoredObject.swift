@@ -8,6 +8,42 @@ extension StoredRow {
     }
 }
 
+extension ObjectSummary {
+    /// - Parameter row: With the values of the attributes that a listing needs, or with all attributes.
+    /// - Throws: `UnreadableRecord`.
+    package init(row: some StoredRow) throws {
+        let table = "media"
+        let attributes = try row.attributes(table)
+        self.init(
+            id: try row.uploadID(table),
+            key: try row.value("object_key", of: table),
+            size: try row.value("size", of: table),
+            createdAt: try row.date("created_at", of: table),
+            entityTag: try attributes?.entityTag ?? row.optional("entity_tag", of: table),
+            checksum: try attributes?.checksum ?? ObjectChecksum(row: row),
+            isAppendable: try attributes?.isAppendable ?? row.optional("is_appendable", of: table) ?? false,
+            hasParts: try attributes.map { $0.partSizes != nil } ?? row.optional("has_parts", of: table) ?? false
+        )
+    }
+}
+
+extension ObjectChecksum {
+    fileprivate init?(row: some StoredRow) throws {
+        let table = "media"
+        guard let name: String = try row.optional("checksum_algorithm", of: table) else { return nil }
+        guard let algorithm = Algorithm(rawValue: name) else {
+            throw UnreadableRecord(table: table, column: "attributes")
+        }
+        self.init(algorithm, isComposite: try row.optional("checksum_is_composite", of: table) ?? false)
+        // A list of numbers, as the encoder of attributes writes bytes.
+        guard let list: String = try row.optional("checksum_value", of: table) else { return }
+        let numbers = list.utf8.dropFirst().dropLast().split(separator: UInt8(ascii: ","))
+        let bytes = numbers.compactMap { UInt8(Substring($0)) }
+        guard bytes.count == numbers.count else { throw UnreadableRecord(table: table, column: "attributes") }
+        value = bytes
+    }
+}
+
 extension PartRecord {
     package init(row: some StoredRow) throws {
         let table = "object_part"

@@ -74,8 +74,10 @@ package final class ObjectService: Sendable {
     private static let noObject = UploadError(.notFound, "There is no object with this key.")
 
     /// A page of objects, ordered by key.
-    package func objects(_ query: ObjectQuery) async throws(UploadError) -> [Media] {
-        try await context.reporting(nil) { () async throws(UploadError) -> [Media] in try await state.objects(query) }
+    package func objects(_ query: ObjectQuery) async throws(UploadError) -> [ObjectSummary] {
+        try await context.reporting(nil) { () async throws(UploadError) -> [ObjectSummary] in
+            try await state.objects(query)
+        }
     }
 
     /// Stores an object from a single body; on failure nothing remains of it.

@@ -6,7 +6,7 @@ package protocol ObjectRecords: Sendable {
     func object(_ name: ObjectName) async throws(UploadError) -> Media?
 
     /// A page of objects, ordered by key.
-    func objects(_ query: ObjectQuery) async throws(UploadError) -> [Media]
+    func objects(_ query: ObjectQuery) async throws(UploadError) -> [ObjectSummary]
 }
 
 /// Which objects to list; like keys, the texts contain no U+0000.

@@ -173,7 +173,7 @@ private struct HistoryBench {
         case .list:
             let objects = try await services.objects.objects(ObjectQuery(bucket: "media", limit: 10))
             let pairs = objects.compactMap { object in
-                Self.names.firstIndex { $0.key == object.key }.map { ($0, object.attributes?.entityTag ?? "") }
+                Self.names.firstIndex { $0.key == object.key }.map { ($0, object.entityTag ?? "") }
             }
             return .tags(Dictionary(uniqueKeysWithValues: pairs))
         case .sweep: _ = await services.sweep.run()

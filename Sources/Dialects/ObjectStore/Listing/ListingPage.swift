@@ -28,8 +28,8 @@ package struct Listing: Sendable {
         self.maximum = maximum
     }
 
-    /// Maximum number of items per fetch.
-    static let largestFetch = 1000
+    /// Maximum number of items per fetch: those of a full page, and one that shows that there are more.
+    static let largestFetch = 1001
     private static let firstGroupedFetch = 128
     private static let smallestFetch = 8
 

@@ -47,14 +47,14 @@ extension ObjectStoreHandler {
 }
 
 extension ListedObject {
-    fileprivate init(_ media: Media) {
+    fileprivate init(_ object: ObjectSummary) {
         self.init(
-            key: media.key ?? "",
-            size: media.size,
-            entityTag: media.attributes?.entityTag ?? media.id.text,
-            modifiedAt: media.createdAt,
-            checksum: media.attributes?.checksum,
-            typeOfOSS: media.attributes?.typeOfOSS ?? "Normal"
+            key: object.key,
+            size: object.size,
+            entityTag: object.entityTag ?? object.id.text,
+            modifiedAt: object.createdAt,
+            checksum: object.checksum,
+            typeOfOSS: ObjectAttributes.typeOfOSS(isAppendable: object.isAppendable, hasParts: object.hasParts)
         )
     }
 }

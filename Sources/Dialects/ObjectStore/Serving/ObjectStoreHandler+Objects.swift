@@ -328,9 +328,11 @@ extension Media {
 
 extension ObjectAttributes {
     /// How the object was uploaded, in OSS's terms.
-    var typeOfOSS: String {
-        if isAppendable == true { return "Appendable" }
-        return partSizes == nil ? "Normal" : "Multipart"
+    var typeOfOSS: String { Self.typeOfOSS(isAppendable: isAppendable == true, hasParts: partSizes != nil) }
+
+    static func typeOfOSS(isAppendable: Bool, hasParts: Bool) -> String {
+        if isAppendable { return "Appendable" }
+        return hasParts ? "Multipart" : "Normal"
     }
 }
 
