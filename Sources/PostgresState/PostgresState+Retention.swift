@@ -12,15 +12,15 @@ extension PostgresState {
         }
     }
 
-    package func forgetEnded(before date: Date) async throws(UploadError) {
-        let date = Milliseconds(date)
+    package func forgetEnded(before date: Date, dead deadDate: Date) async throws(UploadError) {
         // Short transactions, each for one kind of rows. Rows locked by another node are being removed there, or are
         // found the next time.
-        for (table, id, condition) in [
-            ("upload", "id", "state IN ('terminated', 'expired') AND ended_at < $1"),
+        for (table, id, condition, date) in [
+            ("upload", "id", "state IN ('terminated', 'expired') AND ended_at < $1", date),
             // An expired grant admits nothing, whether it was used or not.
-            ("used_grant", "id", "expires_at < $1"),
-            ("event", "sequence", "occurred_at < $1 AND (delivery IS NULL OR delivery = 'delivered')"),
+            ("used_grant", "id", "expires_at < $1", date),
+            ("event", "sequence", "occurred_at < $1 AND (delivery IS NULL OR delivery = 'delivered')", date),
+            ("event", "sequence", "delivery = 'dead' AND occurred_at < $1", deadDate),
         ] {
             let statement = """
                 DELETE FROM \(table) WHERE \(id) = ANY (ARRAY(
@@ -29,7 +29,7 @@ extension PostgresState {
                 """
             var count = Self.forgottenAtOnce
             while count == Self.forgottenAtOnce {
-                count = try await write { try $0.run(statement, [date, Self.forgottenAtOnce]) }
+                count = try await write { try $0.run(statement, [Milliseconds(date), Self.forgottenAtOnce]) }
             }
         }
     }

@@ -17,24 +17,27 @@ extension SQLiteState {
         }
     }
 
-    package func forgetEnded(before date: Date) async throws(UploadError) {
-        try await write { database in
-            let date = Milliseconds(date)
-            try database.run(
-                """
-                DELETE FROM upload INDEXED BY upload_ended
-                WHERE state IN ('terminated', 'expired') AND ended_at < ?
-                """,
-                [date]
-            )
+    package func forgetEnded(before date: Date, dead deadDate: Date) async throws(UploadError) {
+        for (table, id, rows, date) in [
+            ("upload", "id", "INDEXED BY upload_ended WHERE state IN ('terminated', 'expired') AND ended_at < ?", date),
             // An expired grant admits nothing, whether it was used or not.
-            try database.run("DELETE FROM used_grant WHERE expires_at < ?", [date])
-            try database.run(
-                "DELETE FROM event WHERE occurred_at < ? AND (delivery IS NULL OR delivery = 'delivered')",
-                [date]
-            )
+            ("used_grant", "id", "WHERE expires_at < ?", date),
+            ("event", "sequence", "WHERE occurred_at < ? AND (delivery IS NULL OR delivery = 'delivered')", date),
+            ("event", "sequence", "WHERE delivery = 'dead' AND occurred_at < ?", deadDate),
+        ] {
+            let statement = "DELETE FROM \(table) WHERE \(id) IN (SELECT \(id) FROM \(table) \(rows) LIMIT ?)"
+            var count = Self.forgottenAtOnce
+            while count == Self.forgottenAtOnce {
+                count = try await write { database in
+                    try database.run(statement, [Milliseconds(date), Self.forgottenAtOnce])
+                    return database.changesCount
+                }
+            }
         }
     }
+
+    /// Rows in one transaction; a writer waits about as long as for a few uploads.
+    static let forgottenAtOnce = 1000
 
     package func needed(_ ids: [UploadID]) async throws(UploadError) -> Set<UploadID> {
         var needed: Set<UploadID> = []

@@ -147,9 +147,9 @@ package final class FaultyState: StateStore {
         return try await base.expiredUploads(at: now, limit: limit)
     }
 
-    package func forgetEnded(before date: Date) async throws(UploadError) {
+    package func forgetEnded(before date: Date, dead deadDate: Date) async throws(UploadError) {
         try await plan.step(.forgetEnded)
-        try await base.forgetEnded(before: date)
+        try await base.forgetEnded(before: date, dead: deadDate)
     }
 
     package func needed(_ ids: [UploadID]) async throws(UploadError) -> Set<UploadID> {

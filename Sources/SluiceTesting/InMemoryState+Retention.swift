@@ -12,7 +12,7 @@ extension InMemoryState {
         }
     }
 
-    package func forgetEnded(before date: Date) async throws(UploadError) {
+    package func forgetEnded(before date: Date, dead deadDate: Date) async throws(UploadError) {
         tables.withLock { tables in
             tables.uploads = tables.uploads.filter { _, upload in
                 guard upload.state == .terminated || upload.state == .expired, let endedAt = upload.endedAt
@@ -22,7 +22,11 @@ extension InMemoryState {
             tables.pulls = tables.pulls.filter { tables.uploads[$0.key] != nil }
             tables.usedGrants = tables.usedGrants.filter { $0.value >= date }
             tables.events.removeAll { event in
-                event.occurredAt < date && (event.delivery == nil || event.delivery?.state == .delivered)
+                switch event.delivery?.state {
+                case nil, .delivered: event.occurredAt < date
+                case .dead: event.occurredAt < deadDate
+                case .pending: false
+                }
             }
         }
     }

@@ -247,7 +247,7 @@ package enum StateCosts {
             try demand(await store.end(id(1), as: .expired, at: now), is: true)
         }
         try await measure("forget") {
-            try await store.forgetEnded(before: Date(timeIntervalSince1970: 2))
+            try await store.forgetEnded(before: Date(timeIntervalSince1970: 2), dead: .distantPast)
             try demand(await store.upload(id(15)), is: nil)
         }
     }

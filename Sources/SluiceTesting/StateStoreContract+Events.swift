@@ -43,7 +43,7 @@ extension StateStoreContract {
             _ = try await store.complete(completed(upload), as: media(of: upload))
             try demand(await store.events(EventQuery(after: 0)), is: [])
         },
-        Contract("events are removed after their retention time, unless their delivery is pending") { store in
+        Contract("events are removed after their retention time, dead ones after theirs, pending ones never") { store in
             let upload = upload()
             for sequence in 1...4 as ClosedRange<Int64> {
                 var event = EventRecord.sample(.updated, of: upload)
@@ -52,11 +52,24 @@ extension StateStoreContract {
             }
             try await deliver(2, as: .delivered, by: store)
             try await deliver(3, as: .dead(error: "x"), by: store)
-            try await store.forgetEnded(before: start)
+            try await store.forgetEnded(before: start, dead: start)
             try demand(await store.events(EventQuery(after: 0)).count, is: 4)
-            try await store.forgetEnded(before: start.addingTimeInterval(1))
+            try await store.forgetEnded(before: start.addingTimeInterval(1), dead: start)
             try demand(await store.events(EventQuery(after: 0)).map(\.sequence), is: [3, 4])
+            try await store.forgetEnded(before: start.addingTimeInterval(1), dead: start.addingTimeInterval(1))
+            try demand(await store.events(EventQuery(after: 0)).map(\.sequence), is: [4])
             try demand(await store.lastEvent(), is: 4)
+        },
+        Contract("old events are all removed, also if they are more than one transaction removes") { store in
+            let upload = upload()
+            for _ in 0...1000 {
+                var event = EventRecord.sample(.updated, of: upload)
+                event.delivery = nil
+                try await store.record(event)
+            }
+            try await store.forgetEnded(before: start.addingTimeInterval(1), dead: start)
+            try demand(await store.events(EventQuery(after: 0)), is: [])
+            try demand(await store.lastEvent(), is: 1001)
         },
     ]
 }

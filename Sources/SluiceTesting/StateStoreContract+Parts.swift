@@ -184,7 +184,7 @@ extension StateStoreContract {
                 await usage(store),
                 is: usage(stored: 30, reserved: 50, open: 1, bytes: 30 + 15 + 50, uploads: 3)
             )
-            try await store.forgetEnded(before: start.addingTimeInterval(1))
+            try await store.forgetEnded(before: start.addingTimeInterval(1), dead: .distantPast)
             try demand(await store.upload(ended.id), is: nil)
             try demand(await store.objectParts(of: kept.id, after: 0, limit: 9).count, is: 3)
         },

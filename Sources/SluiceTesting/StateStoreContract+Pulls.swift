@@ -116,7 +116,7 @@ extension StateStoreContract {
             job.nextAttemptAt = nil
             job.sealed = ""
             try demand(await store.pull(upload.id), is: job)
-            try await store.forgetEnded(before: start.addingTimeInterval(1))
+            try await store.forgetEnded(before: start.addingTimeInterval(1), dead: .distantPast)
             try demand(await store.pull(upload.id), is: nil)
             try demand(await store.claimPulls(limit: 10, for: 3600), is: [])
         },

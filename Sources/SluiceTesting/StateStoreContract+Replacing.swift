@@ -58,7 +58,7 @@ extension StateStoreContract {
             try demand(await usage(store, bob), is: usage(bytes: 10, uploads: 1))
             try demand(await usage(store), is: usage(stored: 30, bytes: 30, uploads: 1))
             try demand(await usage(store, issuer), is: usage(stored: 30, bytes: 40, uploads: 2))
-            try await store.forgetEnded(before: start.addingTimeInterval(8))
+            try await store.forgetEnded(before: start.addingTimeInterval(8), dead: .distantPast)
             try demand(await store.upload(old.id), is: nil)
             try demand(await store.object(name)?.id, is: new.id)
         },

@@ -41,7 +41,7 @@ extension StateStoreContract {
             _ = try await store.end(old.id, as: .expired, at: start.addingTimeInterval(10))
             _ = try await store.end(recent.id, as: .terminated, at: start.addingTimeInterval(20))
             _ = try await store.complete(completed(whole), as: media(of: whole))
-            try await store.forgetEnded(before: start.addingTimeInterval(20))
+            try await store.forgetEnded(before: start.addingTimeInterval(20), dead: .distantPast)
             let left = try await store.uploads(UploadQuery())
             try demand(left.map(\.id), is: [open.id, whole.id, recent.id])
         },

@@ -159,14 +159,14 @@ extension StateStoreContract {
         },
         Contract("the use of a grant is recorded until long after the grant has expired") { store in
             try await store.insert(upload(), consuming: grant("g", expiresIn: 60))
-            try await store.forgetEnded(before: start.addingTimeInterval(60))
+            try await store.forgetEnded(before: start.addingTimeInterval(60), dead: .distantPast)
             try demand(
                 await errorCode { () async throws(UploadError) in
                     try await store.insert(upload(1), consuming: grant("g"))
                 },
                 is: .grantUsed
             )
-            try await store.forgetEnded(before: start.addingTimeInterval(61))
+            try await store.forgetEnded(before: start.addingTimeInterval(61), dead: .distantPast)
             try await store.insert(upload(2), consuming: grant("g"))
         },
     ]

@@ -761,10 +761,10 @@ struct PostgresStateTests {
         }
         let later = start.addingTimeInterval(100)
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for node in nodes + nodes { group.addTask { try await node.forgetEnded(before: later) } }
+            for node in nodes + nodes { group.addTask { try await node.forgetEnded(before: later, dead: later) } }
             try await group.waitForAll()
         }
-        try await nodes[0].forgetEnded(before: later)
+        try await nodes[0].forgetEnded(before: later, dead: later)
         #expect(try await nodes[0].uploads(UploadQuery()) == [])
     }
 }

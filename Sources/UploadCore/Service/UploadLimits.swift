@@ -14,6 +14,8 @@ package struct UploadLimits: Sendable, Equatable {
     package var protectedTurn: Duration
     /// Seconds that records of terminated and expired uploads are kept; default 7 days; after that `.notFound`.
     package var recordRetention: TimeInterval
+    /// Seconds that events are kept whose delivery is dead, so that they can be delivered again.
+    package var deadRetention: TimeInterval { 4 * recordRetention }
     /// Age in seconds from which a blob without a record counts as left by a crash; default one hour.
     ///
     /// Another process may be about to record a younger one; use 0 if no other process shares the storage.

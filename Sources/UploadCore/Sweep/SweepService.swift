@@ -62,7 +62,10 @@ package final class SweepService: Sendable {
             report.orphansRemoved += leftovers
         }
         await attempt(nil, &report) { () async throws(UploadError) in
-            try await state.forgetEnded(before: now.addingTimeInterval(-context.limits.recordRetention))
+            try await state.forgetEnded(
+                before: now.addingTimeInterval(-context.limits.recordRetention),
+                dead: now.addingTimeInterval(-context.limits.deadRetention)
+            )
         }
         return report
     }
