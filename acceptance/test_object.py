@@ -248,6 +248,25 @@ def test_listings_are_in_the_order_of_bytes_and_in_pages(s3):
     assert s3.list_objects_v2(Bucket=BUCKET, Prefix="l/")["KeyCount"] == 0
 
 
+def test_many_objects_are_deleted_and_each_failure_is_told(s3):
+    keys = [f"many/{number:03d}" for number in range(150)]
+    tags = {key: s3.put_object(Bucket=BUCKET, Key=key, Body=key.encode())["ETag"] for key in keys}
+    kept = keys[10::20]
+    objects = [{"Key": key} | ({"ETag": tags[keys[0]]} if key in kept else {}) for key in keys]
+    found = s3.delete_objects(Bucket=BUCKET, Delete={"Objects": objects})
+    assert [one["Key"] for one in found["Deleted"]] == [key for key in keys if key not in kept]
+    assert [(one["Key"], one["Code"]) for one in found["Errors"]] == [(key, "PreconditionFailed") for key in kept]
+    listed = s3.list_objects_v2(Bucket=BUCKET, Prefix="many/")
+    assert [one["Key"] for one in listed["Contents"]] == kept
+    # The second time the object is gone, so the condition no longer holds.
+    key = kept[0]
+    objects = [{"Key": other} for other in kept[1:]] + [{"Key": key}, {"Key": key, "ETag": tags[key]}]
+    found = s3.delete_objects(Bucket=BUCKET, Delete={"Objects": objects})
+    assert [one["Key"] for one in found["Deleted"]] == [*kept[1:], key]
+    assert [one["Key"] for one in found["Errors"]] == [key]
+    assert s3.list_objects_v2(Bucket=BUCKET, Prefix="many/")["KeyCount"] == 0
+
+
 # Multipart uploads
 
 

@@ -188,16 +188,20 @@ extension ObjectStoreHandler {
     func delete(from bucket: String, _ call: ObjectCall) async throws(ObjectError) -> Response {
         let deletion = try ObjectDeletion(document: try await call.collect(limit: RequestDocuments.Limit.deletion))
         var outcomes: [DeletionOutcome] = []
-        for entry in deletion.entries {
+        var removals: [Removal] = []
+        for (index, entry) in deletion.entries.enumerated() {
             let name = ObjectName(bucket: bucket, key: entry.key)
             do throws(ObjectError) {
                 if let problem = entry.problem { throw problem }
                 try call.authorize(.deleteObject, name)
-                _ = try await delete(name, if: entry.condition)
+                removals.append(Removal(index: index, name: name, condition: entry.condition))
                 outcomes.append(DeletionOutcome(key: entry.key))
             } catch {
                 outcomes.append(DeletionOutcome(key: entry.key, error: error))
             }
+        }
+        for (index, error) in await failures(of: removals) {
+            outcomes[index] = DeletionOutcome(key: outcomes[index].key, error: error)
         }
         return Self.document(
             DeletionOutcome.document(
@@ -208,6 +212,40 @@ extension ObjectStoreHandler {
             )
         )
     }
+
+    private struct Removal: Sendable {
+        let index: Int
+        let name: ObjectName
+        let condition: ObjectCondition?
+    }
+
+    /// Deletes objects, several at once: their transactions share a sync.
+    ///
+    /// - Returns: Indices and errors of those that were not deleted.
+    private func failures(of removals: [Removal]) async -> [(Int, ObjectError)] {
+        // A key that is named twice is deleted in the order of the request.
+        let isRepeated = Set(removals.map(\.name)).count < removals.count
+        return await withTaskGroup(of: (Int, ObjectError)?.self) { group in
+            var failures: [(Int, ObjectError)] = []
+            for (number, removal) in removals.enumerated() {
+                if number >= (isRepeated ? 1 : Self.removalsAtOnce), let failure = await group.next() ?? nil {
+                    failures.append(failure)
+                }
+                group.addTask {
+                    do throws(ObjectError) {
+                        _ = try await delete(removal.name, if: removal.condition)
+                        return nil
+                    } catch {
+                        return (removal.index, error)
+                    }
+                }
+            }
+            for await case let failure? in group { failures.append(failure) }
+            return failures
+        }
+    }
+
+    private static let removalsAtOnce = 32
 
     // MARK: Copying
 
