@@ -63,7 +63,8 @@ final class RequestWorkers: @unchecked Sendable {
         if let task = idle.popLast() {
             task.resume()
         } else {
-            Task(executorPreference: loop) { await self.work(on: self.place) }
+            // Detached: task-local values of whoever calls this are not for the requests of others.
+            Task.detached(executorPreference: loop) { await self.work(on: self.place) }
         }
     }
 
