@@ -405,6 +405,14 @@ def test_a_hook_is_repeated_while_its_receiver_restarts(make_server):
         assert len(receiver.of("pre-create")) == 1
 
 
+def test_a_blocking_hook_is_repeated_without_the_wait_that_its_receiver_asks_for(hooked, receiver):
+    receiver.retry_after = "3000"
+    receiver.reply = lambda call: {} if receiver.of("pre-create") else 503
+    _, api = hooked(TIMEOUT="20s")
+    assert api.create(3).status_code == 201
+    assert len(receiver.of("pre-create")) == 2
+
+
 def test_a_slow_hook_does_not_delay_other_uploads(hooked, receiver):
     gate = threading.Event()
     receiver.reply = lambda call: gate.wait(20) and {} or {}

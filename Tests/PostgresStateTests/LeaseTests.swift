@@ -123,6 +123,30 @@ struct LeaseTests {
         Issue.record("what was waited for did not happen")
     }
 
+    // MARK: Readiness
+
+    @Test("a node that the others cannot reach is not ready, although its database is there")
+    func unreachable() async throws {
+        let cluster = try await Cluster()
+        defer { cluster.close() }
+        let state = cluster.states[0]
+        func problem() async -> UploadError? {
+            do throws(UploadError) {
+                try await state.check()
+                return nil
+            } catch {
+                return error
+            }
+        }
+        #expect(await problem() == nil)
+        // It cannot register again.
+        try cluster.database.connection().execute("ALTER TABLE node RENAME TO node_elsewhere")
+        try cluster.disconnect(0)
+        try await wait { await problem()?.message == "The other servers cannot reach this one; try again later." }
+        try cluster.database.connection().execute("ALTER TABLE node_elsewhere RENAME TO node")
+        try await wait { await problem() == nil }
+    }
+
     // MARK: Taking over
 
     @Test("a stalled writer on another node releases the lease at once, and its bytes are kept")

@@ -219,4 +219,17 @@ struct TokenCallTests {
         #expect(nonces.use("b", of: "k", until: 1300, at: 1200) == .used)
         #expect(nonces.use("b", of: "k", until: 1300, at: 1201) == .new)
     }
+
+    @Test("a node remembers 262,144 nonces")
+    func capacity() {
+        let nonces = UsedNonces()
+        for number in 0..<262_144 {
+            guard nonces.use("\(number)", of: "k", until: 2000, at: 1000) == .new else {
+                Issue.record("nonce \(number) was not taken")
+                return
+            }
+        }
+        #expect(nonces.use("more", of: "k", until: 2000, at: 1000) == .full)
+        #expect(nonces.use("0", of: "k", until: 2000, at: 1000) == .used)
+    }
 }
