@@ -9,7 +9,7 @@ internal import Transport
 /// Invariant for `@unchecked`: used only on `loop`.
 final class RequestWorkers: @unchecked Sendable {
     /// Tasks that are kept for later requests.
-    private static let maximumIdle = 16
+    private static let maximumIdle = 128
 
     /// Isolates the tasks to the executor of the connections: a call from another one would be a job of its own.
     private actor Place {

@@ -30,6 +30,9 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         var generation: UInt32 = 0
     }
 
+    /// How often jobs that made others ready are followed by these before the loop looks at its sockets again.
+    private static let passes = 16
+
     /// Granularity of deadlines, in milliseconds.
     private static let tick: Int32 = 100
 
@@ -130,9 +133,13 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         lastTick = MonotonicClock.now
         while true {
             takeInbox()
-            runReady()
-            for followUp in followUps {
-                while followUp() { runReady() }
+            // A request takes many jobs, one after the other: looking at the sockets after each would cost as much.
+            for _ in 0..<Self.passes {
+                runReady()
+                for followUp in followUps {
+                    while followUp() { runReady() }
+                }
+                if ready.isEmpty { break }
             }
             let mayWait = inbox.withLock { inbox in
                 guard ready.count == readyHead, inbox.work.isEmpty else { return false }
@@ -165,7 +172,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
     /// Runs the jobs that are ready now.
     ///
-    /// Jobs that become ready meanwhile run after the next poll of the sockets.
+    /// Jobs that become ready meanwhile run in the next pass.
     private func runReady() {
         let end = ready.count
         while readyHead < end {

@@ -27,7 +27,7 @@ struct RequestWorkersTests {
     }
 
     /// More than the tasks that are kept for later requests.
-    private static let clients = 40
+    private static let clients = 160
 
     @Test("requests that wait hold up no other, although all arrived at once; twice on each connection")
     func waiting() async throws {
