@@ -1,6 +1,9 @@
 """Memory does not depend on the size of uploads and downloads."""
 
+import contextlib
 import hashlib
+import resource
+import socket
 import threading
 import time
 
@@ -38,6 +41,30 @@ def patch(server, url, size, extra=()):
     assert answer.status == 204, answer
     assert answer["upload-offset"] == str(size)
     return digest
+
+
+def test_an_idle_connection_holds_little(make_server, report):
+    count = 6000
+    request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    with make_server() as server, contextlib.ExitStack() as stack:
+
+        def connect(number):
+            connections = [stack.enter_context(socket.create_connection(server.address)) for _ in range(number)]
+            for connection in connections:
+                connection.sendall(request)
+            for connection in connections:
+                assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+        connect(200)
+        before = server.anonymous_memory()
+        connect(count)
+        # The heap is given back after some of the connections have been idle for a moment.
+        deadline = time.monotonic() + 20
+        while (each := (server.anonymous_memory() - before) / count) >= 1536 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        report(f"an idle connection holds {each:.0f} bytes")
+        assert each < 1536
 
 
 @pytest.mark.slow

@@ -168,6 +168,11 @@ class Server:
         status = Path(f"/proc/{self.pid}/status").read_text()
         return self.peak_memory() - int(re.search(r"RssFile:\s+(\d+) kB", status)[1]) * 1024
 
+    def anonymous_memory(self):
+        """Bytes of memory now that are not pages of files."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) * 1024
+
     def cpu_seconds(self):
         """User and system time so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
