@@ -110,3 +110,16 @@ actor Gate {
         await withCheckedContinuation { waiting.append($0) }
     }
 }
+
+extension UploadServices {
+    /// Stores a part of the upload as it is recorded now.
+    @discardableResult
+    func putPart(
+        _ number: Int,
+        of id: UploadID,
+        _ content: ObjectContent,
+        minimumSize: Int64
+    ) async throws(UploadError) -> PartRecord {
+        try await parts.putPart(number, of: uploads.recorded(id), content, minimumSize: minimumSize)
+    }
+}

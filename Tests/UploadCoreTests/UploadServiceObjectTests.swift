@@ -56,7 +56,7 @@ extension ServiceBench {
 
     @discardableResult
     func put(_ bytes: [UInt8], part number: Int, of id: UploadID) async throws(UploadError) -> NamedPart {
-        let part = try await services.parts.putPart(number, of: id, content(bytes), minimumSize: 0)
+        let part = try await services.putPart(number, of: id, content(bytes), minimumSize: 0)
         return NamedPart(number: number, entityTag: part.entityTag)
     }
 

@@ -95,13 +95,13 @@ struct UploadServicePartTests {
         let cut = ScriptedSource([.bytes([3]), .fail(.timedOut)])
         #expect(
             await code {
-                try await bench.services.parts.putPart(1, of: id, bench.content([3, 4], cut), minimumSize: 0)
+                try await bench.services.putPart(1, of: id, bench.content([3, 4], cut), minimumSize: 0)
             }
                 == .timedOut
         )
         let wrong = bench.content([3, 4], isRight: false)
         #expect(
-            await code { try await bench.services.parts.putPart(1, of: id, wrong, minimumSize: 0) } == .checksumMismatch
+            await code { try await bench.services.putPart(1, of: id, wrong, minimumSize: 0) } == .checksumMismatch
         )
         for number in [0, -1, 10_001] {
             #expect(await code { try await bench.put([1], part: number, of: id) } == .invalidRequest)
@@ -115,7 +115,7 @@ struct UploadServicePartTests {
         let id = try await bench.begin(maximumBytes: 1000)
         let bytes = [UInt8](repeating: 1, count: 600)
         let slow = ScriptedSource([.stall, .bytes(bytes)])
-        async let first = bench.services.parts.putPart(1, of: id, bench.content(bytes, slow), minimumSize: 0)
+        async let first = bench.services.putPart(1, of: id, bench.content(bytes, slow), minimumSize: 0)
         await slow.waitUntilStalled()
         #expect(await code { try await bench.put(bytes, part: 2, of: id) } == .tooLarge(limit: 1000))
         slow.proceed()

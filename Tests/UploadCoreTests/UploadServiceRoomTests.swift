@@ -54,7 +54,7 @@ struct UploadServiceRoomTests {
         let id = try await bench.begin(maximumBytes: 200)
         try await bench.put(bytes, part: 1, of: id)
         let slow = ScriptedSource([.stall, .bytes(bytes)])
-        async let again = bench.services.parts.putPart(1, of: id, bench.content(bytes, slow), minimumSize: 0)
+        async let again = bench.services.putPart(1, of: id, bench.content(bytes, slow), minimumSize: 0)
         await slow.waitUntilStalled()
         // A third part with the same number, which ends before the second.
         try await bench.put(bytes, part: 1, of: id)
@@ -70,7 +70,7 @@ struct UploadServiceRoomTests {
         let id = try await bench.begin(maximumBytes: 100)
         let cut = ScriptedSource([.bytes([3]), .fail(.timedOut)])
         #expect(
-            await code { try await bench.services.parts.putPart(1, of: id, bench.content(bytes, cut), minimumSize: 0) }
+            await code { try await bench.services.putPart(1, of: id, bench.content(bytes, cut), minimumSize: 0) }
                 == .timedOut
         )
         bench.state.plan.fail(.putPart)
@@ -100,7 +100,7 @@ struct UploadServiceRoomTests {
                         }
                         defer { source.interrupter.interrupt() }
                         return await code {
-                            try await bench.services.parts.putPart(index + 1, of: id, content, minimumSize: 0)
+                            try await bench.services.putPart(index + 1, of: id, content, minimumSize: 0)
                         }
                     }
                 }

@@ -29,7 +29,8 @@ package final class PartService: Sendable {
     ///
     /// - Parameters:
     ///   - number: See `PartRecord.numbers`.
-    ///   - id: An upload in parts.
+    ///   - upload: An upload in parts, as recorded a moment ago. What is recorded when the part has arrived decides
+    ///     whether it is taken.
     ///   - content: The bytes.
     ///   - minimumSize: The client's minimum size in bytes for every part but the last.
     /// - Returns: The recorded part.
@@ -38,11 +39,12 @@ package final class PartService: Sendable {
     ///   error of a failed source.
     package func putPart(
         _ number: Int,
-        of id: UploadID,
+        of upload: Upload,
         _ content: ObjectContent,
         minimumSize: Int64
     ) async throws(UploadError) -> PartRecord {
-        try await context.reporting(id) { () async throws(UploadError) -> PartRecord in
+        let id = upload.id
+        return try await context.reporting(id) { () async throws(UploadError) -> PartRecord in
             try context.checkWritable()
             guard PartRecord.numbers.contains(number) else {
                 throw UploadError(.invalidRequest, "The number of a part must be from 1 to 10,000.")
@@ -50,7 +52,7 @@ package final class PartService: Sendable {
             guard let size = content.size else {
                 throw UploadError(.invalidRequest, "The size of a part must be declared before its bytes.")
             }
-            let upload = try await openForParts(id)
+            try check(upload)
             let coming = try await ledger.admit(size, as: number, of: upload)
             defer { ledger.giveUp(coming) }
             let (location, digests) = try await stored(
@@ -257,14 +259,19 @@ package final class PartService: Sendable {
 
     /// An open upload in parts that is not being completed.
     private func openForParts(_ id: UploadID) async throws(UploadError) -> Upload {
-        guard let upload = try await state.upload(id), upload.takesParts else { throw UploadError.noUpload }
+        guard let upload = try await state.upload(id) else { throw UploadError.noUpload }
+        try check(upload)
+        return upload
+    }
+
+    private func check(_ upload: Upload) throws(UploadError) {
+        guard upload.takesParts else { throw UploadError.noUpload }
         switch upload.state {
         case .terminated, .expired: throw UploadError.uploadEnded
         case .completed: throw Self.noMoreParts
         case .open: break
         }
         guard !lifecycle.isOver(upload) else { throw UploadError.uploadEnded }
-        return upload
     }
 }
 

@@ -81,7 +81,7 @@ package struct MultipartUploads: Sendable {
         of upload: Upload,
         _ content: ObjectContent
     ) async throws(UploadError) -> PartRecord {
-        try await parts.putPart(number, of: upload.id, content, minimumSize: Self.minimumPartSize(of: upload))
+        try await parts.putPart(number, of: upload, content, minimumSize: Self.minimumPartSize(of: upload))
     }
 
     /// Minimum size of every part but the last, in bytes, as the client of this upload expects it.
