@@ -128,7 +128,7 @@ def test_start_waits_for_a_database_that_starts_later(tmp_path, own_postgres):
     with Server(tmp_path / "data", environment=environment) as server:
         timer.join()
         API(server.url, server.admin_key).uploaded(b"abc")
-        assert "waiting for the database" in server.log.read_text()
+        assert "waiting for the database" in server.whole_log()
 
 
 def test_one_of_several_starting_nodes_creates_the_first_key(tmp_path, postgres):

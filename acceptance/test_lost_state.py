@@ -45,7 +45,7 @@ def assert_refused(server, code):
     answer = api.create(3)
     assert answer.status_code == 503, (answer.status_code, answer.text)
     assert "operator" in answer.text
-    assert "sluice adopt" in server.log_tail(200)
+    until(lambda: "sluice adopt" in server.log_tail(200))
     return api
 
 
@@ -205,7 +205,8 @@ def test_orphans_are_quarantined_unless_there_are_too_many(on_file):
     server.start()
     api = API(server.url, server.admin_key)
     until(lambda: "sluice_orphans_left 40" in api.get("/metrics").text, timeout=20)
-    assert "too many blobs have no record" in server.log_tail(200)
+    # Lines are written a moment after the metric is set.
+    until(lambda: "too many blobs have no record" in server.log_tail(200))
     assert len(blobs(server.data)) == 56
     assert api.get("/readyz", key=None).status_code == 200
     server.stop()

@@ -75,12 +75,13 @@ actor Connection {
     }
 
     private func end() {
+        guard let hasEnded else { return }
+        self.hasEnded = nil
         channel?.close()
         channel = nil
         whenWaited = { _ in }
         server.observer.connectionClosed()
-        hasEnded?()
-        hasEnded = nil
+        hasEnded()
     }
 
     /// The server stops: an idle connection ends now, a busy one after its response; an endless response ends now.
@@ -225,9 +226,8 @@ actor Connection {
         )
         // Nearly every response fits into one write; an asynchronous call would only add cost.
         let count = prepared.rest == nil ? output.writeAtOnce(prepared.start) : 0
-        let isWhole =
-            prepared.rest == nil && count == prepared.start.count
-            ? true : await send(prepared, from: count, output, channel)
+        var isWhole = prepared.rest == nil && count == prepared.start.count
+        if !isWhole { isWhole = await send(prepared, from: count, output, channel) }
         server.observer.requestFinished(
             RequestSummary(
                 id: id,

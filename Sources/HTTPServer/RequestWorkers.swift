@@ -22,7 +22,7 @@ final class RequestWorkers: @unchecked Sendable {
     let loop: EventLoop
     private let place: Place
     let inputMemory = InputMemory()
-    /// Connections with a request that no task has begun to serve, from `head` on.
+    /// Connections with an action that no task has begun, from `head` on.
     private var waiting: [Connection] = []
     private var head = 0
     private var idle: [UnsafeContinuation<Void, Never>] = []

@@ -49,6 +49,7 @@ package enum PercentEncoding {
     }
 
     /// RFC 3986 §2.3: letters, digits, `-`, `.`, `_`, `~`.
+    @inlinable
     package static func isUnreserved(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -27,14 +27,12 @@ extension PostgresState {
                     SELECT \(id) FROM \(table) WHERE \(condition) LIMIT $2 FOR UPDATE SKIP LOCKED
                 ))
                 """
-            var count = Self.forgottenAtOnce
-            while count == Self.forgottenAtOnce {
-                count = try await write { try $0.run(statement, [Milliseconds(date), Self.forgottenAtOnce]) }
+            var count = RetentionStep.rows
+            while count == RetentionStep.rows {
+                count = try await write { try $0.run(statement, [Milliseconds(date), RetentionStep.rows]) }
             }
         }
     }
-
-    private static let forgottenAtOnce = 5000
 
     package func needed(_ ids: [UploadID]) async throws(UploadError) -> Set<UploadID> {
         try await read { connection in

@@ -26,18 +26,15 @@ extension SQLiteState {
             ("event", "sequence", "WHERE delivery = 'dead' AND occurred_at < ?", deadDate),
         ] {
             let statement = "DELETE FROM \(table) WHERE \(id) IN (SELECT \(id) FROM \(table) \(rows) LIMIT ?)"
-            var count = Self.forgottenAtOnce
-            while count == Self.forgottenAtOnce {
+            var count = RetentionStep.rows
+            while count == RetentionStep.rows {
                 count = try await write { database in
-                    try database.run(statement, [Milliseconds(date), Self.forgottenAtOnce])
+                    try database.run(statement, [Milliseconds(date), RetentionStep.rows])
                     return database.changesCount
                 }
             }
         }
     }
-
-    /// Rows in one transaction; a writer waits about as long as for a few uploads.
-    static let forgottenAtOnce = 1000
 
     package func needed(_ ids: [UploadID]) async throws(UploadError) -> Set<UploadID> {
         var needed: Set<UploadID> = []

@@ -1,11 +1,12 @@
 internal import Bytes
+internal import HTTPWire
 
 /// `application/x-www-form-urlencoded` as in the URL standard, with the escapes of RFC 3986 §2.1.
 enum FormEncoding {
     /// Appends `text`; escapes everything except the unreserved characters of RFC 3986 §2.3, in upper-case hexadecimal.
     static func append(_ text: String, to bytes: inout [UInt8]) {
-        let isPlain = text.utf8.withContiguousStorageIfAvailable { $0.allSatisfy(isUnreserved) } ?? false
-        if isPlain {
+        let isPlain = text.utf8.withContiguousStorageIfAvailable { $0.allSatisfy(PercentEncoding.isUnreserved) }
+        if isPlain == true {
             bytes.append(contentsOf: text.utf8)
         } else {
             append(text.utf8, to: &bytes)
@@ -15,23 +16,13 @@ enum FormEncoding {
     /// Appends `text`; escapes everything except the unreserved characters of RFC 3986 §2.3, in upper-case hexadecimal.
     static func append(_ text: some Sequence<UInt8>, to bytes: inout [UInt8]) {
         for byte in text {
-            if isUnreserved(byte) {
+            if PercentEncoding.isUnreserved(byte) {
                 bytes.append(byte)
             } else {
                 bytes.append(UInt8(ascii: "%"))
                 bytes.append(digit(byte >> 4))
                 bytes.append(digit(byte & 15))
             }
-        }
-    }
-
-    private static func isUnreserved(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"):
-            true
-        default: false
         }
     }
 

@@ -89,6 +89,30 @@ struct UploadServiceEndTests {
         #expect(await code { try await bench.services.uploads.inspect(id) } == .notFound)
     }
 
+    @Test("an event whose delivery is dead is removed after four weeks")
+    func forgetDead() async throws {
+        let bench = ServiceBench(limits: UploadLimits(lifetime: nil))
+        let upload = try await bench.services.uploads.inspect(try await bench.upload(5))
+        let first = try await bench.state.lastEvent()
+        for state in [EventRecord.Delivery.State.delivered, .dead] {
+            var event = EventRecord.sample(.updated, of: upload)
+            event.delivery = EventRecord.Delivery(state: state, nextAttemptAt: nil)
+            try await bench.state.record(event)
+        }
+        func left() async throws -> [EventRecord.Delivery.State?] {
+            _ = await bench.services.sweep.run()
+            return try await bench.state.events(EventQuery(after: first)).map(\.delivery?.state)
+        }
+        bench.clock.advance(by: 7 * 24 * 3600)
+        #expect(try await left() == [.delivered, .dead])
+        bench.clock.advance(by: 1)
+        #expect(try await left() == [.dead])
+        bench.clock.advance(by: 21 * 24 * 3600 - 1)
+        #expect(try await left() == [.dead])
+        bench.clock.advance(by: 1)
+        #expect(try await left() == [])
+    }
+
     @Test("a blob without a record is set aside when it is too old to be one that is being created")
     func orphans() async throws {
         let bench = ServiceBench(limits: UploadLimits(lifetime: nil))

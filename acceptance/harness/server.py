@@ -9,7 +9,10 @@ import threading
 import time
 from pathlib import Path
 
+import requests
+
 from harness import postgres
+from harness.wire import until
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("SLUICE_BINARY", ROOT / ".build/release/sluice")).resolve()
@@ -153,6 +156,16 @@ class Server:
                 return found
             assert time.monotonic() < deadline, f"no {pattern!r} in the output:\n{self.output()}"
             time.sleep(0.02)
+
+    def whole_log(self):
+        """All lines of requests that were answered before the call; lines are written a moment after the response."""
+        last = requests.get(self.url + "/healthz", verify=False, timeout=10).headers["X-Request-ID"]
+
+        def text():
+            text = self.log.read_text(errors="surrogateescape")
+            return text if last in text and text.endswith("\n") else None
+
+        return until(text)
 
     def log_tail(self, lines=40):
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
