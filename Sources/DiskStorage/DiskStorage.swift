@@ -68,13 +68,26 @@ package final class DiskStorage: MarkedStorage {
     }
 
     package func currentLength(of id: UploadID) async throws(UploadError) -> Int64 {
-        try await onBlob { storage, io throws(SystemError) in
-            let base = try storage.marker(of: id).base(io)
-            let file = try io.open(storage.directory.blobPath(id), O_RDONLY)
-            let size = try storage.countedLength(of: id, file, io)
-            return min(size, base ?? size)
-        }
+        try await onBlob { storage, io throws(SystemError) in try storage.currentLength(of: id, io) }
     }
+
+    package func currentLengths(of ids: [UploadID]) async throws(UploadError) -> [UploadID: Int64] {
+        var lengths: [UploadID: Int64] = [:]
+        lengths.reserveCapacity(ids.count)
+        var rest = ids[...]
+        while !rest.isEmpty {
+            let some = rest.prefix(Self.lengthsAtOnce)
+            rest = rest.dropFirst(Self.lengthsAtOnce)
+            let found = try await onPool { storage, io throws(SystemError) in
+                some.map { id in (id, try? storage.currentLength(of: id, io)) }
+            }
+            for (id, length) in found { lengths[id] = length }
+        }
+        return lengths
+    }
+
+    /// A thread of the pool is busy with so many blobs for about a millisecond.
+    private static let lengthsAtOnce = 100
 
     package func empty(_ id: UploadID) async throws(UploadError) {
         try await onBlob { storage, io throws(SystemError) in
@@ -234,6 +247,13 @@ package final class DiskStorage: MarkedStorage {
     }
 
     /// The same, without changing anything.
+    private func currentLength(of id: UploadID, _ io: BlockingIO) throws(SystemError) -> Int64 {
+        let base = try marker(of: id).base(io)
+        let file = try io.open(directory.blobPath(id), O_RDONLY)
+        let size = try countedLength(of: id, file, io)
+        return min(size, base ?? size)
+    }
+
     private func countedLength(of id: UploadID, _ file: OpenFile, _ io: BlockingIO) throws(SystemError) -> Int64 {
         let size = try io.size(of: file)
         guard let tail = untrustedTails.tail(of: id) else {

@@ -35,6 +35,15 @@ extension PostgresState: BlobRecords {
         }
     }
 
+    package func blobs(_ ids: [UploadID]) async throws(UploadError) -> [BlobRecord] {
+        try await read { connection in
+            try connection.rows(
+                "SELECT \(Self.columns) FROM blob WHERE id = ANY ($1::text[])",
+                [TextArray(ids.map(\.text))]
+            ).map(BlobRecord.init(row:))
+        }
+    }
+
     package func parts(of id: UploadID) async throws(UploadError) -> [BlobPart] {
         try await read { connection in
             try connection.rows(

@@ -76,6 +76,23 @@ extension PostgresState {
         }
     }
 
+    package func partBytes(of ids: [UploadID]) async throws(UploadError) -> [UploadID: Int64] {
+        try await read { connection in
+            let found = try connection.rows(
+                """
+                SELECT upload_id AS id, sum(size)::bigint AS bytes FROM object_part
+                WHERE upload_id = ANY ($1::text[]) GROUP BY upload_id
+                """,
+                [TextArray(ids.map(\.text))]
+            )
+            return Dictionary(
+                uniqueKeysWithValues: try found.map { row in
+                    (try row.uploadID("object_part"), try row.value("bytes", of: "object_part") as Int64)
+                }
+            )
+        }
+    }
+
     package func setAttributes(
         of id: UploadID,
         to attributes: ObjectAttributes

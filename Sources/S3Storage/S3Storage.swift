@@ -164,6 +164,13 @@ package final class S3Storage: MarkedStorage {
         return max(length, active.withLock { $0[id] } ?? 0)
     }
 
+    package func currentLengths(of ids: [UploadID]) async throws(UploadError) -> [UploadID: Int64] {
+        let found = try await records.blobs(ids)
+        return active.withLock { active in
+            Dictionary(uniqueKeysWithValues: found.map { ($0.id, max($0.length, active[$0.id] ?? 0)) })
+        }
+    }
+
     package func recordedDigests(of id: UploadID) async throws(UploadError) -> DigestValues {
         guard let crc = try await record(of: id).crc32c else { return [:] }
         return [.crc32c: CRC32C.bytes(of: crc)]

@@ -26,6 +26,17 @@ extension SQLiteState: BlobRecords {
         }
     }
 
+    package func blobs(_ ids: [UploadID]) async throws(UploadError) -> [BlobRecord] {
+        var found: [BlobRecord] = []
+        try await inChunks(Array(Set(ids))) { database, list in
+            try database.rows("SELECT * FROM blob WHERE id IN (SELECT value FROM json_each(?))", [list])
+                .map(BlobRecord.init(row:))
+        } each: { record in
+            found.append(record)
+        }
+        return found
+    }
+
     package func parts(of id: UploadID) async throws(UploadError) -> [BlobPart] {
         try await read { database in
             try database.rows("SELECT * FROM blob_part WHERE blob_id = ? ORDER BY number", [id.text])

@@ -53,6 +53,22 @@ extension SQLiteState {
         }
     }
 
+    package func partBytes(of ids: [UploadID]) async throws(UploadError) -> [UploadID: Int64] {
+        var sums: [UploadID: Int64] = [:]
+        try await inChunks(ids) { database, list in
+            try database.rows(
+                """
+                SELECT upload_id AS id, sum(size) AS bytes FROM object_part
+                WHERE upload_id IN (SELECT value FROM json_each(?)) GROUP BY upload_id
+                """,
+                [list]
+            ).map { (try $0.uploadID("object_part"), try $0.value("bytes", of: "object_part") as Int64) }
+        } each: { id, bytes in
+            sums[id] = bytes
+        }
+        return sums
+    }
+
     package func setAttributes(
         of id: UploadID,
         to attributes: ObjectAttributes

@@ -62,6 +62,20 @@ package enum BlobRecordsContract {
             try demand(await records.blob(UploadID.generate(at: start)), is: nil)
             try demand(await records.parts(of: UploadID.generate(at: start)), is: [])
         },
+        Contract("several blobs are read at once, each once") { records in
+            let some = (0..<3).map { record(TimeInterval($0)) }
+            for record in some { try await records.insert(record) }
+            let expected = some.dropLast().map { record in
+                var record = record
+                record.version = 1
+                return record
+            }
+            let unknown = UploadID.generate(at: start)
+            let ids = [some[1].id, unknown, some[0].id, some[1].id]
+            let found = try await records.blobs(ids).sorted { $0.createdAt < $1.createdAt }
+            try demand(found, is: expected)
+            try demand(await records.blobs([]), is: [])
+        },
         Contract("an id is given to one blob only") { records in
             let first = record()
             try await records.insert(first)

@@ -96,6 +96,22 @@ package enum BlobStorageContract {
                 is: true
             )
         },
+        Contract("the lengths of several blobs, without those that are missing") { storage in
+            let ids = (0..<250).map { _ in newID() }
+            for (number, id) in ids.enumerated() where number % 50 < 3 {
+                try await storage.create(id)
+                if number % 50 == 2 { continue }
+                let source = ArraySource(pattern(number + 1))
+                _ = await storage.append(to: id, at: 0, from: source, limit: 1000, expecting: nil)
+            }
+            var expected: [UploadID: Int64] = [:]
+            for (number, id) in ids.enumerated() where number % 50 < 3 {
+                expected[id] = number % 50 == 2 ? 0 : Int64(number + 1)
+            }
+            try demand(await storage.currentLengths(of: ids), is: expected)
+            try demand(await storage.currentLengths(of: []), is: [:])
+            try demand(await storage.currentLengths(of: [newID()]), is: [:])
+        },
         Contract("a missing blob is not found, and removing it succeeds") { storage in
             let id = newID()
             let source = ArraySource([1])

@@ -25,6 +25,11 @@ extension FaultyState {
         return try await base.partBytes(of: id)
     }
 
+    package func partBytes(of ids: [UploadID]) async throws(UploadError) -> [UploadID: Int64] {
+        try await plan.step(.partBytes)
+        return try await base.partBytes(of: ids)
+    }
+
     package func setAttributes(
         of id: UploadID,
         to attributes: ObjectAttributes

@@ -7,8 +7,8 @@ package import UploadCore
 /// A blob storage that fails where a test wants it to, and otherwise forwards to `base`.
 package final class FaultyStorage: BlobStorage {
     package enum Operation: Hashable, Sendable {
-        case create, createWhole, durableLength, currentLength, append, copy, empty, digests, synchronize, head, open,
-            remove, list
+        case create, createWhole, durableLength, currentLength, currentLengths, append, copy, empty, digests,
+            synchronize, head, open, remove, list
         case removeLeftovers, setAside, check, createForParts, storePart, join, isJoined
     }
 
@@ -41,6 +41,11 @@ package final class FaultyStorage: BlobStorage {
     package func currentLength(of id: UploadID) async throws(UploadError) -> Int64 {
         try await plan.step(.currentLength)
         return try await base.currentLength(of: id)
+    }
+
+    package func currentLengths(of ids: [UploadID]) async throws(UploadError) -> [UploadID: Int64] {
+        try await plan.step(.currentLengths)
+        return try await base.currentLengths(of: ids)
     }
 
     package func append(

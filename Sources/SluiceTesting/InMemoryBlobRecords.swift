@@ -27,6 +27,10 @@ package final class InMemoryBlobRecords: BlobRecords {
         entries.withLock { $0[id]?.record }
     }
 
+    package func blobs(_ ids: [UploadID]) async throws(UploadError) -> [BlobRecord] {
+        entries.withLock { entries in Set(ids).compactMap { entries[$0]?.record } }
+    }
+
     package func parts(of id: UploadID) async throws(UploadError) -> [BlobPart] {
         let parts = entries.withLock { $0[id]?.parts } ?? [:]
         return parts.values.sorted { $0.number < $1.number }

@@ -28,6 +28,14 @@ extension InMemoryState {
         tables.withLock { tables in (tables.objectParts[id] ?? [:]).values.reduce(0) { $0 + $1.size } }
     }
 
+    package func partBytes(of ids: [UploadID]) async throws(UploadError) -> [UploadID: Int64] {
+        tables.withLock { tables in
+            var sums: [UploadID: Int64] = [:]
+            for id in ids { sums[id] = tables.objectParts[id].map { $0.values.reduce(0) { $0 + $1.size } } }
+            return sums
+        }
+    }
+
     package func partUploads(_ query: PartUploadQuery) async throws(UploadError) -> [Upload] {
         tables.withLock { tables in
             let found = tables.uploads.values.filter { upload in

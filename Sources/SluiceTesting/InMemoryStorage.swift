@@ -38,6 +38,12 @@ package final class InMemoryStorage: BlobStorage, WholeBlobStorage {
 
     package func currentLength(of id: UploadID) async throws(UploadError) -> Int64 { Int64(try blob(id).count) }
 
+    package func currentLengths(of ids: [UploadID]) async throws(UploadError) -> [UploadID: Int64] {
+        var lengths: [UploadID: Int64] = [:]
+        for id in ids { lengths[id] = (try? blob(id)).map { Int64($0.count) } }
+        return lengths
+    }
+
     package func append(
         to id: UploadID,
         at offset: Int64,

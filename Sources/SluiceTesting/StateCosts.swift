@@ -306,6 +306,7 @@ package enum StateCosts {
             try demand(await store.objectParts(of: id(25), after: 0, limit: 10).count, is: 2)
             try demand(await store.objectPart(2, of: id(25))?.number, is: 2)
             try demand(await store.partBytes(of: id(25)), is: 25)
+            try demand(await store.partBytes(of: [id(24), id(25)])[id(25)], is: 25)
         }
         try await measure("attributes") {
             try demand(await store.setAttributes(of: id(25), to: ObjectAttributes()), is: true)

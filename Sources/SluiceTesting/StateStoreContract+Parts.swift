@@ -50,7 +50,12 @@ extension StateStoreContract {
             try demand(await store.putPart(part(2, 7), of: other.id), is: nil)
             for part in parts { try demand(await store.objectPart(part.number, of: upload.id), is: part) }
             try demand(await store.objectPart(4, of: upload.id), is: nil)
-            try demand(await store.partBytes(of: upload.id), is: parts.reduce(0) { $0 + $1.size })
+            let sum = parts.reduce(0) { $0 + $1.size }
+            try demand(await store.partBytes(of: upload.id), is: sum)
+            let (unknown, both) = (UploadID.generate(at: start), [upload.id: sum, other.id: part(2, 7).size])
+            try demand(await store.partBytes(of: [other.id, unknown, upload.id, upload.id]), is: both)
+            try demand(await store.partBytes(of: [unknown]), is: [:])
+            try demand(await store.partBytes(of: [UploadID]()), is: [:])
             for limit in 1...7 {
                 var listed: [PartRecord] = []
                 while true {
@@ -63,7 +68,6 @@ extension StateStoreContract {
             try demand(await store.objectParts(of: upload.id, after: 4, limit: 2), is: Array(parts[3...4]))
             try demand(await store.objectParts(of: upload.id, after: 10_000, limit: 2), is: [])
             try demand(await store.objectParts(of: other.id, after: 0, limit: 9), is: [part(2, 7)])
-            let unknown = UploadID.generate(at: start)
             try demand(await store.objectParts(of: unknown, after: 0, limit: 9), is: [])
             try demand(await store.objectPart(1, of: unknown), is: nil)
             try demand(await store.partBytes(of: unknown), is: 0)

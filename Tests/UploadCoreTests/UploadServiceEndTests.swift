@@ -154,7 +154,7 @@ struct UploadServiceEndTests {
         #expect(bench.observer.story.filter { $0 == "failed" }.count == 3)
     }
 
-    @Test("lists are paged, with current offsets, and query the storage for open uploads only")
+    @Test("lists are paged, with current offsets, and query the storage once for each page")
     func list() async throws {
         let bench = ServiceBench()
         var ids: [UploadID] = []
@@ -166,7 +166,27 @@ struct UploadServiceEndTests {
         let second = try await bench.services.uploads.list(UploadQuery(before: first.last?.id, limit: 3))
         #expect((first + second).map(\.id) == ids)
         #expect((first + second).map(\.offset) == [1, 0, 2, 1, 0])
-        #expect(bench.storage.plan.calls(of: .currentLength) == 4)
+        #expect(bench.storage.plan.calls(of: .currentLengths) == 2)
+        #expect(bench.storage.plan.calls(of: .currentLength) == 0)
+    }
+
+    @Test("a storage that fails hides no upload from the list, and is asked once")
+    func listWithoutStorage() async throws {
+        let bench = ServiceBench()
+        for _ in 0..<3 { _ = try await bench.upload(2, holding: [1]) }
+        bench.storage.plan.fail(.currentLengths)
+        #expect(try await bench.services.uploads.list(UploadQuery()).map(\.offset) == [0, 0, 0])
+        #expect(bench.storage.plan.calls(of: .currentLength) == 0)
+        #expect(bench.observer.story.filter { $0 == "failed" }.count == 1)
+    }
+
+    @Test("a sweep asks the storage once for the lengths of a page of open uploads")
+    func sweepCalls() async throws {
+        let bench = ServiceBench()
+        for _ in 0..<20 { _ = try await bench.upload(2, holding: [1]) }
+        #expect(await bench.services.sweep.run().failures == 0)
+        #expect(bench.storage.plan.calls(of: .currentLengths) == 1)
+        #expect(bench.storage.plan.calls(of: .currentLength) == 0)
     }
 
     @Test("a lost blob is reported, and hides no other upload from the list")

@@ -49,14 +49,16 @@ package final class EventService: Sendable {
 
     /// Uploads that are receiving bytes, with their current offsets.
     package func uploadsInProgress() async -> [Upload] {
-        var current: [Upload] = []
-        for var upload in appends.uploads {
+        let uploads = appends.uploads
+        if uploads.isEmpty { return [] }
+        let lengths = (try? await storage.currentLengths(of: uploads.map(\.id))) ?? [:]
+        return uploads.compactMap { upload in
             // If it ended meanwhile, its final event covers it.
-            guard let length = try? await storage.currentLength(of: upload.id) else { continue }
+            guard let length = lengths[upload.id] else { return nil }
+            var upload = upload
             upload.offset = max(upload.offset, length)
-            current.append(upload)
+            return upload
         }
-        return current
     }
 
     /// Records the progress of running uploads if a hook wants it.

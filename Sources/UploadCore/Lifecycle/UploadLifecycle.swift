@@ -148,6 +148,16 @@ final class UploadLifecycle: Sendable {
         upload.takesParts ? try await state.partBytes(of: upload.id) : try await storage.currentLength(of: upload.id)
     }
 
+    /// Lengths of open uploads in bytes, with one call for all; nothing for a blob that cannot be read.
+    func receivedBytes(of uploads: [Upload]) async throws(UploadError) -> [UploadID: Int64] {
+        let (inParts, others) = (uploads.filter(\.takesParts), uploads.filter { !$0.takesParts })
+        var lengths = others.isEmpty ? [:] : try await storage.currentLengths(of: others.map(\.id))
+        if inParts.isEmpty { return lengths }
+        let sums = try await state.partBytes(of: inParts.map(\.id))
+        for upload in inParts { lengths[upload.id] = sums[upload.id] ?? 0 }
+        return lengths
+    }
+
     /// Renews the expiry, unless it would change so little that a transaction is not worth it.
     ///
     /// The minimum step is 1 % of the lifetime, but at most 60 s: lifetime 24 h → 60 s; 10 min → 6 s; 10 s → 0.1 s.

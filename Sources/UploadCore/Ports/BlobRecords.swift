@@ -11,6 +11,9 @@ package protocol BlobRecords: Sendable {
 
     func blob(_ id: UploadID) async throws(UploadError) -> BlobRecord?
 
+    /// Those of the blobs that are recorded, each once, in any order.
+    func blobs(_ ids: [UploadID]) async throws(UploadError) -> [BlobRecord]
+
     /// The parts of a blob, ordered by number; empty if there is no such blob.
     func parts(of id: UploadID) async throws(UploadError) -> [BlobPart]
 

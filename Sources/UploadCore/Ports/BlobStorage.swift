@@ -21,6 +21,12 @@ package protocol BlobStorage: Sendable {
     /// The current length, durable or not; read-only, so it is safe while a writer runs.
     func currentLength(of id: UploadID) async throws(UploadError) -> Int64
 
+    /// The current lengths of several blobs, for lists; costs one call for all.
+    ///
+    /// - Returns: Nothing for a blob that is missing or cannot be read: `currentLength` tells why.
+    /// - Throws: `.unavailable`, `.storageFailure` if no blob can be read.
+    func currentLengths(of ids: [UploadID]) async throws(UploadError) -> [UploadID: Int64]
+
     /// Appends the bytes of `source`.
     ///
     /// - Parameters:

@@ -19,6 +19,9 @@ package protocol PartRecords: Sendable {
     /// Total size of all parts in bytes; reads the record of each.
     func partBytes(of id: UploadID) async throws(UploadError) -> Int64
 
+    /// The same for several uploads; nothing for an upload without parts.
+    func partBytes(of ids: [UploadID]) async throws(UploadError) -> [UploadID: Int64]
+
     /// Open uploads that take parts, ordered by key, then by id.
     func partUploads(_ query: PartUploadQuery) async throws(UploadError) -> [Upload]
 }

@@ -103,14 +103,24 @@ package final class SweepService: Sendable {
         var query = UploadQuery(states: [.open], limit: Self.pageSize)
         while true {
             var page: [Upload] = []
-            await attempt(nil, &report) { () async throws(UploadError) in page = try await state.uploads(query) }
+            var lengths: [UploadID: Int64] = [:]
+            await attempt(nil, &report) { () async throws(UploadError) in
+                let found = try await state.uploads(query)
+                let appended = found.filter { $0.isAppended && $0.length != nil }.map(\.id)
+                if !appended.isEmpty { lengths = try await storage.currentLengths(of: appended) }
+                page = found
+            }
             for upload in page {
                 var completed = false
                 await attempt(upload.id, &report) { () async throws(UploadError) in
                     if upload.takesParts {
                         guard upload.attributes?.completing != nil else { return }
-                    } else if upload.concatenation?.parts == nil {
-                        guard try await storage.currentLength(of: upload.id) == upload.length else { return }
+                    } else if upload.isAppended {
+                        guard let wanted = upload.length else { return }
+                        var length = lengths[upload.id]
+                        // To report why it is not known.
+                        if length == nil { length = try await storage.currentLength(of: upload.id) }
+                        guard length == wanted else { return }
                     }
                     let reconciled = try await lifecycle.leases.withLeaseIfFree(on: upload.id) {
                         () async throws(UploadError) -> Upload in
@@ -255,4 +265,9 @@ package final class SweepService: Sendable {
             context.report(error, of: id)
         }
     }
+}
+
+extension Upload {
+    /// Whether its bytes are appended to one blob, rather than put in parts or joined from other uploads.
+    fileprivate var isAppended: Bool { !takesParts && concatenation?.parts == nil }
 }

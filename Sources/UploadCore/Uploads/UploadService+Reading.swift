@@ -25,7 +25,18 @@ extension UploadService {
     package func list(_ query: UploadQuery) async throws(UploadError) -> [Upload] {
         try await context.reporting(nil) { () async throws(UploadError) -> [Upload] in
             var uploads = try await state.uploads(query)
+            let lengths: [UploadID: Int64]
+            do throws(UploadError) {
+                lengths = try await lifecycle.receivedBytes(of: uploads.filter { $0.state == .open })
+            } catch {
+                context.report(error, of: nil)
+                return uploads
+            }
             for index in uploads.indices where uploads[index].state == .open {
+                if let length = lengths[uploads[index].id] {
+                    uploads[index].offset = length
+                    continue
+                }
                 do throws(UploadError) {
                     uploads[index] = try await withCurrentOffset(uploads[index])
                 } catch {
