@@ -21,13 +21,18 @@ extension SQLiteState {
         recording event: EventRecord,
         _ also: @escaping @Sendable (Database) throws -> Void
     ) async throws(UploadError) {
-        try await write { database in
+        try await write { [usages] database in
             if let grant { try database.use(grant, for: upload.id) }
             if let alias = upload.alias, try database.row("SELECT 1 FROM upload WHERE alias = ?", [alias]) != nil {
                 throw UploadError.aliasTaken
             }
             if let bucket = upload.bucket, try database.bucket(bucket) == nil { throw UploadError.noBucket }
-            try database.charge(Accounting.creating(upload), createdAt: upload.createdAt, under: effectiveLimits)
+            try usages.charge(
+                Accounting.creating(upload),
+                createdAt: upload.createdAt,
+                under: effectiveLimits,
+                in: database
+            )
             try database.insert(event)
             try database.insert(upload)
             for part in Set(upload.concatenation?.parts ?? []) {
@@ -48,13 +53,13 @@ extension SQLiteState {
         under effectiveLimits: EffectiveLimits,
         recording events: [EventRecord]
     ) async throws(UploadError) {
-        try await write { database in
+        try await write { [usages] database in
             if let grant { try database.use(grant, for: upload.id) }
             if let bucket = upload.bucket, try database.bucket(bucket) == nil { throw UploadError.noBucket }
             let replaced = try database.replaced(replaced, by: media)
             if let replaced { try database.end(replaced.id, as: .terminated, at: upload.updatedAt) }
             let steps = Accounting.storing(upload, replacing: replaced)
-            try database.charge(steps, createdAt: upload.createdAt, under: effectiveLimits)
+            try usages.charge(steps, createdAt: upload.createdAt, under: effectiveLimits, in: database)
             for event in events { try database.insert(event) }
             try database.insert(upload)
             try database.insert(media)
@@ -160,7 +165,7 @@ extension SQLiteState {
         under effectiveLimits: EffectiveLimits,
         recording events: [EventRecord]
     ) async throws(UploadError) -> Bool {
-        try await write { database in
+        try await write { [usages] database in
             let id = upload.id
             guard let before = try database.upload(id), before.state == .open else { return false }
             guard before.metadata == upload.metadata else { throw UploadError.metadataChanged }
@@ -187,7 +192,7 @@ extension SQLiteState {
             if let replaced { try database.end(replaced.id, as: .terminated, at: upload.updatedAt) }
             let size = upload.length ?? 0
             let changes = Accounting.completing(before, size: size, parts: parts, replacing: replaced)
-            try database.charge(changes, createdAt: before.createdAt, under: effectiveLimits)
+            try usages.charge(changes, createdAt: before.createdAt, under: effectiveLimits, in: database)
             for event in events { try database.insert(event) }
             if let media { try database.insert(media) }
             return true
@@ -202,11 +207,11 @@ extension SQLiteState {
         received: Int64,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
-        try await write { database in
+        try await write { [usages] database in
             guard let before = try database.upload(id), before.isAlive, before.state == expected else { return false }
             try database.end(id, as: state, at: now)
             let changes = Accounting.ending(before, received: received)
-            try database.charge(changes, createdAt: before.createdAt, under: nil)
+            try usages.charge(changes, createdAt: before.createdAt, under: nil, in: database)
             try database.insert(event)
             return true
         }
@@ -218,12 +223,12 @@ extension SQLiteState {
         updatedAt: Date,
         under effectiveLimits: EffectiveLimits
     ) async throws(UploadError) -> Bool {
-        try await write { database in
+        try await write { [usages] database in
             guard let before = try database.upload(id), before.state == .open, before.length == nil else {
                 return false
             }
             let changes = Accounting.reserving(length, for: before)
-            try database.charge(changes, createdAt: before.createdAt, under: effectiveLimits)
+            try usages.charge(changes, createdAt: before.createdAt, under: effectiveLimits, in: database)
             try database.run(
                 "UPDATE upload SET length = ?, reserved_bytes = ?, updated_at = ? WHERE id = ?",
                 [length, length, Milliseconds(updatedAt), id.text]
@@ -235,10 +240,10 @@ extension SQLiteState {
     package func reserve(_ bytes: Int64, for id: UploadID, under effectiveLimits: EffectiveLimits)
         async throws(UploadError) -> Bool
     {
-        try await write { database in
+        try await write { [usages] database in
             guard let before = try database.upload(id), before.state == .open else { return false }
             let changes = Accounting.reserving(bytes, for: before)
-            try database.charge(changes, createdAt: before.createdAt, under: effectiveLimits)
+            try usages.charge(changes, createdAt: before.createdAt, under: effectiveLimits, in: database)
             try database.run("UPDATE upload SET reserved_bytes = ? WHERE id = ?", [bytes, id.text])
             return true
         }

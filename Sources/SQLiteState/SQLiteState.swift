@@ -14,6 +14,8 @@ package final class SQLiteState: StateStore {
     private let database: DatabasePool
     private let pool: BlockingPool
     private let lane: WriterLane
+    /// Changed only in write transactions.
+    let usages = PendingUsages()
     /// Decides what is due.
     let clock: any WallClock
     /// Claims of deliveries by sequence number; changed only in write transactions, so that no settled delivery is
@@ -50,7 +52,7 @@ package final class SQLiteState: StateStore {
             throw SQLiteStateError(path: path, reason: "\(error)")
         }
         self.pool = pool
-        lane = WriterLane(database, pool: pool)
+        lane = WriterLane(database, pool: pool, usages: usages)
         self.clock = clock
     }
 

@@ -29,14 +29,17 @@ final class WriterLane: Sendable {
 
     private let database: DatabasePool
     private let pool: BlockingPool
+    private let usages: PendingUsages
     private let queue = Mutex(Queue())
 
     /// - Parameters:
     ///   - database: Nothing else writes to it while the lane runs.
     ///   - pool: Lends one thread while there is work.
-    init(_ database: DatabasePool, pool: BlockingPool) {
+    ///   - usages: Written before each commit.
+    init(_ database: DatabasePool, pool: BlockingPool, usages: PendingUsages) {
         self.database = database
         self.pool = pool
+        self.usages = usages
     }
 
     /// Runs `work` in a transaction; returns when the transaction is recorded.
@@ -114,8 +117,10 @@ final class WriterLane: Sendable {
         }
         do {
             for job in jobs { errors.append(try inSavepoint(job, on: database)) }
+            try usages.write(to: database)
             try database.run("COMMIT")
         } catch {
+            usages.discard()
             if database.isInsideTransaction { try? database.run("ROLLBACK") }
             for job in jobs { job.end(alone(job, on: database)) }
             return
@@ -129,6 +134,7 @@ final class WriterLane: Sendable {
     /// - Throws: If the shared transaction is over; SQLite ends it for some errors, such as a full disk.
     private func inSavepoint(_ job: Job, on database: Database) throws -> (any Error)? {
         try database.run("SAVEPOINT work")
+        let mark = usages.mark
         do {
             try job.run(database)
             try database.run("RELEASE work")
@@ -137,6 +143,7 @@ final class WriterLane: Sendable {
             guard database.isInsideTransaction else { throw error }
             try database.run("ROLLBACK TO work")
             try database.run("RELEASE work")
+            usages.roll(back: mark)
             return error
         }
     }
@@ -164,8 +171,10 @@ final class WriterLane: Sendable {
         try database.run("BEGIN IMMEDIATE")
         do {
             try job.run(database)
+            try usages.write(to: database)
             try database.run("COMMIT")
         } catch {
+            usages.discard()
             if database.isInsideTransaction { try? database.run("ROLLBACK") }
             throw error
         }

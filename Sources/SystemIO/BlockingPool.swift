@@ -98,12 +98,20 @@ package final class BlockingPool: Sendable {
 
 /// A first-in, first-out queue that any thread can use.
 ///
-/// Invariant: `jobs`, `head` and `isClosed` are accessed only while `condition` is held.
+/// At most one thread is being woken at a time: when it takes its job and others wait, it wakes the next. So a burst of short jobs
+/// needs fewer wake-ups than it has jobs, because threads that are already awake take the rest. Threads are woken after the lock
+/// is released; otherwise each would wait for it at once.
+///
+/// Invariant: the variables are accessed only while `condition` is held.
 private final class JobQueue: @unchecked Sendable {
     private let condition = NSCondition()
     private var jobs: [(@Sendable () -> Void)?] = []
     private var head = 0
     private var isClosed = false
+    /// Threads that wait for a job.
+    private var idleThreads = 0
+    /// Whether an idle thread was woken and has not looked for a job yet.
+    private var isWaking = false
 
     var hasWaiting: Bool {
         condition.lock()
@@ -114,17 +122,23 @@ private final class JobQueue: @unchecked Sendable {
     func append(_ job: @escaping @Sendable () -> Void) {
         condition.lock()
         jobs.append(job)
-        condition.signal()
+        let wakes = needsThread()
         condition.unlock()
+        if wakes { condition.signal() }
     }
 
     /// Waits for the next job and returns it; `nil` when the queue is closed and empty.
     func next() -> (@Sendable () -> Void)? {
         condition.lock()
-        defer { condition.unlock() }
         while head == jobs.count {
-            if isClosed { return nil }
+            if isClosed {
+                condition.unlock()
+                return nil
+            }
+            idleThreads += 1
             condition.wait()
+            idleThreads -= 1
+            isWaking = false
         }
         let job = jobs[head]
         jobs[head] = nil
@@ -136,7 +150,17 @@ private final class JobQueue: @unchecked Sendable {
             jobs.removeFirst(head)
             head = 0
         }
+        let wakes = needsThread()
+        condition.unlock()
+        if wakes { condition.signal() }
         return job
+    }
+
+    /// Whether the caller must wake a thread, after it has released the lock.
+    private func needsThread() -> Bool {
+        guard head < jobs.count, idleThreads > 0, !isWaking else { return false }
+        isWaking = true
+        return true
     }
 
     func close() {

@@ -11,7 +11,7 @@ import UploadCore
 @Suite("Writer lane")
 struct WriterLaneTests {
     /// Counts commits; rollbacks are no commits.
-    private final class CommitCounter: TransactionObserver, Sendable {
+    fileprivate final class CommitCounter: TransactionObserver, Sendable {
         private let contents = Mutex(0)
 
         var count: Int { contents.withLock { $0 } }
@@ -22,17 +22,19 @@ struct WriterLaneTests {
         func databaseDidRollback(_ db: Database) {}
     }
 
-    /// A lane whose database has a table of numbers; each number is there once.
-    private struct Bench {
+    /// A lane whose database has, besides the tables of the state, a table of numbers; each number is there once.
+    struct Bench {
         let directory: TemporaryDirectory
         let database: DatabasePool
         let lane: WriterLane
-        let commits = CommitCounter()
+        let usages = PendingUsages()
+        fileprivate let commits = CommitCounter()
         private let gate = DispatchSemaphore(value: 0)
 
         init() async throws {
             directory = try TemporaryDirectory()
             database = try DatabasePool(path: directory.path("numbers.sqlite"))
+            try DatabaseFile.migrator.migrate(database)
             try await database.write { database in
                 try database.execute(
                     sql: """
@@ -43,7 +45,7 @@ struct WriterLaneTests {
             }
             try await database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = NORMAL") }
             database.add(transactionObserver: commits, extent: .databaseLifetime)
-            lane = WriterLane(database, pool: BlockingPool(threads: 2, label: "test-lane"))
+            lane = WriterLane(database, pool: BlockingPool(threads: 2, label: "test-lane"), usages: usages)
         }
 
         func insert(_ value: Int) async throws(UploadError) {
