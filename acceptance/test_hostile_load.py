@@ -42,6 +42,14 @@ def plain(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def patient(tmp_path_factory):
+    """With the default timeouts, so that a machine that stands still for a second does not end a request."""
+    with Server(tmp_path_factory.mktemp("patient") / "data") as server:
+        warm_up(server, None)
+        yield server
+
+
+@pytest.fixture(scope="module")
 def encrypted(tmp_path_factory, certificate):
     environment = TIMEOUTS | certificate.settings
     with Server(tmp_path_factory.mktemp("encrypted") / "data", environment=environment) as server:
@@ -218,10 +226,9 @@ def test_one_slow_head(plain, pause):
     """However often a byte arrives, even more often than the server checks its deadlines."""
 
     async def slow_head():
-        begin = time.monotonic()
+        # All of it takes longer than `exchange` waits.
         answer = await exchange(plain.address, [b"GET / HTTP/1.1\r\nX: ", *[b"a"] * 10_000], pause=pause)
         assert status(answer) == 408
-        assert time.monotonic() - begin < 4
 
     asyncio.run(slow_head())
 
@@ -234,10 +241,8 @@ def test_one_slow_content(make_server, pause):
     )
 
     async def slow_content(server):
-        begin = time.monotonic()
         answer = await exchange(server.address, [request, *[b" "] * 10_000], pause=pause)
         assert status(answer) == 408
-        assert time.monotonic() - begin < 4
 
     limits = {"SLUICE_TIMEOUTS_REQUEST": "1s", "SLUICE_LIMITS_BODY_BYTES": "1GiB"}
     with make_server(environment=TIMEOUTS | limits) as server:
@@ -282,7 +287,7 @@ def test_endless_slow_contents(plain, report):
     ],
     ids=["fields", "short fields", "target", "extension", "extensions", "trailers", "small chunks"],
 )
-def test_floods(plain, report, start, piece, wanted):
+def test_floods(patient, report, start, piece, wanted):
     def pieces(number):
         yield start
         yield from itertools.repeat(piece)
@@ -290,10 +295,10 @@ def test_floods(plain, report, start, piece, wanted):
     async def flood():
         begin, result = time.monotonic(), []
         while time.monotonic() - begin < 1:
-            result += await crowd(plain.address, 20, pieces, limit=100)
+            result += await crowd(patient.address, 20, pieces, limit=100)
         return result
 
-    statuses = under(flood(), plain, report)
+    statuses = under(flood(), patient, report)
     # A client that goes on sending may lose its response to a reset, but not every client does.
     assert set(statuses) <= {wanted, None}
     assert wanted in statuses, f"none of {len(statuses)} clients got a response"
@@ -461,14 +466,11 @@ def test_handshakes_that_stop(encrypted, certificate, report):
 def test_one_slow_handshake(encrypted, certificate, pause):
     hello = client_hello(certificate)
     # A record that announces more than comes.
-    hello = hello[:3] + b"\x3f\x00" + hello[5:] + bytes(5000)
-
-    async def slow_handshake():
-        begin = time.monotonic()
-        await exchange(encrypted.address, (hello[index : index + 1] for index in range(len(hello))), pause=pause)
-        assert time.monotonic() - begin < 4
-
-    asyncio.run(slow_handshake())
+    hello = hello[:3] + b"\x3f\x00" + hello[5:] + bytes(15_000)
+    drops = iter(hello[index : index + 1] for index in range(len(hello)))
+    asyncio.run(exchange(encrypted.address, drops, pause=pause, limit=300))
+    # In a second not even a tenth of it can have been sent.
+    assert len(list(drops)) > len(hello) / 2
 
 
 def test_slow_handshakes(encrypted, certificate, report):

@@ -22,7 +22,8 @@ package final class BlockingPool: Sendable {
         for _ in 0..<max(1, threads) {
             let thread = Thread {
                 csys_note_blocking_thread()
-                while let job = queue.next() { job() }
+                let semaphore = DispatchSemaphore(value: 0)
+                while let job = queue.next(semaphore) { job() }
             }
             thread.name = String(label.prefix(15))
             thread.stackSize = 512 * 1024
@@ -102,42 +103,45 @@ package final class BlockingPool: Sendable {
 /// needs fewer wake-ups than it has jobs, because threads that are already awake take the rest. Threads are woken after the lock
 /// is released; otherwise each would wait for it at once.
 ///
-/// Invariant: the variables are accessed only while `condition` is held.
+/// Each idle thread waits for a semaphore of its own, and the one that fell asleep last is woken first: its stack and caches are
+/// warm. A condition variable would not do, because glibc before 2.41 can lose a signal (its bug 25847), and a lost one would be
+/// waited for for ever.
+///
+/// Invariant: the variables are accessed only while `lock` is held.
 private final class JobQueue: @unchecked Sendable {
-    private let condition = NSCondition()
+    private let lock = NSLock()
     private var jobs: [(@Sendable () -> Void)?] = []
     private var head = 0
     private var isClosed = false
-    /// Threads that wait for a job.
-    private var idleThreads = 0
+    /// The semaphores of threads that wait for a job and are not being woken.
+    private var idle: [DispatchSemaphore] = []
     /// Whether an idle thread was woken and has not looked for a job yet.
     private var isWaking = false
 
-    var hasWaiting: Bool {
-        condition.lock()
-        defer { condition.unlock() }
-        return head < jobs.count
-    }
+    var hasWaiting: Bool { lock.withLock { head < jobs.count } }
 
     func append(_ job: @escaping @Sendable () -> Void) {
-        condition.lock()
+        lock.lock()
         jobs.append(job)
-        let wakes = needsThread()
-        condition.unlock()
-        if wakes { condition.signal() }
+        let thread = threadToWake()
+        lock.unlock()
+        thread?.signal()
     }
 
     /// Waits for the next job and returns it; `nil` when the queue is closed and empty.
-    func next() -> (@Sendable () -> Void)? {
-        condition.lock()
+    ///
+    /// - Parameter semaphore: Belongs to the calling thread.
+    func next(_ semaphore: DispatchSemaphore) -> (@Sendable () -> Void)? {
+        lock.lock()
         while head == jobs.count {
             if isClosed {
-                condition.unlock()
+                lock.unlock()
                 return nil
             }
-            idleThreads += 1
-            condition.wait()
-            idleThreads -= 1
+            idle.append(semaphore)
+            lock.unlock()
+            semaphore.wait()
+            lock.lock()
             isWaking = false
         }
         let job = jobs[head]
@@ -150,23 +154,25 @@ private final class JobQueue: @unchecked Sendable {
             jobs.removeFirst(head)
             head = 0
         }
-        let wakes = needsThread()
-        condition.unlock()
-        if wakes { condition.signal() }
+        let thread = threadToWake()
+        lock.unlock()
+        thread?.signal()
         return job
     }
 
-    /// Whether the caller must wake a thread, after it has released the lock.
-    private func needsThread() -> Bool {
-        guard head < jobs.count, idleThreads > 0, !isWaking else { return false }
+    /// The semaphore of the thread that the caller must wake, after it has released the lock.
+    private func threadToWake() -> DispatchSemaphore? {
+        guard head < jobs.count, !isWaking, let thread = idle.popLast() else { return nil }
         isWaking = true
-        return true
+        return thread
     }
 
     func close() {
-        condition.lock()
-        isClosed = true
-        condition.broadcast()
-        condition.unlock()
+        let threads = lock.withLock {
+            isClosed = true
+            defer { idle = [] }
+            return idle
+        }
+        for thread in threads { thread.signal() }
     }
 }
