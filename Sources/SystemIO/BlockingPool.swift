@@ -128,9 +128,10 @@ private final class JobQueue: @unchecked Sendable {
         thread?.signal()
     }
 
-    /// Waits for the next job and returns it; `nil` when the queue is closed and empty.
+    /// Waits for the next job.
     ///
     /// - Parameter semaphore: Belongs to the calling thread.
+    /// - Returns: The job; `nil` when the queue is closed and empty.
     func next(_ semaphore: DispatchSemaphore) -> (@Sendable () -> Void)? {
         lock.lock()
         while head == jobs.count {
