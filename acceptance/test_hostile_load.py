@@ -386,13 +386,14 @@ def test_a_client_that_never_pauses_does_not_delay_others(make_server, name):
         flooder = processes.Process(target=flood_alone, args=(server.address, *FLOODS_OF_ONE[name]), daemon=True)
         flooder.start()
         try:
-            # A server that finished the flood first would never answer them.
-            for _ in range(100):
+            end, answers = time.monotonic() + 1, 0
+            while time.monotonic() < end:
                 with Wire(server.address, timeout=10) as wire:
-                    assert wire.exchange("GET", "/healthz").status == 200
+                    answers += wire.exchange("GET", "/healthz").status == 200
         finally:
             flooder.kill()
             flooder.join()
+        assert answers >= 50, f"{answers} answers in 1 s"
 
 
 def flood_alone(address, start, piece):
