@@ -91,7 +91,8 @@ package struct CallbackClient: CallbackSender {
             switch error {
             case .timedOut: throw .timedOut
             case .tooLarge: throw .tooLarge
-            default: throw .unreachable
+            case .unreachable, .refusedAddress: throw .unreachable
+            default: throw .noResponse(error.message)
             }
         }
     }

@@ -23,52 +23,77 @@ struct BlockingPoolTests {
         }
     }
 
-    private final class Counter: Sendable {
-        private let contents = Mutex(0)
+    /// Counts what happened; a lost wake-up makes a wait for it fail, where a task would wait for ever.
+    private final class Signals: Sendable {
+        private let semaphore = DispatchSemaphore(value: 0)
 
-        var count: Int { contents.withLock { $0 } }
+        func signal() { semaphore.signal() }
 
-        func add() { contents.withLock { $0 += 1 } }
+        /// - Returns: Whether there were `count` signals; `false` after a minute without one.
+        func came(_ count: Int = 1) -> Bool {
+            (0..<count).allSatisfy { _ in semaphore.wait(timeout: .now() + 60) == .success }
+        }
+
+        /// Like `came(_:)`, but no task's thread waits.
+        func all(_ count: Int) async -> Bool {
+            await withCheckedContinuation { continuation in
+                Thread.detachNewThread { continuation.resume(returning: self.came(count)) }
+            }
+        }
     }
 
-    @Test("as many jobs run at the same time as there are threads, in bursts and one by one", .timeLimit(.minutes(2)))
-    func parallel() async {
+    @Test("as many jobs run at the same time as there are threads, in bursts and one by one")
+    func parallel() async throws {
         let pool = BlockingPool(threads: 8, label: "test-pool")
         for round in 0..<300 {
-            let barrier = Barrier(8)
+            let (barrier, ended) = (Barrier(8), Signals())
             await withTaskGroup(of: Void.self) { group in
                 for _ in 0..<8 {
-                    group.addTask { await pool.run { barrier.wait() } }
+                    group.addTask {
+                        pool.submit { _ in
+                            barrier.wait()
+                            ended.signal()
+                        }
+                    }
                     // Threads then fall asleep in between.
                     if round % 3 == 0 { await Task.yield() }
                 }
             }
+            try #require(await ended.all(8))
         }
     }
 
-    @Test("no job is forgotten while threads fall asleep and wake", .timeLimit(.minutes(2)), arguments: [1, 2, 7])
+    @Test("no job is forgotten while threads fall asleep and wake", arguments: [1, 2, 7])
     func manyCallers(threads: Int) async {
         let pool = BlockingPool(threads: threads, label: "test-pool")
-        let done = Counter()
-        await withTaskGroup(of: Void.self) { group in
-            for caller in 0..<8 {
+        let served = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<8 {
                 group.addTask {
-                    for number in 0..<2000 {
-                        await pool.run { done.add() }
-                        if number % 16 == caller { await Task.yield() }
+                    await withCheckedContinuation { continuation in
+                        Thread.detachNewThread {
+                            let done = Signals()
+                            let isServed = (0..<2000).allSatisfy { _ in
+                                pool.submit { _ in done.signal() }
+                                return done.came()
+                            }
+                            continuation.resume(returning: isServed)
+                        }
                     }
                 }
             }
+            return await group.allSatisfy { $0 }
         }
-        #expect(done.count == 16_000)
+        #expect(served)
     }
 
     @Test("jobs start in the order in which they were submitted")
-    func order() async {
+    func order() async throws {
         let pool = BlockingPool(threads: 1, label: "test-pool")
         let started = Mutex<[Int]>([])
+        let ended = Signals()
         for number in 0..<3000 { pool.submit { _ in started.withLock { $0.append(number) } } }
-        await pool.run {}
+        pool.submit { _ in ended.signal() }
+        try #require(await ended.all(1))
         #expect(started.withLock { $0 } == Array(0..<3000))
     }
 

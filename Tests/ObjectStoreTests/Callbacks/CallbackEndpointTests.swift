@@ -111,6 +111,7 @@ struct CallbackEndpointTests {
         "without a valid response the status is 203, and the object is stored",
         arguments: [
             (.failure(.timedOut), "Error status : -1."), (.failure(.unreachable), "Error status : -1."),
+            (.failure(.noResponse("why")), "Error status : -1. The server of the callbackUrl did not respond: why."),
             (.failure(.tooLarge), "Error status : 400."),
             (.success(CallbackResponse(status: 301, length: 2, body: Array("{}".utf8))), "Error status : 301."),
             (.success(CallbackResponse(status: 201, length: 2, body: Array("{}".utf8))), "Error status : 201."),

@@ -14,7 +14,7 @@ package protocol CallbackSender: Sendable {
     ///   - message: The callback message.
     ///   - url: A URL that was accepted by `problem(with:)`.
     /// - Returns: The response, whatever its status.
-    /// - Throws: `.timedOut`, `.unreachable`, `.tooLarge`.
+    /// - Throws: `.timedOut`, `.unreachable`, `.noResponse`, `.tooLarge`.
     func send(_ message: CallbackMessage, to url: String) async throws(CallbackFailure) -> CallbackResponse
 
     /// Reports the outcome of a callback, over all its URLs; `nil` means success.
@@ -74,8 +74,10 @@ package struct CallbackResponse: Sendable, Equatable {
 /// Why a callback failed.
 package enum CallbackFailure: Error, Sendable, Equatable {
     case timedOut
-    /// No connection, or it broke before the response was complete.
+    /// No connection.
     case unreachable
+    /// A connection, but no complete response; the text says why, without anything that is secret.
+    case noResponse(String)
     case status(Int)
     case noLength
     case tooLarge
@@ -87,6 +89,7 @@ package enum CallbackFailure: Error, Sendable, Equatable {
         switch self {
         case .timedOut: "Error status : -1. The server of the callbackUrl did not respond within 5 seconds."
         case .unreachable: "Error status : -1. The server of the callbackUrl cannot be reached, please check it."
+        case .noResponse(let reason): "Error status : -1. The server of the callbackUrl did not respond: \(reason)."
         case .status(let status): "Error status : \(status)."
         case .noLength: "Error status : 400. The response to the callback must have a Content-Length."
         case .tooLarge: "Error status : 400. The response to the callback has more than 1 MiB."
