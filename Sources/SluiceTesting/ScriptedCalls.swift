@@ -12,7 +12,21 @@ package final class ScriptedCalls: SystemCalls {
         case moves(Int)
     }
 
+    /// A socket that never runs dry.
+    private struct Flood {
+        let bytes: [UInt8]
+        let goesOn: @Sendable () -> Bool
+        /// Bytes that come before the flood.
+        let start: Int
+        /// The first one read.
+        var socket: Int32?
+        /// Index in `bytes` of the next one.
+        var position = 0
+        var reads = 0
+    }
+
     private struct Contents {
+        var flood: Flood?
         var names: [String] = []
         var fault: Fault?
         var name: String?
@@ -80,6 +94,44 @@ package final class ScriptedCalls: SystemCalls {
         contents.withLock { $0.rearm = rearm }
     }
 
+    /// Makes the next socket that is read never run dry.
+    ///
+    /// Its first read comes from the kernel, and all others are filled completely. What is sent to it is discarded.
+    ///
+    /// - Parameters:
+    ///   - bytes: Repeated for ever.
+    ///   - start: Number of bytes that the peer sends before them; it must really send some of `bytes`, too, so that the socket is
+    ///     ready to be read.
+    ///   - goesOn: Asked before each read; called with a lock held.
+    package func flood(_ bytes: [UInt8], after start: Int, while goesOn: @escaping @Sendable () -> Bool) {
+        contents.withLock { $0.flood = Flood(bytes: bytes, goesOn: goesOn, start: start) }
+    }
+
+    /// The number of reads that were filled so far.
+    package var floodedReads: Int { contents.withLock { $0.flood?.reads ?? 0 } }
+
+    private func fill(_ buffer: UnsafeMutableRawBufferPointer, from socket: Int32) -> Bool {
+        contents.withLock { contents in
+            guard let flood = contents.flood, flood.socket == socket, flood.goesOn() else { return false }
+            var position = flood.position
+            for index in buffer.indices {
+                buffer[index] = flood.bytes[position]
+                position = position + 1 == flood.bytes.count ? 0 : position + 1
+            }
+            contents.flood?.position = position
+            contents.flood?.reads += 1
+            return true
+        }
+    }
+
+    private func noteFirstRead(_ socket: Int32, _ result: SystemResult) {
+        contents.withLock { contents in
+            guard let flood = contents.flood, flood.socket == nil, result.value > 0 else { return }
+            contents.flood?.socket = socket
+            contents.flood?.position = max(0, result.value - flood.start) % flood.bytes.count
+        }
+    }
+
     private func step(_ name: String) -> Fault? {
         let waits = contents.withLock { contents in
             guard contents.held == name else { return false }
@@ -121,13 +173,17 @@ package final class ScriptedCalls: SystemCalls {
     // MARK: Sockets
 
     package func recv(_ socket: Int32, into buffer: UnsafeMutableRawBufferPointer) -> SystemResult {
-        move("recv", buffer.count, socket: socket) { count in
-            real.recv(socket, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
+        if fill(buffer, from: socket) { return SystemResult(buffer.count) }
+        return move("recv", buffer.count, socket: socket) { count in
+            let result = real.recv(socket, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
+            noteFirstRead(socket, result)
+            return result
         }
     }
 
     package func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer, flags: Int32) -> SystemResult {
-        move("send", bytes.count, socket: socket) { count in
+        if contents.withLock({ $0.flood?.socket == socket }) { return SystemResult(bytes.count) }
+        return move("send", bytes.count, socket: socket) { count in
             real.send(socket, UnsafeRawBufferPointer(rebasing: bytes[..<count]), flags: flags)
         }
     }
