@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from harness.data import MIB
+from harness.naps import Naps
 from harness.server import ADMIN_KEY, Server
 from harness.wire import Closed, Wire, head
 
@@ -395,27 +396,6 @@ def test_a_client_that_never_pauses_does_not_delay_others(make_server, name):
             flooder.kill()
             flooder.join()
         assert answers >= 50, f"{answers} answers in {naps.count} naps of 10 ms"
-
-
-class Naps:
-    """Counts naps of 10 ms: a second as long as the machine does not stand still."""
-
-    def __init__(self):
-        self.count, self.ends = 0, False
-        self.thread = threading.Thread(target=self.nap)
-
-    def nap(self):
-        while not self.ends:
-            time.sleep(0.01)
-            self.count += 1
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.ends = True
-        self.thread.join()
 
 
 def flood_alone(address, start, piece):

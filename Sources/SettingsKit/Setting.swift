@@ -35,7 +35,7 @@ package struct Setting: Sendable {
 
     /// `SLUICE_GATEWAY_LISTEN`.
     package var environmentName: String {
-        "SLUICE_" + words.joined(separator: "_").uppercased()
+        "SLUICE_" + words("_", isUppercase: true)
     }
 
     /// The environment variable with the path of a file that holds the value; secrets only.
@@ -45,7 +45,7 @@ package struct Setting: Sendable {
     ///
     /// Other users can read a process's arguments, so for a secret this flag names its file.
     package var flag: String {
-        "--" + words.joined(separator: "-") + (isSecret ? "-file" : "")
+        "--" + words("-") + (isSecret ? "-file" : "")
     }
 
     /// The keys that name a file that holds the value; secrets only.
@@ -54,21 +54,21 @@ package struct Setting: Sendable {
     /// The default as text, or `nil`.
     package var defaultText: String? { write(Settings()) }
 
-    /// `publicURL` is `public`, `url`.
-    private var words: [String] {
-        var words: [String] = []
-        var current = ""
-        var previous: Character?
-        for character in key {
-            let beginsWord = character.isUppercase && previous?.isUppercase != true
-            if character == "." || beginsWord {
-                words.append(current)
-                current = ""
+    /// The words of the key, which is ASCII, with a separator between them: `publicURL` has `public` and `url`.
+    private func words(_ separator: Character, isUppercase: Bool = false) -> String {
+        var name = ""
+        var isInCapitals = false
+        for byte in key.utf8 {
+            let isCapital = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+            if byte == UInt8(ascii: ".") || isCapital && !isInCapitals && name.last != separator {
+                name.append(separator)
             }
-            if character != "." { current.append(contentsOf: character.lowercased()) }
-            previous = character
+            isInCapitals = isCapital
+            guard byte != UInt8(ascii: ".") else { continue }
+            let isSmall = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+            let changesCase = isUppercase ? isSmall : isCapital
+            name.unicodeScalars.append(UnicodeScalar(changesCase ? byte ^ 0x20 : byte))
         }
-        words.append(current)
-        return words.filter { !$0.isEmpty }
+        return name
     }
 }

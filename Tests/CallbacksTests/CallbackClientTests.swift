@@ -112,6 +112,13 @@ struct CallbackClientTests {
         #expect(result == .failure(.tooLarge))
     }
 
+    @Test("without a response, the failure says why")
+    func noResponse() async throws {
+        let (result, calls) = try await call("127.0.0.1:0", "https://127.0.0.1:0/")
+        let reason = "the TLS handshake failed, or the certificate of the host is not valid"
+        #expect(result == .failure(.noResponse(reason)) && calls.isEmpty)
+    }
+
     @Test("for hosts that match a wildcard, only public addresses are connected to")
     func privateAddress() async throws {
         let (result, calls) = try await call("*.localhost:0", "http://a.localhost:0/")
