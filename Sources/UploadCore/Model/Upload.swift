@@ -14,49 +14,115 @@ package struct Upload: Sendable, Equatable {
         case expired
     }
 
-    package let id: UploadID
+    package var id: UploadID { fields.id }
     /// The app-assigned name (tusd's `ChangeFileInfo.ID`); unique while the record is kept.
-    package var alias: String?
+    package var alias: String? {
+        get { fields.alias }
+        _modify { yield &fields.alias }
+    }
     /// Where the app wants the object, in its own terms; a name, not a file path.
     ///
     /// With `bucket`, it is the key of the resulting object.
-    package var key: String?
+    package var key: String? {
+        get { fields.key }
+        _modify { yield &fields.key }
+    }
     /// The bucket of the object endpoint that will contain the object; `nil` if the upload becomes no object.
-    package var bucket: String?
+    package var bucket: String? {
+        get { fields.bucket }
+        _modify { yield &fields.bucket }
+    }
     /// Set only if the upload becomes an object.
-    package var attributes: ObjectAttributes?
+    package var attributes: ObjectAttributes? {
+        get { fields.attributes }
+        _modify { yield &fields.attributes }
+    }
     /// Whether its bytes arrive in parts (see `PartStorage`) instead of sequentially.
-    package var takesParts: Bool
+    package var takesParts: Bool {
+        get { fields.takesParts }
+        _modify { yield &fields.takesParts }
+    }
     /// The protocol that created it, such as `tus`.
-    package var dialect: String
+    package var dialect: String {
+        get { fields.dialect }
+        _modify { yield &fields.dialect }
+    }
     /// The app user on whose behalf it was created.
-    package var subject: String?
+    package var subject: String? {
+        get { fields.subject }
+        _modify { yield &fields.subject }
+    }
     /// The API key or upload token that admitted it; never a secret.
-    package var principal: String
+    package var principal: String {
+        get { fields.principal }
+        _modify { yield &fields.principal }
+    }
     /// The API key that admitted it, itself or by a token that it minted.
-    package var issuer: String?
+    package var issuer: String? {
+        get { fields.issuer }
+        _modify { yield &fields.issuer }
+    }
     /// Final size in bytes; `nil` until the client declares it.
-    package var length: Int64?
+    package var length: Int64? {
+        get { fields.length }
+        _modify { yield &fields.length }
+    }
     /// Maximum size in bytes under its grant; `nil` applies the server's limit.
-    package var maximumBytes: Int64?
+    package var maximumBytes: Int64? {
+        get { fields.maximumBytes }
+        _modify { yield &fields.maximumBytes }
+    }
     /// Number of stored bytes; the state store does not know it for an open upload: see `UploadLifecycle`.
-    package var offset: Int64
+    package var offset: Int64 {
+        get { fields.offset }
+        _modify { yield &fields.offset }
+    }
     /// Bytes reserved for it in its accounts; see `Accounting`.
-    package var reservedBytes: Int64
+    package var reservedBytes: Int64 {
+        get { fields.reservedBytes }
+        _modify { yield &fields.reservedBytes }
+    }
     /// Whether the last byte completes it; otherwise completion must be explicit (see `Finish`).
-    package var completesWhenFull: Bool
-    package var state: State
-    package var metadata: UploadMetadata
+    package var completesWhenFull: Bool {
+        get { fields.completesWhenFull }
+        _modify { yield &fields.completesWhenFull }
+    }
+    package var state: State {
+        get { fields.state }
+        _modify { yield &fields.state }
+    }
+    package var metadata: UploadMetadata {
+        get { fields.metadata }
+        _modify { yield &fields.metadata }
+    }
     /// `nil` for an ordinary upload.
-    package var concatenation: Concatenation?
+    package var concatenation: Concatenation? {
+        get { fields.concatenation }
+        _modify { yield &fields.concatenation }
+    }
     /// Expected digests of all its bytes.
-    package var expectedDigests: DigestValues
-    package var createdAt: Date
-    package var updatedAt: Date
+    package var expectedDigests: DigestValues {
+        get { fields.expectedDigests }
+        _modify { yield &fields.expectedDigests }
+    }
+    package var createdAt: Date {
+        get { fields.createdAt }
+        _modify { yield &fields.createdAt }
+    }
+    package var updatedAt: Date {
+        get { fields.updatedAt }
+        _modify { yield &fields.updatedAt }
+    }
     /// When an open or partial upload expires; `nil` for never.
-    package var expiresAt: Date?
+    package var expiresAt: Date? {
+        get { fields.expiresAt }
+        _modify { yield &fields.expiresAt }
+    }
     /// When it was completed, terminated or expired.
-    package var endedAt: Date?
+    package var endedAt: Date? {
+        get { fields.endedAt }
+        _modify { yield &fields.endedAt }
+    }
 
     package init(
         id: UploadID,
@@ -83,29 +149,82 @@ package struct Upload: Sendable, Equatable {
         expiresAt: Date? = nil,
         endedAt: Date? = nil
     ) {
-        self.id = id
-        self.alias = alias
-        self.key = key
-        self.bucket = bucket
-        self.attributes = attributes
-        self.takesParts = takesParts
-        self.dialect = dialect
-        self.subject = subject
-        self.principal = principal
-        self.issuer = issuer
-        self.length = length
-        self.maximumBytes = maximumBytes
-        self.offset = offset
-        self.reservedBytes = reservedBytes
-        self.completesWhenFull = completesWhenFull
-        self.state = state
-        self.metadata = metadata
-        self.concatenation = concatenation
-        self.expectedDigests = expectedDigests
-        self.createdAt = createdAt
-        self.updatedAt = updatedAt ?? createdAt
-        self.expiresAt = expiresAt
-        self.endedAt = endedAt
+        box = Box(
+            Fields(
+                id: id,
+                alias: alias,
+                key: key,
+                bucket: bucket,
+                attributes: attributes,
+                takesParts: takesParts,
+                dialect: dialect,
+                subject: subject,
+                principal: principal,
+                issuer: issuer,
+                length: length,
+                maximumBytes: maximumBytes,
+                offset: offset,
+                reservedBytes: reservedBytes,
+                completesWhenFull: completesWhenFull,
+                state: state,
+                metadata: metadata,
+                concatenation: concatenation,
+                expectedDigests: expectedDigests,
+                createdAt: createdAt,
+                updatedAt: updatedAt ?? createdAt,
+                expiresAt: expiresAt,
+                endedAt: endedAt
+            )
+        )
+    }
+
+    package static func == (one: Upload, other: Upload) -> Bool {
+        one.box === other.box || one.box.fields == other.box.fields
+    }
+
+    /// The values of an upload; see its properties.
+    private struct Fields: Sendable, Equatable {
+        let id: UploadID
+        var alias: String?
+        var key: String?
+        var bucket: String?
+        var attributes: ObjectAttributes?
+        var takesParts: Bool
+        var dialect: String
+        var subject: String?
+        var principal: String
+        var issuer: String?
+        var length: Int64?
+        var maximumBytes: Int64?
+        var offset: Int64
+        var reservedBytes: Int64
+        var completesWhenFull: Bool
+        var state: State
+        var metadata: UploadMetadata
+        var concatenation: Concatenation?
+        var expectedDigests: DigestValues
+        var createdAt: Date
+        var updatedAt: Date
+        var expiresAt: Date?
+        var endedAt: Date?
+    }
+
+    /// Changed only while one upload has it, which `isKnownUniquelyReferenced` says.
+    private final class Box: @unchecked Sendable {
+        var fields: Fields
+
+        init(_ fields: Fields) { self.fields = fields }
+    }
+
+    /// On the heap, because every asynchronous function on the way of a byte keeps copies in its frame.
+    private var box: Box
+
+    private var fields: Fields {
+        get { box.fields }
+        _modify {
+            if !isKnownUniquelyReferenced(&box) { box = Box(box.fields) }
+            yield &box.fields
+        }
     }
 }
 
