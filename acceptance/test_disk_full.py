@@ -47,11 +47,14 @@ def server(small_disk, make_server, tmp_path):
 
 @contextlib.contextmanager
 def ballast(folder, leave):
-    """Fills the disk but for `leave` bytes."""
+    """Fills the disk but for `leave` bytes. The server may write at the same time, so less than was free may fit."""
     path = folder / "ballast"
     free = os.statvfs(folder)
-    path.write_bytes(bytes(max(0, free.f_bavail * free.f_frsize - leave)))
+    size = max(0, free.f_bavail * free.f_frsize - leave)
     try:
+        with open(path, "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while size > 0:
+                size -= file.write(bytes(min(size, MIB)))
         yield
     finally:
         path.unlink()
