@@ -5,8 +5,7 @@ export SWIFT
 .PHONY: build run test quick acceptance lint format bench check clean
 
 build:
-	scripts/setup
-	$(SWIFT) build -c release --product sluice
+	scripts/build
 
 run:
 	scripts/run

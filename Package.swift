@@ -194,7 +194,13 @@ let package = Package(
             "ManagementAPI",
             ["ResumableHTTP", "GatewayKit", "RESTKit", "UploadCore", "HTTPWire", "Bytes"]
         ),
-        layer("LiveEvents", ["GatewayKit", "RESTKit", "UploadCore", "HTTPWire", "Bytes"]),
+        layer(
+            "LiveEvents",
+            [
+                "GatewayKit", "RESTKit", "SettingsKit", "UploadCore", "HTTPWire", "Bytes",
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ]
+        ),
         layer(
             "Pulls",
             [

@@ -111,6 +111,13 @@ def make_server(tmp_path):
         one.stop()
 
 
+@pytest.fixture
+def on_file(make_server, monkeypatch):
+    """Servers with their state in a file, whatever the other tests use."""
+    monkeypatch.setattr("harness.postgres.IS_WANTED", False)
+    return make_server
+
+
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory):
     return Certificate(tmp_path_factory.mktemp("tls"))

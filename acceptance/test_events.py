@@ -1,9 +1,11 @@
 """Live progress: event streams, lists, edits, deletion."""
 
+import contextlib
 import json
 import random
 import resource
 import shutil
+import sqlite3
 import subprocess
 import threading
 import time
@@ -242,6 +244,42 @@ def test_the_query_can_have_the_last_event_id_and_the_field_takes_precedence(ser
     ):
         until(lambda: len(both.recorded) == 2 and len(one.recorded) == 1)
         assert [identifier for identifier, _, _ in one.recorded] == [begin + 2]
+
+
+def test_events_before_the_first_stream_are_not_kept(on_file):
+    server = on_file().start()
+    api = API(server.url, server.admin_key)
+    new(api)
+    with Stream(server, "/v1/events?lastEventId=0") as stream:
+        until(lambda: stream.events)
+        assert stream.events[0].name == "reset"
+        begin = stream.last_id
+    # Later ones are, also while no stream is open and after a crash.
+    new(api)
+    server.kill()
+    server.start()
+    new(API(server.url, server.admin_key))
+    with Stream(server, f"/v1/events?lastEventId={begin}") as stream:
+        until(lambda: len(stream.recorded) == 2)
+        assert [name for _, name, _ in stream.recorded] == [CREATED, CREATED]
+        assert [identifier for identifier, _, _ in stream.recorded] == [begin + 1, begin + 2]
+
+
+def test_all_events_are_kept_if_the_operator_wants_it(on_file):
+    server = on_file(environment={"SLUICE_EVENTS_KEEP_ALL": "true"}).start()
+    api = API(server.url, server.admin_key)
+
+    def keeps_all():
+        with contextlib.closing(sqlite3.connect(f"file:{server.data}/state.sqlite?mode=ro", uri=True)) as state:
+            return state.execute("SELECT kept_until FROM event_recording").fetchone()[0] > 0
+
+    # Asked for just after the start.
+    until(keeps_all)
+    new(api)
+    with Stream(server, "/v1/events?lastEventId=0") as stream:
+        until(lambda: stream.recorded)
+        assert stream.events[0].name == "ready"
+        assert stream.recorded[0][1] == CREATED
 
 
 @pytest.mark.parametrize("last_id", ["999999999", "nonsense", "-1", "1e3", "9" * 40])

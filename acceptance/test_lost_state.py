@@ -7,8 +7,6 @@ import shutil
 import sqlite3
 import time
 
-import pytest
-
 from harness.api import API, path_of, upload_id
 from harness.data import content, sha256
 from harness.server import run
@@ -21,13 +19,6 @@ def blobs(data):
 
 def mark(data):
     return json.loads((data / "store").read_text())
-
-
-@pytest.fixture
-def on_file(make_server, monkeypatch):
-    """Servers with their state in a file, whatever the other tests use."""
-    monkeypatch.setattr("harness.postgres.IS_WANTED", False)
-    return make_server
 
 
 def remove_state(data):

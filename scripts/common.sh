@@ -23,6 +23,33 @@ check_swift() {
     fi
 }
 
+# Builds the gateway for release, and sets `binary` to its path.
+#
+# Swift's libraries are linked into the program, if the toolchain has them in that form (swift.org's have): a call into them then
+# needs no table of the dynamic linker (docs/decisions/0048-swift-libraries-in-the-program.md).
+build_release() {
+    local options=(--package-path "$root" -c release --product sluice) resources
+    resources=$("$SWIFT" -print-target-info | sed -n 's/.*"runtimeResourcePath": "\(.*\)".*/\1/p')
+    if [ -d "${resources}_static" ]; then
+        options+=(--static-swift-stdlib)
+    else
+        printf 'This Swift has no static libraries: the program needs those of %s, and is slower.\n' "$resources"
+    fi
+    "$SWIFT" build "${options[@]}"
+    binary=$("$SWIFT" build "${options[@]}" --show-bin-path)/sluice
+}
+
+# Sets and exports SLUICE_BINARY, for tests and benchmarks: what the environment names, or else a release build.
+use_binary() {
+    if [ -z "${SLUICE_BINARY:-}" ]; then
+        check_swift
+        heading "Building for release (the first time takes some minutes)"
+        build_release
+        SLUICE_BINARY=$binary
+    fi
+    export SLUICE_BINARY
+}
+
 # Runs a command as root: directly, or by sudo.
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then

@@ -111,6 +111,7 @@ package enum GatewaySettings {
         UploadSettings.self,
         QuotaSettings.self,
         WebhookSettings.self,
+        EventSettings.self,
         PullSettings.self,
         CORSSettings.self,
         MetricsSettings.self,

@@ -147,6 +147,8 @@ final class EventFeed: Sendable {
             let isLook = ContinuousClock.now >= nextLook
             if isLook {
                 nextLook = .now + Self.lookInterval
+                // The service has reported an error; the next look tries again.
+                try? await service.keepEvents()
                 let wanted = contents.withLock { Interest($0.listeners.values.lazy.map(\.filter)) }
                 lines = await board.look(service) { wanted.contains($0) }
             }

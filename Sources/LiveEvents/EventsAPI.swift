@@ -118,6 +118,8 @@ struct EventsAPI: Sendable {
 
     /// The event after which the stream begins, and whether the client has missed earlier ones.
     private func start(from place: Place) async throws(Problem) -> (sequence: Int64, isReset: Bool) {
+        // First: later events are then recorded, and those that were left out before have a number.
+        try await access.core { () throws(UploadError) in try await service.keepEvents() }
         switch place {
         case .now: return (try await newestEvent(), false)
         case .unknown: return (try await newestEvent(), true)

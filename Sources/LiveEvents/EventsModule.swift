@@ -1,13 +1,17 @@
 package import GatewayKit
 package import RESTKit
+package import ServiceLifecycle
+internal import SettingsKit
 internal import UploadCore
 
 /// Live upload events.
 package struct EventsModule: GatewayModule {
     package let name = "events"
     package let routes: [Route]
+    package let services: [any Service]
 
     package init(_ context: GatewayContext) {
+        services = context.settings.events.keepsAll ? [KeepingService(events: context.services.events)] : []
         routes =
             EventsAPI(
                 service: context.services.events,
@@ -18,5 +22,21 @@ package struct EventsModule: GatewayModule {
                 urls: context.urls,
                 watch: StreamWatch(revoked: context.revoked, clock: context.clock)
             ).routes
+    }
+}
+
+/// Makes the state record all events, as an open event stream does.
+private struct KeepingService: Service {
+    let events: EventService
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                // The service has reported an error.
+                let isKept = (try? await events.keepEvents()) != nil
+                try? await Task.sleep(for: isKept ? .seconds(600) : .seconds(1))
+            }
+        }
+        try? await gracefulShutdown()
     }
 }

@@ -277,6 +277,21 @@ extension DatabaseFile {
             UPDATE pull SET url = '';
             """
         ),
+        (
+            "0011 events that nothing wants are left out",
+            """
+            -- One row. Events before kept_until are recorded even if no hook receives them; none after the sequence number
+            -- complete_after was left out. Versions before this one recorded all, so a client that returns after the upgrade
+            -- misses none.
+            CREATE TABLE event_recording (
+                number INTEGER NOT NULL PRIMARY KEY CHECK (number = 1),
+                kept_until INTEGER NOT NULL,
+                complete_after INTEGER NOT NULL
+            ) STRICT;
+            INSERT INTO event_recording (number, kept_until, complete_after)
+                SELECT 1, iif(EXISTS (SELECT 1 FROM event), (strftime('%s', 'now') + 7 * 86400) * 1000, 0), 0;
+            """
+        ),
     ]
 
     static var migrator: DatabaseMigrator {

@@ -7,7 +7,7 @@ package import UploadCore
 extension SQLiteState {
     package func record(_ event: EventRecord) async throws(UploadError) {
         try await write { [self] database in
-            guard event.kind == .progress else { return try database.insert(event) }
+            guard event.kind == .progress else { return try recording.insert(event, in: database) }
             let upload = event.upload.id.text
             let last: Int64? = try database.row(
                 "SELECT max(sequence) AS last FROM event WHERE upload_id = ?",
@@ -15,7 +15,7 @@ extension SQLiteState {
             )?.optional("last", of: "event")
             // An event that is being delivered is not replaced.
             guard let last, deliveryClaims.withLock({ $0.end(of: last, at: clock.now) }) == nil else {
-                return try database.insert(event)
+                return try recording.insert(event, in: database)
             }
             try database.run(
                 """
@@ -24,7 +24,7 @@ extension SQLiteState {
                 """,
                 [try StoredEvent.json(event), Milliseconds(event.occurredAt), last]
             )
-            if database.changesCount == 0 { try database.insert(event) }
+            if database.changesCount == 0 { try recording.insert(event, in: database) }
         }
     }
 
@@ -66,6 +66,21 @@ extension SQLiteState {
             try Int64.fetchOne(database, sql: "SELECT seq FROM sqlite_sequence WHERE name = 'event'") ?? 0
         }
     }
+
+    package func keepEvents(until end: Date, at now: Date) async throws(UploadError) {
+        try await write { [recording] database in
+            try recording.keep(until: Milliseconds(end).value, at: Milliseconds(now).value, in: database)
+        }
+    }
+
+    package func eventsKeptSince() async throws(UploadError) -> Int64 {
+        try await read { database in
+            let row = try database.row("SELECT complete_after FROM event_recording")
+            return try row?.value("complete_after", of: "event_recording") ?? 0
+        }
+    }
+
+    package func eventCount() async throws(UploadError) -> Int64 { try await lastEvent() + recording.omittedCount }
 
     package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
         // Writes nothing, but a write transaction orders this against concurrent settlements.

@@ -21,7 +21,7 @@ extension SQLiteState {
         recording event: EventRecord,
         _ also: @escaping @Sendable (Database) throws -> Void
     ) async throws(UploadError) {
-        try await write { [usages] database in
+        try await write { [usages, recording] database in
             if let grant { try database.use(grant, for: upload.id) }
             if let alias = upload.alias, try database.row("SELECT 1 FROM upload WHERE alias = ?", [alias]) != nil {
                 throw UploadError.aliasTaken
@@ -33,7 +33,7 @@ extension SQLiteState {
                 under: effectiveLimits,
                 in: database
             )
-            try database.insert(event)
+            try recording.insert(event, in: database)
             try database.insert(upload)
             for part in Set(upload.concatenation?.parts ?? []) {
                 try database.run(
@@ -53,14 +53,14 @@ extension SQLiteState {
         under effectiveLimits: EffectiveLimits,
         recording events: [EventRecord]
     ) async throws(UploadError) {
-        try await write { [usages] database in
+        try await write { [usages, recording] database in
             if let grant { try database.use(grant, for: upload.id) }
             if let bucket = upload.bucket, try database.bucket(bucket) == nil { throw UploadError.noBucket }
             let replaced = try database.replaced(replaced, by: media)
             if let replaced { try database.end(replaced.id, as: .terminated, at: upload.updatedAt) }
             let steps = Accounting.storing(upload, replacing: replaced)
             try usages.charge(steps, createdAt: upload.createdAt, under: effectiveLimits, in: database)
-            for event in events { try database.insert(event) }
+            for event in events { try recording.insert(event, in: database) }
             try database.insert(upload)
             try database.insert(media)
         }
@@ -165,7 +165,7 @@ extension SQLiteState {
         under effectiveLimits: EffectiveLimits,
         recording events: [EventRecord]
     ) async throws(UploadError) -> Bool {
-        try await write { [usages] database in
+        try await write { [usages, recording] database in
             let id = upload.id
             guard let before = try database.upload(id), before.state == .open else { return false }
             guard before.metadata == upload.metadata else { throw UploadError.metadataChanged }
@@ -193,7 +193,7 @@ extension SQLiteState {
             let size = upload.length ?? 0
             let changes = Accounting.completing(before, size: size, parts: parts, replacing: replaced)
             try usages.charge(changes, createdAt: before.createdAt, under: effectiveLimits, in: database)
-            for event in events { try database.insert(event) }
+            for event in events { try recording.insert(event, in: database) }
             if let media { try database.insert(media) }
             return true
         }
@@ -207,12 +207,12 @@ extension SQLiteState {
         received: Int64,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
-        try await write { [usages] database in
+        try await write { [usages, recording] database in
             guard let before = try database.upload(id), before.isAlive, before.state == expected else { return false }
             try database.end(id, as: state, at: now)
             let changes = Accounting.ending(before, received: received)
             try usages.charge(changes, createdAt: before.createdAt, under: nil, in: database)
-            try database.insert(event)
+            try recording.insert(event, in: database)
             return true
         }
     }
@@ -256,7 +256,7 @@ extension SQLiteState {
         updatedAt: Date,
         recording event: EventRecord
     ) async throws(UploadError) -> Bool {
-        try await write { database in
+        try await write { [recording] database in
             guard let upload = try database.upload(id), upload.state == .open || upload.state == .completed else {
                 return false
             }
@@ -270,7 +270,7 @@ extension SQLiteState {
                 "UPDATE media SET metadata = ?, content_type = ?, filename = ? WHERE id = ?",
                 [values, metadata.contentType, metadata.filename, id.text]
             )
-            try database.insert(event)
+            try recording.insert(event, in: database)
             return true
         }
     }

@@ -16,6 +16,7 @@ package final class SQLiteState: StateStore {
     private let lane: WriterLane
     /// Changed only in write transactions.
     let usages = PendingUsages()
+    let recording: EventRecording
     /// Decides what is due.
     let clock: any WallClock
     /// Claims of deliveries by sequence number; changed only in write transactions, so that no settled delivery is
@@ -45,7 +46,8 @@ package final class SQLiteState: StateStore {
     ) throws(SQLiteStateError) {
         do {
             try DatabaseFile.secure(path)
-            self.database = try DatabaseFile.open(path, isSynchronous: isSynchronous, busyTimeout: busyTimeout)
+            database = try DatabaseFile.open(path, isSynchronous: isSynchronous, busyTimeout: busyTimeout)
+            recording = try database.unsafeRead(EventRecording.init)
         } catch let error as SQLiteStateError {
             throw error
         } catch {

@@ -228,6 +228,21 @@ package final class FaultyState: StateStore {
         return try await base.lastEvent()
     }
 
+    package func keepEvents(until end: Date, at now: Date) async throws(UploadError) {
+        try await plan.step(.record)
+        try await base.keepEvents(until: end, at: now)
+    }
+
+    package func eventsKeptSince() async throws(UploadError) -> Int64 {
+        try await plan.step(.lastEvent)
+        return try await base.eventsKeptSince()
+    }
+
+    package func eventCount() async throws(UploadError) -> Int64 {
+        try await plan.step(.lastEvent)
+        return try await base.eventCount()
+    }
+
     package func claimDeliveries(limit: Int, for duration: TimeInterval) async throws(UploadError) -> [EventRecord] {
         try await plan.step(.claimDeliveries)
         return try await base.claimDeliveries(limit: limit, for: duration)

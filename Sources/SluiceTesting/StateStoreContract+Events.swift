@@ -4,6 +4,21 @@ internal import UploadCore
 /// Events.
 extension StateStoreContract {
     static let events: [Contract<any StateStore>] = [
+        Contract("while all events are to be kept, none is missing after the number that the store names") { store in
+            var event = EventRecord.sample(.created, of: upload())
+            event.delivery = nil
+            let before = try await store.eventCount()
+            try await store.record(event)
+            try await store.keepEvents(until: start.addingTimeInterval(60), at: start)
+            let since = try await store.eventsKeptSince()
+            try demand(since <= (try await store.lastEvent()), is: true)
+            let last = try await store.lastEvent()
+            var kept = EventRecord.sample(.updated, of: upload(1))
+            kept.delivery = nil
+            try await store.record(kept)
+            try demand(await store.events(EventQuery(after: last)).map(\.id), is: [kept.id])
+            try demand(await store.eventCount() >= before + 2, is: true)
+        },
         Contract("events are recorded with their changes, in order, and read back unchanged") { store in
             var request = EventRecord.sample(.created, of: upload())
             request.request = RequestInfo(

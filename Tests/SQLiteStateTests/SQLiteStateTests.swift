@@ -49,6 +49,8 @@ struct SQLiteStateTests {
     func contract(_ contract: Contract<any StateStore>) async throws {
         let directory = try TemporaryDirectory()
         let state = try open(directory.path("state.sqlite"))
+        // Most contracts look for events that no hook receives; EventRecordingTests are about those.
+        try await state.keepEvents(until: .distantFuture, at: .distantPast)
         try await contract.check(state)
         state.close()
     }

@@ -1,4 +1,5 @@
 package import Foundation
+internal import Synchronization
 
 /// An append that is running on this node, or ended a moment ago.
 package struct RunningAppend: Sendable {
@@ -16,6 +17,8 @@ package final class EventService: Sendable {
     private let appends: ActiveAppends
     /// Rings after each event recorded by this process.
     package let bell = EventBell()
+    /// Until when the state records all events, as far as this process has asked for it.
+    private let keptUntil = Mutex(Date.distantPast)
 
     init(
         _ context: ServiceContext,
@@ -85,6 +88,30 @@ package final class EventService: Sendable {
         }
     }
 
+    /// Makes the state record all events, for as long as it keeps records; call before a client begins to follow events,
+    /// and every few minutes while it does.
+    ///
+    /// Writes once an hour at most. While nothing follows events, those that no hook receives may be left out.
+    ///
+    /// - Throws: `.storageFull`, `.storageFailure`, `.unavailable`, if events could be left out now.
+    package func keepEvents() async throws(UploadError) {
+        // Nothing is changed then, so there are no events.
+        if context.refusal != nil { return }
+        let now = self.now
+        let retention = context.limits.recordRetention
+        let known = keptUntil.withLock { $0 }
+        if known >= now.addingTimeInterval(retention - min(3600, retention / 2)) { return }
+        do throws(UploadError) {
+            let end = now.addingTimeInterval(retention)
+            try await context.reporting(nil) { () async throws(UploadError) in
+                try await state.keepEvents(until: end, at: now)
+            }
+            keptUntil.withLock { $0 = max($0, end) }
+        } catch {
+            if known <= now { throw error }
+        }
+    }
+
     /// The sequence number of the newest event, or 0.
     ///
     /// - Throws: `.storageFailure`, `.unavailable`.
@@ -99,6 +126,7 @@ package final class EventService: Sendable {
         try await context.reporting(nil) { () async throws(UploadError) -> Bool in
             let newest = try await state.lastEvent()
             guard sequence < newest, sequence >= 0 else { return sequence == newest }
+            guard sequence >= (try await state.eventsKeptSince()) else { return false }
             // Events are removed by age: if the next one is within the retention time, none after it is missing.
             guard let next = try await state.events(EventQuery(after: sequence, limit: 1)).first else { return false }
             return next.sequence == sequence + 1

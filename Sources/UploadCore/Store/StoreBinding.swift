@@ -21,8 +21,8 @@ package final class StoreBinding: Sendable {
     private let state: any UploadRecords & EventRecords
     private let marks: any StoreMarks
     private let storage: any MarkedStorage
-    /// The newest event when the epoch last grew.
-    private let lastEvent = Mutex<Int64?>(nil)
+    /// The number of events when the epoch last grew.
+    private let eventCount = Mutex<Int64?>(nil)
 
     package init(state: any UploadRecords & EventRecords, marks: any StoreMarks, storage: any MarkedStorage) {
         self.state = state
@@ -37,24 +37,24 @@ package final class StoreBinding: Sendable {
     package func bind() async throws(UploadError) -> StoreMismatch? {
         if let mismatch = try await compare() { return mismatch }
         do throws(UploadError) {
-            let newest = try await state.lastEvent()
+            let count = try await state.eventCount()
             try await renew()
-            lastEvent.withLock { $0 = newest }
+            eventCount.withLock { $0 = count }
         } catch  where error.code == .storageFull {
             // A full disk must not prevent the gateway from starting, or nobody could free space.
         }
         return nil
     }
 
-    /// Increments the epoch if anything was recorded since the last call; call periodically and at shutdown.
+    /// Increments the epoch if anything happened since the last call; call periodically and at shutdown.
     ///
     /// A copy of the state can be detected by what was recorded after it was made, so detection lags by at most the
     /// time between two calls.
     package func advance() async throws(UploadError) {
-        let newest = try await state.lastEvent()
-        guard lastEvent.withLock({ $0 != newest }) else { return }
+        let count = try await state.eventCount()
+        guard eventCount.withLock({ $0 != count }) else { return }
         try await renew()
-        lastEvent.withLock { $0 = newest }
+        eventCount.withLock { $0 = count }
     }
 
     private func renew() async throws(UploadError) {

@@ -1,0 +1,203 @@
+"""Times requests to two gateways in turns: one has many uploads and events in its state, the other few.
+
+Run it by `benchmarks/scale`. Nothing is asserted about time.
+"""
+
+import argparse
+import contextlib
+import re
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from common import HERE, KEY, say
+from guard_requests import AUTHORIZED, BYTES, CONTENT, OPEN_BYTES, TUS, Connection
+from processes import Peer
+from servers import BINARY
+
+sys.path.insert(0, str(HERE.parent / "acceptance"))
+
+from harness.postgres import Postgres  # noqa: E402
+
+FEW = 100
+# Of the uploads with a number divisible by this, the state is open.
+OPEN_EVERY = 100
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(prog="benchmarks/scale", description=__doc__.splitlines()[0])
+    parser.add_argument("--uploads", type=int, default=1_000_000, help="in the full state (default 1000000)")
+    parser.add_argument("--events-each", type=int, default=10, help="events of each upload (default 10)")
+    parser.add_argument("--database", choices=["sqlite", "postgres"], default="sqlite")
+    parser.add_argument("--rounds", type=int, default=5, help="counted rounds (default 5)")
+    parser.add_argument("--requests", type=int, default=300, help="of each kind in a round (default 300)")
+    parser.add_argument("--directory", type=Path, help="where the servers store (default: the temporary directory)")
+    return parser.parse_args()
+
+
+def filling(uploads, events_each):
+    """SQL for both databases: completed uploads of 100 subjects with their media and delivered events; some are open."""
+    now = int(time.time() * 1000)
+    numbers = "WITH RECURSIVE number (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM number WHERE i < {})"
+    each = numbers.format(uploads)
+    is_open = f"i % {OPEN_EVERY} = 0"
+    identifier = "('0000000000000000' || (1000000000 + {}))"
+    mine = identifier.format("i")
+    yield f"""
+        INSERT INTO upload (id, dialect, subject, principal, issuer, length, reserved_bytes, completes_when_full, state,
+            metadata, created_at, updated_at, expires_at, ended_at)
+        {each} SELECT {mine}, 'tus', 'user' || (i % 100), 'key', 'key_1', 5, 0, (1 = 1),
+            CASE WHEN {is_open} THEN 'open' ELSE 'completed' END, '{{}}', {now}, {now},
+            CASE WHEN {is_open} THEN {now + 86_400_000} END, CASE WHEN {is_open} THEN NULL ELSE {now} END
+        FROM number
+    """
+    yield """
+        INSERT INTO media (id, subject, size, metadata, created_at)
+        SELECT id, subject, length, '{}', created_at FROM upload WHERE state = 'completed'
+    """
+    content = (
+        '{"createdAt":1,"dialect":"tus","issuer":"key_1","length":5,"metadata":{},"offset":5,"principal":"key",'
+        '"state":"completed","updatedAt":1}'
+    )
+    owner = identifier.format(f"1 + i / {events_each}")
+    yield f"""
+        INSERT INTO event (sequence, id, kind, upload_id, subject, occurred_at, content, delivery, attempts, settled_at)
+        {numbers.format(uploads * events_each - 1)}
+        SELECT i, 'msg_' || i, 'updated', {owner}, 'user' || (i % 100), {now}, '{content}', 'delivered', 1, {now}
+        FROM number
+    """
+
+
+def fill(environment, uploads, events_each, postgres):
+    say(f"filling a state with {uploads} uploads and {uploads * events_each} events")
+    statements = list(filling(uploads, events_each))
+    if postgres:
+        url = environment["SLUICE_DATABASE_URL"]
+        for statement in statements:
+            postgres.query(statement, url)
+        postgres.query(f"UPDATE event_counter SET last = {uploads * events_each}", url)
+        postgres.query("ANALYZE", url)
+        return
+    path = Path(environment["SLUICE_DATA_DIR"]) / "state.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as state:
+        state.execute("PRAGMA synchronous = OFF")
+        state.execute("PRAGMA cache_size = -500000")
+        for statement in statements:
+            with state:
+                state.execute(statement)
+
+
+def start(environment, folder):
+    return Peer(
+        "sluice",
+        [BINARY, "serve"],
+        environment=environment,
+        pattern=r"listening on http://127\.0\.0\.1:(\d+)\n",
+        log=folder / "output",
+    )
+
+
+class Subject:
+    """A gateway, and what its requests need."""
+
+    def __init__(self, folder, uploads, options, postgres):
+        folder.mkdir(parents=True)
+        environment = {
+            "SLUICE_DATA_DIR": str(folder / "data"),
+            "SLUICE_GATEWAY_LISTEN": "127.0.0.1:0",
+            "SLUICE_OBJECT_LISTEN": "none",
+            "SLUICE_ADMIN_KEY": KEY,
+            "SLUICE_DURABILITY": "none",
+            "SLUICE_LOG_LEVEL": "warning",
+            "SLUICE_UPLOADS_SWEEP_EVERY": "1h",
+        }
+        if postgres:
+            environment |= postgres.environment(folder / "data")
+        # Once, for the schema.
+        start(environment, folder).stop()
+        fill(environment, uploads, options.events_each, postgres)
+        begin = time.monotonic()
+        self.peer = start(environment, folder)
+        self.seconds_to_start = time.monotonic() - begin
+        self.connection = Connection(self.peer.port)
+        self.path = None
+        self.offset = OPEN_BYTES
+
+    def _send(self, method, path, fields, status, content=b""):
+        request = self.connection.request(method, path, TUS | AUTHORIZED | fields, content)
+        begin = time.perf_counter()
+        head = self.connection.send((request, status))
+        return time.perf_counter() - begin, head
+
+    def create(self):
+        seconds, head = self._send("POST", "/files", {"Upload-Length": OPEN_BYTES}, 201)
+        self.path = re.search(r"(?i)\r\nlocation: *http://[^/]*(\S+)", head)[1]
+        self.offset = 0
+        return seconds
+
+    def head(self):
+        return self._send("HEAD", self.path, {}, 200)[0]
+
+    def append(self):
+        seconds, _ = self._send("PATCH", self.path, BYTES | {"Upload-Offset": self.offset}, 204, CONTENT)
+        self.offset += len(CONTENT)
+        return seconds
+
+    def whole(self):
+        return self._send("POST", "/files", BYTES | {"Upload-Length": len(CONTENT)}, 201, CONTENT)[0]
+
+    def page(self):
+        return self._send("GET", "/v1/uploads?limit=50", {}, 200)[0]
+
+    def page_of_a_subject(self):
+        return self._send("GET", "/v1/uploads?limit=50&subject=user7&state=open,completed", {}, 200)[0]
+
+
+OPERATIONS = {
+    "create": Subject.create,
+    "HEAD": Subject.head,
+    "append of 1 KiB": Subject.append,
+    "upload of 1 KiB": Subject.whole,
+    "page of 50 uploads": Subject.page,
+    "page of a subject": Subject.page_of_a_subject,
+}
+
+
+def measure(subjects, options):
+    """Medians in microseconds by operation: of the few, of the many."""
+    found = {}
+    for name, operation in OPERATIONS.items():
+        rounds = {subject: [] for subject in subjects}
+        for number in range(options.rounds + 1):
+            for subject in subjects if number % 2 else reversed(subjects):
+                times = [operation(subject) for _ in range(options.requests)]
+                if number:
+                    rounds[subject].append(statistics.median(times) * 1e6)
+        found[name] = [statistics.median(rounds[subject]) for subject in subjects]
+    return found
+
+
+def main():
+    options = parse_options()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.directory)))
+        postgres = stack.enter_context(Postgres()) if options.database == "postgres" else None
+        subjects = []
+        for name, uploads in (("few", FEW), ("many", options.uploads)):
+            subject = Subject(folder / name, uploads, options, postgres)
+            stack.callback(subject.peer.stop)
+            subjects.append(subject)
+        found = measure(subjects, options)
+        print(f"{options.database}: {FEW} uploads and {options.uploads}, {options.events_each} events each\n")
+        print("| | few, us | many, us | ratio |\n|---|---|---|---|")
+        for name, (few, many) in found.items():
+            print(f"| {name} | {few:.0f} | {many:.0f} | {many / few:.2f} |")
+        few, many = (subject.seconds_to_start * 1000 for subject in subjects)
+        print(f"| start to first connection, ms | {few:.0f} | {many:.0f} | {many / few:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
