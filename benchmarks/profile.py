@@ -29,7 +29,10 @@ GROUPS = [
     ("waiting and waking threads", r"futex|sched|schedule|epoll|eventfd|sem_|pthread_cond|try_to_wake"),
     ("heap", r"^_?_?libc_?(malloc|free)|malloc|^free$|^_int_|calloc|realloc|swift_(slowAlloc|slowDealloc)"),
     ("network in the kernel", r"^(tcp_|ip_|inet_|sock_|__sys_(sendto|recvfrom)|sendto|recvfrom|net_|skb_|loopback)"),
-    ("files in the kernel", r"^(ext4_|shmem_|vfs_|do_sys_open|path_|generic_|__x64_sys_(p?write|openat|fsync|close|fcntl)|jbd2|iomap|blk_)"),
+    (
+        "files in the kernel",
+        r"^(ext4_|shmem_|vfs_|do_sys_open|path_|generic_|__x64_sys_(p?write|openat|fsync|close|fcntl)|jbd2|iomap|blk_)",
+    ),
     ("SQLite", r"^sqlite3|SQLITE:"),
     ("GRDB", r"GRDB"),
     ("SQLiteState", r"SQLiteState|StateRecords"),

@@ -39,7 +39,7 @@ def parse_options():
 
 
 def filling(uploads, events_each):
-    """SQL for both databases: completed uploads of 100 subjects with their media and delivered events; some are open."""
+    """SQL for both databases: uploads of 100 subjects, most completed, with media and delivered events."""
     now = int(time.time() * 1000)
     numbers = "WITH RECURSIVE number (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM number WHERE i < {})"
     each = numbers.format(uploads)
@@ -62,13 +62,18 @@ def filling(uploads, events_each):
         '{"createdAt":1,"dialect":"tus","issuer":"key_1","length":5,"metadata":{},"offset":5,"principal":"key",'
         '"state":"completed","updatedAt":1}'
     )
-    owner = identifier.format(f"1 + i / {events_each}")
-    yield f"""
-        INSERT INTO event (sequence, id, kind, upload_id, subject, occurred_at, content, delivery, attempts, settled_at)
-        {numbers.format(uploads * events_each - 1)}
-        SELECT i, 'msg_' || i, 'updated', {owner}, 'user' || (i % 100), {now}, '{content}', 'delivered', 1, {now}
-        FROM number
-    """
+    # A statement for each million.
+    count = uploads * events_each - 1
+    for begin in range(0, count, 1_000_000):
+        number = f"({begin} + i)"
+        owner = identifier.format(f"1 + {number} / {events_each}")
+        yield f"""
+            INSERT INTO event (sequence, id, kind, upload_id, subject, occurred_at, content, delivery, attempts, settled_at)
+            {numbers.format(min(1_000_000, count - begin))}
+            SELECT {number}, 'msg_' || {number}, 'updated', {owner}, 'user' || (i % 100), {now}, '{content}', 'delivered',
+                1, {now}
+            FROM number
+        """
 
 
 def fill(environment, uploads, events_each, postgres):

@@ -7,12 +7,14 @@ internal import UploadCore
 ///
 /// An event that nothing will read costs more than its upload: a row with a copy of the upload, and its entries in the indexes.
 final class EventRecording: Sendable {
-    /// Unix milliseconds: all events before it are recorded. Changed only in write transactions, so that each transaction after the
-    /// one that changed it sees it.
+    /// All events before it are recorded; Unix milliseconds.
+    ///
+    /// Changed only in write transactions, so that each transaction after the one that changed it sees it.
     private let end: Atomic<Int64>
     private let omitted = Atomic<Int64>(0)
 
     /// - Parameter database: Read once.
+    /// - Throws: An error of SQLite.
     init(_ database: Database) throws {
         let row = try database.row("SELECT kept_until FROM event_recording")
         end = Atomic(try row?.value("kept_until", of: "event_recording") ?? 0)
@@ -35,6 +37,7 @@ final class EventRecording: Sendable {
     ///   - end: Unix milliseconds.
     ///   - now: Unix milliseconds.
     ///   - database: In a write transaction.
+    /// - Throws: An error of SQLite.
     func keep(until end: Int64, at now: Int64, in database: Database) throws {
         let row = try database.row("SELECT kept_until FROM event_recording")
         let before: Int64 = try row?.value("kept_until", of: "event_recording") ?? 0
@@ -49,7 +52,9 @@ final class EventRecording: Sendable {
         // In a new database there was nothing to leave out.
         guard try database.row("SELECT 1 FROM upload LIMIT 1") != nil else { return }
         try database.run("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'event'")
-        if database.changesCount == 0 { try database.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('event', 1)") }
+        if database.changesCount == 0 {
+            try database.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('event', 1)")
+        }
         try database.run(
             "UPDATE event_recording SET complete_after = (SELECT seq FROM sqlite_sequence WHERE name = 'event')"
         )
