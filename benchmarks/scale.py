@@ -68,10 +68,11 @@ def filling(uploads, events_each):
         number = f"({begin} + i)"
         owner = identifier.format(f"1 + {number} / {events_each}")
         yield f"""
-            INSERT INTO event (sequence, id, kind, upload_id, subject, occurred_at, content, delivery, attempts, settled_at)
+            INSERT INTO event (sequence, id, kind, upload_id, subject, occurred_at, content, delivery, attempts,
+                settled_at)
             {numbers.format(min(1_000_000, count - begin))}
-            SELECT {number}, 'msg_' || {number}, 'updated', {owner}, 'user' || (i % 100), {now}, '{content}', 'delivered',
-                1, {now}
+            SELECT {number}, 'msg_' || {number}, 'updated', {owner}, 'user' || (i % 100), {now}, '{content}',
+                'delivered', 1, {now}
             FROM number
         """
 
