@@ -26,23 +26,23 @@ OPERATIONS = {
 
 # What a sample counts for: the first of these, from the innermost frame on, whose pattern matches the frame.
 GROUPS = [
-    ("waiting and waking threads", r"futex|sched|schedule|epoll|eventfd|sem_|pthread_cond|try_to_wake"),
-    ("heap", r"^_?_?libc_?(malloc|free)|malloc|^free$|^_int_|calloc|realloc|swift_(slowAlloc|slowDealloc)"),
-    ("network in the kernel", r"^(tcp_|ip_|inet_|sock_|__sys_(sendto|recvfrom)|sendto|recvfrom|net_|skb_|loopback)"),
-    (
-        "files in the kernel",
-        r"^(ext4_|shmem_|vfs_|do_sys_open|path_|generic_|__x64_sys_(p?write|openat|fsync|close|fcntl)|jbd2|iomap|blk_)",
-    ),
-    ("SQLite", r"^sqlite3|SQLITE:"),
-    ("GRDB", r"GRDB"),
-    ("SQLiteState", r"SQLiteState|StateRecords"),
-    ("storage", r"DiskStorage"),
-    ("core", r"UploadCore"),
-    ("dialects and REST", r"\b(Tus|RESTKit|Gateway|GatewayKit|TencentVOD|ObjectStore|Signing|Digests)\b"),
-    ("HTTP", r"HTTPServer|HTTPWire|Transport|EventLoop"),
-    ("log and metrics", r"Telemetry|MetricsKit|Logging|CoreMetrics"),
-    ("Foundation", r"Foundation"),
-    ("Swift's runtime", r"^swift_|^_swift|Swift\."),
+    ("kernel: waiting and waking threads", r"^__x64_sys_(futex|epoll|eventfd|sched)|futex|schedule|try_to_wake"),
+    ("kernel: network", r"^__x64_sys_(sendto|recvfrom|accept)|^tcp_|^ip_|^net_rx"),
+    ("kernel: files", r"^__x64_sys_(p?write|p?read|open|fsync|fdatasync|close|fcntl|newfstat|fsetxattr|sync_file)"),
+    ("heap", r"malloc|^cfree|^free$|^_int_|calloc|realloc|swift_slow(Alloc|Dealloc)"),
+    ("retain and release", r"^_?swift_(bridgeObject|unknownObject)?_?(retain|release)|RefCount"),
+    ("SQLite", r"^sqlite3|^SQLite: "),
+    ("GRDB", r"\bGRDB\."),
+    ("state", r"\b(SQLiteState|StateRecords)\."),
+    ("storage", r"\bDiskStorage\."),
+    ("core", r"\bUploadCore\."),
+    ("dialects and REST", r"\b(Tus|RESTKit|Gateway|GatewayKit|TencentVOD|ObjectStore)\."),
+    ("signatures and digests", r"\b(Signing|Digests)\.|^(EVP_|SHA|sha|HMAC|MD5|md5)"),
+    ("HTTP and connections", r"\b(HTTPServer|HTTPWire|Transport)\."),
+    ("threads of files and state", r"\bSystemIO\."),
+    ("log and metrics", r"\b(Telemetry|MetricsKit|Logging|CoreMetrics)\."),
+    ("Foundation", r"\bFoundation(Essentials)?\."),
+    ("Swift's tasks and other runtime", r"^_?swift|^swift::|\bSwift\."),
 ]
 PATTERNS = [(name, re.compile(pattern)) for name, pattern in GROUPS]
 
@@ -81,8 +81,8 @@ def stacks(data):
     text = subprocess.run(command, check=True, capture_output=True, text=True, errors="replace").stdout
     swift = shutil.which(os.environ.get("SWIFT", "swift"))
     if swift:
-        demangle = [swift, "demangle", "--simplified"]
-        text = subprocess.run(demangle, check=True, input=text, capture_output=True, text=True).stdout
+        # With the names of modules, by which samples are grouped.
+        text = subprocess.run([swift, "demangle"], check=True, input=text, capture_output=True, text=True).stdout
     found = collections.Counter()
     for block in text.split("\n\n"):
         frames = [frame(line) for line in block.splitlines() if line.strip()]
@@ -96,16 +96,14 @@ def frame(line):
     match = re.match(r"\s*[0-9a-f]+ (.*) \((.*)\)$", line)
     symbol, file = (match[1], match[2]) if match else (line.strip(), "")
     if symbol == "[unknown]":
-        return f"[{Path(file).name}]" if file else symbol
+        symbol = f"[{Path(file).name}]" if file else symbol
     if "sqlite" in file and not symbol.startswith("sqlite3"):
-        return f"SQLITE: {symbol}"
+        return f"SQLite: {symbol}"
     return re.sub(r"\+0x[0-9a-f]+$", "", symbol)
 
 
 def group(stack):
     for one in reversed(stack):
-        if "[libsqlite3" in one:
-            return "SQLite"
         for name, pattern in PATTERNS:
             if pattern.search(one):
                 return name
@@ -139,7 +137,7 @@ def tree(found):
     return root
 
 
-WIDTH, ROW, SMALLEST = 1200, 16, 0.6
+WIDTH, ROW, SMALLEST = 1200, 16, 1.5
 
 
 def flame_graph(found, title):
