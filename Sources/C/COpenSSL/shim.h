@@ -9,6 +9,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/kdf.h>
+#include <openssl/md5.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
@@ -47,6 +48,19 @@ static inline EVP_MAC_CTX *cossl_hmac_context(const unsigned char *digest) {
         return NULL;
     }
     return context;
+}
+
+/// The compression function of MD5 (RFC 1321 §3.4) for whole blocks of 64 bytes; `registers` are A, B, C, D.
+///
+/// The newer interface cannot continue from given registers.
+static inline void cossl_md5_blocks(void *registers, const void *message, size_t blocks) {
+    uint32_t *values = (uint32_t *)registers;
+    MD5_CTX context = {.A = values[0], .B = values[1], .C = values[2], .D = values[3]};
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wdeprecated-declarations"
+    MD5_Update(&context, message, blocks * MD5_CBLOCK);
+#pragma clang diagnostic pop
+    values[0] = context.A, values[1] = context.B, values[2] = context.C, values[3] = context.D;
 }
 
 #endif

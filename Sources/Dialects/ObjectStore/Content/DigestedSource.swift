@@ -1,15 +1,27 @@
 internal import Bytes
+internal import Digests
 internal import UploadCore
 
 /// Hashes bytes while they are stored: on another thread, one piece behind.
+///
+/// The MD5 of a large content is computed in parallel with those of others that arrive at the same time.
 final class DigestedSource: ByteSource {
     private let source: any ByteSource
     private let digests: ObjectDigests
     private var running: Task<Void, Never>?
+    private let lanes: MD5Lanes
+    /// `nil` for a small content, and after its end.
+    private var message: MD5Lanes.Message?
 
-    init(_ source: any ByteSource, _ digests: ObjectDigests) {
+    init(_ source: any ByteSource, _ digests: ObjectDigests, lanes: MD5Lanes = .shared) {
         self.source = source
         self.digests = digests
+        self.lanes = lanes
+        message = source.remaining ?? .max > Self.smallContent ? MD5Lanes.Message() : nil
+    }
+
+    deinit {
+        if let message { lanes.drop(message) }
     }
 
     var remaining: Int64? { source.remaining }
@@ -22,14 +34,25 @@ final class DigestedSource: ByteSource {
         // One at a time, in order.
         await running?.value
         running = nil
-        guard let piece else { return nil }
+        guard let piece else {
+            if let message {
+                self.message = nil
+                digests.setMD5(await lanes.finish(message))
+            }
+            return nil
+        }
+        if let message { await lanes.add(piece, to: message) }
+        let needsMD5 = message == nil
         if piece.count <= Self.smallPiece {
-            digests.update(piece)
+            digests.update(piece, needsMD5: needsMD5)
         } else {
-            running = Task.detached { [digests] in digests.update(piece) }
+            running = Task.detached { [digests] in digests.update(piece, needsMD5: needsMD5) }
         }
         return piece
     }
+
+    /// Bytes of a content that is over before others come.
+    private static let smallContent: Int64 = 256 << 10
 
     /// Bytes of a piece whose hash takes no longer than a change of threads.
     private static let smallPiece = 8192

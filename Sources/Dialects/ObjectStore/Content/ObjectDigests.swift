@@ -31,6 +31,8 @@ package final class ObjectDigests: @unchecked Sendable {
 
     package let algorithm: ObjectChecksum.Algorithm?
     private let md5 = RunningDigest(.md5)
+    /// The MD5, if it is computed elsewhere.
+    private var givenMD5: [UInt8]?
     private var crc64 = CRC64XZ()
     private var checksum: Checksum?
     private let sha256: RunningDigest?
@@ -55,10 +57,14 @@ package final class ObjectDigests: @unchecked Sendable {
     }
 
     /// Adds the next bytes.
-    package func update(_ bytes: [UInt8]) {
+    ///
+    /// - Parameters:
+    ///   - bytes: The bytes.
+    ///   - needsMD5: Whether to compute the MD5 of all bytes; otherwise the creator calls `setMD5`.
+    package func update(_ bytes: [UInt8], needsMD5: Bool = true) {
         count += Int64(bytes.count)
         bytes.withUnsafeBytes { bytes in
-            md5.update(bytes)
+            if needsMD5 { md5.update(bytes) }
             crc64.update(bytes)
             sha256?.update(bytes)
             switch checksum {
@@ -74,6 +80,9 @@ package final class ObjectDigests: @unchecked Sendable {
         }
     }
 
+    /// Sets the MD5 of all bytes, which was computed elsewhere.
+    func setMD5(_ value: [UInt8]) { givenMD5 = value }
+
     /// The digests of all bytes; do not call `update` afterwards.
     package func finish() -> Values {
         let sha256 = sha256?.finish()
@@ -84,6 +93,6 @@ package final class ObjectDigests: @unchecked Sendable {
             case .digest(let digest): digest.finish()
             case nil: algorithm == .sha256 ? sha256 : nil
             }
-        return Values(count: count, md5: md5.finish(), crc64: crc64.value, checksum: value, sha256: sha256)
+        return Values(count: count, md5: givenMD5 ?? md5.finish(), crc64: crc64.value, checksum: value, sha256: sha256)
     }
 }
