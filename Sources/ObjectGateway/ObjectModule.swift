@@ -135,6 +135,7 @@ package struct ObjectModule: GatewayModule {
         let (state, clock, region) = (context.state, context.clock, settings.object.region)
         let minted = context.metrics.mintCounter("sts_token")
         let issuer = context.issuer
+        let keys = KeyPairCache(state: state, master: master, clock: clock)
         let url = PublicURL(configured: settings.object.publicURL, trustedProxies: settings.general.trustedProxies)
         let store = ObjectStoreHandler(
             service: context.services.objects,
@@ -149,9 +150,7 @@ package struct ObjectModule: GatewayModule {
             ) {
                 (accessKeyID) async throws(ObjectError) in
                 do throws(UploadError) {
-                    return try await pair(accessKeyID, .admin, in: state, master, at: clock.now).map {
-                        KeyHolder($0.credentials, .administrator)
-                    }
+                    return try await keys.pairs(accessKeyID, .admin).map { KeyHolder($0.credentials, .administrator) }
                 } catch {
                     throw ObjectError(error, about: .object)
                 }
@@ -167,31 +166,12 @@ package struct ObjectModule: GatewayModule {
             issuer: issuer,
             clock: clock,
             minter: { (accessKeyID) async throws(UploadError) in
-                try await pair(accessKeyID, .mint, in: state, master, at: clock.now).map {
-                    TokenMinter($0.credentials, $0.key)
-                }
+                try await keys.pairs(accessKeyID, .mint).map { TokenMinter($0.credentials, $0.key) }
             },
             identities: identities,
             onMint: { minted.increment() }
         )
         return ObjectHandler(store: store, tokens: tokens)
-    }
-
-    /// The API key behind a key pair, if it has the scope, and its possible pairs.
-    private static func pair(
-        _ accessKeyID: String,
-        _ scope: Scope,
-        in state: any KeyRecords,
-        _ master: MasterSecret,
-        at now: Date
-    ) async throws(UploadError) -> (credentials: [SigningCredentials], key: APIKey)? {
-        guard let id = StaticKeyPair.keyID(of: accessKeyID) else { return nil }
-        let key = try await state.key(id: id)
-        // Limits could not be enforced on a pair with full access.
-        guard let key, key.isUsable(at: now), key.allows(scope), scope != .admin || key.limits.isEmpty else {
-            return nil
-        }
-        return (StaticKeyPair.all(key, master: master).map(\.credentials), key)
     }
 }
 

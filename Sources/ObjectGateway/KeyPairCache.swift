@@ -1,0 +1,65 @@
+internal import Foundation
+internal import ObjectGrants
+internal import Signing
+internal import Synchronization
+internal import UploadCore
+
+/// Finds the API keys behind key pairs, and their possible pairs; keeps each for one second, so that not every request
+/// reads the state and derives secrets.
+///
+/// A revocation is therefore seen within a second, like those in `RevocationList`. Unknown ids are not kept: guessing
+/// them does not fill the memory.
+final class KeyPairCache: Sendable {
+    struct Pairs: Sendable {
+        let key: APIKey
+        let credentials: [SigningCredentials]
+    }
+
+    private struct Entry {
+        let pairs: Pairs
+        let readAt: Date
+
+        /// `false` also for an entry from the future: the clock was set back.
+        func isFresh(at now: Date) -> Bool { (0..<KeyPairCache.lifetime).contains(now.timeIntervalSince(readAt)) }
+    }
+
+    /// Seconds.
+    private static let lifetime: TimeInterval = 1
+    private static let capacity = 1024
+
+    private let entries = Mutex<[String: Entry]>([:])
+    private let state: any KeyRecords
+    private let master: MasterSecret
+    private let clock: any WallClock
+
+    init(state: any KeyRecords, master: MasterSecret, clock: any WallClock) {
+        self.state = state
+        self.master = master
+        self.clock = clock
+    }
+
+    /// The key with a pair's access key id and its pairs, if it is usable and has the scope.
+    ///
+    /// - Throws: The errors of the state.
+    func pairs(_ accessKeyID: String, _ scope: Scope) async throws(UploadError) -> Pairs? {
+        guard let id = StaticKeyPair.keyID(of: accessKeyID) else { return nil }
+        let now = clock.now
+        guard let pairs = try await pairs(of: id, at: now), pairs.key.isUsable(at: now), pairs.key.allows(scope),
+            // Limits could not be enforced on a pair with full access.
+            scope != .admin || pairs.key.limits.isEmpty
+        else { return nil }
+        return pairs
+    }
+
+    private func pairs(of id: String, at now: Date) async throws(UploadError) -> Pairs? {
+        if let entry = entries.withLock({ $0[id] }), entry.isFresh(at: now) { return entry.pairs }
+        guard let key = try await state.key(id: id) else { return nil }
+        let pairs = Pairs(key: key, credentials: StaticKeyPair.all(key, master: master).map(\.credentials))
+        entries.withLock { entries in
+            // Clearing the cache is simpler than finding the oldest of very many entries.
+            if entries.count >= Self.capacity, entries[id] == nil { entries = [:] }
+            entries[id] = Entry(pairs: pairs, readAt: now)
+        }
+        return pairs
+    }
+}
