@@ -295,7 +295,7 @@ let package = Package(
         tests(
             "SQLiteStateTests",
             [
-                "SQLiteState", "StateRecords", "UploadCore", "Transport", "SystemIO", "SluiceTesting",
+                "SQLiteState", "StateRecords", "UploadCore", "Transport", "SystemIO", "Bytes", "SluiceTesting",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]
         ),

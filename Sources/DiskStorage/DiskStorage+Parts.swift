@@ -29,6 +29,23 @@ extension DiskStorage: PartStorage {
         from source: any ByteSource,
         verifying verify: () async throws(UploadError) -> [UInt8]
     ) async throws(UploadError) -> String {
+        try await storePart(part, of: id, replacing: replaced, interrupter: source.interrupter) {
+            location throws(UploadError) in
+            try await write(part, of: id, at: location, from: source, verifying: verify)
+        }
+    }
+
+    /// Chooses a place for a part and has `write` fill it.
+    ///
+    /// - Returns: The location of the part.
+    /// - Throws: `.notFound` once the parts are being joined; what `write` throws.
+    func storePart(
+        _ part: NewPart,
+        of id: UploadID,
+        replacing replaced: String?,
+        interrupter: SourceInterrupter,
+        _ write: (PartLocation) async throws(UploadError) -> Void
+    ) async throws(UploadError) -> String {
         _ = try await places.unit(of: id) { () async throws(UploadError) -> Int64? in
             let hasRepeatedSize = places.hasRepeatedSize(part, of: id)
             return try await onBlob { storage, io throws(SystemError) in
@@ -37,13 +54,13 @@ extension DiskStorage: PartStorage {
         }
         let isRecorded =
             replaced.flatMap(PartLocation.init).map { $0.isPlace && $0.isThere(in: boot) } ?? (replaced != nil)
-        guard let writer = places.begin(part, of: id, isRecorded: isRecorded, interrupter: source.interrupter) else {
+        guard let writer = places.begin(part, of: id, isRecorded: isRecorded, interrupter: interrupter) else {
             throw Self.joined
         }
         let place = writer.offset.map { PartLocation.Place.shared($0) } ?? .makeOwn(of: part.number)
         let location = PartLocation(place, unsynchronised: durability == .acknowledged ? nil : boot)
         do throws(UploadError) {
-            try await write(part, of: id, at: location, from: source, verifying: verify)
+            try await write(location)
         } catch {
             if case .own(let name) = place { try? await removeOwn(name, of: id) }
             places.end(writer, of: id, isStored: false)
@@ -166,20 +183,27 @@ extension DiskStorage: PartStorage {
         case .endOfSource, .limitReached: break
         }
         guard outcome.moved == part.size else {
-            throw UploadError(
-                .lengthConflict(length: part.size),
-                "The part has \(outcome.moved) bytes and not \(part.size); send it again."
-            )
+            throw UploadError(part: part, received: outcome.moved)
         }
         _ = try await verify()
         guard durability == .acknowledged else { return }
         try await onBlob { storage, io throws(SystemError) in
-            try io.synchronizeData(of: file)
-            if !location.isPlace { try io.synchronizeDirectory(storage.directory.ownPartsPath(id)) }
+            try storage.synchronizePart(file, at: location, of: id, io)
         }
     }
 
-    private func open(
+    /// Forces a part to stable storage, with its name if it has one.
+    func synchronizePart(
+        _ file: OpenFile,
+        at location: PartLocation,
+        of id: UploadID,
+        _ io: BlockingIO
+    ) throws(SystemError) {
+        try io.synchronizeData(of: file)
+        if !location.isPlace { try directorySyncs.synchronize(directory.ownPartsPath(id), io) }
+    }
+
+    func open(
         _ location: PartLocation,
         of id: UploadID,
         _ io: BlockingIO

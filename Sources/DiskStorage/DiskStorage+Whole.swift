@@ -1,3 +1,4 @@
+internal import Bytes
 internal import SystemIO
 package import UploadCore
 
@@ -24,6 +25,34 @@ extension DiskStorage: WholeBlobStorage {
                 try? io.remove(path)
                 throw error
             }
+        }
+    }
+}
+
+/// Small parts that are hashed and stored in one step: one change of threads, one write.
+extension DiskStorage: WholePartStorage {
+    package var wholePartStorage: (any WholePartStorage)? { self }
+
+    package func storePart(
+        _ part: NewPart,
+        of id: UploadID,
+        replacing replaced: String?,
+        content: [UInt8],
+        hashing hash: @escaping @Sendable ([UInt8]) -> Void,
+        verifying verify: () async throws(UploadError) -> [UInt8]
+    ) async throws(UploadError) -> String {
+        // All bytes have arrived, so there is nothing to interrupt.
+        try await storePart(part, of: id, replacing: replaced, interrupter: SourceInterrupter { _ in }) {
+            location throws(UploadError) in
+            try await onBlob { storage, io throws(SystemError) in
+                hash(content)
+                let (file, offset) = try storage.open(location, of: id, io)
+                // Here, because not every thread that may release it may block.
+                defer { io.close(file) }
+                if let failure = io.write(content, to: file, at: offset).failure { throw failure }
+                if storage.durability == .acknowledged { try storage.synchronizePart(file, at: location, of: id, io) }
+            }
+            _ = try await verify()
         }
     }
 }

@@ -6,24 +6,43 @@ package import UploadCore
 // MARK: Parts
 
 extension SQLiteState {
+    /// Only this process records parts: no command does while a gateway uses the same data directory.
+    package var sharesParts: Bool { false }
+
     package func putPart(_ part: PartRecord, of id: UploadID) async throws(UploadError) -> PartRecord? {
         try await write { database in
-            guard let upload = try database.upload(id), upload.isTakingParts else { throw UploadError.takesNoParts }
-            let before = try database.part(part.number, of: id)
+            let values: [(any DatabaseValueConvertible)?] = [
+                part.size, Data(part.md5), part.storedCRC64, part.checksum.map { Data($0) }, part.location,
+                Milliseconds(part.storedAt),
+            ]
+            // Nearly all parts are new: one statement checks the upload and adds the row.
             try database.run(
                 """
                 INSERT INTO object_part (upload_id, number, size, md5, crc64, checksum, location, stored_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT (upload_id, number) DO UPDATE SET size = excluded.size, md5 = excluded.md5,
-                    crc64 = excluded.crc64, checksum = excluded.checksum, location = excluded.location,
-                    stored_at = excluded.stored_at
+                SELECT id, ?, ?, ?, ?, ?, ?, ? FROM upload WHERE id = ? AND \(Database.takesParts)
+                ON CONFLICT (upload_id, number) DO NOTHING
                 """,
-                [
-                    id.text, part.number, part.size, Data(part.md5), part.storedCRC64, part.checksum.map { Data($0) },
-                    part.location, Milliseconds(part.storedAt),
-                ]
+                StatementArguments([part.number] + values + [id.text])
+            )
+            if database.changesCount == 1 { return nil }
+            guard try database.row("SELECT 1 FROM upload WHERE id = ? AND \(Database.takesParts)", [id.text]) != nil
+            else { throw UploadError.takesNoParts }
+            let before = try database.part(part.number, of: id)
+            try database.run(
+                """
+                UPDATE object_part SET size = ?, md5 = ?, crc64 = ?, checksum = ?, location = ?, stored_at = ?
+                WHERE upload_id = ? AND number = ?
+                """,
+                StatementArguments(values + [id.text, part.number])
             )
             return before
+        }
+    }
+
+    package func upload(_ id: UploadID, withPart number: Int) async throws(UploadError) -> (Upload, PartRecord?)? {
+        try await read { database in
+            guard let upload = try database.upload(id) else { return nil }
+            return (upload, try database.part(number, of: id))
         }
     }
 
@@ -216,6 +235,11 @@ extension Database {
 
     func bucket(_ name: String) throws -> BucketRecord? {
         try row("SELECT * FROM bucket WHERE name = ?", [name]).map(BucketRecord.init(row:))
+    }
+
+    /// The same as `Upload.isTakingParts`.
+    fileprivate static var takesParts: String {
+        "state = 'open' AND takes_parts = 1 AND json_type(attributes, '$.completing') IS NULL"
     }
 
     fileprivate func part(_ number: Int, of id: UploadID) throws -> PartRecord? {

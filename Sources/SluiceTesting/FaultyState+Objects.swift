@@ -3,8 +3,12 @@ package import UploadCore
 extension FaultyState {
     package func putPart(_ part: PartRecord, of id: UploadID) async throws(UploadError) -> PartRecord? {
         try await plan.step(.putPart)
-        return try await base.putPart(part, of: id)
+        let replaced = try await base.putPart(part, of: id)
+        try plan.response(.putPart)
+        return replaced
     }
+
+    package var sharesParts: Bool { base.sharesParts }
 
     package func objectParts(
         of id: UploadID,

@@ -29,6 +29,8 @@ extension FaultyStorage: PartStorage {
         return try await parts.storePart(part, of: id, replacing: replaced, from: source, verifying: verify)
     }
 
+    package var wholePartStorage: (any WholePartStorage)? { base.partStorage?.wholePartStorage == nil ? nil : self }
+
     package func removePart(_ number: Int, at location: String, of id: UploadID) async {
         await (try? parts)?.removePart(number, at: location, of: id)
     }
@@ -41,5 +43,29 @@ extension FaultyStorage: PartStorage {
     package func isJoined(_ id: UploadID) async throws(UploadError) -> Bool {
         try await plan.step(.isJoined)
         return try await parts.isJoined(id)
+    }
+}
+
+extension FaultyStorage: WholePartStorage {
+    package func storePart(
+        _ part: NewPart,
+        of id: UploadID,
+        replacing replaced: String?,
+        content: [UInt8],
+        hashing hash: @escaping @Sendable ([UInt8]) -> Void,
+        verifying verify: () async throws(UploadError) -> [UInt8]
+    ) async throws(UploadError) -> String {
+        try await plan.step(.storeWholePart)
+        guard let whole = try parts.wholePartStorage else {
+            throw UploadError(.storageFailure, "The storage below takes no whole parts.")
+        }
+        return try await whole.storePart(
+            part,
+            of: id,
+            replacing: replaced,
+            content: content,
+            hashing: hash,
+            verifying: verify
+        )
     }
 }

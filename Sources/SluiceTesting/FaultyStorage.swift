@@ -9,7 +9,7 @@ package final class FaultyStorage: BlobStorage {
     package enum Operation: Hashable, Sendable {
         case create, createWhole, durableLength, currentLength, currentLengths, append, copy, empty, digests,
             synchronize, head, open, remove, list
-        case removeLeftovers, setAside, check, createForParts, storePart, join, isJoined
+        case removeLeftovers, setAside, check, createForParts, storePart, storeWholePart, join, isJoined
     }
 
     package let plan: FaultPlan<Operation>

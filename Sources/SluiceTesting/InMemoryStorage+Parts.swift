@@ -65,3 +65,25 @@ extension InMemoryStorage: PartStorage {
         parts.withLock { $0[id] == nil } && blobs.withLock { $0[id] != nil }
     }
 }
+
+extension InMemoryStorage: WholePartStorage {
+    package var wholePartStorage: (any WholePartStorage)? { self }
+
+    package func storePart(
+        _ part: NewPart,
+        of id: UploadID,
+        replacing replaced: String?,
+        content: [UInt8],
+        hashing hash: @escaping @Sendable ([UInt8]) -> Void,
+        verifying verify: () async throws(UploadError) -> [UInt8]
+    ) async throws(UploadError) -> String {
+        hash(content)
+        return try await storePart(
+            part,
+            of: id,
+            replacing: replaced,
+            from: ArraySource(content),
+            verifying: verify
+        )
+    }
+}

@@ -1,21 +1,28 @@
 internal import Bytes
 internal import Digests
 internal import Foundation
+internal import Synchronization
 package import UploadCore
 
 /// The contract of `PartStorage`, in addition to `BlobStorageContract`.
 package struct PartStorageContract: Sendable {
     private let partSize: Int
     private let minimumSize: Int64
+    private let isWhole: Bool
 
     /// The requirements for a storage.
     ///
     /// - Parameters:
     ///   - partSize: Size in bytes of every part but the last.
     ///   - minimumSize: Minimum size of these parts.
+    ///   - isWhole: Whether parts are stored whole.
     /// - Returns: The requirements.
-    package static func all(partSize: Int = 64 << 10, minimumSize: Int = 0) -> [Contract<any PartStorage>] {
-        let contract = Self(partSize: partSize, minimumSize: Int64(minimumSize))
+    package static func all(
+        partSize: Int = 64 << 10,
+        minimumSize: Int = 0,
+        isWhole: Bool = false
+    ) -> [Contract<any PartStorage>] {
+        let contract = Self(partSize: partSize, minimumSize: Int64(minimumSize), isWhole: isWhole)
         return contract.whole + contract.repeated + contract.ended
     }
 
@@ -119,13 +126,9 @@ package struct PartStorageContract: Sendable {
                 let parts = bytes([partSize, partSize, 10])
                 let first = try await store(parts[0], 1, of: id, in: storage)
                 let code = await errorCode { () async throws(UploadError) in
-                    try await storage.storePart(
-                        NewPart(number: 1, size: Int64(partSize), minimumSize: minimumSize),
-                        of: id,
-                        replacing: first.location,
-                        from: ArraySource(parts[1]),
-                        verifying: { () async throws(UploadError) in throw UploadError(.checksumMismatch, "others") }
-                    )
+                    try await store(parts[1], 1, of: id, at: first.location, in: storage) {
+                        () async throws(UploadError) in throw UploadError(.checksumMismatch, "others")
+                    }
                 }
                 try demand(code, is: .checksumMismatch)
                 try await storage.join([first, try await store(parts[2], 2, of: id, in: storage)], of: id)
@@ -169,13 +172,8 @@ package struct PartStorageContract: Sendable {
                 let record = try await store(part, 1, of: id, in: storage)
                 try await storage.join([record], of: id)
                 let code = await errorCode { () async throws(UploadError) in
-                    try await storage.storePart(
-                        NewPart(number: 2, size: 10, minimumSize: minimumSize),
-                        of: id,
-                        replacing: nil,
-                        from: ArraySource([UInt8](repeating: 1, count: 10)),
-                        verifying: { Digest.hash([UInt8](repeating: 1, count: 10), .md5) }
-                    )
+                    let late = [UInt8](repeating: 1, count: 10)
+                    return try await store(late, 2, of: id, at: nil, in: storage) { Digest.hash(late, .md5) }
                 }
                 try demand(code, is: .notFound)
                 try await storage.join([record], of: id)
@@ -210,13 +208,7 @@ package struct PartStorageContract: Sendable {
                 try demand(try await storage.list(after: nil, limit: 10), is: [])
                 try demand(try await storage.isJoined(id), is: false)
                 let stored = await errorCode { () async throws(UploadError) in
-                    try await storage.storePart(
-                        NewPart(number: 1, size: 1, minimumSize: minimumSize),
-                        of: id,
-                        replacing: nil,
-                        from: ArraySource([1]),
-                        verifying: { Digest.hash([1], .md5) }
-                    )
+                    try await store([1], 1, of: id, at: nil, in: storage) { Digest.hash([1], .md5) }
                 }
                 try demand(stored, is: .notFound)
                 try demand(
@@ -260,13 +252,9 @@ package struct PartStorageContract: Sendable {
         replacing replaced: PartRecord? = nil,
         in storage: any PartStorage
     ) async throws -> PartRecord {
-        let location = try await storage.storePart(
-            NewPart(number: number, size: Int64(bytes.count), minimumSize: minimumSize),
-            of: id,
-            replacing: replaced?.location,
-            from: ArraySource(bytes),
-            verifying: { Digest.hash(bytes, .md5) }
-        )
+        let location = try await store(bytes, number, of: id, at: replaced?.location, in: storage) {
+            Digest.hash(bytes, .md5)
+        }
         return PartRecord(
             number: number,
             size: Int64(bytes.count),
@@ -275,6 +263,37 @@ package struct PartStorageContract: Sendable {
             location: location,
             storedAt: id.createdAt
         )
+    }
+
+    private func store(
+        _ bytes: [UInt8],
+        _ number: Int,
+        of id: UploadID,
+        at replaced: String?,
+        in storage: any PartStorage,
+        verifying verify: () async throws(UploadError) -> [UInt8]
+    ) async throws(UploadError) -> String {
+        let part = NewPart(number: number, size: Int64(bytes.count), minimumSize: minimumSize)
+        guard isWhole, let whole = storage.wholePartStorage else {
+            return try await storage.storePart(
+                part,
+                of: id,
+                replacing: replaced,
+                from: ArraySource(bytes),
+                verifying: verify
+            )
+        }
+        let hashed = Mutex(0)
+        let location = try await whole.storePart(
+            part,
+            of: id,
+            replacing: replaced,
+            content: bytes,
+            hashing: { content in hashed.withLock { $0 += content == bytes ? 1 : 2 } },
+            verifying: verify
+        )
+        guard hashed.withLock({ $0 }) == 1 else { throw UploadError(.storageFailure, "The part was not hashed once.") }
+        return location
     }
 
     private func checksum(of bytes: [UInt8]) -> UInt64 {

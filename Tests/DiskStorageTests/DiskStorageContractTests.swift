@@ -14,6 +14,13 @@ struct DiskStorageContractTests {
         #expect(try bench.markers() == [])
     }
 
+    @Test("whole parts", arguments: PartStorageContract.all(isWhole: true), Durability.allCases)
+    func wholeParts(contract: Contract<any PartStorage>, durability: Durability) async throws {
+        let bench = try DiskBench(durability: durability)
+        try await contract.check(bench.storage)
+        #expect(try bench.openDescriptors() == 0)
+    }
+
     @Test("parts, with every durability", arguments: PartStorageContract.all(), Durability.allCases)
     func parts(_ contract: Contract<any PartStorage>, durability: Durability) async throws {
         let bench = try DiskBench(durability: durability)

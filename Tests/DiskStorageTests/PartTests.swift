@@ -269,4 +269,43 @@ struct PartTests {
         try await bench.storage.remove(id)
         #expect(try files(of: id) == [])
     }
+
+    @Test(
+        "a small part is one write, which is synced before the part is stored; a file of its own with its name",
+        arguments: Durability.allCases
+    )
+    func wholeCalls(durability: Durability) async throws {
+        let temporary = try TemporaryDirectory()
+        let calls = ScriptedCalls()
+        let storage = DiskStorage(
+            directory: try DataDirectory(at: temporary.path("data")),
+            durability: durability,
+            pool: BlockingPool(threads: 2, label: "test-disk", calls: calls)
+        )
+        let id = DiskBench.newID()
+        try await storage.createForParts(NewBlob(id, createdAt: id.createdAt))
+        func store(_ number: Int, replacing location: String? = nil) async throws -> (String, [String]) {
+            calls.forget()
+            let location = try await storage.storePart(
+                NewPart(number: number, size: 65_536, minimumSize: 0),
+                of: id,
+                replacing: location,
+                content: pattern(65_536, UInt8(number)),
+                hashing: { _ in },
+                verifying: { [] }
+            )
+            return (location, calls.names)
+        }
+        // The first decides the size of places.
+        let (first, _) = try await store(1)
+        let isSynced = durability == .acknowledged
+        let (_, inPlace) = try await store(2)
+        #expect(inPlace == ["open", "pwrite"] + (isSynced ? ["fdatasync"] : []))
+        _ = try await store(1, replacing: first)
+        let (again, own) = try await store(1, replacing: first)
+        #expect(PartLocation(again)?.isPlace == false)
+        let named = isSynced ? ["fdatasync", "open", "fsync"] : []
+        #expect(own.suffix(named.count + 1) == ["pwrite"] + named)
+        #expect(PartLocation(again)?.unsynchronised == (isSynced ? nil : .current))
+    }
 }

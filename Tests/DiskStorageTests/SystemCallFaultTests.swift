@@ -197,8 +197,8 @@ struct SystemCallFaultTests {
         BlobStorageContract.pattern(count, seed: UInt8(index + 1))
     }
 
-    @Test("parts are stored, joined and removed in spite of a fault", arguments: plans)
-    func parts(plan: Plan) async throws {
+    @Test("parts are stored, joined and removed in spite of a fault", arguments: plans, [false, true])
+    func parts(plan: Plan, isWhole: Bool) async throws {
         try await sweep(plan, .acknowledged) { bench in
             let storage = bench.storage
             var id = DiskBench.newID()
@@ -211,11 +211,22 @@ struct SystemCallFaultTests {
                 let number = index + 1
                 let upload = id
                 let location = try await persist(bench) { () async throws(UploadError) in
-                    try await storage.storePart(
-                        NewPart(number: number, size: Int64(piece.count), minimumSize: 0),
+                    let part = NewPart(number: number, size: Int64(piece.count), minimumSize: 0)
+                    guard isWhole else {
+                        return try await storage.storePart(
+                            part,
+                            of: upload,
+                            replacing: nil,
+                            from: ArraySource(piece),
+                            verifying: { [] }
+                        )
+                    }
+                    return try await storage.storePart(
+                        part,
                         of: upload,
                         replacing: nil,
-                        from: ArraySource(piece),
+                        content: piece,
+                        hashing: { _ in },
                         verifying: { [] }
                     )
                 }

@@ -1,3 +1,4 @@
+import Bytes
 import Foundation
 import GRDB
 import GRDBSQLite
@@ -81,5 +82,61 @@ struct StateCostTests {
             #expect(Double(many.steps) <= 1.5 * Double(few.steps), "\(few.name): \(few.steps), then \(many.steps)")
         }
         if rows != 100_000 { print(lines.joined(separator: "\n")) }
+    }
+
+    @Test("a part costs the same whatever the number of parts, with a quota, too")
+    func parts() async throws {
+        let few = try await costOfParts(after: 20)
+        let many = try await costOfParts(after: 9_000)
+        // The policies are read again after a second.
+        #expect(few > 0 && many < few * 2, "\(few) steps after 20 parts, \(many) after 9,000")
+    }
+
+    /// Steps for ten parts of an upload that has some, in a process that has checked its limit before.
+    private func costOfParts(after count: Int) async throws -> Int {
+        let directory = try TemporaryDirectory()
+        let pool = BlockingPool(threads: 1, label: "test-state")
+        let state = try SQLiteState(path: directory.path("state.db"), isSynchronous: false, pool: pool)
+        defer { state.close() }
+        let services = UploadServices(
+            state: state,
+            storage: InMemoryStorage(),
+            clock: SystemClock(),
+            limits: UploadLimits(maximumBytes: 1 << 40),
+            observer: RecordingObserver()
+        )
+        var policy = Policy()
+        policy.storedBytes = 1 << 40
+        try await services.quota.setPolicy(policy, of: Account(.subject, "alice"))
+        _ = try await services.objects.createBucket("b")
+        var new = NewUpload(dialect: "s3", length: nil, completesWhenFull: false)
+        new.object = NewObject(ObjectName(bucket: "b", key: "k"), attributes: ObjectAttributes(), takesParts: true)
+        let grant = Grant(id: "key_1", subject: "alice", expiresAt: Date().addingTimeInterval(600))
+        let id = try await services.uploads.create(new, under: grant).id
+        try await state.write { database in
+            try database.execute(
+                sql: """
+                    INSERT INTO object_part (upload_id, number, size, md5, crc64, location, stored_at)
+                    WITH RECURSIVE part (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM part WHERE i < ?)
+                    SELECT ?, i, 5, zeroblob(16), 0, 'l', 0 FROM part
+                    """,
+                arguments: [count, id.text]
+            )
+        }
+        func put(_ number: Int) async throws {
+            let (upload, part) = try await services.parts.recorded(id, withPart: number)
+            let content = ObjectContent(ArraySource([1, 2, 3]), size: 3) { () async throws(UploadError) in
+                ContentDigests(md5: [UInt8](repeating: 1, count: 16), crc64: 1)
+            }
+            _ = try await services.parts.putPart(number, of: upload, replacing: part, content, minimumSize: 0)
+        }
+        try await put(9_500)
+        let counter = Counter()
+        try await state.write { counter.watch($0) }
+        try await state.read { counter.watch($0) }
+        counter.steps.store(0, ordering: .relaxed)
+        for number in 9_501...9_510 { try await put(number) }
+        #expect(try await state.upload(id)?.reservedBytes == Int64(count) * 5 + 33)
+        return counter.steps.load(ordering: .relaxed)
     }
 }

@@ -120,6 +120,7 @@ extension UploadServices {
         _ content: ObjectContent,
         minimumSize: Int64
     ) async throws(UploadError) -> PartRecord {
-        try await parts.putPart(number, of: uploads.recorded(id), content, minimumSize: minimumSize)
+        let (upload, part) = try await parts.recorded(id, withPart: number)
+        return try await parts.putPart(number, of: upload, replacing: part, content, minimumSize: minimumSize)
     }
 }

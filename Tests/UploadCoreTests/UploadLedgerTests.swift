@@ -1,5 +1,6 @@
 import Foundation
 import SluiceTesting
+import Synchronization
 import Testing
 
 @testable import UploadCore
@@ -126,6 +127,97 @@ struct UploadLedgerTests {
         if !limitsUpload { #expect(try await reserved() == 100) }
     }
 
+    @Test("the sizes of stored parts are summed once, and again only after a restart or an unknown outcome")
+    func sums() async throws {
+        let upload = try await upload(maximumBytes: 10_000, takesParts: true)
+        var ledger = ledger()
+        let limited = UploadLimits(maximumBytes: 20_000)
+        func sums() -> Int { state.plan.calls(of: .partBytes) }
+        func put(_ number: Int, _ size: Int64) async throws {
+            let coming = try await ledger.admit(size, as: number, of: upload)
+            defer { ledger.giveUp(coming) }
+            try await record(coming, size, in: ledger)
+        }
+        ledger = self.ledger(maximumBytes: limited.maximumBytes)
+        for number in 1...1000 { try await put(number, 9) }
+        // Replaced parts count by the difference, up and down.
+        for number in 1...500 { try await put(number, number % 2 == 0 ? 10 : 8) }
+        #expect(sums() == 1)
+        #expect(state.plan.calls(of: .objectParts) == 0)
+        #expect(await code { try await put(1001, 1001) } == .tooLarge(limit: 10_000))
+        ledger.giveUp(try await ledger.admit(1000, as: 1001, of: upload))
+
+        ledger = self.ledger(maximumBytes: limited.maximumBytes)
+        try await put(1001, 900)
+        #expect(sums() == 2)
+        // It was recorded, but the response was lost.
+        state.plan.lose(.putPart, with: UploadError(.unavailable, "lost"))
+        #expect(await code { try await put(1002, 60) } == .unavailable)
+        #expect(await code { try await put(1003, 41) } == .tooLarge(limit: 10_000))
+        #expect(sums() == 3)
+        try await put(1003, 40)
+        #expect(try await state.partBytes(of: upload.id) == 10_000)
+    }
+
+    @Test("a part without a limit takes no turn and reads nothing")
+    func unlimited() async throws {
+        let ledger = ledger()
+        let upload = try await upload(takesParts: true)
+        // The policies are known for a second.
+        _ = try await ledger.effectiveLimits(for: upload.accounts)
+        try await ledger.turns.withTurn(at: upload.id) { () async throws(UploadError) in
+            for number in 1...5 {
+                let coming = try await ledger.admit(10, as: number, of: upload)
+                do { try await record(coming, 10, in: ledger) } catch { throw UploadError(.busy, "\(error)") }
+            }
+        }
+        #expect(state.plan.calls(of: .putPart) == 5)
+        for read in [FaultyState.Operation.upload, .objectPart, .objectParts, .partBytes] {
+            #expect(state.plan.calls(of: read) == 0)
+        }
+    }
+
+    @Test("parts that were recorded while no limit applied count when one does again")
+    func endingLimit() async throws {
+        let ledger = ledger()
+        let upload = try await upload(takesParts: true)
+        var limited = upload
+        limited.maximumBytes = 100
+        try await record(ledger.admit(60, as: 1, of: limited), 60, in: ledger)
+        try await record(ledger.admit(30, as: 2, of: upload), 30, in: ledger)
+        let later = limited
+        #expect(await code { try await ledger.admit(11, as: 3, of: later) } == .tooLarge(limit: 100))
+        ledger.giveUp(try await ledger.admit(10, as: 3, of: later))
+    }
+
+    @Test("a limit that begins while a part is being recorded counts the part once")
+    func beginningLimit() async throws {
+        let upload = try await upload(takesParts: true)
+        let ledger = ledger()
+        let first = try await ledger.admit(60, as: 1, of: upload)
+        let (isRecording, goesOn) = (Gate(), Gate())
+        state.plan.before(.putPart) {
+            await isRecording.open()
+            await goesOn.pass()
+        }
+        async let recorded = record(first, 60, in: ledger)
+        await isRecording.pass()
+        var limited = upload
+        limited.maximumBytes = 100
+        let later = limited
+        let isAdmitted = Mutex(false)
+        async let second = {
+            defer { isAdmitted.withLock { $0 = true } }
+            return try await ledger.admit(40, as: 2, of: later)
+        }()
+        while !ledger.comingParts.isAwaited(upload.id), !isAdmitted.withLock({ $0 }) { await Task.yield() }
+        #expect(!isAdmitted.withLock { $0 })
+        await goesOn.open()
+        #expect(try await recorded == nil)
+        _ = try await second
+        #expect(await code { try await ledger.admit(1, as: 3, of: later) } == .tooLarge(limit: 100))
+    }
+
     @Test("parts of sizes near the largest number are refused or admitted without overflow")
     func hugeParts() async throws {
         for limit in [Int64.max, nil] {
@@ -242,5 +334,12 @@ struct UploadLedgerTests {
         let other = try await self.upload()
         let refused = await code { try await ledger.reserve(1, for: other, under: effectiveLimits, isWhole: true) }
         #expect(refused != nil)
+    }
+}
+
+extension UploadLedger {
+    /// Admits a part whose number has no stored part, as far as its request knows.
+    fileprivate func admit(_ size: Int64, as number: Int, of upload: Upload) async throws(UploadError) -> ComingPart {
+        try await admit(size, as: number, of: upload, replacing: nil)
     }
 }

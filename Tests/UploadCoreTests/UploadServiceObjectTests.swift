@@ -9,9 +9,16 @@ import Testing
 extension ServiceBench {
     static let name = ObjectName(bucket: "media", key: "a/b.bin")
 
-    /// Digests that do not depend on the bytes.
-    func content(_ bytes: [UInt8], _ source: (any ByteSource)? = nil, isRight: Bool = true) -> ObjectContent {
-        ObjectContent(source ?? ArraySource(bytes), size: Int64(bytes.count)) { () async throws(UploadError) in
+    /// Digests that do not depend on the bytes; plain ones can be pulled before they are hashed.
+    func content(
+        _ bytes: [UInt8],
+        _ source: (any ByteSource)? = nil,
+        isRight: Bool = true,
+        isPlain: Bool = false
+    ) -> ObjectContent {
+        let source = source ?? ArraySource(bytes)
+        let plain = isPlain ? ObjectContent.Plain(source) { _ in } : nil
+        return ObjectContent(source, size: Int64(bytes.count), plain: plain) { () async throws(UploadError) in
             guard isRight else { throw UploadError(.checksumMismatch, "others") }
             return ContentDigests(md5: Digest.hash(bytes, .md5), crc64: UInt64(bytes.count))
         }

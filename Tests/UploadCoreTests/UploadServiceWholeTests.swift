@@ -55,7 +55,7 @@ struct UploadServiceWholeTests {
 
     @Test("content that is too large, of unknown size, or not the whole upload is left to appends, with all its bytes")
     func notWhole() async throws {
-        let large = BlobStorageContract.pattern(Int(WholeContents.largest) + 1)
+        let large = BlobStorageContract.pattern(Int(bench.services.uploads.wholeContents.largest) + 1)
         var partial = new(700)
         partial.concatenation = Concatenation(.partial, raw: "partial")
         let cases: [(NewUpload, ArraySource)] = [
@@ -178,10 +178,10 @@ struct UploadServiceWholeTests {
 
     @Test("contents wait in memory only up to a bound")
     func bound() async throws {
-        let contents = WholeContents()
-        var taken = 0
-        while contents.take(Int(WholeContents.largest)) { taken += Int(WholeContents.largest) }
-        #expect(taken == 8 << 20)
+        let contents = WholeContents(largest: 700, most: 2100)
+        #expect(!contents.take(701))
+        for _ in 0..<3 { #expect(contents.take(700)) }
+        #expect(!contents.take(1))
         contents.giveBack(1)
         #expect(!contents.take(2))
         #expect(contents.take(1))

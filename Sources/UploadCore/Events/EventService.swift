@@ -40,6 +40,12 @@ package final class EventService: Sendable {
     /// Creates an event for a change that happens now, to be recorded with it.
     func event(_ kind: EventRecord.Kind, of upload: Upload, by request: RequestInfo? = nil) -> EventRecord {
         let now = self.now
+        var upload = upload
+        if upload.attributes?.partSizes != nil || upload.attributes?.completing != nil {
+            // Up to 10,000 numbers each, which the object has and no receiver of events needs.
+            upload.attributes?.partSizes = nil
+            upload.attributes?.completing = nil
+        }
         return EventRecord(
             id: "msg_" + UploadID.generate(at: now).text,
             kind: kind,

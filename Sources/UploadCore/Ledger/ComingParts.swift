@@ -1,6 +1,8 @@
 internal import Synchronization
 
 /// Parts that are being received on this node; a part that replaces a stored one counts only by the difference in size.
+///
+/// For uploads with a limit it also knows the size of all stored parts, from the first check of this process on.
 final class ComingParts: Sendable {
     struct Part: Sendable {
         let number: Int
@@ -13,6 +15,11 @@ final class ComingParts: Sendable {
     private struct Contents {
         var parts: [UploadID: [UInt64: Part]] = [:]
         var lastTicket: UInt64 = 0
+        /// Bytes of all stored parts.
+        var storedBytes: [UploadID: Int64] = [:]
+        /// The number of parts that are being recorded without a turn.
+        var recording: [UploadID: Int] = [:]
+        var waiting: [UploadID: [CheckedContinuation<Void, Never>]] = [:]
     }
 
     private let contents = Mutex(Contents())
@@ -47,16 +54,71 @@ final class ComingParts: Sendable {
     /// - Parameters:
     ///   - ticket: A ticket from `add`.
     ///   - id: The upload.
-    ///   - isStored: Whether the part is now stored.
-    func remove(_ ticket: UInt64, of id: UploadID, isStored: Bool) {
+    ///   - bytes: By how much the part increases the size of all stored parts, now that it is stored; `nil` if it is not.
+    func remove(_ ticket: UInt64, of id: UploadID, storing bytes: Int64?) {
         contents.withLock { contents in
+            if let bytes { contents.storedBytes[id]? += bytes }
             guard let part = contents.parts[id]?.removeValue(forKey: ticket) else { return }
-            if isStored {
+            if bytes != nil {
                 for (other, coming) in contents.parts[id] ?? [:] where coming.number == part.number {
                     contents.parts[id]?[other]?.stored = part.size
                 }
             }
             if contents.parts[id]?.isEmpty == true { contents.parts[id] = nil }
+        }
+    }
+
+    // MARK: Stored parts
+
+    /// Total size of all stored parts in bytes, if it is known; call it during a turn.
+    func storedBytes(of id: UploadID) -> Int64? { contents.withLock { $0.storedBytes[id] } }
+
+    /// Keeps the total size of all stored parts.
+    func setStoredBytes(_ bytes: Int64, of id: UploadID) {
+        contents.withLock { contents in
+            // Ended uploads are never asked for again, and reading a sum once more costs little.
+            if contents.storedBytes.count >= Self.mostUploads { contents.storedBytes = [:] }
+            contents.storedBytes[id] = bytes
+        }
+    }
+
+    func forgetStoredBytes(of id: UploadID) { contents.withLock { $0.storedBytes[id] = nil } }
+
+    private static let mostUploads = 10_000
+
+    // MARK: Recording without a turn
+
+    /// A part is being recorded for which no limit applied, so it takes no turn.
+    func beginRecording(of id: UploadID) {
+        contents.withLock { $0.recording[id, default: 0] += 1 }
+    }
+
+    func endRecording(of id: UploadID) {
+        let waiting = contents.withLock { contents -> [CheckedContinuation<Void, Never>] in
+            // A sum that was read meanwhile may include the part or not.
+            contents.storedBytes[id] = nil
+            let left = (contents.recording[id] ?? 1) - 1
+            contents.recording[id] = left > 0 ? left : nil
+            return left > 0 ? [] : contents.waiting.removeValue(forKey: id) ?? []
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Whether a check waits for parts that are being recorded.
+    func isAwaited(_ id: UploadID) -> Bool { contents.withLock { $0.waiting[id] != nil } }
+
+    /// Waits until no part of the upload is being recorded without a turn.
+    ///
+    /// A limit can begin while parts arrive; such parts must be either stored or coming when the parts are counted.
+    func waitForRecording(of id: UploadID) async {
+        if contents.withLock({ $0.recording[id] == nil }) { return }
+        await withCheckedContinuation { continuation in
+            let isOver = contents.withLock { contents in
+                if contents.recording[id] == nil { return true }
+                contents.waiting[id, default: []].append(continuation)
+                return false
+            }
+            if isOver { continuation.resume() }
         }
     }
 }

@@ -5,58 +5,106 @@ extension UploadLedger {
         let number: Int
         /// The part stored under the same number; kept until this one is recorded.
         let stored: PartRecord?
+        /// Whether a limit applied when the part was admitted.
+        fileprivate let isLimited: Bool
         fileprivate let ticket: UInt64
     }
 
     /// Admits a part if there is room for it, and reserves space where bytes are limited.
     ///
-    /// The size of the other parts is checked only where it can matter, because the state reads each of them. Joining
-    /// checks the total again: `totalSize`.
+    /// Where nothing is limited, nothing is read and no turn is taken. Otherwise the size of all parts is known from the
+    /// check before, and read from the state only for the first one: see `ComingParts.total`. Joining checks the total
+    /// again: `totalSize`.
     ///
     /// - Parameters:
     ///   - size: Bytes.
     ///   - number: See `PartRecord.numbers`.
     ///   - upload: Open, and takes parts.
+    ///   - stored: Its part with this number, as recorded with it.
     /// - Returns: The part, which must be recorded or given up.
     /// - Throws: `.invalidRequest`, `.tooLarge`, `.quotaExceeded`, `.gone`, `.busy`, `.storageFull`, `.storageFailure`.
-    func admit(_ size: Int64, as number: Int, of upload: Upload) async throws(UploadError) -> ComingPart {
+    func admit(
+        _ size: Int64,
+        as number: Int,
+        of upload: Upload,
+        replacing stored: PartRecord?
+    ) async throws(UploadError) -> ComingPart {
         let limit = mostBytes(of: upload)
         guard size >= 0 else { throw UploadError(.invalidRequest, "The size of a part must not be negative.") }
         guard size <= limit else { throw UploadError.tooLarge(limit) }
+        let id = upload.id
         let effectiveLimits = try await effectiveLimits(for: upload.accounts)
-        return try await turns.withTurn(at: upload.id) { () async throws(UploadError) -> ComingPart in
-            let before = try await state.objectPart(number, of: upload.id)
-            let part = ComingParts.Part(number: number, size: size, stored: before?.size ?? 0)
-            if effectiveLimits.limitsBytes || upload.maximumBytes != nil {
-                let stored = try await state.partBytes(of: upload.id)
-                guard let wanted = comingParts.total(of: upload.id, having: stored, with: part), wanted <= limit else {
-                    throw UploadError.tooLarge(limit)
-                }
-                if effectiveLimits.limitsBytes, let recorded = try await state.upload(upload.id),
-                    wanted > recorded.reservedBytes
-                {
-                    _ = try await reserve(wanted, for: recorded, under: effectiveLimits, isWhole: true)
-                }
+        guard effectiveLimits.limitsBytes || upload.maximumBytes != nil else {
+            let part = ComingParts.Part(number: number, size: size, stored: stored?.size ?? 0)
+            return ComingPart(
+                upload: id,
+                number: number,
+                stored: stored,
+                isLimited: false,
+                ticket: comingParts.add(part, of: id)
+            )
+        }
+        return try await turns.withTurn(at: id) { () async throws(UploadError) -> ComingPart in
+            await comingParts.waitForRecording(of: id)
+            guard let (recorded, before) = try await state.upload(id, withPart: number) else {
+                throw UploadError.uploadEnded
             }
-            let ticket = comingParts.add(part, of: upload.id)
-            return ComingPart(upload: upload.id, number: number, stored: before, ticket: ticket)
+            let part = ComingParts.Part(number: number, size: size, stored: before?.size ?? 0)
+            let stored = try await storedBytes(of: id)
+            guard let wanted = comingParts.total(of: id, having: stored, with: part), wanted <= limit else {
+                throw UploadError.tooLarge(limit)
+            }
+            if effectiveLimits.limitsBytes, wanted > recorded.reservedBytes {
+                _ = try await reserve(wanted, for: recorded, under: effectiveLimits, isWhole: true)
+            }
+            let ticket = comingParts.add(part, of: id)
+            return ComingPart(upload: id, number: number, stored: before, isLimited: true, ticket: ticket)
         }
     }
 
-    /// Records a received part; in the same turn, it stops counting as being received.
+    /// Total size in bytes of the stored parts of an upload.
+    ///
+    /// The state reads each of them to know it, which would cost n² for n parts. So the sum is kept from one check to
+    /// the next, unless other processes can add parts.
+    private func storedBytes(of id: UploadID) async throws(UploadError) -> Int64 {
+        if let known = comingParts.storedBytes(of: id) { return known }
+        let sum = try await state.partBytes(of: id)
+        if !state.sharesParts { comingParts.setStoredBytes(sum, of: id) }
+        return sum
+    }
+
+    /// Records a received part; from then on, it does not count as being received.
+    ///
+    /// Where a limit applies, this takes a turn: between recording and counting no other part is admitted.
     ///
     /// - Returns: The part that it replaces, if any.
     /// - Throws: The errors of `PartRecords.putPart`; `.busy`. The part then still counts as being received.
     func record(_ part: PartRecord, _ coming: ComingPart) async throws(UploadError) -> PartRecord? {
-        try await turns.withTurn(at: coming.upload) { () async throws(UploadError) -> PartRecord? in
-            let replaced = try await state.putPart(part, of: coming.upload)
-            comingParts.remove(coming.ticket, of: coming.upload, isStored: true)
-            return replaced
+        guard coming.isLimited else {
+            comingParts.beginRecording(of: coming.upload)
+            defer { comingParts.endRecording(of: coming.upload) }
+            return try await recordCounted(part, coming)
+        }
+        return try await turns.withTurn(at: coming.upload) { () async throws(UploadError) -> PartRecord? in
+            try await recordCounted(part, coming)
         }
     }
 
+    private func recordCounted(_ part: PartRecord, _ coming: ComingPart) async throws(UploadError) -> PartRecord? {
+        let replaced: PartRecord?
+        do throws(UploadError) {
+            replaced = try await state.putPart(part, of: coming.upload)
+        } catch {
+            // It may have been recorded nevertheless.
+            comingParts.forgetStoredBytes(of: coming.upload)
+            throw error
+        }
+        comingParts.remove(coming.ticket, of: coming.upload, storing: part.size - (replaced?.size ?? 0))
+        return replaced
+    }
+
     /// Stops counting a part that will not be recorded; has no effect after `record`.
-    func giveUp(_ coming: ComingPart) { comingParts.remove(coming.ticket, of: coming.upload, isStored: false) }
+    func giveUp(_ coming: ComingPart) { comingParts.remove(coming.ticket, of: coming.upload, storing: nil) }
 
     /// Total size in bytes of the parts to be joined.
     ///

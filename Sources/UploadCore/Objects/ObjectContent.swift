@@ -5,19 +5,36 @@ package struct ObjectContent {
     package let source: any ByteSource
     /// Number of bytes in the source; `nil` if that is known only at its end, which is not allowed for a part.
     package let size: Int64?
+    /// The same bytes without the computation of digests; `nil` if only `source` can be pulled.
+    package let plain: Plain?
     private let finish: () async throws(UploadError) -> ContentDigests
+
+    /// Bytes that are pulled first and hashed afterwards, in one step.
+    package struct Plain {
+        package let source: any ByteSource
+        /// Call it once with all bytes, before `digests`; it can take some tenths of a millisecond.
+        package let hash: @Sendable ([UInt8]) -> Void
+
+        package init(_ source: any ByteSource, hash: @escaping @Sendable ([UInt8]) -> Void) {
+            self.source = source
+            self.hash = hash
+        }
+    }
 
     /// - Parameters:
     ///   - source: Digests are computed while it is pulled.
     ///   - size: Number of bytes in the source, if known.
+    ///   - plain: The same bytes; all of them are pulled either from here or from `source`.
     ///   - finish: Called once, after the last byte; throws if the bytes do not match what was announced.
     package init(
         _ source: any ByteSource,
         size: Int64?,
+        plain: Plain? = nil,
         finish: @escaping () async throws(UploadError) -> ContentDigests
     ) {
         self.source = source
         self.size = size
+        self.plain = plain
         self.finish = finish
     }
 

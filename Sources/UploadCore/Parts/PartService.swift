@@ -12,6 +12,7 @@ package final class PartService: Sendable {
     private let state: any Records
     private let ledger: UploadLedger
     private let lifecycle: UploadLifecycle
+    private let wholeContents = WholeContents(largest: 256 << 10, most: 16 << 20)
 
     init(
         _ context: ServiceContext,
@@ -25,12 +26,26 @@ package final class PartService: Sendable {
         self.lifecycle = lifecycle
     }
 
+    /// The record of an upload, and its part of a number, for `putPart`.
+    ///
+    /// - Throws: `.notFound`, `.storageFailure`.
+    package func recorded(
+        _ id: UploadID,
+        withPart number: Int
+    ) async throws(UploadError) -> (upload: Upload, part: PartRecord?) {
+        try await context.reporting(id) { () async throws(UploadError) -> (upload: Upload, part: PartRecord?) in
+            guard let (upload, part) = try await state.upload(id, withPart: number) else { throw UploadError.noUpload }
+            return (upload, part)
+        }
+    }
+
     /// Stores a part; replaces one with the same number, which is kept until then.
     ///
     /// - Parameters:
     ///   - number: See `PartRecord.numbers`.
     ///   - upload: An upload in parts, as recorded a moment ago. What is recorded when the part has arrived decides
     ///     whether it is taken.
+    ///   - stored: Its part with this number, as recorded with it.
     ///   - content: The bytes.
     ///   - minimumSize: The client's minimum size in bytes for every part but the last.
     /// - Returns: The recorded part.
@@ -40,6 +55,7 @@ package final class PartService: Sendable {
     package func putPart(
         _ number: Int,
         of upload: Upload,
+        replacing stored: PartRecord?,
         _ content: ObjectContent,
         minimumSize: Int64
     ) async throws(UploadError) -> PartRecord {
@@ -53,9 +69,9 @@ package final class PartService: Sendable {
                 throw UploadError(.invalidRequest, "The size of a part must be declared before its bytes.")
             }
             try check(upload)
-            let coming = try await ledger.admit(size, as: number, of: upload)
+            let coming = try await ledger.admit(size, as: number, of: upload, replacing: stored)
             defer { ledger.giveUp(coming) }
-            let (location, digests) = try await stored(
+            let (location, digests) = try await store(
                 NewPart(number: number, size: size, minimumSize: minimumSize),
                 of: id,
                 replacing: coming.stored,
@@ -70,30 +86,56 @@ package final class PartService: Sendable {
         }
     }
 
-    private func stored(
+    private func store(
         _ part: NewPart,
         of id: UploadID,
         replacing before: PartRecord?,
         _ content: ObjectContent
     ) async throws(UploadError) -> (location: String, ContentDigests) {
         var digests: ContentDigests?
+        func verify() async throws(UploadError) -> [UInt8] {
+            let found = try await content.digests()
+            digests = found
+            return found.md5
+        }
         let location: String
         do throws(UploadError) {
-            location = try await lifecycle.partStorage.storePart(
-                part,
-                of: id,
-                replacing: before?.location,
-                from: content.source
-            ) { () async throws(UploadError) -> [UInt8] in
-                let found = try await content.digests()
-                digests = found
-                return found.md5
+            let storage = try lifecycle.partStorage
+            if let whole = storage.wholePartStorage, let plain = content.plain, wholeContents.take(part.size) {
+                defer { wholeContents.giveBack(part.size) }
+                location = try await whole.storePart(
+                    part,
+                    of: id,
+                    replacing: before?.location,
+                    content: try await Self.gather(plain.source, of: part),
+                    hashing: plain.hash,
+                    verifying: verify
+                )
+            } else {
+                location = try await storage.storePart(
+                    part,
+                    of: id,
+                    replacing: before?.location,
+                    from: content.source,
+                    verifying: verify
+                )
             }
         } catch  where error.code == .notFound {
             throw try await refusal(ofPartOf: id)
         }
         guard let digests else { throw UploadError(.storageFailure, "The storage did not verify the part.") }
         return (location, digests)
+    }
+
+    /// All bytes of a small part.
+    private static func gather(_ source: any ByteSource, of part: NewPart) async throws(UploadError) -> [UInt8] {
+        let size = Int(part.size)
+        // Usually they come within a moment, and can then be read at once.
+        _ = await source.arrives(size)
+        let (bytes, failure) = await source.gather(size)
+        if let failure { throw UploadError(failure) }
+        guard bytes.count == size else { throw UploadError(part: part, received: Int64(bytes.count)) }
+        return bytes
     }
 
     /// Why an upload that was open a moment ago accepts no part.
@@ -272,6 +314,16 @@ package final class PartService: Sendable {
         case .open: break
         }
         guard !lifecycle.isOver(upload) else { throw UploadError.uploadEnded }
+    }
+}
+
+extension UploadError {
+    /// The error for a part with fewer bytes than it announced.
+    package init(part: NewPart, received: Int64) {
+        self.init(
+            .lengthConflict(length: part.size),
+            "The part has \(received) bytes and not \(part.size); send it again."
+        )
     }
 }
 

@@ -13,6 +13,14 @@ package protocol PartRecords: Sendable {
     /// Parts with numbers greater than `number`, in ascending order; empty if there is no such upload.
     func objectParts(of id: UploadID, after number: Int, limit: Int) async throws(UploadError) -> [PartRecord]
 
+    /// An upload together with its part of a number; `nil` if there is no such upload.
+    ///
+    /// If the upload is open, the part is at least as recent as it.
+    func upload(_ id: UploadID, withPart number: Int) async throws(UploadError) -> (Upload, PartRecord?)?
+
+    /// Whether other processes can record parts of the same uploads, so that no process knows all of them.
+    var sharesParts: Bool { get }
+
     /// A part, if it exists.
     func objectPart(_ number: Int, of id: UploadID) async throws(UploadError) -> PartRecord?
 
@@ -24,6 +32,17 @@ package protocol PartRecords: Sendable {
 
     /// Open uploads that take parts, ordered by key, then by id.
     func partUploads(_ query: PartUploadQuery) async throws(UploadError) -> [Upload]
+}
+
+extension PartRecords {
+    package var sharesParts: Bool { true }
+}
+
+extension PartRecords where Self: UploadRecords {
+    package func upload(_ id: UploadID, withPart number: Int) async throws(UploadError) -> (Upload, PartRecord?)? {
+        guard let upload = try await upload(id) else { return nil }
+        return (upload, try await objectPart(number, of: id))
+    }
 }
 
 /// Which open uploads that take parts to list; like keys, the texts contain no U+0000.

@@ -48,9 +48,37 @@ package protocol PartStorage: BlobStorage {
 
     /// Whether the parts were joined.
     func isJoined(_ id: UploadID) async throws(UploadError) -> Bool
+
+    /// The interface for parts that are stored whole; `nil` if the storage gains nothing by that.
+    var wholePartStorage: (any WholePartStorage)? { get }
+}
+
+/// Stores small parts in one step.
+package protocol WholePartStorage: Sendable {
+    /// Like `PartStorage.storePart`, for a part whose bytes are all in memory.
+    ///
+    /// - Parameters:
+    ///   - part: Describes the part; it has as many bytes as `content`.
+    ///   - id: The blob.
+    ///   - replaced: Location of the recorded part with this number, if any; that part is left unchanged.
+    ///   - content: All bytes.
+    ///   - hash: Called once, before `verify`, on a thread that may be busy for long.
+    ///   - verify: As for `storePart`.
+    /// - Returns: The location of the part; its bytes are as durable as the settings require for acknowledged bytes.
+    /// - Throws: As `storePart`.
+    func storePart(
+        _ part: NewPart,
+        of id: UploadID,
+        replacing replaced: String?,
+        content: [UInt8],
+        hashing hash: @escaping @Sendable ([UInt8]) -> Void,
+        verifying verify: () async throws(UploadError) -> [UInt8]
+    ) async throws(UploadError) -> String
 }
 
 extension PartStorage {
+    package var wholePartStorage: (any WholePartStorage)? { nil }
+
     package func isThere(_ part: PartRecord) -> Bool { true }
 }
 

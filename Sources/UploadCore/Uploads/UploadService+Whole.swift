@@ -37,8 +37,8 @@ extension UploadService {
         case .known(let digest): known = digest
         case .atEnd: return nil
         }
-        guard wholeContents.take(size) else { return nil }
-        defer { wholeContents.giveBack(size) }
+        guard wholeContents.take(Int64(size)) else { return nil }
+        defer { wholeContents.giveBack(Int64(size)) }
         try check(grant)
         let effectiveLimits = try await context.reporting(nil) { () async throws(UploadError) -> EffectiveLimits in
             try await ledger.effectiveLimits(for: grant.accounts)
@@ -46,7 +46,7 @@ extension UploadService {
         guard !effectiveLimits.checksContent else { return nil }
         // What is refused is refused before its content is read, as without this path.
         var upload = try await checkedUpload(new, under: grant, effectiveLimits)
-        let (bytes, failure) = await Self.gather(source, size)
+        let (bytes, failure) = await source.gather(size)
         guard bytes.count == size, failure == nil else {
             source = PrefixedSource(bytes, before: source, failure)
             return nil
@@ -60,23 +60,10 @@ extension UploadService {
 
     /// The size of a content that is taken whole; `nil` for any other.
     private func wholeSize(of new: NewUpload, _ source: any ByteSource) -> Int? {
-        guard let size = source.remaining, size <= WholeContents.largest, size == new.length, new.concatenation == nil,
+        guard let size = source.remaining, size <= wholeContents.largest, size == new.length, new.concatenation == nil,
             new.pull == nil, new.object?.takesParts != true, !hooks.decidesUploads
         else { return nil }
         return Int(size)
-    }
-
-    private static func gather(_ source: any ByteSource, _ size: Int) async -> ([UInt8], SourceFailure?) {
-        var bytes: [UInt8] = []
-        do throws(SourceFailure) {
-            while bytes.count < size, let piece = try await source.next(maximum: size - bytes.count) {
-                // Usually all of it.
-                if bytes.isEmpty { bytes = piece } else { bytes += piece }
-            }
-            return (bytes, nil)
-        } catch {
-            return (bytes, error)
-        }
     }
 
     private static func verifiedDigests(
@@ -197,23 +184,4 @@ extension UploadService {
             try await storage.head(of: recorded.id, length: bytes.count + 1) == bytes
         }
     }
-}
-
-/// Counts the bytes of contents that are being gathered, so that many slow clients do not fill the memory.
-final class WholeContents: Sendable {
-    /// Largest content in bytes that is taken whole.
-    static let largest: Int64 = 32 << 10
-    /// Most bytes of all such contents together; others are appended as they arrive.
-    private static let most = 8 << 20
-    private let taken = Mutex(0)
-
-    func take(_ bytes: Int) -> Bool {
-        taken.withLock { taken in
-            guard taken + bytes <= Self.most else { return false }
-            taken += bytes
-            return true
-        }
-    }
-
-    func giveBack(_ bytes: Int) { taken.withLock { $0 -= bytes } }
 }

@@ -20,7 +20,7 @@ package final class UploadService: Sendable {
     let unrecorded: UnrecordedBlobs
     /// Uploads of one-time grants that may or may not have been recorded, by the id of the grant.
     let unreported = Mutex<[String: Upload]>([:])
-    let wholeContents = WholeContents()
+    let wholeContents = WholeContents(largest: 32 << 10, most: 8 << 20)
 
     init(
         _ context: ServiceContext,

@@ -133,7 +133,8 @@ private struct HistoryBench {
         case .metadata(let index): return .text(try await services.uploads.recorded(streams[index]).metadata.raw ?? "")
         case .media(let index): _ = try await services.media.media(streams[index])
         case .putPart(let index, let number, let byte):
-            _ = try await services.putPart(number, of: multiparts[index], bench.content([byte]), minimumSize: 0)
+            let content = bench.content([byte], isPlain: byte % 2 == 0)
+            _ = try await services.putPart(number, of: multiparts[index], content, minimumSize: 0)
         case .parts(let index):
             let (_, parts) = try await services.parts.parts(of: multiparts[index], after: 0, limit: 10)
             return .parts(Dictionary(uniqueKeysWithValues: parts.map { ($0.number, $0.entityTag) }))

@@ -48,10 +48,27 @@ package struct MultipartUploads: Sendable {
     ) async throws(UploadError) -> Upload {
         guard let id = UploadID(text) else { throw Self.missing }
         let upload = try await uploads.recorded(id)
-        guard upload.takesParts, upload.objectName == name,
-            upload.state == .open || !isOpen && upload.state == .completed
-        else { throw Self.missing }
+        guard Self.belongs(upload, to: name, isOpen: isOpen) else { throw Self.missing }
         return upload
+    }
+
+    /// The open upload with an id, if it belongs to this object, and its part of a number.
+    ///
+    /// - Throws: `.notFound`, `.storageFailure`.
+    package func find(
+        _ text: String,
+        of name: ObjectName,
+        withPart number: Int
+    ) async throws(UploadError) -> (upload: Upload, part: PartRecord?) {
+        guard let id = UploadID(text) else { throw Self.missing }
+        let found = try await parts.recorded(id, withPart: number)
+        guard Self.belongs(found.upload, to: name, isOpen: true) else { throw Self.missing }
+        return found
+    }
+
+    private static func belongs(_ upload: Upload, to name: ObjectName, isOpen: Bool) -> Bool {
+        upload.takesParts && upload.objectName == name
+            && (upload.state == .open || !isOpen && upload.state == .completed)
     }
 
     private static let missing = UploadError(.notFound, "There is no multipart upload with this id for this key.")
@@ -72,16 +89,22 @@ package struct MultipartUploads: Sendable {
     ///
     /// - Parameters:
     ///   - number: See `PartRecord.numbers`.
-    ///   - upload: The recorded upload.
+    ///   - found: The recorded upload and its part with this number.
     ///   - content: The bytes.
     /// - Returns: The recorded part.
     /// - Throws: As `PartService.putPart`.
     package func put(
         _ number: Int,
-        of upload: Upload,
+        of found: (upload: Upload, part: PartRecord?),
         _ content: ObjectContent
     ) async throws(UploadError) -> PartRecord {
-        try await parts.putPart(number, of: upload, content, minimumSize: Self.minimumPartSize(of: upload))
+        try await parts.putPart(
+            number,
+            of: found.upload,
+            replacing: found.part,
+            content,
+            minimumSize: Self.minimumPartSize(of: found.upload)
+        )
     }
 
     /// Minimum size of every part but the last, in bytes, as the client of this upload expects it.

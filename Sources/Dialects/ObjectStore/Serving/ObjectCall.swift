@@ -50,7 +50,8 @@ struct ObjectCall {
     func body(checksum algorithm: ObjectChecksum.Algorithm? = nil) throws(ObjectError) -> ChecksummedContent {
         let body = try ObjectBody(command.content, request.body, caller, checksum: algorithm)
         let source = DigestedSource(body, body.digests)
-        let object = ObjectContent(source, size: body.length) { () async throws(UploadError) in
+        let plain = ObjectContent.Plain(body) { [digests = body.digests] in digests.update($0) }
+        let object = ObjectContent(source, size: body.length, plain: plain) { () async throws(UploadError) in
             try await source.finish { body.failure ?? ObjectError(content: $0) }
             let outcome: ObjectBody.Outcome
             do throws(ObjectError) {
@@ -78,7 +79,8 @@ struct ObjectCall {
         let algorithm = algorithm ?? command.write.algorithm
         let digests = ObjectDigests(algorithm)
         let source = DigestedSource(bytes, digests)
-        let object = ObjectContent(source, size: size) { () async throws(UploadError) in
+        let plain = ObjectContent.Plain(bytes) { digests.update($0) }
+        let object = ObjectContent(source, size: size, plain: plain) { () async throws(UploadError) in
             try await source.finish { ObjectError(content: $0) }
             return ContentDigests(digests.finish())
         }

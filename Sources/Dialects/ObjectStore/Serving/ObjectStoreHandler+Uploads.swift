@@ -23,26 +23,38 @@ extension ObjectStoreHandler {
     }
 
     func put(_ part: PartReference, of name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
-        let upload = try await upload(part.uploadID, name)
-        let content = try call.body(checksum: upload.attributes?.checksum?.algorithm)
+        let found = try await found(part, of: name)
+        let content = try call.body(checksum: found.upload.attributes?.checksum?.algorithm)
         guard content.object.size != nil else { throw ObjectError(.missingContentLength) }
-        let record = try await store(part, of: upload, content)
+        let record = try await store(part, of: found, content)
         var response = Response(200, ["ETag": call.vendor.quoted(record.entityTag)])
         call.vendor.report(md5: record.entityTag, in: &response.fields)
         call.vendor.report(crc64: record.crc64, in: &response.fields)
         if let algorithm = content.checksum, let value = record.checksum {
             response.fields[algorithm.s3Field] = Base64.encode(value)
         }
-        response.trace.uploadID = upload.id.text
+        response.trace.uploadID = found.upload.id.text
         return response
     }
 
-    private func store(_ part: PartReference, of upload: Upload, _ content: ChecksummedContent)
-        async throws(ObjectError) -> PartRecord
-    {
+    /// The upload that a part belongs to, and its stored part with the same number.
+    private func found(
+        _ part: PartReference,
+        of name: ObjectName
+    ) async throws(ObjectError) -> (upload: Upload, part: PartRecord?) {
+        try await core(.upload) { () async throws(UploadError) in
+            try await uploads.find(part.uploadID, of: name, withPart: part.number)
+        }
+    }
+
+    private func store(
+        _ part: PartReference,
+        of found: (upload: Upload, part: PartRecord?),
+        _ content: ChecksummedContent
+    ) async throws(ObjectError) -> PartRecord {
         let object = content.object
         return try await core(.upload) { () async throws(UploadError) in
-            try await uploads.put(part.number, of: upload, object)
+            try await uploads.put(part.number, of: found, object)
         }
     }
 
@@ -54,15 +66,15 @@ extension ObjectStoreHandler {
         _ call: ObjectCall
     ) async throws(ObjectError) -> Response {
         try await requireBucket(source.object.bucket)
-        let upload = try await upload(part.uploadID, name)
+        let found = try await found(part, of: name)
         let (media, bytes) = try await read(source, range)
-        let algorithm = upload.attributes?.checksum?.algorithm
+        let algorithm = found.upload.attributes?.checksum?.algorithm
         let size = range.map { $0.upperBound - $0.lowerBound + 1 } ?? media.size
         try call.caller.check(
             ObjectAccess(.uploadPart, bucket: name.bucket, key: name.key, contentLength: size)
         )
         let content = call.content(copying: bytes, size: size, checksum: algorithm)
-        let record = try await store(part, of: upload, content)
+        let record = try await store(part, of: found, content)
         var response = Self.document(UploadDocuments.copiedPart(record, checksum: algorithm, for: call.vendor))
         call.vendor.report(crc64: record.crc64, in: &response.fields)
         return response
