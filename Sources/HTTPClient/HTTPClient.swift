@@ -1,25 +1,18 @@
 package import Bytes
-internal import Synchronization
+internal import Foundation
 
 /// An HTTP/1.1 client, with and without TLS, based on libcurl.
 ///
-/// All transfers of a client run on one thread of its own: a transfer needs no thread and never blocks Swift's. The
+/// The transfers of a client run on a few threads of its own: a transfer needs no thread and never blocks Swift's. The
 /// environment has no influence: no proxy, no netrc, no cookies. Certificates are verified.
 ///
 /// A request reuses an idle connection if there is one. If the server had closed that connection before the first byte
 /// of a response, the request is sent again on a new one. The server may then have executed it twice, unless sending it
 /// failed.
 package final class HTTPClient: Sendable {
-    private struct State {
-        /// Created for the first request, so that an unused client costs nothing.
-        var loop: TransferLoop?
-        var isClosed = false
-    }
-
-    private let settings: TransferLoop.Settings
     /// `false` if a proxy is configured with an invalid URL.
     private let isProxyUsable: Bool
-    private let state = Mutex(State())
+    private let loops: TransferLoops
 
     /// - Parameters:
     ///   - userAgent: The User-Agent field of requests that have none.
@@ -27,6 +20,8 @@ package final class HTTPClient: Sendable {
     ///   - keptConnections: Maximum number of open connections, including those in use. If it is less than the number
     /// of concurrent
     ///     transfers, connections are closed when their transfer ends. At least 1.
+    ///   - maximumThreads: Maximum number of threads that run transfers. A thread starts when each of the others has a
+    ///     transfer, so a client without requests has none. At least 1; see `threadsForContent`.
     ///   - addresses: The addresses that the client may connect to. With a proxy, which resolves names itself, this
     /// applies to the
     ///     proxy's own address and to URL hosts that are addresses or `localhost`; the proxy must check the addresses
@@ -40,21 +35,30 @@ package final class HTTPClient: Sendable {
         userAgent: String,
         maximumTransfers: Int = 256,
         keptConnections: Int = 32,
+        maximumThreads: Int = 1,
         addresses: AddressPolicy,
         authorities: String? = nil,
         proxy: String? = nil
     ) {
         let webProxy = proxy.flatMap(WebProxy.init)
         isProxyUsable = proxy == nil || webProxy != nil
-        settings = TransferLoop.Settings(
-            userAgent: userAgent,
-            maximumTransfers: max(1, maximumTransfers),
-            keptConnections: max(1, keptConnections),
-            addresses: addresses,
-            authorities: authorities,
-            proxy: webProxy
+        loops = TransferLoops(
+            TransferLoop.Settings(
+                userAgent: userAgent,
+                maximumTransfers: max(1, maximumTransfers),
+                keptConnections: max(1, keptConnections),
+                maximumThreads: max(1, maximumThreads),
+                addresses: addresses,
+                authorities: authorities,
+                proxy: webProxy
+            )
         )
     }
+
+    /// The number of threads for a client that moves much content: one for each core, at most 8.
+    ///
+    /// A thread encrypts and sends more than a gigabyte in a second, so 8 are more than the network interface of one node takes.
+    package static var threadsForContent: Int { min(8, ProcessInfo.processInfo.activeProcessorCount) }
 
     deinit { close() }
 
@@ -114,25 +118,13 @@ package final class HTTPClient: Sendable {
     package func open(_ request: HTTPClientRequest) async throws(HTTPClientError) -> HTTPDownload {
         guard isProxyUsable else { throw .badRequest("the URL of the proxy is not valid") }
         let prepared = try PreparedRequest(request)
-        let loop: TransferLoop? = state.withLock { state in
-            if state.isClosed { return nil }
-            if state.loop == nil { state.loop = TransferLoop(settings) }
-            return state.loop
-        }
-        guard let loop else { throw .stopped }
-        let transfer = Transfer(prepared, loop: loop)
-        loop.start(transfer)
+        let transfer = Transfer(prepared, loops)
+        loops.start(transfer)
         return HTTPDownload(try await transfer.head(), transfer)
     }
 
     /// Ends every current and later transfer with `.stopped`.
-    package func close() {
-        let loop = state.withLock { state in
-            state.isClosed = true
-            return state.loop.take()
-        }
-        loop?.close()
-    }
+    package func close() { loops.close() }
 }
 
 /// The content of a response while it arrives; its head is already there.

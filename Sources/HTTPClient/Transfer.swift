@@ -26,6 +26,8 @@ final class Transfer: Sendable {
         var interruption: SourceFailure?
         /// The one task that waits.
         var waiter: CheckedContinuation<Void, Never>?
+        /// The thread that runs it; `nil` while it is queued.
+        var loop: TransferLoop?
     }
 
     static let capacity = 1 << 20
@@ -43,14 +45,20 @@ final class Transfer: Sendable {
 
     let request: PreparedRequest
     private let readiness = Atomic(Readiness.reading)
-    private let loop: TransferLoop
+    private let loops: TransferLoops
     private let state = Mutex(State())
 
-    init(_ request: PreparedRequest, loop: TransferLoop) {
+    init(_ request: PreparedRequest, _ loops: TransferLoops) {
         self.request = request
-        self.loop = loop
+        self.loops = loops
         // Weak, because the request retains the content.
         request.content?.whenReadable { [weak self] in self?.contentWoken() }
+    }
+
+    /// The thread that runs it, set once before it starts there; `nil` while it is queued.
+    var loop: TransferLoop? {
+        get { state.withLock { $0.loop } }
+        set { state.withLock { $0.loop = newValue } }
     }
 
     // MARK: The task
@@ -83,7 +91,7 @@ final class Transfer: Sendable {
                 }
                 return .success(piece)
             }
-            if resumes { loop.resume(self) }
+            if resumes { loop?.resume(self) }
             if let found { return try found.get() }
             await wait { $0.pieces.isEmpty && $0.end == nil }
         }
@@ -105,7 +113,7 @@ final class Transfer: Sendable {
             return state.waiter.take()
         }
         waiter?.resume()
-        if isRunning { loop.abandon(self) }
+        if isRunning { loops.abandon(self) }
     }
 
     private static func take(_ maximum: Int, _ state: inout State) -> [UInt8]? {
@@ -142,7 +150,7 @@ final class Transfer: Sendable {
 
     /// Can be called from any thread; wakes the loop once per wait.
     private func contentWoken() {
-        if readiness.exchange(.woken, ordering: .acquiringAndReleasing) == .waiting { loop.resume(self) }
+        if readiness.exchange(.woken, ordering: .acquiringAndReleasing) == .waiting { loop?.resume(self) }
     }
 
     func willReadContent() { _ = readiness.exchange(.reading, ordering: .acquiringAndReleasing) }
@@ -154,7 +162,7 @@ final class Transfer: Sendable {
             desired: .waiting,
             ordering: .acquiringAndReleasing
         )
-        if !isWaiting { loop.resume(self) }
+        if !isWaiting { loop?.resume(self) }
     }
 
     var isAbandoned: Bool { state.withLock { $0.abandoned != nil } }

@@ -4,9 +4,9 @@ internal import Glibc
 internal import Synchronization
 internal import Transport
 
-/// The thread that runs all transfers of a client, with libcurl's multi interface.
+/// A thread that runs transfers of a client, with a multi handle of libcurl; `TransferLoops` decides which ones.
 ///
-/// Invariant for `@unchecked`: `sockets`, `attempts`, `attemptOf`, `responded`, `queue` and the multi handle's transfers are
+/// Invariant for `@unchecked`: `sockets`, `attempts`, `attemptOf`, `responded` and the multi handle's transfers are
 /// accessed only on the thread; `inbox` holds everything that other threads access. The multi handle is created before
 /// the thread starts. The thread frees it under the lock of `inbox`; after that nothing wakes it.
 final class TransferLoop: @unchecked Sendable {
@@ -14,6 +14,7 @@ final class TransferLoop: @unchecked Sendable {
         var userAgent: String
         var maximumTransfers: Int
         var keptConnections: Int
+        var maximumThreads: Int
         var addresses: AddressPolicy
         var authorities: String?
         var proxy: WebProxy?
@@ -41,6 +42,8 @@ final class TransferLoop: @unchecked Sendable {
     }
 
     private let settings: Settings
+    /// Called once for each transfer that was started, before its caller learns that it has ended.
+    private let left: @Sendable (Transfer) -> Void
     private let inbox: Mutex<Inbox>
     private let multi: UnsafeMutableRawPointer?
     private let sockets = OpenSockets()
@@ -50,20 +53,23 @@ final class TransferLoop: @unchecked Sendable {
     private var attemptOf: [ObjectIdentifier: RequestAttempt] = [:]
     /// Attempts that got a response since the last turn; they must read it before their content continues.
     private var responded: [RequestAttempt] = []
-    /// Transfers that wait for others to end, in order.
-    private var queue: [Transfer] = []
 
     /// libcurl must be initialised once, before any other call.
     private static let isInitialized = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    init(_ settings: Settings) {
+    /// - Parameters:
+    ///   - settings: Of the client.
+    ///   - keptConnections: The share of this thread; at least 1.
+    ///   - left: Called on any thread for each transfer that was started, when it no longer needs this thread.
+    init(_ settings: Settings, keptConnections: Int, left: @escaping @Sendable (Transfer) -> Void) {
         self.settings = settings
+        self.left = left
         let multi = Self.isInitialized ? curl_multi_init() : nil
         self.multi = multi
         // Without memory for a multi handle, the client behaves like a closed one.
         inbox = Mutex(Inbox(isClosed: multi == nil, canWake: multi != nil))
         guard let multi else { return }
-        _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, settings.keptConnections)
+        _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, keptConnections)
         let thread = Thread { [self] in run() }
         thread.name = "sluice.http"
         thread.stackSize = 512 * 1024
@@ -93,7 +99,7 @@ final class TransferLoop: @unchecked Sendable {
             if inbox.work.count == 1 { wake(inbox) }
             return false
         }
-        if isClosed, case .start(let transfer) = work { transfer.ended(.failure(.stopped)) }
+        if isClosed, case .start(let transfer) = work { end(transfer, .failure(.stopped)) }
     }
 
     /// libcurl keeps a wake-up until the next wait, so none is lost.
@@ -131,23 +137,23 @@ final class TransferLoop: @unchecked Sendable {
     private func perform(_ work: Work, _ multi: UnsafeMutableRawPointer) {
         switch work {
         case .start(let transfer):
-            if transfer.isAbandoned { return }
-            if attempts.count < settings.maximumTransfers {
-                begin(transfer, transfer.request, transfer.request.request.deadline, multi)
-            } else {
-                queue.append(transfer)
-            }
+            if transfer.isAbandoned { return left(transfer) }
+            begin(transfer, transfer.request, transfer.request.request.deadline, multi)
         case .resume(let transfer):
             // May call back with bytes that libcurl had to hold.
             attemptOf[ObjectIdentifier(transfer)]?.resume()
         case .abandon(let transfer):
-            if let attempt = attemptOf[ObjectIdentifier(transfer)] {
-                remove(attempt, multi)
-                beginNext(multi)
-            } else {
-                queue.removeAll { $0 === transfer }
-            }
+            guard let attempt = attemptOf[ObjectIdentifier(transfer)] else { return }
+            remove(attempt, multi)
+            left(transfer)
         }
+    }
+
+    /// Ends a transfer that has no attempt any more.
+    private func end(_ transfer: Transfer, _ result: Result<Void, HTTPClientError>) {
+        // First, so that a request which follows at once is sent on this thread, which has the idle connection.
+        left(transfer)
+        transfer.ended(result)
     }
 
     private func begin(
@@ -158,8 +164,7 @@ final class TransferLoop: @unchecked Sendable {
         onNewConnection: Bool = false
     ) {
         if let refusal = settings.refusal(of: request.target) {
-            transfer.ended(.failure(refusal))
-            return
+            return end(transfer, .failure(refusal))
         }
         guard
             let attempt = RequestAttempt(
@@ -171,12 +176,10 @@ final class TransferLoop: @unchecked Sendable {
                 onNewConnection: onNewConnection
             )
         else {
-            transfer.ended(.failure(.badRequest("the request cannot be sent")))
-            return
+            return end(transfer, .failure(.badRequest("the request cannot be sent")))
         }
         guard curl_multi_add_handle(multi, attempt.handle) == CURLM_OK else {
-            transfer.ended(.failure(.unreachable))
-            return
+            return end(transfer, .failure(.unreachable))
         }
         attempts[attempt.handle] = attempt
         attemptOf[ObjectIdentifier(transfer)] = attempt
@@ -194,12 +197,6 @@ final class TransferLoop: @unchecked Sendable {
         return true
     }
 
-    private func beginNext(_ multi: UnsafeMutableRawPointer) {
-        while attempts.count < settings.maximumTransfers, !queue.isEmpty {
-            perform(.start(queue.removeFirst()), multi)
-        }
-    }
-
     /// - Returns: Whether any transfer has ended.
     private func finishEnded(_ multi: UnsafeMutableRawPointer) -> Bool {
         var result = CURLE_OK
@@ -214,13 +211,13 @@ final class TransferLoop: @unchecked Sendable {
                 } else if let following = try attempt.followingRequest(result) {
                     begin(attempt.transfer, following, attempt.deadline, multi)
                 } else {
-                    attempt.transfer.ended(attempt.outcome(result))
+                    let outcome = attempt.outcome(result)
+                    end(attempt.transfer, outcome)
                 }
             } catch {
-                attempt.transfer.ended(.failure(error))
+                end(attempt.transfer, .failure(error))
             }
         }
-        if hasEnded { beginNext(multi) }
         return hasEnded
     }
 
@@ -233,10 +230,8 @@ final class TransferLoop: @unchecked Sendable {
     private func stop(_ multi: UnsafeMutableRawPointer) {
         for attempt in Array(attempts.values) {
             remove(attempt, multi)
-            attempt.transfer.ended(.failure(.stopped))
+            end(attempt.transfer, .failure(.stopped))
         }
-        for transfer in queue { transfer.ended(.failure(.stopped)) }
-        queue = []
         inbox.withLock { inbox in
             inbox.canWake = false
             _ = curl_multi_cleanup(multi)

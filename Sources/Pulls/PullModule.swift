@@ -20,6 +20,7 @@ package struct PullModule: GatewayModule {
         client = HTTPClient(
             userAgent: "sluice/\(Version.current)",
             maximumTransfers: settings.pull.concurrency,
+            maximumThreads: HTTPClient.threadsForContent,
             addresses: settings.pullAddresses,
             authorities: settings.pull.authorities
         )

@@ -58,6 +58,7 @@ extension Settings {
             userAgent: "Sluice/\(Version.current)",
             maximumTransfers: 1024,
             keptConnections: 256,
+            maximumThreads: HTTPClient.threadsForContent,
             addresses: .any,
             authorities: s3.authorities,
             proxy: s3.proxy?.exposed

@@ -9,7 +9,7 @@ import Transport
 /// Against a real server on a port of its own.
 @Suite("HTTP client")
 struct HTTPClientTests {
-    private let client = HTTPClient(userAgent: "test/1", addresses: .any)
+    private let client = HTTPClient(userAgent: "test/1", maximumThreads: 4, addresses: .any)
 
     private func request(_ port: UInt16, _ path: String = "/", redirects: Int = 0) -> HTTPClientRequest {
         // Longer than any delay on a busy machine.
@@ -85,7 +85,7 @@ struct HTTPClientTests {
         let server = try TestServer { request in
             Response(200, [:], .bytes(Array(request.head.target.rawPath.utf8)))
         }
-        let client = HTTPClient(userAgent: "test", maximumTransfers: most, addresses: .any)
+        let client = HTTPClient(userAgent: "test", maximumTransfers: most, maximumThreads: 4, addresses: .any)
         let template = request(server.port)
         let right = await withTaskGroup(of: Bool.self) { group in
             for index in 0..<100 {

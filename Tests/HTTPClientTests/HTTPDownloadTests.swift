@@ -8,7 +8,7 @@ import Testing
 /// Content that is pulled while it arrives.
 @Suite("HTTP downloads")
 struct HTTPDownloadTests {
-    private let client = HTTPClient(userAgent: "test", addresses: .any)
+    private let client = HTTPClient(userAgent: "test", maximumThreads: 4, addresses: .any)
 
     private func request(_ port: UInt16) -> HTTPClientRequest {
         HTTPClientRequest(url: "http://127.0.0.1:\(port)/", timeout: .zero, connectTimeout: .seconds(300))

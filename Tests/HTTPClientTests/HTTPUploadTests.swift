@@ -8,7 +8,7 @@ import Transport
 /// Streamed content.
 @Suite("HTTP uploads")
 struct HTTPUploadTests {
-    private let client = HTTPClient(userAgent: "test", addresses: .any)
+    private let client = HTTPClient(userAgent: "test", maximumThreads: 4, addresses: .any)
 
     private func request(_ port: UInt16, _ content: any HTTPRequestContent, _ path: String = "/") -> HTTPClientRequest {
         // Longer than any delay on a busy machine.
@@ -98,7 +98,7 @@ struct HTTPUploadTests {
     @Test("64 uploads run at once")
     func many() async throws {
         let server = try Self.echo()
-        let client = HTTPClient(userAgent: "test", keptConnections: 64, addresses: .any)
+        let client = HTTPClient(userAgent: "test", keptConnections: 64, maximumThreads: 4, addresses: .any)
         let whole = PatternContent.bytes(400_000)
         let contents = (0..<64).map { _ in PiecedContent(whole.count) }
         let right = await withTaskGroup(of: Bool.self) { group in
