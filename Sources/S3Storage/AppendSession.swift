@@ -47,7 +47,7 @@ final class AppendSession {
     /// Bytes received so far.
     private var taken: Int64 = 0
     private var crc: CRC32C?
-    private var digests: [RunningDigest] = []
+    private let digests: StreamDigests
     /// Confirmed parts that are recorded only if the digest is correct.
     private var withheld: [BlobPart] = []
     /// Complete parts, in order.
@@ -71,12 +71,14 @@ final class AppendSession {
         base = record.length
         recorded = record.length
         crc = record.crc32c.map { CRC32C(resuming: $0) }
-        switch expectation {
-        case nil: break
-        case .known(let expected): digests = [RunningDigest(expected.algorithm)]
-        // The algorithm is only known at the end.
-        case .atEnd: digests = DigestAlgorithm.allCases.map { RunningDigest($0) }
-        }
+        let algorithms: [DigestAlgorithm] =
+            switch expectation {
+            case nil: []
+            case .known(let expected): [expected.algorithm]
+            // The algorithm is only known at the end.
+            case .atEnd: DigestAlgorithm.allCases
+            }
+        digests = StreamDigests(algorithms, on: storage.spool.pool)
     }
 
     private var settings: S3Settings { storage.settings }
@@ -117,7 +119,7 @@ final class AppendSession {
             guard try await keep(piece, in: part) else { return .failed(Self.tooSlow) }
             part.received += Int64(piece.count)
             crc?.update(piece)
-            for digest in digests { digest.update(piece) }
+            await digests.update(piece)
             taken += Int64(piece.count)
             let (id, length) = (record.id, base + taken)
             storage.active.withLock { $0[id] = length }
@@ -295,8 +297,8 @@ final class AppendSession {
         }
         do throws(UploadError) {
             let expected = try expectation.value()
-            let found = digests.first { $0.algorithm == expected.algorithm }?.finish() ?? []
-            return constantTimeEquals(found, expected.value) ? nil : .failed(Self.mismatch)
+            let found = digests.value(expected.algorithm)
+            return constantTimeEquals(found ?? [], expected.value) ? nil : .failed(Self.mismatch)
         } catch {
             return .failed(error)
         }

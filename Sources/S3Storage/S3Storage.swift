@@ -218,16 +218,16 @@ package final class S3Storage: MarkedStorage {
         by algorithms: Set<DigestAlgorithm>
     ) async throws(UploadError) -> DigestValues {
         let record = try await wholeRecord(of: id)
-        let running = algorithms.map { RunningDigest($0) }
+        let running = StreamDigests(algorithms, on: spool.pool)
         let source = try await S3Blob(record, self).bytes(0..<record.length)
         do throws(SourceFailure) {
             while let piece = try await source.next(maximum: 256 << 10) {
-                for digest in running { digest.update(piece) }
+                await running.update(piece)
             }
         } catch {
             throw UploadError(.unavailable, "The response of the store ended early; try again.", cause: error)
         }
-        return Dictionary(uniqueKeysWithValues: running.map { ($0.algorithm, $0.finish()) })
+        return Dictionary(uniqueKeysWithValues: algorithms.map { ($0, running.value($0) ?? []) })
     }
 
     package func head(of id: UploadID, length: Int) async throws(UploadError) -> [UInt8] {

@@ -83,6 +83,7 @@ final class FakeStore: Sendable {
     func storage(
         _ records: any BlobRecords = InMemoryBlobRecords(),
         memory: Int = 64 << 20,
+        pool: BlockingPool = BlockingPool(threads: 1, label: "test"),
         metrics: MetricsRegistry = MetricsRegistry()
     ) -> S3Storage {
         var settings = S3Settings(endpoint: server.url, region: "us-east-1", bucket: "bucket")
@@ -98,7 +99,7 @@ final class FakeStore: Sendable {
             spool: Spool(
                 directory: FileManager.default.temporaryDirectory.path,
                 capacity: 0,
-                pool: BlockingPool(threads: 1, label: "test")
+                pool: pool
             ),
             clock: SystemClock(),
             metrics: metrics

@@ -10,7 +10,7 @@ package final class Spool: Sendable {
     }
 
     private let directory: String
-    fileprivate let pool: BlockingPool
+    let pool: BlockingPool
     let capacity: Int64
     private let contents: Mutex<Contents>
 
