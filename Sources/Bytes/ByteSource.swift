@@ -31,7 +31,8 @@ package protocol ByteSource: AnyObject {
 
     /// Moves bytes into a file, within the kernel if possible. Call it only if `supportsTransfer`.
     ///
-    /// When it returns, every byte that arrived is in the file, whatever ended the transfer.
+    /// When it returns, every byte that arrived is in the file, whatever ended the transfer. Blocks of the disk may be set aside
+    /// behind them, at most as many as arrived; the caller gives back what is not used in the end.
     ///
     /// - Parameters:
     ///   - file: A regular file, open for writing, not in append mode.

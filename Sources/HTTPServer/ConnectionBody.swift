@@ -14,6 +14,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     private let pipes: ReuseCache<SplicePipe>
     private let buffers: ReuseCache<RecordBuffer>
     private var state: ContentState
+    private var reservation = BlockReservation()
 
     init(_ head: ParsedHead, channel: Channel, input: InputBuffer, output: Output, server: ServerContext) {
         self.channel = channel
@@ -228,14 +229,16 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
             file: file,
             offset: offset,
             limit: limit,
-            isFast: state.isFast
+            isFast: state.isFast,
+            reservation: reservation
         )
-        guard let (moved, end) = await moved(by: transfer) else {
+        guard let outcome = await moved(by: transfer) else {
             // The system has no pipe left: through memory.
             try await fill()
             return await writeBuffered(to: file, at: offset, limit: limit)
         }
-        switch state.transferred(moved, end) {
+        reservation = outcome.reservation
+        switch state.transferred(outcome.moved, outcome.end) {
         case .proceed: break
         case .proceedUnreported: channel.noteUnreadData()
         case .waitReadable: try await waitReadable()
@@ -247,7 +250,7 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     }
 
     /// - Returns: `nil` if the system has no pipe or no memory left.
-    private func moved(by transfer: SocketTransfer) async -> (Int64, SocketTransfer.End)? {
+    private func moved(by transfer: SocketTransfer) async -> SocketTransfer.Outcome? {
         if let session = channel.tls {
             guard let buffer = buffers.take() ?? RecordBuffer() else { return nil }
             defer { buffers.put(buffer) }
@@ -262,8 +265,9 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     private func move(
         _ transfer: SocketTransfer,
         by makeReader: @escaping @Sendable (Channel) -> some SocketReader
-    ) async -> (moved: Int64, end: SocketTransfer.End) {
+    ) async -> SocketTransfer.Outcome {
         channel.willReadOnOtherThread()
+        if transfer.isFast { channel.mute() }
         return await channel.lend(to: pool) { [pool] channel, io in
             transfer.move(by: makeReader(channel), io, mustHurry: { pool.hasWaiting })
         }

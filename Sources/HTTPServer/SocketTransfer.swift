@@ -29,7 +29,18 @@ struct SocketTransfer: Sendable {
     /// The most bytes to move.
     let limit: Int64
     /// Whether much data had arrived at the last check.
+    ///
+    /// The channel is muted then.
     let isFast: Bool
+    /// What is set aside of the file's disk for this content.
+    let reservation: BlockReservation
+
+    struct Outcome: Sendable {
+        /// Bytes that were written to the file.
+        var moved: Int64 = 0
+        var end = End.limitReached
+        var reservation: BlockReservation
+    }
 
     enum End: Equatable, Sendable {
         case limitReached
@@ -52,40 +63,51 @@ struct SocketTransfer: Sendable {
     ///   - reader: A reader that suits `channel`.
     ///   - io: Of the pool that the thread belongs to.
     ///   - mustHurry: Other jobs wait for this thread.
-    /// - Returns: Number of bytes written to the file, and why it stopped.
-    func move(
+    /// - Returns: Number of bytes written to the file, why it stopped, and what is set aside now.
+    func move(by reader: some SocketReader, _ io: BlockingIO, mustHurry: () -> Bool) -> Outcome {
+        var outcome = Outcome(reservation: reservation)
+        outcome.end = move(by: reader, io, mustHurry: mustHurry, &outcome.moved, &outcome.reservation)
+        return outcome
+    }
+
+    private func move(
         by reader: some SocketReader,
         _ io: BlockingIO,
-        mustHurry: () -> Bool
-    ) -> (moved: Int64, end: End) {
-        var moved: Int64 = 0
+        mustHurry: () -> Bool,
+        _ moved: inout Int64,
+        _ reservation: inout BlockReservation
+    ) -> End {
         var limit = limit
         var wasInterrupted = false
         var isPatient = false
-        defer { if isPatient { channel.setReceiveTimeout(0) } }
+        defer { if isPatient { channel.setReceiveTimeout(0, isMuted: isFast) } }
         while moved < limit {
-            let isToWait = !wasInterrupted && (isFast || moved >= Self.fastBytes) && !mustHurry()
+            let isFastNow = isFast || moved >= Self.fastBytes
+            let isToWait = !wasInterrupted && isFastNow && !mustHurry()
             if isToWait != isPatient {
-                channel.setReceiveTimeout(isToWait ? Self.waitTimeout : 0)
+                channel.setReceiveTimeout(isToWait ? Self.waitTimeout : 0, isMuted: isFast)
                 isPatient = isToWait
             }
             if !wasInterrupted, channel.isInterrupted.load(ordering: .relaxed) {
                 wasInterrupted = true
                 limit = min(limit, moved + reader.arrived)
-                if moved == limit { return (moved, .wouldBlock) }
+                if moved == limit { return .wouldBlock }
             }
             switch reader.take(Int(clamping: limit - moved), io) {
             case .moved:
                 let (count, failure) = reader.put(into: file, at: offset + moved, io)
                 moved += count
-                if failure != 0 { return (moved, .fileFailed(errno: failure)) }
-            case .wouldBlockReading: return (moved, .wouldBlock)
-            case .wouldBlockWriting: return (moved, .wouldBlockWriting)
-            case .ended: return (moved, .ended)
-            case .failed(let code): return (moved, .socketFailed(errno: code))
+                if failure != 0 { return .fileFailed(errno: failure) }
+                if let blocks = reservation.advance(by: count, left: limit - moved), isFastNow, !wasInterrupted {
+                    io.preallocate(file, at: offset + moved, count: blocks)
+                }
+            case .wouldBlockReading: return .wouldBlock
+            case .wouldBlockWriting: return .wouldBlockWriting
+            case .ended: return .ended
+            case .failed(let code): return .socketFailed(errno: code)
             }
         }
-        return (moved, wasInterrupted ? .wouldBlock : .limitReached)
+        return wasInterrupted ? .wouldBlock : .limitReached
     }
 
     /// A connection is fast if this many bytes have arrived at once.

@@ -124,6 +124,13 @@ final class ScratchFile: Sendable {
 
     var bytes: [UInt8] { FileManager.default.contents(atPath: path).map { [UInt8]($0) } ?? [] }
 
+    var size: Int {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
+    }
+
+    func empty() { ftruncate(descriptor, 0) }
+
     deinit {
         close(descriptor)
         unlink(path)
