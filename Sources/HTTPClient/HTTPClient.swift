@@ -57,7 +57,7 @@ package final class HTTPClient: Sendable {
 
     /// The number of threads for a client that moves much content: one for each core, at most 8.
     ///
-    /// A thread encrypts and sends more than a gigabyte in a second, so 8 are more than the network interface of one node takes.
+    /// Not more, because each has connections of its own, and with TLS the trusted certificates in memory.
     package static var threadsForContent: Int { min(8, ProcessInfo.processInfo.activeProcessorCount) }
 
     deinit { close() }
