@@ -128,9 +128,13 @@ class Subject:
         begin = time.monotonic()
         self.peer = start(environment, folder)
         self.seconds_to_start = time.monotonic() - begin
-        self.connection = Connection(self.peer.port)
+        self.connection = None
         self.path = None
         self.offset = OPEN_BYTES
+
+    def connect(self):
+        # Not before all states are filled: an idle connection ends after a while.
+        self.connection = Connection(self.peer.port)
 
     def _send(self, method, path, fields, status, content=b""):
         request = self.connection.request(method, path, TUS | AUTHORIZED | fields, content)
@@ -174,6 +178,8 @@ OPERATIONS = {
 
 def measure(subjects, options):
     """Medians in microseconds by operation: of the few, of the many."""
+    for subject in subjects:
+        subject.connect()
     found = {}
     for name, operation in OPERATIONS.items():
         rounds = {subject: [] for subject in subjects}
