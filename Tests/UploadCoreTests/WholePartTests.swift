@@ -96,6 +96,8 @@ struct WholePartTests {
             let short = await code(Self.content(other, ScriptedSource([.bytes(half)])))
             #expect(short == .lengthConflict(length: 256 << 10))
         }
+        // Only the first one reached the storage.
+        #expect(bench.storage.plan.calls(of: .storeWholePart) == 1)
         #expect(await code(Self.content(other, isRight: false)) == .checksumMismatch)
         bench.storage.plan.fail(.storeWholePart)
         #expect(await code(Self.content(other)) == .storageFailure)
