@@ -29,6 +29,7 @@ package final class DatabaseClock: WallClock {
         let begin = ContinuousClock.now
         if let last = reading.withLock({ $0 }), begin - last.at < Self.interval { return }
         let row = try connection.row("SELECT \(Connection.now) AS time")
+        connection.roundTrips -= 1
         guard let milliseconds = row?.integer("time") else { return }
         let trip = ContinuousClock.now - begin
         let time = Date(timeIntervalSince1970: Double(milliseconds) / 1000)

@@ -26,6 +26,9 @@ final class Node: Sendable {
         var claims: [UploadID: LeaseClaim] = [:]
         var isWanted: (@Sendable (UploadID) -> Void)?
         var ring: (@Sendable () -> Void)?
+        var clearBacklog: (@Sendable () -> Void)?
+        /// Whether all living nodes read `account_change`.
+        var appendsChanges = false
         var isJoined = false
         var isClosed = false
     }
@@ -76,6 +79,14 @@ final class Node: Sendable {
     func onEvents(_ ring: @escaping @Sendable () -> Void) {
         contents.withLock { $0.ring = ring }
     }
+
+    /// Registers what is called when rows wait to be numbered or counted, because a node died or failed to do it.
+    func onBacklog(_ clear: @escaping @Sendable () -> Void) {
+        contents.withLock { $0.clearBacklog = clear }
+    }
+
+    /// Whether changes of accounts may be added to `account_change`, as of the last heartbeat.
+    var appendsChanges: Bool { contents.withLock { $0.appendsChanges } }
 
     /// Asks the local holder of an upload to stop, and local writers that wait for it to give up.
     func preempt(_ upload: UploadID) {
@@ -142,9 +153,22 @@ final class Node: Sendable {
     /// - Returns: Whether the node was still registered.
     @discardableResult
     private func beat(_ connection: Connection) throws(DatabaseFailure) -> Bool {
-        let known = try connection.run("UPDATE node SET heartbeat_at = clock_timestamp() WHERE id = $1", [id])
-        if known == 1 { return true }
-        try connection.run("INSERT INTO node (id, heartbeat_at) VALUES ($1, clock_timestamp())", [id])
+        let known = connection.send("UPDATE node SET heartbeat_at = clock_timestamp() WHERE id = $1", [id])
+        let others = try connection.row(
+            """
+            SELECT \(Connection.hasUnnumberedEvents)
+                    OR (SELECT position FROM account_change ORDER BY kind, name, position LIMIT 1) IS NOT NULL AS has_backlog,
+                -- A node that was stopped is back before it is removed, or notices that it was.
+                NOT EXISTS (SELECT FROM node WHERE NOT reads_changes) AS all_read_changes
+            """
+        )
+        contents.withLock { $0.appendsChanges = others?.flag("all_read_changes") == true }
+        if others?.flag("has_backlog") == true { contents.withLock { $0.clearBacklog }?() }
+        if known.count == 1 { return true }
+        try connection.run(
+            "INSERT INTO node (id, heartbeat_at, reads_changes) VALUES ($1, clock_timestamp(), true)",
+            [id]
+        )
         return false
     }
 

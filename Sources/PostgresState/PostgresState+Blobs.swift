@@ -9,7 +9,7 @@ extension PostgresState: BlobRecords {
 
     package func insert(_ record: BlobRecord) async throws(UploadError) {
         try await write { connection in
-            try connection.run(
+            _ = connection.send(
                 """
                 INSERT INTO blob (\(Self.columns))
                 VALUES ($1, 1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
@@ -65,7 +65,7 @@ extension PostgresState: BlobRecords {
 
     package func forgetBlob(_ id: UploadID) async throws(UploadError) {
         try await write(holding: id) { connection in
-            _ = try connection.run("DELETE FROM blob WHERE id = $1", [id.text])
+            _ = connection.send("DELETE FROM blob WHERE id = $1", [id.text])
         }
     }
 
@@ -91,29 +91,33 @@ extension Connection {
     ///
     /// The transaction holds the row of the blob, so the parts need no lock of their own.
     func update(_ record: BlobRecord, adding parts: [BlobPart], droppingFrom first: Int?) throws -> Int64 {
-        let changed = try run(
+        send(
             """
-            UPDATE blob SET version = version + 1, state = $2, bucket = $3, object_key = $4, content_type = $5,
-                part_size = $6, multipart = $7, is_beginning = $8, part_count = $9, part_bytes = $10, sides = $11,
-                crc32c = $12, entity_tag = $13, created_at = $14
-            WHERE id = $1 AND version = $15
+            WITH changed AS (
+                UPDATE blob SET version = version + 1, state = $2, bucket = $3, object_key = $4, content_type = $5,
+                    part_size = $6, multipart = $7, is_beginning = $8, part_count = $9, part_bytes = $10, sides = $11,
+                    crc32c = $12, entity_tag = $13, created_at = $14
+                WHERE id = $1 AND version = $15 RETURNING 1
+            )
+            SELECT \(Self.demand("count(*) = 1")) FROM changed
             """,
-            try PostgresState.values(of: record) + [record.version]
+            try PostgresState.values(of: record) + [record.version],
+            refusal: BlobRecord.wasChanged
         )
-        guard changed == 1 else { throw BlobRecord.wasChanged }
         if let first {
-            try run("DELETE FROM blob_part WHERE blob_id = $1 AND number >= $2", [record.id.text, first])
+            send("DELETE FROM blob_part WHERE blob_id = $1 AND number >= $2", [record.id.text, first])
         }
-        try put(parts, into: record.id)
-        return record.version + 1
+        put(parts, into: record.id)
+        // Without a trap: that the version is the recorded one is known only after this.
+        return record.version &+ 1
     }
 
     /// Adds parts; replaces those with the same numbers.
-    private func put(_ parts: [BlobPart], into blob: UploadID) throws {
+    private func put(_ parts: [BlobPart], into blob: UploadID) {
         if parts.isEmpty { return }
         // A statement cannot change a row twice; among parts with the same number, the last one wins.
         let latest = Dictionary(parts.map { ($0.number, $0) }, uniquingKeysWith: { $1 }).values
-        try run(
+        send(
             """
             INSERT INTO blob_part (blob_id, number, size, entity_tag)
             SELECT $1, number, size, entity_tag

@@ -16,9 +16,10 @@ extension PostgresState {
     private static let claimEnd = "coalesce(next_attempt_at, 0)"
 
     package func record(_ event: EventRecord) async throws(UploadError) {
+        guard event.kind == .progress else { return try await write { try $0.insert([event]) } }
+        try await numberEvents()
         try await write { connection in
-            guard event.kind == .progress else { return try connection.insert([event]) }
-            try connection.lockEvents(of: [event.upload.id.text])
+            connection.lockEvents(of: [event.upload.id.text])
             let replaced = try connection.run(
                 """
                 UPDATE event SET content = $2, occurred_at = $3
@@ -26,6 +27,7 @@ extension PostgresState {
                     AND kind = 'progress' AND \(Self.isPending) AND attempts = 0
                     -- An event that is being delivered is not replaced.
                     AND (next_attempt_at IS NULL OR next_attempt_at <= \(Connection.now))
+                    AND NOT EXISTS (SELECT FROM unnumbered_event WHERE upload_id = $1)
                 """,
                 [event.upload.id.text, try StoredEvent.json(event), Milliseconds(event.occurredAt)]
             )
@@ -34,7 +36,7 @@ extension PostgresState {
     }
 
     package func events(_ query: EventQuery) async throws(UploadError) -> [EventRecord] {
-        try await read { connection in
+        try await readNumbered { connection in
             let (sql, values) = Self.statement(of: query)
             return try connection.rows(sql, values).map(EventRecord.init(row:))
         }
@@ -63,7 +65,7 @@ extension PostgresState {
     }
 
     package func lastEvent() async throws(UploadError) -> Int64 {
-        try await read { connection in
+        try await readNumbered { connection in
             // Also correct if the newest events were removed: sequence numbers are never reused.
             try connection.row("SELECT last FROM event_counter")?.value("last", of: "event_counter") ?? 0
         }
@@ -88,7 +90,7 @@ extension PostgresState {
     }
 
     package func nextDelivery() async throws(UploadError) -> TimeInterval? {
-        try await read { connection in
+        try await readNumbered { connection in
             try connection.row(
                 """
                 SELECT next_attempt_at - \(Connection.now) AS wait FROM event
@@ -102,10 +104,10 @@ extension PostgresState {
         let upload = event.upload.id.text
         let claim = event.delivery?.nextAttemptAt.map(Milliseconds.init)
         try await write { connection in
-            try connection.lockEvents(of: [upload])
+            connection.lockEvents(of: [upload])
             switch outcome {
             case .delivered:
-                try connection.run(
+                connection.send(
                     """
                     UPDATE event SET delivery = 'delivered', attempts = attempts + 1, next_attempt_at = NULL,
                         settled_at = \(Connection.now), last_error = NULL
@@ -114,7 +116,7 @@ extension PostgresState {
                     [event.sequence]
                 )
             case .retry(let seconds, let error):
-                try connection.run(
+                connection.send(
                     """
                     UPDATE event SET attempts = attempts + 1, next_attempt_at = \(Connection.now) + $3::bigint,
                         last_error = $4
@@ -123,7 +125,7 @@ extension PostgresState {
                     [event.sequence, claim, Self.milliseconds(seconds), error]
                 )
             case .dead(let error):
-                try connection.run(
+                connection.send(
                     """
                     UPDATE event SET delivery = 'dead', attempts = attempts + 1, next_attempt_at = NULL,
                         settled_at = \(Connection.now), last_error = $3
@@ -133,13 +135,13 @@ extension PostgresState {
                 )
             }
             if case .retry = outcome { return }
-            try connection.schedule(upload)
+            connection.schedule(upload)
         }
     }
 
     package func release(_ event: EventRecord) async throws(UploadError) {
         try await write { connection in
-            try connection.run(
+            _ = connection.send(
                 """
                 UPDATE event SET next_attempt_at = \(Connection.now)
                 WHERE sequence = $1 AND \(Self.isPending) AND \(Self.claimEnd) = $2
@@ -154,7 +156,7 @@ extension PostgresState {
     }
 
     package func deliveries(_ query: DeliveryQuery) async throws(UploadError) -> [EventRecord] {
-        try await read { connection in
+        try await readNumbered { connection in
             try connection.rows(
                 """
                 SELECT \(Self.columns) FROM event
@@ -168,14 +170,15 @@ extension PostgresState {
     }
 
     package func redeliver(_ ids: [String]?) async throws(UploadError) -> Int {
-        try await write { connection in
+        try await numberEvents()
+        return try await write { connection in
             let filter =
                 ids == nil
                 ? "delivery || '' = 'dead' AND delivery IS NOT NULL" : "id = ANY ($1::text[]) AND delivery IS NOT NULL"
             let values: [(any Parameter)?] = ids.map { [TextArray($0)] } ?? []
             let wanted = try connection.rows("SELECT DISTINCT upload_id FROM event WHERE \(filter)", values)
             let uploads: [String] = try wanted.map { try $0.value("upload_id", of: "event") }
-            try connection.lockEvents(of: uploads)
+            connection.lockEvents(of: uploads)
             // Only for those uploads: another one may have got a dead delivery meanwhile.
             let count = try connection.run(
                 """
@@ -185,7 +188,7 @@ extension PostgresState {
                 """,
                 values + [TextArray(uploads)]
             )
-            for upload in uploads { try connection.schedule(upload) }
+            for upload in uploads { connection.schedule(upload) }
             return count
         }
     }
@@ -195,48 +198,34 @@ extension Connection {
     /// The start of the transaction in Unix milliseconds, by the server's clock, which is the same for all nodes.
     static let now = "(extract(epoch FROM now()) * 1000)::bigint"
 
-    /// Adds events; must be the last step of a transaction.
+    /// Adds events; `PostgresState.numberEvents` gives them their sequence numbers after the commit.
     ///
-    /// The counter stays locked until the commit, so events become visible in the order of their sequence numbers,
-    /// without gaps: a reader that continues after the last event it saw misses none.
+    /// The positions of events of one upload are in the order of its transactions, because each holds its row.
     func insert(_ events: [EventRecord]) throws {
-        if events.isEmpty { return }
-        try lockEvents(of: events.map(\.upload.id.text))
-        // The server sends identical notifications of one transaction only once.
-        let counter = try row(
-            """
-            UPDATE event_counter SET last = last + $1
-            RETURNING last, pg_notify('sluice_events_' || md5(current_schema()), $2) IS NULL
-            """,
-            [events.count, "\(target.node)"]
-        )
-        guard let last: Int64 = try counter?.value("last", of: "event_counter") else {
-            throw UnreadableRecord(table: "event_counter", column: "last")
-        }
-        for (sequence, event) in zip((last - Int64(events.count) + 1)..., events) {
-            let upload = event.upload.id.text
-            try run(
+        for event in events {
+            send(
                 """
-                INSERT INTO event (sequence, id, kind, upload_id, subject, occurred_at, content, delivery)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                INSERT INTO unnumbered_event (id, kind, upload_id, subject, occurred_at, content, delivery, due_at, node)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
                 """,
                 [
-                    sequence, event.id, event.kind.rawValue, upload, event.upload.subject,
+                    event.id, event.kind.rawValue, event.upload.id.text, event.upload.subject,
                     Milliseconds(event.occurredAt), try StoredEvent.json(event), event.delivery?.state.rawValue,
+                    event.delivery?.nextAttemptAt.map(Milliseconds.init), target.node,
                 ]
             )
-            if let date = event.delivery?.nextAttemptAt { try schedule(upload, at: date) }
+            hasBacklog = true
         }
     }
 
-    /// Prevents other transactions from adding, replacing or settling events of these uploads until this one ends.
+    /// Prevents other transactions from numbering, replacing or settling events of these uploads until this one ends.
     ///
     /// Which event of an upload is due depends on its other events; two transactions that do not see each other's
     /// changes would leave none due. The upload's row is not locked instead, because deliveries outlive it.
-    fileprivate func lockEvents(of uploads: [String]) throws {
-        for key in Set(uploads.map(Self.lockKey)).sorted() {
-            _ = try row("SELECT pg_advisory_xact_lock($1) IS NULL", [key])
-        }
+    func lockEvents(of uploads: [String]) {
+        let keys = Set(uploads.map(Self.lockKey)).sorted()
+        if keys.isEmpty { return }
+        send("SELECT pg_advisory_xact_lock(key) IS NULL FROM unnest($1::bigint[]) AS key", [IntegerArray(keys)])
     }
 
     /// FNV-1a, 64 bits.
@@ -247,18 +236,15 @@ extension Connection {
     }
 
     /// Makes the first pending event of an upload due, unless it already is; later events wait for it.
-    ///
-    /// It is due at `date`, but not later than now: the clock of a node may be ahead.
-    fileprivate func schedule(_ upload: String, at date: Date? = nil) throws {
-        try run(
+    fileprivate func schedule(_ upload: String) {
+        send(
             """
-            UPDATE event SET next_attempt_at =
-                CASE WHEN sequence = earliest.first THEN least($2::bigint, \(Self.now)) END
+            UPDATE event SET next_attempt_at = CASE WHEN sequence = earliest.first THEN \(Self.now) END
             FROM (SELECT min(sequence) AS first FROM event WHERE upload_id = $1 AND delivery = 'pending') AS earliest
             WHERE upload_id = $1 AND delivery = 'pending'
                 AND (sequence = earliest.first) = (next_attempt_at IS NULL)
             """,
-            [upload, date.map(Milliseconds.init)]
+            [upload]
         )
     }
 }

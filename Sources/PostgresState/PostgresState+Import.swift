@@ -48,7 +48,8 @@ extension PostgresState {
     /// - Returns: Whether the copy is possible, and its progress.
     /// - Throws: `.unavailable`, `.storageFull`, `.storageFailure`.
     package func beginImport(from source: String, anew isNew: Bool) async throws(UploadError) -> ImportStart {
-        try await write { connection in
+        try await clearBacklog()
+        return try await write { connection in
             let empty = try JSONText(ImportProgress())
             if try connection.hasTable("state_import") {
                 try connection.execute("LOCK TABLE state_import IN EXCLUSIVE MODE")
@@ -136,6 +137,7 @@ extension PostgresState {
         let columns = table.columns.map(\.name).joined(separator: ", ")
         let keys = table.keyColumns.map(\.name).joined(separator: ", ")
         let places = table.keyColumns.enumerated().map { "$\($0 + 2)::\($1.kind.postgresType)" }
+        if key == nil { try await clearBacklog() }
         let condition = key == nil ? "" : "WHERE (\(keys)) > (\(places.joined(separator: ", ")))"
         return try await read { connection in
             try connection.rows(

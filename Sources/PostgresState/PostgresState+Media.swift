@@ -11,7 +11,7 @@ extension PostgresState {
 
     package func setDigests(of id: UploadID, to digests: DigestValues) async throws(UploadError) {
         try await write { connection in
-            try connection.run("UPDATE media SET digests = $2 WHERE id = $1", [id.text, JSONText(digests)])
+            _ = connection.send("UPDATE media SET digests = $2 WHERE id = $1", [id.text, JSONText(digests)])
         }
     }
 }

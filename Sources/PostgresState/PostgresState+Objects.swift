@@ -8,16 +8,17 @@ extension PostgresState {
 
     package func putPart(_ part: PartRecord, of id: UploadID) async throws(UploadError) -> PartRecord? {
         try await write(holding: id) { connection in
+            if connection.attempt == 1 {
+                try connection.add(part, to: id)
+                return nil
+            }
             // Shared, because parts arrive concurrently; ending the upload or starting its completion waits for them.
             let upload = try connection.row(
                 "SELECT \(Self.uploadColumns) FROM upload WHERE id = $1 FOR SHARE",
                 [id.text]
             ).map(Upload.init(row:))
             guard let upload, upload.isTakingParts else { throw UploadError.takesNoParts }
-            let values: [(any Parameter)?] = [
-                id.text, part.number, part.size, part.md5, part.storedCRC64, part.checksum, part.location,
-                Milliseconds(part.storedAt),
-            ]
+            let values = PostgresState.values(of: part, id)
             // If two transactions add the same new number, the second waits here for the first, then sees its row.
             let added = try connection.run(
                 """
@@ -31,7 +32,7 @@ extension PostgresState {
                 "SELECT \(Self.partColumns) FROM object_part WHERE upload_id = $1 AND number = $2 FOR UPDATE",
                 [id.text, part.number]
             ).map(PartRecord.init(row:))
-            try connection.run(
+            connection.send(
                 """
                 UPDATE object_part SET size = $3, md5 = $4, crc64 = $5, checksum = $6, location = $7, stored_at = $8
                 WHERE upload_id = $1 AND number = $2
@@ -40,6 +41,14 @@ extension PostgresState {
             )
             return before
         }
+    }
+
+    /// All values, in the order of the columns.
+    fileprivate static func values(of part: PartRecord, _ id: UploadID) -> [(any Parameter)?] {
+        [
+            id.text, part.number, part.size, part.md5, part.storedCRC64, part.checksum, part.location,
+            Milliseconds(part.storedAt),
+        ]
     }
 
     package func objectParts(
@@ -99,13 +108,14 @@ extension PostgresState {
     ) async throws(UploadError) -> Bool {
         try await write(holding: id) { connection in
             let values: [(any Parameter)?] = [id.text, try JSONText(attributes)]
-            let changed = try connection.run(
+            let changed = connection.send(
                 "UPDATE upload SET attributes = $2 WHERE id = $1 AND state IN ('open', 'completed')",
                 values
             )
-            guard changed == 1 else { return false }
-            try connection.run("UPDATE media SET attributes = $2 WHERE id = $1", values)
-            return true
+            // An upload without media, or that ended, has none to change.
+            connection.send("UPDATE media SET attributes = $2 WHERE id = $1", values)
+            try connection.commit()
+            return changed.count == 1
         }
     }
 
@@ -262,44 +272,73 @@ extension Connection {
         id, object_key, bucket, attributes, subject, size, content_type, filename, metadata, digests, created_at
         """
 
-    /// Keeps a bucket from being removed until the transaction ends.
-    ///
-    /// - Throws: `UploadError.noBucket` if there is no such bucket.
-    func keepBucket(_ name: String) throws {
-        guard try row("SELECT name FROM bucket WHERE name = $1 FOR KEY SHARE", [name]) != nil else {
-            throw UploadError.noBucket
-        }
+    /// Adds a part that is expected to be new to an upload that is expected to take parts; otherwise the transaction is
+    /// run again, and finds out.
+    fileprivate func add(_ part: PartRecord, to id: UploadID) throws {
+        // A key of this name is also there if a client chose it for its metadata.
+        send(
+            """
+            SELECT \(Self.demand("count(*) = 1")) FROM (
+                SELECT FROM upload WHERE id = $1 AND state = 'open' AND takes_parts
+                    AND (attributes IS NULL OR strpos(attributes, '"completing":') = 0) FOR SHARE
+            ) AS taking
+            """,
+            [id.text]
+        )
+        send(
+            """
+            WITH added AS (
+                INSERT INTO object_part (upload_id, \(PostgresState.partColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                ON CONFLICT (upload_id, number) DO NOTHING RETURNING 1
+            )
+            SELECT \(Self.demand("count(*) = 1")) FROM added
+            """,
+            PostgresState.values(of: part, id)
+        )
+    }
+
+    /// Keeps a bucket from being removed until the transaction ends; refuses with `UploadError.noBucket`.
+    func keepBucket(_ name: String) {
+        send(
+            """
+            SELECT \(Self.demand("count(*) = 1")) FROM (SELECT FROM bucket WHERE name = $1 FOR KEY SHARE) AS kept
+            """,
+            [name],
+            refusal: .noBucket
+        )
     }
 
     fileprivate func object(_ name: ObjectName) throws -> Media? {
-        try row(
+        let reply = sendSearch(for: name)
+        try flush()
+        return try reply.row.map(Media.init(row:))
+    }
+
+    /// Finds the object of this name, with the next round trip.
+    func sendSearch(for name: ObjectName) -> Reply {
+        send(
             "SELECT \(Self.mediaColumns) FROM media WHERE bucket = $1 AND \(Self.key) = $2",
             [name.bucket, name.key]
-        ).map(Media.init(row:))
+        )
     }
 
-    /// Throws `UploadError.objectChanged` unless `expected` is the object that `media` replaces.
-    ///
-    /// Its upload is locked, so it stays until the transaction ends, or is known to be gone. If the name is free, a
-    /// conflict is detected when `media` is inserted.
-    func demand(_ expected: UploadID?, isReplacedBy media: Media?) throws {
-        guard try media?.objectName.flatMap(object)?.id == expected else { throw UploadError.objectChanged }
-    }
-
-    /// - Throws: `UploadError.objectChanged` if another object has taken the name.
+    /// Refuses with `UploadError.objectChanged` if another object has taken the name.
     func insert(_ media: Media) throws {
         // Waits for another transaction that is inserting media with this name.
-        let inserted = try run(
+        send(
             """
-            INSERT INTO media (\(Self.mediaColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-            ON CONFLICT (bucket, \(Self.key)) WHERE bucket IS NOT NULL DO NOTHING
+            WITH added AS (
+                INSERT INTO media (\(Self.mediaColumns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+                ON CONFLICT (bucket, \(Self.key)) WHERE bucket IS NOT NULL DO NOTHING RETURNING 1
+            )
+            SELECT \(Self.demand("count(*) = 1")) FROM added
             """,
             [
                 media.id.text, media.key, media.bucket, try media.attributes.map { try JSONText($0) }, media.subject,
                 media.size, media.contentType, media.filename, JSONText(texts: media.metadata),
                 JSONText(media.digests), Milliseconds(media.createdAt),
-            ]
+            ],
+            refusal: .objectChanged
         )
-        guard inserted == 1 else { throw UploadError.objectChanged }
     }
 }

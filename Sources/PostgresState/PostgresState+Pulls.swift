@@ -16,7 +16,7 @@ extension PostgresState {
         pulling job: PullJob
     ) async throws(UploadError) {
         try await insert(upload, consuming: grant, under: effectiveLimits, recording: event) { connection in
-            try connection.run(
+            connection.send(
                 """
                 INSERT INTO pull (\(Self.columns))
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,

@@ -13,6 +13,7 @@ extension PostgresState {
     }
 
     package func forgetEnded(before date: Date, dead deadDate: Date) async throws(UploadError) {
+        try await clearBacklog()
         // Short transactions, each for one kind of rows. Rows locked by another node are being removed there, or are
         // found the next time.
         for (table, id, condition, date) in [

@@ -27,11 +27,11 @@ extension PostgresState {
         _ also: @escaping @Sendable (Connection) throws -> Void
     ) async throws(UploadError) {
         try await write { connection in
-            if let grant { try connection.use(grant, for: upload.id) }
-            if let bucket = upload.bucket { try connection.keepBucket(bucket) }
+            if let grant { connection.use(grant, for: upload.id) }
+            if let bucket = upload.bucket { connection.keepBucket(bucket) }
             try connection.insert(upload)
             if let parts = upload.concatenation?.parts {
-                try connection.run(
+                connection.send(
                     "INSERT INTO awaited_part (part_id, final_id) SELECT DISTINCT unnest($2::text[]), $1",
                     [upload.id.text, TextArray(parts.map(\.text))]
                 )
@@ -51,12 +51,17 @@ extension PostgresState {
         recording events: [EventRecord]
     ) async throws(UploadError) {
         try await write { connection in
-            if let grant { try connection.use(grant, for: upload.id) }
-            if let bucket = upload.bucket { try connection.keepBucket(bucket) }
-            // No other transaction can see or lock the new upload yet.
-            let object = try replaced.flatMap { try connection.lock($0) }
-            try connection.demand(replaced, isReplacedBy: media)
-            if let object { try connection.end(object.id, as: .terminated, at: upload.updatedAt) }
+            if let grant { connection.use(grant, for: upload.id) }
+            if let bucket = upload.bucket { connection.keepBucket(bucket) }
+            // No other transaction can see or lock the new upload yet. Whether a free name stays free is decided when
+            // the media is inserted.
+            var object: Upload?
+            if let replaced {
+                let found = try connection.lock([replaced], finding: media.objectName)
+                guard found.object == replaced else { throw UploadError.objectChanged }
+                object = found.uploads[replaced]
+            }
+            if let object { connection.end(object.id, as: .terminated, at: upload.updatedAt) }
             try connection.insert(upload)
             try connection.insert(media)
             let steps = Accounting.storing(upload, replacing: object)
@@ -156,12 +161,13 @@ extension PostgresState {
             // Together with its parts and the replaced upload, because all transactions lock uploads in the order of
             // their ids.
             let parts = upload.concatenation?.parts ?? []
-            var known = try connection.lock([id] + parts + [replaced].compactMap { $0 })
+            let found = try connection.lock([id] + parts + [replaced].compactMap { $0 }, finding: media?.objectName)
+            var known = found.uploads
             guard let before = known.removeValue(forKey: id), before.state == .open else { return false }
             guard before.metadata == upload.metadata else { throw UploadError.metadataChanged }
-            try connection.demand(replaced, isReplacedBy: media)
+            guard found.object == replaced else { throw UploadError.objectChanged }
             let object = replaced.flatMap { known.removeValue(forKey: $0) }
-            try connection.run(
+            connection.send(
                 """
                 UPDATE upload SET state = 'completed', length = $2, updated_at = $3, ended_at = $4, expires_at = $5,
                     reserved_bytes = $6, attributes = $7
@@ -173,19 +179,19 @@ extension PostgresState {
                     try upload.attributes.map { try JSONText($0) },
                 ]
             )
-            try connection.run("DELETE FROM object_part WHERE upload_id = $1", [id.text])
+            connection.send("DELETE FROM object_part WHERE upload_id = $1", [id.text])
             if !parts.isEmpty {
                 let texts = TextArray(parts.map(\.text))
-                try connection.run(
+                connection.send(
                     "DELETE FROM awaited_part WHERE final_id = $1 AND part_id = ANY ($2::text[])",
                     [id.text, texts]
                 )
-                try connection.run(
+                connection.send(
                     "UPDATE upload SET reserved_bytes = 0 WHERE id = ANY ($1::text[]) AND reserved_bytes <> 0",
                     [texts]
                 )
             }
-            if let object { try connection.end(object.id, as: .terminated, at: upload.updatedAt) }
+            if let object { connection.end(object.id, as: .terminated, at: upload.updatedAt) }
             if let media { try connection.insert(media) }
             let size = upload.length ?? 0
             let changes = Accounting.completing(before, size: size, parts: Array(known.values), replacing: object)
@@ -205,7 +211,7 @@ extension PostgresState {
     ) async throws(UploadError) -> Bool {
         try await write(holding: id) { connection in
             guard let before = try connection.lock(id), before.isAlive, before.state == expected else { return false }
-            try connection.end(id, as: state, at: now)
+            connection.end(id, as: state, at: now)
             let changes = Accounting.ending(before, received: received)
             try connection.charge(changes, createdAt: before.createdAt, under: nil)
             try connection.insert([event])
@@ -223,7 +229,7 @@ extension PostgresState {
             guard let before = try connection.lock(id), before.state == .open, before.length == nil else {
                 return false
             }
-            try connection.run(
+            connection.send(
                 "UPDATE upload SET length = $2, reserved_bytes = $2, updated_at = $3 WHERE id = $1",
                 [id.text, length, Milliseconds(updatedAt)]
             )
@@ -238,7 +244,7 @@ extension PostgresState {
     {
         try await write(holding: id) { connection in
             guard let before = try connection.lock(id), before.state == .open else { return false }
-            try connection.run("UPDATE upload SET reserved_bytes = $2 WHERE id = $1", [id.text, bytes])
+            connection.send("UPDATE upload SET reserved_bytes = $2 WHERE id = $1", [id.text, bytes])
             let changes = Accounting.reserving(bytes, for: before)
             try connection.charge(changes, createdAt: before.createdAt, under: effectiveLimits)
             return true
@@ -258,11 +264,11 @@ extension PostgresState {
             }
             guard upload.metadata == before else { throw UploadError.metadataChanged }
             let values = JSONText(texts: metadata.values)
-            try connection.run(
+            connection.send(
                 "UPDATE upload SET metadata_raw = $2, metadata = $3, updated_at = $4 WHERE id = $1",
                 [id.text, metadata.raw, values, Milliseconds(updatedAt)]
             )
-            try connection.run(
+            connection.send(
                 "UPDATE media SET metadata = $2, content_type = $3, filename = $4 WHERE id = $1",
                 [id.text, values, metadata.contentType, metadata.filename]
             )
@@ -273,7 +279,7 @@ extension PostgresState {
 
     package func setExpiry(of id: UploadID, to date: Date?, updatedAt: Date) async throws(UploadError) {
         try await write(holding: id) { connection in
-            try connection.run(
+            _ = connection.send(
                 "UPDATE upload SET expires_at = $2, updated_at = $3 WHERE id = $1 AND state = 'open'",
                 [id.text, date.map(Milliseconds.init), Milliseconds(updatedAt)]
             )
@@ -282,43 +288,57 @@ extension PostgresState {
 }
 
 extension Connection {
-    /// The uploads among `ids` that exist, locked against changes until the transaction ends.
-    fileprivate func lock(_ ids: [UploadID]) throws -> [UploadID: Upload] {
-        let found = try rows(
+    /// The uploads among `ids` that exist, locked against changes until the transaction ends, and then the object that
+    /// has this name.
+    ///
+    /// If the upload of that object is among them, the object stays until the transaction ends. Whether a free name
+    /// stays free is decided when the media is inserted.
+    fileprivate func lock(
+        _ ids: [UploadID],
+        finding name: ObjectName? = nil
+    ) throws -> (uploads: [UploadID: Upload], object: UploadID?) {
+        let found = send(
             "SELECT \(PostgresState.uploadColumns) FROM upload WHERE id = ANY ($1::text[]) ORDER BY id FOR UPDATE",
             [TextArray(ids.map(\.text))]
-        ).map(Upload.init(row:))
-        return Dictionary(uniqueKeysWithValues: found.map { ($0.id, $0) })
+        )
+        let object = name.map { sendSearch(for: $0) }
+        try flush()
+        let uploads = try found.rows.map(Upload.init(row:))
+        return (
+            Dictionary(uniqueKeysWithValues: uploads.map { ($0.id, $0) }), try object?.row?.uploadID("media")
+        )
     }
 
-    fileprivate func lock(_ id: UploadID) throws -> Upload? { try lock([id])[id] }
+    fileprivate func lock(_ id: UploadID) throws -> Upload? { try lock([id]).uploads[id] }
 
-    /// Records the use of a one-time grant.
-    ///
-    /// - Throws: `UploadError` `.grantUsed`.
-    fileprivate func use(_ grant: Grant, for id: UploadID) throws {
+    /// Records the use of a one-time grant; refuses with `UploadError.grantUsed`.
+    fileprivate func use(_ grant: Grant, for id: UploadID) {
         // If two transactions use a grant at the same time, the second one waits here for the outcome of the
         // first.
-        let isFirst = try run(
+        send(
             """
-            INSERT INTO used_grant (id, upload_id, expires_at) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING
+            WITH added AS (
+                INSERT INTO used_grant (id, upload_id, expires_at) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING RETURNING 1
+            )
+            SELECT \(Self.demand("count(*) = 1")) FROM added
             """,
-            [grant.id, id.text, Milliseconds(grant.expiresAt)]
+            [grant.id, id.text, Milliseconds(grant.expiresAt)],
+            refusal: .grantUsed
         )
-        guard isFirst == 1 else {
-            throw UploadError.grantUsed
-        }
     }
 
-    /// - Throws: `UploadError` `.rejected` if the alias is taken.
+    /// Refuses with `UploadError.aliasTaken`.
     fileprivate func insert(_ upload: Upload) throws {
         let parts = upload.concatenation?.parts
-        let inserted = try run(
+        send(
             """
-            INSERT INTO upload (\(PostgresState.uploadColumns))
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
-                $22, $23, $24)
-            ON CONFLICT (alias) WHERE alias IS NOT NULL DO NOTHING
+            WITH added AS (
+                INSERT INTO upload (\(PostgresState.uploadColumns))
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+                    $22, $23, $24)
+                ON CONFLICT (alias) WHERE alias IS NOT NULL DO NOTHING RETURNING 1
+            )
+            SELECT \(Self.demand("count(*) = 1")) FROM added
             """,
             [
                 upload.id.text, upload.dialect, upload.subject, upload.principal, upload.length,
@@ -331,25 +351,23 @@ extension Connection {
                 upload.endedAt.map(Milliseconds.init), upload.alias, upload.key, upload.issuer,
                 upload.reservedBytes, upload.bucket, try upload.attributes.map { try JSONText($0) },
                 upload.takesParts,
-            ]
+            ],
+            refusal: .aliasTaken
         )
-        guard inserted == 1 else {
-            throw UploadError.aliasTaken
-        }
     }
 
     /// Ends an upload, except for the usage of its accounts and the event.
-    fileprivate func end(_ id: UploadID, as state: Upload.State, at now: Date) throws {
-        try run(
+    fileprivate func end(_ id: UploadID, as state: Upload.State, at now: Date) {
+        send(
             """
             UPDATE upload SET state = $2, updated_at = $3, ended_at = $3, expires_at = NULL, reserved_bytes = 0
             WHERE id = $1
             """,
             [id.text, state.rawValue, Milliseconds(now)]
         )
-        try run("DELETE FROM media WHERE id = $1", [id.text])
-        try run("DELETE FROM awaited_part WHERE final_id = $1", [id.text])
-        try run("DELETE FROM object_part WHERE upload_id = $1", [id.text])
-        try run("UPDATE pull SET next_attempt_at = NULL, sealed = '' WHERE upload_id = $1", [id.text])
+        send("DELETE FROM media WHERE id = $1", [id.text])
+        send("DELETE FROM awaited_part WHERE final_id = $1", [id.text])
+        send("DELETE FROM object_part WHERE upload_id = $1", [id.text])
+        send("UPDATE pull SET next_attempt_at = NULL, sealed = '' WHERE upload_id = $1", [id.text])
     }
 }

@@ -1,19 +1,23 @@
 package import Foundation
+internal import Synchronization
 internal import SystemIO
 package import UploadCore
 
 /// State in PostgreSQL 12 or newer, for any number of nodes.
 ///
-/// Each call is one transaction, committed when it returns. Calls run on their own threads, one per connection, and are
+/// Each call is one transaction, committed when it returns. Statements whose results decide nothing are sent together,
+/// the COMMIT with the last of them, so most calls are one or two round trips. Calls run on their own threads, one per connection, and are
 /// not cancelled with the calling task: once started, they are recorded.
 ///
 /// To avoid deadlocks, all transactions lock in the same order: the lease of an upload, a used grant, a bucket, uploads
 /// by id, the name of an object, accounts by kind and name, the events of an upload, the counter of events.
-/// See docs/decisions/0015-postgres-state.md and docs/decisions/0017-leases.md.
+/// See docs/decisions/0015-postgres-state.md, 0017-leases.md and 0045-postgres-round-trips.md.
 package final class PostgresState: StateStore {
     let node: Node
     private let pool: ConnectionPool
     private let threads: BlockingPool
+    /// Whether the backlog will soon be cleared.
+    let isClearing = Mutex(false)
     /// For decisions that depend on the time: the clocks of nodes may differ.
     package let clock = DatabaseClock()
 
@@ -80,6 +84,7 @@ package final class PostgresState: StateStore {
         pool = ConnectionPool(target)
         threads = BlockingPool(threads: target.settings.connections, label: "sluice.postgres")
         node = Node(target)
+        node.onBacklog { [weak self] in self?.clearBacklogSoon() }
     }
 
     deinit { node.close() }
@@ -156,11 +161,15 @@ package final class PostgresState: StateStore {
         _ work: @escaping @Sendable (Connection) throws -> Value
     ) async throws(UploadError) -> Value {
         let lease = id.flatMap(node.lease(of:))
-        return try await run { connection in
+        return try await run { [weak self] connection in
             var attempt = 1
             while true {
                 do {
-                    return try Self.transaction(on: connection, holding: lease, work)
+                    connection.attempt = attempt
+                    connection.mayAppendChanges = attempt == 1 && self?.node.appendsChanges == true
+                    let value = try Self.transaction(on: connection, holding: lease, work)
+                    if connection.hasBacklog { self?.clearBacklogSoon() }
+                    return value
                 } catch let failure as DatabaseFailure where failure.isConflict && attempt < 3 {
                     // The server rolled it back, so it left no trace.
                     attempt += 1
@@ -174,28 +183,21 @@ package final class PostgresState: StateStore {
         holding lease: HeldLease?,
         _ work: (Connection) throws -> Value
     ) throws -> Value {
-        let isHeld: Bool
         do throws(DatabaseFailure) {
-            isHeld = try connection.begin(holding: lease)
+            try connection.begin(holding: lease)
         } catch {
-            connection.rollback()
             var failure = error
             failure.isRepeatable = true
             throw failure
         }
-        guard isHeld else {
-            connection.rollback()
-            throw UploadError.leaseLost
-        }
-        let value: Value
         do {
-            value = try work(connection)
+            let value = try work(connection)
+            try connection.commit()
+            return value
         } catch {
             connection.rollback()
             throw error
         }
-        try connection.commit()
-        return value
     }
 
     private func run<Value: Sendable>(

@@ -22,11 +22,19 @@ struct DatabaseFailure: Error, CustomStringConvertible {
     var isConnectionLost: Bool
     /// Whether nothing was changed, and the same call may succeed on a new connection.
     var isRepeatable = false
+    /// What the call throws instead, if a statement demanded something that is not so.
+    var refusal: UploadError?
 
     var description: String { state.map { "\($0): \(message)" } ?? message }
 
+    /// Whether a statement demanded something that is not so; see `Connection.demand`.
+    var isUnmet: Bool { state == Self.unmet }
+
     /// Whether the server rolled the transaction back because of a conflict with another one; a retry may succeed.
-    var isConflict: Bool { state == "40001" || state == "40P01" }
+    var isConflict: Bool { state == "40001" || state == "40P01" || isUnmet && refusal == nil }
+
+    /// The SQLSTATE of the function `sluice_demand`, of no class of PostgreSQL.
+    static let unmet = "SLU01"
 }
 
 extension UploadError {
@@ -45,6 +53,10 @@ extension UploadError {
             self.init(.storageFailure, "The database failed; try again later.", cause: error)
             return
         }
+        if let refusal = failure.refusal {
+            self = refusal
+            return
+        }
         switch failure.state {
         // Disk full.
         case "53100":
@@ -53,7 +65,7 @@ extension UploadError {
         case "54000":
             self.init(.invalidRequest, "A name is too long; use at most 2,000 bytes.", cause: error)
         // A lock or statement timed out; other transactions went first.
-        case "55P03", "57014", "40001", "40P01":
+        case "55P03", "57014", "40001", "40P01", DatabaseFailure.unmet:
             self.init(.unavailable, "The database is in use; try again.", cause: error)
         // Read-only: a standby, or a former primary.
         case "25006":

@@ -332,6 +332,7 @@ enum Schema {
                 UPDATE pull SET url = '';
                 """
         ),
+        roundTrips,
     ]
 }
 

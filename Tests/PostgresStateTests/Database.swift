@@ -61,6 +61,7 @@ extension Database {
         let admin = try server.connection()
         try holder.begin()
         try first(holder)
+        try holder.flush()
         let isOver = Mutex(false)
         async let other: Void = {
             defer { isOver.withLock { $0 = true } }

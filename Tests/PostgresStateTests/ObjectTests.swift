@@ -185,7 +185,7 @@ struct ObjectTests {
         defer { state.close() }
         #expect(try await state.end(upload.id, as: .terminated, at: start))
         try await database.interleave { connection in
-            try connection.keepBucket("b")
+            connection.keepBucket("b")
             try connection.run("UPDATE upload SET state = 'open', ended_at = NULL")
         } meanwhile: { () async throws in
             #expect(try await state.setDocument("cors", to: "x", ofBucket: "b"))

@@ -46,6 +46,9 @@ struct StateCostTests {
             PostgresSettings(url: url, connections: 1, statementTimeout: .seconds(600))
         )
         defer { state.close() }
+        // What runs beside the calls would be counted.
+        state.leaveBacklog()
+        state.node.close()
         let upload = Upload(
             id: .generate(at: Date()),
             dialect: "tus",
