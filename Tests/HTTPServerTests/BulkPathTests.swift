@@ -105,8 +105,8 @@ struct BulkPathTests {
     @Test("while bytes come fast, the events of the socket are suspended; each wait brings them back")
     func muted() async throws {
         let bench = try Bench()
-        try await upload(pattern(6_000_000), to: bench) { bench.readiness.heard.contains(.none) }
-        #expect(bench.readiness.heard.last != Listening.none)
+        // Only a wait after the events of a lent channel were suspended asks for those of reading alone.
+        try await upload(pattern(6_000_000), to: bench) { bench.readiness.heard.contains(.reading) }
         await bench.shutDown()
     }
 
