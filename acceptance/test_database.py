@@ -39,11 +39,12 @@ def test_the_state_is_in_the_database(tmp_path, postgres):
         assert API(server.url, server.admin_key).get(f"/media/{identifier}").content == b"abc"
 
 
-# Statements that time causes and not the request: a heartbeat, the clock, a look whether a connection still works, and what is kept for a
-# second.
+# Statements that time causes and not the request: a heartbeat, the clock, a look whether a connection still works, and
+# what is kept for a second.
 BY_TIME = re.compile(
     r"UPDATE node SET heartbeat_at|SELECT \(extract\(epoch FROM now|FROM api_key|FROM revocation|INSERT INTO duty"
-    r"|FROM account\s+WHERE[^;]*ORDER BY position NULLS FIRST\s*$|WHERE NOT reads_changes|^SELECT position, node|^SELECT 1$"
+    r"|FROM account\s+WHERE[^;]*ORDER BY position NULLS FIRST\s*$|WHERE NOT reads_changes|^SELECT position, node"
+    r"|^SELECT 1$"
 )
 # What is done for several transactions together, after they were committed.
 BACKLOG = re.compile(r"WITH taken AS|pg_try_advisory_xact_lock\(hashtextextended\('sluice accounts ")
@@ -102,7 +103,7 @@ def test_statements_of_each_request_are_as_documented(tmp_path, own_postgres):
             for line in lines:
                 process = re.search(r"\[(\d+)\] LOG:", line)[1]
                 by_process.setdefault(process, []).append(line.split(": ", 2)[2].strip())
-            statements = [one for all in by_process.values() for one in without_backlog(all)]
+            statements = [one for process in by_process.values() for one in without_backlog(process)]
             found[name] = [one for one in statements if not BY_TIME.search(one)]
     assert {name: len(one) for name, one in found.items()} == documented, found
 
