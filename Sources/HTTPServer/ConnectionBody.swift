@@ -267,7 +267,6 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         by makeReader: @escaping @Sendable (Channel) -> some SocketReader
     ) async -> SocketTransfer.Outcome {
         channel.willReadOnOtherThread()
-        if transfer.isFast { channel.mute() }
         return await channel.lend(to: pool) { [pool] channel, io in
             transfer.move(by: makeReader(channel), io, mustHurry: { pool.hasWaiting })
         }

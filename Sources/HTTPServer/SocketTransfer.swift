@@ -29,8 +29,6 @@ struct SocketTransfer: Sendable {
     /// The most bytes to move.
     let limit: Int64
     /// Whether much data had arrived at the last check.
-    ///
-    /// The channel is muted then.
     let isFast: Bool
     /// What is set aside of the file's disk for this content.
     let reservation: BlockReservation
@@ -80,12 +78,12 @@ struct SocketTransfer: Sendable {
         var limit = limit
         var wasInterrupted = false
         var isPatient = false
-        defer { if isPatient { channel.setReceiveTimeout(0, isMuted: isFast) } }
+        defer { if isPatient { channel.setReceiveTimeout(0) } }
         while moved < limit {
             let isFastNow = isFast || moved >= Self.fastBytes
             let isToWait = !wasInterrupted && isFastNow && !mustHurry()
             if isToWait != isPatient {
-                channel.setReceiveTimeout(isToWait ? Self.waitTimeout : 0, isMuted: isFast)
+                channel.setReceiveTimeout(isToWait ? Self.waitTimeout : 0)
                 isPatient = isToWait
             }
             if !wasInterrupted, channel.isInterrupted.load(ordering: .relaxed) {

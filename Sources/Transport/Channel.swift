@@ -68,8 +68,6 @@ package final class Channel: @unchecked Sendable {
     private var isClosed = false
     /// A thread of a pool uses the socket, so `close` leaves its last step to `lend`.
     private var isLent = false
-    /// The events that the loop wants; a thread that borrowed the channel may have suspended all of them.
-    private var listening = Listening.all
 
     /// Takes ownership of `descriptor`, a connected non-blocking socket.
     ///
@@ -124,25 +122,6 @@ package final class Channel: @unchecked Sendable {
         isLent = false
         if isClosed { release() }
         return result
-    }
-
-    /// Suspends the events of the socket until the next wait for it.
-    ///
-    /// For a channel that is lent while much data arrives: otherwise each packet wakes the loop, also while the work waits for a
-    /// thread. Must be called on the loop.
-    package func mute() { listen(to: .none) }
-
-    private func listen(to events: Listening) {
-        guard listening != events, !isClosed, let token else { return }
-        listening = events
-        loop.listen(descriptor, token: token, to: events)
-    }
-
-    /// Resumes the events that a wait needs, before it looks whether it has to wait.
-    @inline(__always)
-    private func listen(for side: Side) {
-        if listening == .all { return }
-        if side == .writing { listen(to: .all) } else if listening == .none { listen(to: .reading) }
     }
 
     /// Tells the peer that nothing more will be sent; reading continues.
@@ -256,7 +235,6 @@ package final class Channel: @unchecked Sendable {
     @inline(__always)
     private func wait(_ side: Side, until deadline: Nanoseconds) async -> Result<Void, WaitFailure> {
         assert(loop.isCurrent, "a channel is used on its loop")
-        listen(for: side)
         if let ready = readiness(side) { return ready }
         return await withUnsafeContinuation { continuation in
             // Again: the task may have been queued behind an event since the check above.
@@ -293,7 +271,6 @@ package final class Channel: @unchecked Sendable {
         _ callback: @escaping (Result<Void, WaitFailure>) -> Void
     ) -> Result<Void, WaitFailure>? {
         assert(loop.isCurrent, "a channel is used on its loop")
-        listen(for: side)
         if let ready = readiness(side) { return ready }
         self[side].wait(.callback(callback), until: deadline)
         return nil
@@ -336,16 +313,12 @@ package final class Channel: @unchecked Sendable {
     ///
     /// For the thread that borrowed the channel; it must call this with 0 at the end. The channel then gets pending
     /// events.
-    ///
-    /// - Parameters:
-    ///   - milliseconds: 0 for reads that do not block.
-    ///   - isMuted: Whether `mute` was called before the channel was lent, so that its next wait resumes the events.
-    package func setReceiveTimeout(_ milliseconds: Int32, isMuted: Bool) {
+    package func setReceiveTimeout(_ milliseconds: Int32) {
         guard let token else { return }
-        if milliseconds > 0, !isMuted { loop.listen(descriptor, token: token, to: .none) }
+        if milliseconds > 0 { loop.mute(descriptor, token: token, true) }
         // If this fails, reads do not block.
         _ = csys_block(descriptor, milliseconds)
-        if milliseconds == 0, !isMuted { loop.listen(descriptor, token: token, to: .all) }
+        if milliseconds == 0 { loop.mute(descriptor, token: token, false) }
     }
 
     /// The failure passed to `interruptReading`.

@@ -216,7 +216,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     ///
     /// Must be called on the loop.
     ///
-    /// - Returns: A token that identifies the channel for `unwatch` and `listen`.
+    /// - Returns: A token that identifies the channel for `unwatch` and `mute`.
     func watch(_ channel: Channel) throws(SystemError) -> UInt64 {
         let index: Int
         if let free = freeSlots.popLast() {
@@ -246,9 +246,9 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
         forget(slot: Int(token & 0xFFFF_FFFF))
     }
 
-    /// Changes which events of a channel's descriptor are reported; can be called from any thread.
-    func listen(_ descriptor: Int32, token: UInt64, to events: Listening) {
-        readiness.listen(descriptor, token: token, to: events)
+    /// Suspends or resumes the events of a channel's descriptor; can be called from any thread.
+    func mute(_ descriptor: Int32, token: UInt64, _ isMute: Bool) {
+        readiness.mute(descriptor, token: token, isMute)
     }
 
     private func forget(slot: Int) {

@@ -4,25 +4,17 @@ internal import SystemIO
 
 /// Reports which descriptors became readable or writable: the seam between an event loop and the kernel.
 ///
-/// Edge-triggered: each change is reported once. Used only by the loop's thread, except `wake` and `listen`.
+/// Edge-triggered: each change is reported once. Used only by the loop's thread, except `wake` and `mute`.
 protocol ReadinessSet: AnyObject {
     func add(_ descriptor: Int32, token: UInt64) throws(SystemError)
     func remove(_ descriptor: Int32)
-    /// Changes which events of a descriptor are reported, at first all. Those that are resumed are reported at once if they
-    /// are due. Can be called from any thread; does nothing for a descriptor that was removed.
-    func listen(_ descriptor: Int32, token: UInt64, to events: Listening)
+    /// Suspends the events of a descriptor. When they are resumed, its current readiness is reported at once. Can be
+    /// called from any thread; does nothing for a descriptor that was removed.
+    func mute(_ descriptor: Int32, token: UInt64, _ isMute: Bool)
     /// Waits until a descriptor is ready, `wake` was called, or `milliseconds` have passed (negative: no limit).
     func wait(milliseconds: Int32, _ body: (_ token: UInt64, _ readiness: Readiness) -> Void)
     /// Ends the current `wait`, or the next one; can be called from any thread.
     func wake()
-}
-
-/// Which events of a descriptor are reported.
-enum Listening {
-    /// None; the kernel still reports a broken connection.
-    case none
-    case reading
-    case all
 }
 
 struct Readiness: OptionSet {
@@ -69,8 +61,8 @@ final class EpollSet: ReadinessSet, @unchecked Sendable {
         _ = csys_epoll_remove(epoll, descriptor)
     }
 
-    func listen(_ descriptor: Int32, token: UInt64, to events: Listening) {
-        _ = csys_epoll_change(epoll, descriptor, token, events == .none ? 0 : 1, events == .all ? 1 : 0)
+    func mute(_ descriptor: Int32, token: UInt64, _ isMute: Bool) {
+        _ = csys_epoll_mute(epoll, descriptor, token, isMute ? 1 : 0)
     }
 
     func wait(milliseconds: Int32, _ body: (UInt64, Readiness) -> Void) {

@@ -11,31 +11,6 @@ import Testing
 /// What a fast upload asks of the kernel besides moving its bytes.
 @Suite("Fast uploads into a file")
 struct BulkPathTests {
-    /// Records which events are wanted.
-    private final class RecordingSet: ReadinessSet, Sendable {
-        private let epoll: EpollSet
-        private let changes = Mutex<[Listening]>([])
-
-        init() throws { epoll = try EpollSet() }
-
-        var heard: [Listening] { changes.withLock { $0 } }
-
-        func add(_ descriptor: Int32, token: UInt64) throws(SystemError) { try epoll.add(descriptor, token: token) }
-
-        func remove(_ descriptor: Int32) { epoll.remove(descriptor) }
-
-        func listen(_ descriptor: Int32, token: UInt64, to events: Listening) {
-            changes.withLock { $0.append(events) }
-            epoll.listen(descriptor, token: token, to: events)
-        }
-
-        func wait(milliseconds: Int32, _ body: (UInt64, Readiness) -> Void) {
-            epoll.wait(milliseconds: milliseconds, body)
-        }
-
-        func wake() { epoll.wake() }
-    }
-
     private struct Handler: RequestHandler {
         let file: OpenFile
         let pool: BlockingPool
@@ -49,7 +24,6 @@ struct BulkPathTests {
 
     private final class Bench: Sendable {
         let calls = ScriptedCalls()
-        let readiness: RecordingSet
         let file = ScratchFile()
         let port: UInt16
         private let server: HTTPServer
@@ -57,8 +31,7 @@ struct BulkPathTests {
         private let running: Task<Void, Never>
 
         init() throws {
-            readiness = try RecordingSet()
-            loops = EventLoopGroup([EventLoop(label: "test", readiness: readiness, calls: calls)])
+            loops = EventLoopGroup([EventLoop(label: "test", readiness: try EpollSet(), calls: calls)])
             let pool = BlockingPool(threads: 2, label: "test", calls: calls)
             let server = try HTTPServer(
                 address: SocketAddress(host: "127.0.0.1", port: 0),
@@ -100,14 +73,6 @@ struct BulkPathTests {
             if isFast() { return }
         }
         Issue.record("no content of 100 was received fast")
-    }
-
-    @Test("while bytes come fast, the events of the socket are suspended; each wait brings them back")
-    func muted() async throws {
-        let bench = try Bench()
-        // Only a wait after the events of a lent channel were suspended asks for those of reading alone.
-        try await upload(pattern(6_000_000), to: bench) { bench.readiness.heard.contains(.reading) }
-        await bench.shutDown()
     }
 
     @Test("disk blocks are set aside while bytes come fast; nothing depends on it", arguments: [false, true])

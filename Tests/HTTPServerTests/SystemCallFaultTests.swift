@@ -33,8 +33,8 @@ struct SystemCallFaultTests {
             epoll.remove(descriptor)
         }
 
-        func listen(_ descriptor: Int32, token: UInt64, to events: Listening) {
-            epoll.listen(descriptor, token: token, to: events)
+        func mute(_ descriptor: Int32, token: UInt64, _ isMute: Bool) {
+            epoll.mute(descriptor, token: token, isMute)
         }
 
         func wait(milliseconds: Int32, _ body: (UInt64, Readiness) -> Void) {
@@ -44,7 +44,7 @@ struct SystemCallFaultTests {
         func wake() { epoll.wake() }
 
         func rearm(_ descriptor: Int32) {
-            if let token = tokens.withLock({ $0[descriptor] }) { epoll.listen(descriptor, token: token, to: .all) }
+            if let token = tokens.withLock({ $0[descriptor] }) { epoll.mute(descriptor, token: token, false) }
         }
     }
 

@@ -32,9 +32,9 @@ int csys_epoll_add(int epoll, int fd, uint64_t token) {
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-int csys_epoll_change(int epoll, int fd, uint64_t token, int reading, int writing) {
+int csys_epoll_mute(int epoll, int fd, uint64_t token, int is_mute) {
     struct epoll_event event = {
-        .events = (reading ? EPOLLIN | EPOLLRDHUP : 0) | (writing ? EPOLLOUT : 0) | EPOLLET, .data = {.u64 = token}};
+        .events = is_mute ? EPOLLET : EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data = {.u64 = token}};
     return epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event);
 }
 

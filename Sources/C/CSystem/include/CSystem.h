@@ -19,9 +19,8 @@ int csys_epoll_create(void);
 int csys_eventfd(void);
 /// Adds `fd` edge-triggered for reading, writing and hang-up; `csys_epoll_wait` returns its `token`.
 int csys_epoll_add(int epoll, int fd, uint64_t token);
-/// Changes which events of `fd` are reported: those of reading with the end, and those of writing. Reports the current readiness
-/// of these at once.
-int csys_epoll_change(int epoll, int fd, uint64_t token, int reading, int writing);
+/// Suspends the events of `fd`, or resumes them; resuming reports the current readiness at once.
+int csys_epoll_mute(int epoll, int fd, uint64_t token, int is_mute);
 /// Adds `fd` edge-triggered for reading only.
 int csys_epoll_add_reader(int epoll, int fd, uint64_t token);
 int csys_epoll_remove(int epoll, int fd);
