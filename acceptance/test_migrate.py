@@ -110,6 +110,9 @@ class Filled:
         for name in ("SLUICE_DATABASE_URL", "SLUICE_MASTER_SECRET"):
             self.source.environment.pop(name, None)
         with self.source as server:
+            # From now on all events are kept.
+            with Stream(server) as stream:
+                until(lambda: stream.events)
             self.fill(server, API(server.url, server.admin_key), origin)
 
     def without_hooks(self):

@@ -1,6 +1,8 @@
 """The operations that guard.py measures, as requests on one kept connection."""
 
+import base64
 import datetime
+import email.utils
 import hashlib
 import hmac
 import itertools
@@ -15,6 +17,8 @@ from processes import Peer, environment_with
 from servers import BINARY
 
 CONTENT = b"sluice--" * 128
+# The least part that OSS takes.
+PART = CONTENT * 100
 BUCKET, REGION = "uploads", "us-east-1"
 TUS = {"Tus-Resumable": "1.0.0"}
 BYTES = {"Content-Type": "application/offset+octet-stream"}
@@ -52,7 +56,7 @@ class Connection:
         return "\r\n".join([*lines, "", ""]).encode() + content
 
     def send(self, *exchanges):
-        """Sends requests at once, `(request, status)` each; returns the head of the last response.
+        """Sends requests at once, `(request, status)` each; returns the head of the last response, and keeps its content.
 
         Between several, the server finds the next one without a wait. Each response must have its status.
         """
@@ -73,9 +77,9 @@ class Connection:
         expected = int(length[1]) if length and not request.startswith(b"HEAD") and found != 204 else 0
         while len(self.received) < expected:
             self.received += self._receive()
-        content, self.received = self.received[:expected], self.received[expected:]
+        self.content, self.received = self.received[:expected], self.received[expected:]
         if found != status:
-            raise SystemExit(f"{request[:200]!r} was answered by {head.decode()}\n{content.decode(errors='replace')}")
+            raise SystemExit(f"{request[:200]!r} was answered by {head.decode()}\n{self.content.decode(errors='replace')}")
         return head.decode()
 
     def _receive(self):
@@ -190,6 +194,25 @@ def _signed(host, path, key, secret):
     return fields | {"Authorization": credential}
 
 
+def oss_parts(gateway):
+    connection = Connection(gateway.object_port)
+    while True:
+        path = f"/{BUCKET}/videos/parts?uploads"
+        connection.send((connection.request("POST", path, _signed_oss("POST", path, *gateway.pair)), 200))
+        upload = re.search(rb"<UploadId>([^<]+)<", connection.content)[1].decode()
+        for number in range(1, 10_001):
+            path = f"/{BUCKET}/videos/parts?partNumber={number}&uploadId={upload}"
+            yield connection, connection.request("PUT", path, _signed_oss("PUT", path, *gateway.pair), PART), 200
+
+
+def _signed_oss(method, path, key, secret):
+    """The fields of a request that is signed as OSS's SDKs for phones do it (version 1)."""
+    date = email.utils.formatdate(usegmt=True)
+    text = f"{method}\n\n\n{date}\n{path}"
+    signature = base64.b64encode(hmac.digest(secret.encode(), text.encode(), "sha1")).decode()
+    return {"Date": date, "Authorization": f"OSS {key}:{signature}"}
+
+
 # Name, kind of server, and requests without an end.
 OPERATIONS = [
     ("mint", "acknowledged", mints),
@@ -199,4 +222,5 @@ OPERATIONS = [
     ("HEAD", "acknowledged", heads),
     ("append of 1 KiB", "acknowledged", appends),
     ("object PUT of 1 KiB", "acknowledged", puts),
+    ("OSS part of 100 KiB", "acknowledged", oss_parts),
 ]
