@@ -47,6 +47,7 @@ class Connection:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(60)
         self.received = b""
+        self.content = b""
 
     def request(self, method, path, fields, content=b""):
         fields = {"Host": self.host} | fields
@@ -56,8 +57,9 @@ class Connection:
         return "\r\n".join([*lines, "", ""]).encode() + content
 
     def send(self, *exchanges):
-        """Sends requests at once, `(request, status)` each; returns the head of the last response, and keeps its content.
+        """Sends requests at once, `(request, status)` each; returns the head of the last response.
 
+        The content of that response is kept in `content`.
         Between several, the server finds the next one without a wait. Each response must have its status.
         """
         self.socket.sendall(b"".join(request for request, _ in exchanges))
@@ -79,7 +81,8 @@ class Connection:
             self.received += self._receive()
         self.content, self.received = self.received[:expected], self.received[expected:]
         if found != status:
-            raise SystemExit(f"{request[:200]!r} was answered by {head.decode()}\n{self.content.decode(errors='replace')}")
+            text = f"{head.decode()}\n{self.content.decode(errors='replace')}"
+            raise SystemExit(f"{request[:200]!r} was answered by {text}")
         return head.decode()
 
     def _receive(self):

@@ -25,6 +25,8 @@ from harness.postgres import Postgres  # noqa: E402
 FEW = 100
 # Of the uploads with a number divisible by this, the state is open.
 OPEN_EVERY = 100
+# Of each subject, as many as fill a page.
+UPLOADS_EACH = 50
 
 
 def parse_options():
@@ -39,8 +41,9 @@ def parse_options():
 
 
 def filling(uploads, events_each):
-    """SQL for both databases: uploads of 100 subjects, most completed, with media and delivered events."""
+    """SQL for both databases: uploads, most completed, with media and delivered events."""
     now = int(time.time() * 1000)
+    subject = f"'user' || (i % {uploads // UPLOADS_EACH})"
     numbers = "WITH RECURSIVE number (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM number WHERE i < {})"
     each = numbers.format(uploads)
     is_open = f"i % {OPEN_EVERY} = 0"
@@ -49,7 +52,7 @@ def filling(uploads, events_each):
     yield f"""
         INSERT INTO upload (id, dialect, subject, principal, issuer, length, reserved_bytes, completes_when_full, state,
             metadata, created_at, updated_at, expires_at, ended_at)
-        {each} SELECT {mine}, 'tus', 'user' || (i % 100), 'key', 'key_1', 5, 0, (1 = 1),
+        {each} SELECT {mine}, 'tus', {subject}, 'key', 'key_1', 5, 0, (1 = 1),
             CASE WHEN {is_open} THEN 'open' ELSE 'completed' END, '{{}}', {now}, {now},
             CASE WHEN {is_open} THEN {now + 86_400_000} END, CASE WHEN {is_open} THEN NULL ELSE {now} END
         FROM number
@@ -71,7 +74,7 @@ def filling(uploads, events_each):
             INSERT INTO event (sequence, id, kind, upload_id, subject, occurred_at, content, delivery, attempts,
                 settled_at)
             {numbers.format(min(1_000_000, count - begin))}
-            SELECT {number}, 'msg_' || {number}, 'updated', {owner}, 'user' || (i % 100), {now}, '{content}',
+            SELECT {number}, 'msg_' || {number}, 'updated', {owner}, {subject}, {now}, '{content}',
                 'delivered', 1, {now}
             FROM number
         """
@@ -163,7 +166,7 @@ class Subject:
         return self._send("GET", "/v1/uploads?limit=50", {}, 200)[0]
 
     def page_of_a_subject(self):
-        return self._send("GET", "/v1/uploads?limit=50&subject=user7&state=open,completed", {}, 200)[0]
+        return self._send("GET", "/v1/uploads?limit=50&subject=user1&state=open,completed", {}, 200)[0]
 
 
 OPERATIONS = {
