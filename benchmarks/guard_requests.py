@@ -1,8 +1,6 @@
 """The operations that guard.py measures, as requests on one kept connection."""
 
-import base64
 import datetime
-import email.utils
 import hashlib
 import hmac
 import itertools
@@ -17,8 +15,6 @@ from processes import Peer, environment_with
 from servers import BINARY
 
 CONTENT = b"sluice--" * 128
-# The least part that OSS takes.
-PART = CONTENT * 100
 BUCKET, REGION = "uploads", "us-east-1"
 TUS = {"Tus-Resumable": "1.0.0"}
 BYTES = {"Content-Type": "application/offset+octet-stream"}
@@ -47,7 +43,6 @@ class Connection:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(60)
         self.received = b""
-        self.content = b""
 
     def request(self, method, path, fields, content=b""):
         fields = {"Host": self.host} | fields
@@ -59,7 +54,6 @@ class Connection:
     def send(self, *exchanges):
         """Sends requests at once, `(request, status)` each; returns the head of the last response.
 
-        The content of that response is kept in `content`.
         Between several, the server finds the next one without a wait. Each response must have its status.
         """
         self.socket.sendall(b"".join(request for request, _ in exchanges))
@@ -79,10 +73,9 @@ class Connection:
         expected = int(length[1]) if length and not request.startswith(b"HEAD") and found != 204 else 0
         while len(self.received) < expected:
             self.received += self._receive()
-        self.content, self.received = self.received[:expected], self.received[expected:]
+        content, self.received = self.received[:expected], self.received[expected:]
         if found != status:
-            text = f"{head.decode()}\n{self.content.decode(errors='replace')}"
-            raise SystemExit(f"{request[:200]!r} was answered by {text}")
+            raise SystemExit(f"{request[:200]!r} was answered by {head.decode()}\n{content.decode(errors='replace')}")
         return head.decode()
 
     def _receive(self):
@@ -197,25 +190,6 @@ def _signed(host, path, key, secret):
     return fields | {"Authorization": credential}
 
 
-def oss_parts(gateway):
-    connection = Connection(gateway.object_port)
-    while True:
-        path = f"/{BUCKET}/videos/parts?uploads"
-        connection.send((connection.request("POST", path, _signed_oss("POST", path, *gateway.pair)), 200))
-        upload = re.search(rb"<UploadId>([^<]+)<", connection.content)[1].decode()
-        for number in range(1, 10_001):
-            path = f"/{BUCKET}/videos/parts?partNumber={number}&uploadId={upload}"
-            yield connection, connection.request("PUT", path, _signed_oss("PUT", path, *gateway.pair), PART), 200
-
-
-def _signed_oss(method, path, key, secret):
-    """The fields of a request that is signed as OSS's SDKs for phones do it (version 1)."""
-    date = email.utils.formatdate(usegmt=True)
-    text = f"{method}\n\n\n{date}\n{path}"
-    signature = base64.b64encode(hmac.digest(secret.encode(), text.encode(), "sha1")).decode()
-    return {"Date": date, "Authorization": f"OSS {key}:{signature}"}
-
-
 # Name, kind of server, and requests without an end.
 OPERATIONS = [
     ("mint", "acknowledged", mints),
@@ -225,5 +199,4 @@ OPERATIONS = [
     ("HEAD", "acknowledged", heads),
     ("append of 1 KiB", "acknowledged", appends),
     ("object PUT of 1 KiB", "acknowledged", puts),
-    ("OSS part of 100 KiB", "acknowledged", oss_parts),
 ]
