@@ -2,8 +2,6 @@ internal import Synchronization
 package import UploadCore
 
 extension InMemoryState {
-    package var sharesParts: Bool { false }
-
     package func putPart(_ part: PartRecord, of id: UploadID) async throws(UploadError) -> PartRecord? {
         try transaction { tables throws(UploadError) in
             guard tables.uploads[id]?.isTakingParts == true else { throw UploadError.takesNoParts }

@@ -99,8 +99,15 @@ package final class InMemoryState: StateStore {
 
     let clock: any WallClock
 
-    /// - Parameter clock: Decides what is due.
-    package init(clock: any WallClock = SystemClock()) { self.clock = clock }
+    package let sharesParts: Bool
+
+    /// - Parameters:
+    ///   - clock: Decides what is due.
+    ///   - sharesParts: Whether a test uses it as several processes.
+    package init(clock: any WallClock = SystemClock(), sharesParts: Bool = false) {
+        self.clock = clock
+        self.sharesParts = sharesParts
+    }
 
     /// Runs `body`; its changes are kept only if it does not throw.
     func transaction<Success>(

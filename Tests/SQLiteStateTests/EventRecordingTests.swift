@@ -63,11 +63,12 @@ struct EventRecordingTests {
         let first = try await create(state, at: 1)
         // An earlier end changes nothing.
         try await state.keepEvents(until: start.addingTimeInterval(5), at: start.addingTimeInterval(2))
+        let second = try await create(state, at: 7)
         state.close()
         state = try open(directory)
-        let second = try await create(state, at: 9)
+        let third = try await create(state, at: 9)
         try await create(state, at: 10)
-        #expect(try await recorded(state) == [first.id, second.id])
+        #expect(try await recorded(state) == [first.id, second.id, third.id])
         // Nothing happened before the first call.
         #expect(try await state.eventsKeptSince() == 0)
         state.close()

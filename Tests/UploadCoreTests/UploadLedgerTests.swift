@@ -13,8 +13,11 @@ struct UploadLedgerTests {
 
     init() { state = FaultyState(InMemoryState(clock: clock)) }
 
-    private func ledger(maximumBytes: Int64 = 1000) -> UploadLedger {
+    private func ledger(maximumBytes: Int64 = 1000, of state: (any UploadLedger.Records & AccountRecords)? = nil)
+        -> UploadLedger
+    {
         let limits = UploadLimits(maximumBytes: maximumBytes)
+        let state = state ?? self.state
         return UploadLedger(
             state: state,
             policies: PolicyCache(state: state, defaults: limits.policies),
@@ -105,6 +108,32 @@ struct UploadLedgerTests {
         #expect(try await record(smaller, 10, in: ledger)?.size == 80)
         ledger.giveUp(try await ledger.admit(70, as: 3, of: upload))
         #expect(await code { try await ledger.admit(71, as: 3, of: upload) } == .tooLarge(limit: 100))
+    }
+
+    @Test("of two parts with one number, the second counts only by the difference once the first is stored")
+    func sameNumber() async throws {
+        let ledger = ledger()
+        let upload = try await upload(maximumBytes: 100, takesParts: true)
+        let first = try await ledger.admit(60, as: 1, of: upload)
+        let second = try await ledger.admit(70, as: 1, of: upload)
+        #expect(await code { try await ledger.admit(31, as: 2, of: upload) } == .tooLarge(limit: 100))
+        try await record(first, 60, in: ledger)
+        ledger.giveUp(try await ledger.admit(30, as: 2, of: upload))
+        #expect(await code { try await ledger.admit(31, as: 2, of: upload) } == .tooLarge(limit: 100))
+        try await record(second, 70, in: ledger)
+        ledger.giveUp(try await ledger.admit(30, as: 2, of: upload))
+    }
+
+    @Test("parts that another process stores count, too")
+    func sharedParts() async throws {
+        let state = InMemoryState(clock: clock, sharesParts: true)
+        let (here, there) = (ledger(of: state), ledger(of: state))
+        let upload = try await upload(maximumBytes: 100, takesParts: true)
+        try await state.insert(upload, consuming: nil)
+        try await record(here.admit(60, as: 1, of: upload), 60, in: here)
+        try await record(there.admit(30, as: 2, of: upload), 30, in: there)
+        #expect(await code { try await here.admit(11, as: 3, of: upload) } == .tooLarge(limit: 100))
+        here.giveUp(try await here.admit(10, as: 3, of: upload))
     }
 
     @Test("concurrent parts share one limit, of their upload or of their account", arguments: [true, false])
@@ -216,6 +245,24 @@ struct UploadLedgerTests {
         #expect(try await recorded == nil)
         _ = try await second
         #expect(await code { try await ledger.admit(1, as: 3, of: later) } == .tooLarge(limit: 100))
+    }
+
+    @Test("a part that is stored without a limit while the others are counted counts once")
+    func countingAgain() async throws {
+        let upload = try await upload(takesParts: true)
+        let ledger = ledger()
+        let first = try await ledger.admit(60, as: 1, of: upload)
+        // The part with this number was looked for, and the sum was not read yet.
+        state.plan.before(.partBytes) { [self] in _ = try? await record(first, 60, in: ledger) }
+        var limited = upload
+        limited.maximumBytes = 100
+        let again = try await ledger.admit(70, as: 1, of: limited)
+        #expect(again.stored?.size == 60)
+        #expect(state.plan.calls(of: .partBytes) == 2)
+        let later = limited
+        #expect(await code { try await ledger.admit(31, as: 2, of: later) } == .tooLarge(limit: 100))
+        ledger.giveUp(try await ledger.admit(30, as: 2, of: limited))
+        #expect(state.plan.calls(of: .partBytes) == 2)
     }
 
     @Test("parts of sizes near the largest number are refused or admitted without overflow")

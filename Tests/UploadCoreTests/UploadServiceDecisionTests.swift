@@ -113,8 +113,11 @@ struct UploadServiceDecisionTests {
         #expect(try await bench.read() == [1, 2])
     }
 
-    @Test("concurrent writers of one name do not retry: each checks and completes once", arguments: [50])
-    func oneName(writers: Int) async throws {
+    @Test(
+        "concurrent writers of one name do not retry: each checks and completes once",
+        arguments: [(50, false), (50, true)]
+    )
+    func oneName(writers: Int, inParts: Bool) async throws {
         // A long timeout, because waits are long on a busy machine.
         var limits = UploadLimits(maximumBytes: 1000, lifetime: 3600)
         limits.takeOverTimeout = .seconds(600)
@@ -123,11 +126,15 @@ struct UploadServiceDecisionTests {
         bench.state.plan.pause { for _ in 0..<3 { await Task.yield() } }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<writers {
-                group.addTask { try await bench.put([UInt8(number)]) }
+                group.addTask {
+                    guard inParts else { return _ = try await bench.put([UInt8(number)]) }
+                    let id = try await bench.begin()
+                    try await bench.complete(id, [bench.put([UInt8(number)], part: 1, of: id)])
+                }
             }
             try await group.waitForAll()
         }
-        #expect(bench.state.plan.calls(of: .insertComplete) == writers)
+        #expect(bench.state.plan.calls(of: inParts ? .complete : .insertComplete) == writers)
         #expect(bench.state.plan.calls(of: .object) == writers)
         #expect(try await bench.read()?.count == 1)
         #expect(try await bench.storage.list(after: nil, limit: 100).count == 1)

@@ -12,32 +12,79 @@ final class ComingParts: Sendable {
         fileprivate(set) var stored: Int64
     }
 
+    /// The result of counting.
+    enum Total: Equatable {
+        case bytes(Int64)
+        /// The sum does not fit.
+        case tooMany
+        /// A part was recorded without a turn since `beginCounting`: what was read may include it or not.
+        case outdated
+    }
+
     private struct Contents {
         var parts: [UploadID: [UInt64: Part]] = [:]
         var lastTicket: UInt64 = 0
         /// Bytes of all stored parts.
         var storedBytes: [UploadID: Int64] = [:]
+        /// Uploads whose parts are being counted, and whether a part was recorded without a turn meanwhile.
+        var counting: [UploadID: Bool] = [:]
         /// The number of parts that are being recorded without a turn.
         var recording: [UploadID: Int] = [:]
         var waiting: [UploadID: [CheckedContinuation<Void, Never>]] = [:]
+
+        mutating func beginCounting(of id: UploadID) -> Bool {
+            guard recording[id] == nil else { return false }
+            counting[id] = false
+            return true
+        }
     }
 
     private let contents = Mutex(Contents())
 
-    /// Maximum size of an upload after all parts in progress and one more have arrived.
+    // MARK: Counting
+
+    /// Waits until no part of the upload is being recorded without a turn; call it during a turn, before anything is read
+    /// of the stored parts.
+    ///
+    /// A limit can begin while parts arrive; such parts must be either stored or coming when the parts are counted.
+    func beginCounting(of id: UploadID) async {
+        while !contents.withLock({ $0.beginCounting(of: id) }) {
+            await withCheckedContinuation { continuation in
+                let isOver = contents.withLock { contents in
+                    if contents.recording[id] == nil { return true }
+                    contents.waiting[id, default: []].append(continuation)
+                    return false
+                }
+                if isOver { continuation.resume() }
+            }
+        }
+    }
+
+    func endCounting(of id: UploadID) { contents.withLock { $0.counting[id] = nil } }
+
+    /// Maximum size of an upload after all parts in progress and one more have arrived; call it while counting.
     ///
     /// - Parameters:
     ///   - id: The upload.
-    ///   - stored: Total size of its stored parts, in bytes.
+    ///   - stored: Total size of its stored parts in bytes, read while counting.
+    ///   - isKept: Whether to keep `stored` for the next time; false if other processes can add parts.
     ///   - part: The additional part.
-    /// - Returns: `nil` if the sum does not fit.
-    func total(of id: UploadID, having stored: Int64, with part: Part) -> Int64? {
-        // If several have the same number, the largest may be the last to arrive.
-        var additions: [Int: Int64] = [:]
-        for coming in contents.withLock({ Array(($0.parts[id] ?? [:]).values) }) + [part] {
-            additions[coming.number] = max(additions[coming.number] ?? 0, coming.size - coming.stored)
+    /// - Returns: Bytes, or why there are none.
+    func total(of id: UploadID, having stored: Int64, isKept: Bool, with part: Part) -> Total {
+        contents.withLock { contents in
+            guard contents.counting[id] == false else { return .outdated }
+            if isKept, contents.storedBytes[id] == nil {
+                // Ended uploads are never asked for again, and reading a sum once more costs little.
+                if contents.storedBytes.count >= Self.mostUploads { contents.storedBytes = [:] }
+                contents.storedBytes[id] = stored
+            }
+            // If several have the same number, the largest may be the last to arrive.
+            var additions = [part.number: max(0, part.size - part.stored)]
+            for coming in (contents.parts[id] ?? [:]).values {
+                additions[coming.number] = max(additions[coming.number] ?? 0, coming.size - coming.stored)
+            }
+            return Int64.sum([stored] + additions.values).map(Total.bytes) ?? .tooMany
         }
-        return Int64.sum([stored] + additions.values)
     }
 
     /// - Returns: A ticket for `remove`.
@@ -73,15 +120,6 @@ final class ComingParts: Sendable {
     /// Total size of all stored parts in bytes, if it is known; call it during a turn.
     func storedBytes(of id: UploadID) -> Int64? { contents.withLock { $0.storedBytes[id] } }
 
-    /// Keeps the total size of all stored parts.
-    func setStoredBytes(_ bytes: Int64, of id: UploadID) {
-        contents.withLock { contents in
-            // Ended uploads are never asked for again, and reading a sum once more costs little.
-            if contents.storedBytes.count >= Self.mostUploads { contents.storedBytes = [:] }
-            contents.storedBytes[id] = bytes
-        }
-    }
-
     func forgetStoredBytes(of id: UploadID) { contents.withLock { $0.storedBytes[id] = nil } }
 
     private static let mostUploads = 10_000
@@ -90,13 +128,14 @@ final class ComingParts: Sendable {
 
     /// A part is being recorded for which no limit applied, so it takes no turn.
     func beginRecording(of id: UploadID) {
-        contents.withLock { $0.recording[id, default: 0] += 1 }
+        contents.withLock { contents in
+            contents.recording[id, default: 0] += 1
+            if contents.counting[id] != nil { contents.counting[id] = true }
+        }
     }
 
     func endRecording(of id: UploadID) {
         let waiting = contents.withLock { contents -> [CheckedContinuation<Void, Never>] in
-            // A sum that was read meanwhile may include the part or not.
-            contents.storedBytes[id] = nil
             let left = (contents.recording[id] ?? 1) - 1
             contents.recording[id] = left > 0 ? left : nil
             return left > 0 ? [] : contents.waiting.removeValue(forKey: id) ?? []
@@ -106,21 +145,6 @@ final class ComingParts: Sendable {
 
     /// Whether a check waits for parts that are being recorded.
     func isAwaited(_ id: UploadID) -> Bool { contents.withLock { $0.waiting[id] != nil } }
-
-    /// Waits until no part of the upload is being recorded without a turn.
-    ///
-    /// A limit can begin while parts arrive; such parts must be either stored or coming when the parts are counted.
-    func waitForRecording(of id: UploadID) async {
-        if contents.withLock({ $0.recording[id] == nil }) { return }
-        await withCheckedContinuation { continuation in
-            let isOver = contents.withLock { contents in
-                if contents.recording[id] == nil { return true }
-                contents.waiting[id, default: []].append(continuation)
-                return false
-            }
-            if isOver { continuation.resume() }
-        }
-    }
 }
 
 extension Int64 {

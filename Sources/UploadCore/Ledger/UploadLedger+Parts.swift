@@ -45,32 +45,44 @@ extension UploadLedger {
             )
         }
         return try await turns.withTurn(at: id) { () async throws(UploadError) -> ComingPart in
-            await comingParts.waitForRecording(of: id)
-            guard let (recorded, before) = try await state.upload(id, withPart: number) else {
-                throw UploadError.uploadEnded
-            }
-            let part = ComingParts.Part(number: number, size: size, stored: before?.size ?? 0)
-            let stored = try await storedBytes(of: id)
-            guard let wanted = comingParts.total(of: id, having: stored, with: part), wanted <= limit else {
-                throw UploadError.tooLarge(limit)
-            }
+            let (recorded, before, total) = try await total(of: id, with: size, as: number)
+            guard let wanted = total, wanted <= limit else { throw UploadError.tooLarge(limit) }
             if effectiveLimits.limitsBytes, wanted > recorded.reservedBytes {
                 _ = try await reserve(wanted, for: recorded, under: effectiveLimits, isWhole: true)
             }
+            let part = ComingParts.Part(number: number, size: size, stored: before?.size ?? 0)
             let ticket = comingParts.add(part, of: id)
             return ComingPart(upload: id, number: number, stored: before, isLimited: true, ticket: ticket)
         }
     }
 
-    /// Total size in bytes of the stored parts of an upload.
+    /// Counts an upload with all its parts, stored and in progress, and one more; call it during a turn.
     ///
-    /// The state reads each of them to know it, which would cost n² for n parts. So the sum is kept from one check to
+    /// The state reads each part to know the sum, which would cost n² for n parts. So the sum is kept from one count to
     /// the next, unless other processes can add parts.
-    private func storedBytes(of id: UploadID) async throws(UploadError) -> Int64 {
-        if let known = comingParts.storedBytes(of: id) { return known }
-        let sum = try await state.partBytes(of: id)
-        if !state.sharesParts { comingParts.setStoredBytes(sum, of: id) }
-        return sum
+    ///
+    /// - Returns: The upload, its stored part with this number, and bytes; no bytes if the sum does not fit.
+    private func total(
+        of id: UploadID,
+        with size: Int64,
+        as number: Int
+    ) async throws(UploadError) -> (Upload, PartRecord?, Int64?) {
+        defer { comingParts.endCounting(of: id) }
+        while true {
+            await comingParts.beginCounting(of: id)
+            guard let (recorded, before) = try await state.upload(id, withPart: number) else {
+                throw UploadError.uploadEnded
+            }
+            let part = ComingParts.Part(number: number, size: size, stored: before?.size ?? 0)
+            let known = comingParts.storedBytes(of: id)
+            let stored = if let known { known } else { try await state.partBytes(of: id) }
+            switch comingParts.total(of: id, having: stored, isKept: !state.sharesParts, with: part) {
+            case .bytes(let bytes): return (recorded, before, bytes)
+            case .tooMany: return (recorded, before, nil)
+            // Only parts that were admitted before a limit applied are recorded without a turn, so this ends.
+            case .outdated: continue
+            }
+        }
     }
 
     /// Records a received part; from then on, it does not count as being received.
