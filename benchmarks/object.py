@@ -1,4 +1,4 @@
-"""How fast awscli uploads a file by parts to the object endpoint, compared with an S3 emulator and Ceph.
+"""Uploads of a file by awscli, and small requests, to the object endpoint, compared with an S3 emulator and Ceph.
 
 Run it by `benchmarks/object`. Nothing is asserted about time.
 """
@@ -19,6 +19,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import small_objects
 import tools
 from common import GIBIBYTE, HERE, KEY, MEBIBYTE, in_turns, say
 from processes import Peer, free_port
@@ -39,12 +40,14 @@ def parse_options():
     parser = argparse.ArgumentParser(prog="benchmarks/object", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds (default 5)")
     parser.add_argument("--mebibytes", type=int, default=1024, help="size of the upload (default 1024)")
+    parser.add_argument("--only", choices=["large", "small"], help="one part; default: both")
+    parser.add_argument("--seconds", type=int, default=4, help="of each load of small requests (default 4)")
     parser.add_argument("--directory", type=Path, help="where Sluice stores (default: below .build)")
     parser.add_argument("--moto", type=Path, required=True, help="the program moto_server")
-    parser.add_argument("--quick", action="store_true", help="128 MiB, once: shows only that everything runs")
+    parser.add_argument("--quick", action="store_true", help="128 MiB, and a second, once: shows only that it runs")
     options = parser.parse_args()
     if options.quick:
-        options.rounds, options.mebibytes = 1, 128
+        options.rounds, options.mebibytes, options.seconds = 1, 128, 1
     return options
 
 
@@ -59,6 +62,15 @@ class Target:
     store: ObjectStore
     pids: list
     end: object
+    # The last lines of its log.
+    tail: object
+
+    @property
+    def url(self):
+        return self.store.url
+
+    def log_tail(self):
+        return self.tail()
 
     def cpu_seconds(self):
         total = 0
@@ -87,7 +99,7 @@ def start_sluice(folder, durability):
         [BINARY, "keys", "pair", key], env=os.environ | environment, capture_output=True, text=True, check=True
     ).stdout
     pair = [line.partition("=")[2] for line in printed.splitlines()]
-    return Target(name, ObjectStore(peer.url, *pair), [peer.process.pid], peer.stop)
+    return Target(name, ObjectStore(peer.url, *pair), [peer.process.pid], peer.stop, peer.log_tail)
 
 
 def start_moto(folder, program):
@@ -96,13 +108,13 @@ def start_moto(folder, program):
     port = free_port()
     command = [program, "-H", "127.0.0.1", "-p", str(port)]
     peer = Peer("moto", command, environment={"TMPDIR": str(folder)}, port=port, log=folder / "output")
-    return Target("moto", ObjectStore(peer.url, "test", "test"), [peer.process.pid], peer.stop)
+    return Target("moto", ObjectStore(peer.url, "test", "test"), [peer.process.pid], peer.stop, peer.log_tail)
 
 
 def start_ceph(folder):
     """Keeps objects in memory."""
     ceph = RGW(folder).start()
-    return Target("ceph", ceph, [daemon.pid for daemon in (ceph.rgw, ceph.osd)], ceph.stop)
+    return Target("ceph", ceph, [daemon.pid for daemon in (ceph.rgw, ceph.osd)], ceph.stop, ceph.rgw.log_tail)
 
 
 # Uploads
@@ -209,10 +221,16 @@ def main():
             targets.append(start())
             stack.callback(targets[-1].end)
             targets[-1].store.make_bucket(BUCKET)
-        say(f"object: {options.mebibytes} MiB")
-        results["peers"] = measure(targets, folder, source, small, digest, options)
+        if options.only != "small":
+            say(f"object: {options.mebibytes} MiB")
+            results["peers"] = measure(targets, folder, source, small, digest, options)
+            print_all(results)
+        if options.only != "large":
+            # moto takes one request after the other.
+            others = [target for target in targets if target.name != "moto"]
+            results["small"] = small_objects.measure(others, BUCKET, options.rounds, options.seconds)
+            small_objects.print_table(results["small"], others)
     results["machine"]["loadAfter"] = os.getloadavg()
-    print_all(results)
     loads = [f"{results['machine'][key][0]:.2f}" for key in ("loadBefore", "loadAfter")]
     print(f"load average before and after: {', '.join(loads)}")
     target = HERE / "results" / f"object-{results['date'].replace(':', '').replace('+0000', 'Z')}.json"

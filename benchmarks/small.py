@@ -19,13 +19,19 @@ UPLOAD_CONNECTIONS = 64
 UPLOAD_BYTES = 1024
 
 
-def wrk(peer, script, path, seconds, connections):
-    """The counts of the script; ends the program if a request failed or none succeeded."""
-    sizes = [f"-t{min(2, connections)}", f"-c{connections}", f"-d{seconds}s", "--timeout", "20s"]
+def wrk(peer, script, path, seconds, connections, **more):
+    """The counts of the script; ends the program if a request failed or none succeeded.
+
+    `more`: further variables of the script.
+    """
+    threads = min(2, connections)
+    sizes = [f"-t{threads}", f"-c{connections}", f"-d{seconds}s", "--timeout", "20s"]
     command = ["wrk", *sizes, "-s", str(HERE / "clients" / script), peer.url + path]
     # The scripts share result.lua.
-    variables = os.environ | {"SLUICE_BENCHMARK_KEY": KEY, "LUA_PATH": str(HERE / "clients" / "?.lua")}
-    done = subprocess.run(command, capture_output=True, text=True, env=variables)
+    variables = {"KEY": KEY, "THREADS": threads} | {name.upper(): value for name, value in more.items()}
+    environment = os.environ | {"LUA_PATH": str(HERE / "clients" / "?.lua")}
+    environment |= {f"SLUICE_BENCHMARK_{name}": str(value) for name, value in variables.items()}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     counts = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", done.stdout.rpartition("RESULT")[2])}
     if not counts or counts["failures"] or not counts["uploads"]:
         sys.exit(f"{peer.name}: {' '.join(command)}: {done.stdout} {done.stderr}\n{peer.log_tail()}")
