@@ -21,7 +21,8 @@ struct UploadLedgerTests {
         return UploadLedger(
             state: state,
             policies: PolicyCache(state: state, defaults: limits.policies),
-            turns: TurnTable(timeout: .seconds(10)),
+            // Long, because waits are long on a busy machine.
+            turns: TurnTable(timeout: .seconds(600)),
             limits: limits,
             clock: clock
         )
