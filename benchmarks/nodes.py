@@ -17,7 +17,7 @@ from pathlib import Path
 
 import tools
 from common import HERE, KEY, in_turns, say
-from processes import Peer
+from processes import Peer, children, cpu_seconds
 from servers import BINARY
 from small import wrk
 
@@ -72,13 +72,7 @@ class CPULimit:
 def database_seconds(postgres):
     """CPU of all processes of the database that run now; those of a gateway's connections run as long as it."""
     pid = postgres.daemon.pid
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    total = 0
-    for one in [pid, *children]:
-        with contextlib.suppress(OSError):
-            fields = Path(f"/proc/{one}/stat").read_text().rsplit(")", 1)[1].split()
-            total += int(fields[11]) + int(fields[12])
-    return total / os.sysconf("SC_CLK_TCK")
+    return cpu_seconds([pid, *children(pid)])
 
 
 def start_gateway(folder, settings):

@@ -22,7 +22,7 @@ from pathlib import Path
 import small_objects
 import tools
 from common import GIBIBYTE, HERE, KEY, MEBIBYTE, in_turns, say
-from processes import Peer, free_port
+from processes import Peer, cpu_seconds, free_port
 from servers import BINARY
 
 sys.path.insert(0, str(HERE.parent / "acceptance"))
@@ -62,22 +62,15 @@ class Target:
     store: ObjectStore
     pids: list
     end: object
-    # The last lines of its log.
-    tail: object
+    # A function: the last lines of its log.
+    log_tail: object
 
     @property
     def url(self):
         return self.store.url
 
-    def log_tail(self):
-        return self.tail()
-
     def cpu_seconds(self):
-        total = 0
-        for pid in self.pids:
-            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            total += int(fields[11]) + int(fields[12])
-        return total / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.pids)
 
 
 def start_sluice(folder, durability):

@@ -15,6 +15,20 @@ def environment_with(variables):
     return {key: value for key, value in os.environ.items() if not key.startswith("SLUICE_")} | variables
 
 
+def cpu_seconds(pids):
+    """Of all threads of these processes, without those that have ended."""
+    ticks = 0
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def children(pid):
+    return map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
 class Peer:
     """A server process (with its children) on loopback.
 
@@ -66,15 +80,10 @@ class Peer:
 
     def processes(self):
         yield self.process.pid
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        yield from map(int, children)
+        yield from children(self.process.pid)
 
     def cpu_seconds(self):
-        total = 0
-        for pid in self.processes():
-            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            total += int(fields[11]) + int(fields[12])
-        return total / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.processes())
 
     def _status(self, key):
         texts = [Path(f"/proc/{pid}/status").read_text() for pid in self.processes()]
