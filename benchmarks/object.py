@@ -219,9 +219,10 @@ def main():
             results["peers"] = measure(targets, folder, source, small, digest, options)
             print_all(results)
         if options.only != "large":
+            listed = small_objects.FEW_LISTED if options.quick else small_objects.LISTED
             # moto takes one request after the other.
             others = [target for target in targets if target.name != "moto"]
-            results["small"] = small_objects.measure(others, BUCKET, options.rounds, options.seconds)
+            results["small"] = small_objects.measure(others, BUCKET, options.rounds, options.seconds, listed)
             small_objects.print_table(results["small"], others)
     results["machine"]["loadAfter"] = os.getloadavg()
     loads = [f"{results['machine'][key][0]:.2f}" for key in ("loadBefore", "loadAfter")]

@@ -19,7 +19,7 @@ PART_BYTES = 100 * 1024
 PATHS = 40_000
 # Objects that are read.
 READ = 500
-LISTED = 20_000
+LISTED, FEW_LISTED = 20_000, 1_000
 
 
 class Presigner:
@@ -81,7 +81,7 @@ OPERATIONS = {
 }
 
 
-def measure(targets, bucket, rounds, seconds):
+def measure(targets, bucket, rounds, seconds, listed):
     """Requests a second and CPU of each in microseconds: medians by operation and target."""
     for target in targets:
         client = target.store.client()
@@ -104,32 +104,32 @@ def measure(targets, bucket, rounds, seconds):
                 rate = counts["uploads"] / (counts["microseconds"] / 1e6)
                 results[target.name].append((rate, cpu / counts["uploads"] * 1e6))
         found[name] = _medians(results)
-    found[f"a key in a list of {LISTED}"] = _listings(targets, bucket, rounds)
+    found[f"a key in a list of {listed}"] = _listings(targets, bucket, rounds, listed)
     return found
 
 
-def _listings(targets, bucket, rounds):
+def _listings(targets, bucket, rounds, listed):
     results = {target.name: [] for target in targets}
     for target in targets:
-        _fill(target, bucket)
+        _fill(target, bucket, listed)
     for number, target in in_turns(targets, rounds, "list"):
         client = target.store.client()
         before = target.cpu_seconds()
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="list/")
         count = sum(len(page["Contents"]) for page in pages)
         cpu = target.cpu_seconds() - before
-        assert count == LISTED, f"{target.name} lists {count} keys"
+        assert count == listed, f"{target.name} lists {count} keys"
         if number:
             results[target.name].append((0, cpu / count * 1e6))
     return _medians(results)
 
 
-def _fill(target, bucket):
+def _fill(target, bucket, listed):
     """Each key once, by as many connections as the store takes."""
     client = target.store.client()
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         for one in [
-            pool.submit(client.put_object, Bucket=bucket, Key=f"list/{index:06}", Body=b"") for index in range(LISTED)
+            pool.submit(client.put_object, Bucket=bucket, Key=f"list/{index:06}", Body=b"") for index in range(listed)
         ]:
             one.result()
 
