@@ -28,6 +28,7 @@ package final class ScriptedCalls: SystemCalls {
     private struct Contents {
         var flood: Flood?
         var names: [String] = []
+        var closed: [Int32] = []
         var fault: Fault?
         var name: String?
         /// Calls that still succeed before the fault.
@@ -51,8 +52,11 @@ package final class ScriptedCalls: SystemCalls {
         self.syncs = syncs
     }
 
-    /// The names of all calls since the start, or since `forget`.
+    /// The names of all calls since the start, or since `forget`, except `close`.
     package var names: [String] { contents.withLock { $0.names } }
+
+    /// The descriptors that have been closed, in that order.
+    package var closed: [Int32] { contents.withLock { $0.closed } }
 
     package func forget() { contents.withLock { $0.names = [] } }
 
@@ -211,7 +215,10 @@ package final class ScriptedCalls: SystemCalls {
     }
 
     /// Never fails, because nobody asks; a close that failed has closed the file, too (close(2)).
-    package func close(_ file: Int32) -> SystemResult { real.close(file) }
+    package func close(_ file: Int32) -> SystemResult {
+        contents.withLock { $0.closed.append(file) }
+        return real.close(file)
+    }
 
     package func fstat(_ file: Int32, _ status: inout FileStatus) -> SystemResult {
         call("fstat") { real.fstat(file, &status) }
