@@ -149,7 +149,7 @@ extension StateStoreContract {
             if let name = whole.objectName { try demand(await store.object(name)?.attributes, is: labelled) }
             try demand(await store.upload(ended.id)?.attributes, is: ended.attributes)
             open.attributes = attributes()
-            open.attributes?.completing = Array(1...10_000)
+            open.attributes?.completing = PartNumbers(1...10_000)
             try demand(await store.setAttributes(of: open.id, to: open.attributes ?? attributes()), is: true)
             try demand(await store.upload(open.id), is: open)
             open.attributes = ObjectAttributes()

@@ -105,10 +105,9 @@ extension UploadLifecycle {
                 upload.offset = try await state.partBytes(of: upload.id)
                 return upload
             }
-            let chosen = Set(numbers)
             // The parts as they were joined, whatever happened to each since.
             let parts = try await state.objectParts(of: upload.id, after: 0, limit: PartRecord.numbers.upperBound)
-                .filter { chosen.contains($0.number) }
+                .filter { numbers.contains($0.number) }
             // The condition was checked when the completion was started.
             upload.offset = Int64.sum(parts.map(\.size)) ?? .max
             try await partStorage.join(parts, of: upload.id)

@@ -13,12 +13,12 @@ package struct ObjectAttributes: Sendable, Equatable, Codable {
     package var crc64: UInt64?
     /// The checksum that the client requested or announced.
     package var checksum: ObjectChecksum?
-    /// Size of each part in bytes, in order; `nil` if the object was not uploaded in parts.
-    package var partSizes: [Int64]?
+    /// `nil` if the object was not uploaded in parts.
+    package var partSizes: PartSizes?
     /// Whether bytes can be appended; `nil` means no.
     package var isAppendable: Bool?
-    /// The part numbers, in order, of an open upload whose completion was started.
-    package var completing: [Int]?
+    /// The parts of an open upload whose completion was started.
+    package var completing: PartNumbers?
     /// Whether the parts of an open upload were joined but its completion was then refused.
     ///
     /// Such an upload completes only when a client asks again. `nil` means no.

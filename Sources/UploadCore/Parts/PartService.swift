@@ -251,16 +251,16 @@ package final class PartService: Sendable {
                 }
                 let parts = try await stored(named, of: id, minimumSize)
                 var attributes = upload.attributes ?? ObjectAttributes()
-                if let joined = attributes.completing, joined != named.map(\.number) {
+                if let joined = attributes.completing, joined != PartNumbers(named.lazy.map(\.number)) {
                     throw UploadError.invalidParts(
                         .unnamed,
                         "The parts were already joined when the upload was first completed; list the same parts."
                     )
                 }
                 attributes.isHeld = nil
-                attributes.partSizes = parts.map(\.size)
+                attributes.partSizes = PartSizes(parts.lazy.map(\.size))
                 try describe(&attributes, parts)
-                attributes.completing = parts.map(\.number)
+                attributes.completing = PartNumbers(parts.lazy.map(\.number))
                 attributes.condition = condition
                 return try await lifecycle.complete(upload, of: parts, attributes)
             }

@@ -29,7 +29,7 @@ extension S3AttributesQuery {
         return document.finished()
     }
 
-    private func write(_ sizes: [Int64], to node: inout XMLWriter) {
+    private func write(_ sizes: PartSizes, to node: inout XMLWriter) {
         let first = min(partMarker, sizes.count)
         let shown = first..<min(first + maximumParts, sizes.count)
         // SDKs call it `TotalPartsCount`.
@@ -38,10 +38,10 @@ extension S3AttributesQuery {
         node.element("NextPartNumberMarker", shown.isEmpty ? partMarker : shown.upperBound)
         node.element("MaxParts", maximumParts)
         node.element("IsTruncated", maximumParts > 0 && shown.upperBound < sizes.count)
-        for index in shown {
+        for (index, size) in zip(shown, sizes.sizes(at: shown)) {
             node.element("Part") { part in
                 part.element("PartNumber", index + 1)
-                part.element("Size", sizes[index])
+                part.element("Size", size)
             }
         }
     }

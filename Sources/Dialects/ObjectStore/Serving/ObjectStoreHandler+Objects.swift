@@ -134,9 +134,7 @@ extension ObjectStoreHandler {
         let size = media.size
         if let number = reading.part {
             let sizes = media.attributes?.partSizes ?? [size]
-            guard number <= sizes.count else { throw ObjectError(.invalidPartNumber) }
-            let start = sizes.prefix(number - 1).reduce(0, +)
-            let part = start..<start + sizes[number - 1]
+            guard let part = sizes.bytes(of: number) else { throw ObjectError(.invalidPartNumber) }
             if media.attributes?.partSizes != nil { response.fields["x-amz-mp-parts-count"] = String(sizes.count) }
             response.status = 206
             if !part.isEmpty { response.fields["Content-Range"] = ByteRanges.contentRange(part, size: size) }
