@@ -50,7 +50,10 @@ final class EventRecording: Sendable {
     /// Gives the events that may have been left out a number of their own.
     private func skipNumber(in database: Database) throws {
         // In a new database there was nothing to leave out.
-        guard try database.row("SELECT 1 FROM upload LIMIT 1") != nil else { return }
+        let isUsed = try database.row(
+            "SELECT 1 FROM upload UNION ALL SELECT 1 FROM sqlite_sequence WHERE name = 'event' AND seq > 0 LIMIT 1"
+        )
+        guard isUsed != nil else { return }
         try database.run("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'event'")
         if database.changesCount == 0 {
             try database.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('event', 1)")
