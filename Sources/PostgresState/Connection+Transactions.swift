@@ -19,6 +19,7 @@ extension Connection {
     func begin(holding lease: HeldLease? = nil) throws(DatabaseFailure) {
         try checkIdle()
         hasBacklog = false
+        events = []
         isInTransaction = true
         send(Self.beginText)
         guard let lease else { return }

@@ -20,8 +20,10 @@ final class Connection: @unchecked Sendable {
     var lastUsed = ContinuousClock.now
     /// Whether a transaction was begun and not yet ended.
     var isInTransaction = false
-    /// Whether the current transaction has added rows that wait to be numbered or counted.
+    /// Whether the current transaction has added changes of accounts that wait to be counted.
     var hasBacklog = false
+    /// The outcomes of the current transaction's statements that add an event, or leave it out because nothing wants it.
+    var events: [Reply] = []
     /// How often the current transaction was begun; from the second time on it expects nothing.
     var attempt = 1
     /// Whether the current transaction may change accounts without limits by rows of their own; otherwise it changes

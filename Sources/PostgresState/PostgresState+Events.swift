@@ -198,15 +198,16 @@ extension Connection {
     /// The start of the transaction in Unix milliseconds, by the server's clock, which is the same for all nodes.
     static let now = "(extract(epoch FROM now()) * 1000)::bigint"
 
-    /// Adds events; `PostgresState.numberEvents` gives them their sequence numbers after the commit.
+    /// Adds events that something wants; `PostgresState.numberEvents` gives them their sequence numbers after the commit.
     ///
     /// The positions of events of one upload are in the order of its transactions, because each holds its row.
-    func insert(_ events: [EventRecord]) throws {
-        for event in events {
-            send(
+    func insert(_ records: [EventRecord]) throws {
+        for event in records {
+            let reply = send(
                 """
                 INSERT INTO unnumbered_event (id, kind, upload_id, subject, occurred_at, content, delivery, due_at, node)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                SELECT $1, $2, $3, $4, $5, $6, $7::text, $8, $9
+                WHERE $7::text IS NOT NULL OR \(Self.now) < (SELECT kept_until FROM event_recording)
                 """,
                 [
                     event.id, event.kind.rawValue, event.upload.id.text, event.upload.subject,
@@ -214,7 +215,7 @@ extension Connection {
                     event.delivery?.nextAttemptAt.map(Milliseconds.init), target.node,
                 ]
             )
-            hasBacklog = true
+            events.append(reply)
         }
     }
 

@@ -10,14 +10,18 @@ package import UploadCore
 /// not cancelled with the calling task: once started, they are recorded.
 ///
 /// To avoid deadlocks, all transactions lock in the same order: the lease of an upload, a used grant, a bucket, uploads
-/// by id, the name of an object, accounts by kind and name, the events of an upload, the counter of events.
-/// See docs/decisions/0015-postgres-state.md, 0017-leases.md and 0045-postgres-round-trips.md.
+/// by id, the name of an object, accounts by kind and name, the events of an upload, which events are recorded, the
+/// counter of events. See docs/decisions/0015-postgres-state.md, 0017-leases.md and 0045-postgres-round-trips.md.
 package final class PostgresState: StateStore {
     let node: Node
     private let pool: ConnectionPool
     private let threads: BlockingPool
+    /// How long a call waits for transactions of others; beyond it `.unavailable`.
+    let lockTimeout: Duration
     /// Whether the backlog will soon be cleared.
     let isClearing = Mutex(false)
+    /// Number of events that this process has left out because nothing wants them.
+    let omittedEvents = Atomic<Int64>(0)
     /// For decisions that depend on the time: the clocks of nodes may differ.
     package let clock = DatabaseClock()
 
@@ -83,6 +87,7 @@ package final class PostgresState: StateStore {
     private init(_ target: Target) {
         pool = ConnectionPool(target)
         threads = BlockingPool(threads: target.settings.connections, label: "sluice.postgres")
+        lockTimeout = target.settings.lockTimeout
         node = Node(target)
         node.onBacklog { [weak self] in self?.clearBacklogSoon() }
     }
@@ -168,7 +173,9 @@ package final class PostgresState: StateStore {
                     connection.attempt = attempt
                     connection.mayAppendChanges = attempt == 1 && self?.node.appendsChanges == true
                     let value = try Self.transaction(on: connection, holding: lease, work)
-                    if connection.hasBacklog { self?.clearBacklogSoon() }
+                    let omitted = connection.events.count { $0.count == 0 }
+                    if omitted > 0 { self?.omittedEvents.add(Int64(omitted), ordering: .relaxed) }
+                    if connection.hasBacklog || omitted < connection.events.count { self?.clearBacklogSoon() }
                     return value
                 } catch let failure as DatabaseFailure where failure.isConflict && attempt < 3 {
                     // The server rolled it back, so it left no trace.

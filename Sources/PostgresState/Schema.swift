@@ -333,6 +333,7 @@ enum Schema {
                 """
         ),
         roundTrips,
+        eventRecording,
     ]
 }
 

@@ -550,6 +550,7 @@ struct LeaseTests {
     func bell() async throws {
         let cluster = try await Cluster()
         defer { cluster.close() }
+        try await cluster.services[1].events.keepEvents()
         let bell = cluster.services[1].events.bell
         cluster.states[1].onEventsElsewhere { bell.ring() }
         let own = cluster.services[0].events.bell

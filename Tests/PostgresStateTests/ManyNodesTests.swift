@@ -431,6 +431,7 @@ struct ManyNodesTests {
             try await Node(schema, storage: storage),
         ]
         defer { nodes.forEach { $0.state.close() } }
+        try await nodes[0].services.events.keepEvents()
         let past = Date(timeIntervalSinceNow: -7200)
         // 18 without a record: more than 20 would be left, because so many suggest a lost state.
         for number in 0..<36 {

@@ -18,8 +18,10 @@ package protocol EventRecords: Sendable {
     /// If events may have been left out before this call, they also get a sequence number, together one, which no event has:
     /// so a client that has seen the last event before them can be told apart from one that has seen all.
     ///
+    /// When this returns, no transaction runs that leaves out an event before `end`.
+    ///
     /// - Parameters:
-    ///   - end: By the clock that `EventRecord.occurredAt` is taken from.
+    ///   - end: By the clock that `EventRecord.occurredAt` is taken from. A store with a clock of its own counts from now.
     ///   - now: The time by the same clock.
     /// - Throws: `.storageFull`, `.storageFailure`, `.unavailable`.
     func keepEvents(until end: Date, at now: Date) async throws(UploadError)
