@@ -76,7 +76,7 @@ package struct StateMigration: Sendable {
         }
         for table in StoredTable.all { try await copy(table, source, to: target, &progress) }
         for table in StoredTable.all { try await compare(table, source, with: target) }
-        try await target.finishImport(lastEvent: try await source.lastEvent())
+        try await target.finishImport(events: try await source.eventHistory())
     }
 
     /// A stable, unique name of the source: the hash of its first key, which is random or has its own creation time.

@@ -149,11 +149,15 @@ extension PostgresState {
 
     /// Finishes a complete copy: from now on gateways can open the database.
     ///
-    /// - Parameter lastEvent: The sequence number of the newest event that the source ever had.
+    /// - Parameter events: What the source knows of the events that it does not have.
     /// - Throws: `.unavailable`, `.storageFull`, `.storageFailure`.
-    package func finishImport(lastEvent: Int64) async throws(UploadError) {
+    package func finishImport(events: EventHistory) async throws(UploadError) {
         try await write { connection in
-            try connection.run("UPDATE event_counter SET last = greatest(last, $1)", [lastEvent])
+            try connection.run(
+                "UPDATE event_recording SET kept_until = $1, agreed_until = $1, complete_after = $2",
+                [Milliseconds(events.keptUntil), events.completeAfter]
+            )
+            try connection.run("UPDATE event_counter SET last = greatest(last, $1)", [events.lastEvent])
             try connection.run("UPDATE state_import SET finished_at = now()")
         }
         // Otherwise the first queries are planned as for empty tables; if this fails, autovacuum does it later.

@@ -3,7 +3,7 @@ internal import GRDB
 package import StateRecords
 package import UploadCore
 
-/// Reads all rows, to copy the state.
+/// Reads everything, to copy the state.
 extension SQLiteState {
     /// A page of all rows of a table, ordered by key.
     ///
@@ -28,6 +28,23 @@ extension SQLiteState {
                 "SELECT \(columns) FROM \(table.name) \(condition) ORDER BY \(keys) LIMIT ?",
                 arguments
             ).map { try table.fields(of: $0) }
+        }
+    }
+
+    /// What is known of the events that are not there.
+    ///
+    /// - Throws: `.storageFailure`.
+    package func eventHistory() async throws(UploadError) -> EventHistory {
+        let last = try await lastEvent()
+        return try await read { database in
+            guard let row = try database.row("SELECT kept_until, complete_after FROM event_recording") else {
+                return EventHistory(lastEvent: last)
+            }
+            return EventHistory(
+                lastEvent: last,
+                completeAfter: try row.value("complete_after", of: "event_recording"),
+                keptUntil: try row.date("kept_until", of: "event_recording")
+            )
         }
     }
 }

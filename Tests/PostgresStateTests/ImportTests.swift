@@ -114,7 +114,7 @@ struct ImportTests {
             progress = try await copying.importRows([fields], into: table, after: progress)
             #expect(try await copying.rows(of: table, after: nil, limit: 9) == [fields])
         }
-        try await copying.finishImport(lastEvent: 0)
+        try await copying.finishImport(events: EventHistory(lastEvent: 0))
         let state = try await database.open()
         defer { state.close() }
         let expected = PartRecord(
@@ -158,10 +158,15 @@ struct ImportTests {
         let error = await #expect(throws: PostgresStateError.self) { _ = try await database.open() }
         #expect(error?.description.contains("not finished") == true)
         #expect(error?.isUnreachable == false)
-        try await state.finishImport(lastEvent: 41)
+        let now = Date()
+        let history = EventHistory(lastEvent: 41, completeAfter: 40, keptUntil: now.addingTimeInterval(3600))
+        try await state.finishImport(events: history)
         let node = try await database.open()
         defer { node.close() }
+        // Events were kept, and are still: a client that returns has missed none.
+        try await node.keepEvents(until: now.addingTimeInterval(7200), at: now)
         #expect(try await node.lastEvent() == 41)
+        #expect(try await node.eventsKeptSince() == 40)
         #expect(try await state.hasNodes())
         guard case .finished = try await state.beginImport(from: "one", anew: true) else {
             Issue.record("a finished copy was begun again")

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import SluiceTesting
+import StateRecords
 import SystemIO
 import Testing
 import UploadCore
@@ -57,6 +58,18 @@ struct EventRecordingTests {
         try await record(state, at: Date(timeIntervalSinceNow: week - 3600))
         try await record(state, at: Date(timeIntervalSinceNow: week + 3600))
         #expect(try await state.events(EventQuery(after: 0)).count == 2)
+        state.close()
+    }
+
+    @Test("and those that were kept are known to a copy")
+    func history() async throws {
+        let directory = try TemporaryDirectory()
+        let state = try open(directory)
+        #expect(try await state.eventHistory() == EventHistory(lastEvent: 0, keptUntil: Date(timeIntervalSince1970: 0)))
+        try await record(state, at: start, isDelivered: true)
+        let end = start.addingTimeInterval(10)
+        try await state.keepEvents(until: end, at: start)
+        #expect(try await state.eventHistory() == EventHistory(lastEvent: 2, completeAfter: 2, keptUntil: end))
         state.close()
     }
 }
