@@ -334,6 +334,7 @@ enum Schema {
         ),
         roundTrips,
         eventRecording,
+        dialectRecords,
     ]
 }
 

@@ -292,6 +292,23 @@ extension DatabaseFile {
                 SELECT 1, iif(EXISTS (SELECT 1 FROM event), (strftime('%s', 'now') + 7 * 86400) * 1000, 0), 0;
             """
         ),
+        (
+            "0012 records of dialects",
+            """
+            -- Sessions, used signatures and the like, as JSON; only the dialect knows what is in them.
+            CREATE TABLE dialect_record (
+                kind TEXT NOT NULL,
+                key TEXT NOT NULL,
+                text TEXT NOT NULL,
+                -- One more with each change.
+                version INTEGER NOT NULL CHECK (version >= 1),
+                created_at INTEGER NOT NULL,
+                expires_at INTEGER,
+                PRIMARY KEY (kind, key)
+            ) STRICT, WITHOUT ROWID;
+            CREATE INDEX dialect_record_by_expiry ON dialect_record (expires_at) WHERE expires_at IS NOT NULL;
+            """
+        ),
     ]
 
     static var migrator: DatabaseMigrator {

@@ -24,6 +24,8 @@ package final class InMemoryState: StateStore {
         var objectParts: [UploadID: [Int: PartRecord]] = [:]
         /// By the bytes of the name.
         var buckets: [[UInt8]: BucketRecord] = [:]
+        /// By the bytes of kind and key.
+        var dialectRecords: [DialectRecordName: DialectRecord] = [:]
         var mark: StoreMark?
         var isSweepApproved = false
 

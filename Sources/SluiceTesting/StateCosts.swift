@@ -74,6 +74,7 @@ package enum StateCosts {
             \(numbers) SELECT 'key', 'key_' || (i / 50), 0 FROM number WHERE i % 50 = 0 OR i = 1
             """,
         ] + eventFilling(numbers, id: id, now: now, content) + blobFilling(numbers, id: id)
+            + dialectRecordFilling(numbers, later: later)
     }
 
     private static func blobFilling(_ numbers: String, id: String) -> [String] {
@@ -146,9 +147,10 @@ package enum StateCosts {
         }
         try await blobs(on: store, measure)
         try await objects(on: store, measure)
+        try await dialectRecords(on: store, at: now, measure)
     }
 
-    private typealias Measure = (_ name: String, _ call: () async throws -> Void) async throws -> Void
+    typealias Measure = (_ name: String, _ call: () async throws -> Void) async throws -> Void
 
     /// The calls of one upload, from its creation to its end.
     private static func uploads(on store: any StateStore, at now: Date, _ measure: Measure) async throws {

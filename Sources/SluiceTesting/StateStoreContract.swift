@@ -10,6 +10,7 @@ package enum StateStoreContract {
             objects,
         ].flatMap { $0 }
         + deliveries.map { $0.on { $0 } } + keys.map { $0.on { $0 } } + revocations.map { $0.on { $0 } }
+        + dialectRecords.map { $0.on { $0 } }
         + jobs.map { $0.on { $0 } } + health.map { $0.on { $0 } }
 
     static let start = Date(timeIntervalSince1970: 1_750_000_000.123)

@@ -20,6 +20,15 @@ package struct KeyRange: Sendable {
         upper = Self.successor(of: prefix)
     }
 
+    /// The range of keys of records of dialects, which have no U+0000; see `DialectRecord.checkTexts`.
+    ///
+    /// - Returns: `nil` if no key can have the prefix.
+    package init?(ofRecordsWith prefix: String, after: String?) {
+        if prefix.utf8.contains(0) { return nil }
+        // The same keys come after `a` and after `a` with U+0000 and anything else.
+        self.init(prefix: prefix, after: after.map { String($0.unicodeScalars.prefix { $0 != "\0" }) })
+    }
+
     /// The first text after all texts that begin with `prefix`, or `nil`.
     ///
     /// UTF-8 sorts like its scalars, so incrementing the last scalar gives the next text.

@@ -108,6 +108,20 @@ extension Revocation {
     }
 }
 
+extension DialectRecord {
+    package init(row: some StoredRow) throws {
+        let table = "dialect_record"
+        self.init(
+            kind: try row.value("kind", of: table),
+            key: try row.value("key", of: table),
+            text: try row.value("text", of: table),
+            version: try row.value("version", of: table),
+            createdAt: try row.date("created_at", of: table),
+            expiresAt: try row.optionalDate("expires_at", of: table)
+        )
+    }
+}
+
 extension AccountRecord {
     package init(row: some StoredRow) throws {
         let table = "account"

@@ -156,6 +156,11 @@ extension StoredTable {
         ),
         StoredTable("revocation", key: [text("subject")], [integer("issued_before"), integer("created_at")]),
         StoredTable(
+            "dialect_record",
+            key: [text("kind"), text("key")],
+            [text("text"), integer("version"), integer("created_at"), integer("expires_at")]
+        ),
+        StoredTable(
             "account",
             key: [text("kind"), text("name")],
             [

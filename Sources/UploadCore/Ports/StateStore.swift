@@ -9,7 +9,9 @@
 /// store's own clock decides what is due and when a claim expires, because the clocks of the processes may differ.
 package protocol StateStore:
     UploadRecords, SpaceReservations, RetentionRecords, MediaRecords, PartRecords, ObjectRecords, BucketRecords,
-    AccountRecords, EventRecords, DeliveryRecords, KeyRecords, RevocationRecords, PullRecords, JobClaims, StateHealth
+    AccountRecords, EventRecords, DeliveryRecords, KeyRecords, RevocationRecords, PullRecords, DialectRecords,
+    JobClaims,
+    StateHealth
 {}
 
 /// Whether a state works; used for readiness.

@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// Ends expired uploads, removes old records, and repairs what a crash left behind.
 package final class SweepService: Sendable {
-    typealias Records = UploadRecords & RetentionRecords & JobClaims
+    typealias Records = UploadRecords & RetentionRecords & DialectRecords & JobClaims
 
     private let context: ServiceContext
     private let state: any Records
@@ -66,6 +66,9 @@ package final class SweepService: Sendable {
                 before: now.addingTimeInterval(-context.limits.recordRetention),
                 dead: now.addingTimeInterval(-context.limits.deadRetention)
             )
+        }
+        await attempt(nil, &report) { () async throws(UploadError) in
+            try await state.forgetRecords(expiredBefore: now)
         }
         return report
     }
