@@ -148,10 +148,32 @@ struct UploadServiceEndTests {
         bench.state.plan.fail(.uploads)
         bench.storage.plan.fail(.list)
         bench.state.plan.fail(.forgetEnded)
+        bench.state.plan.fail(.forgetRecords)
         let report = await bench.services.sweep.run()
         #expect(report.expired == 1)
-        #expect(report.failures == 3)
-        #expect(bench.observer.story.filter { $0 == "failed" }.count == 3)
+        #expect(report.failures == 4)
+        #expect(bench.observer.story.filter { $0 == "failed" }.count == 4)
+    }
+
+    @Test("a sweep forgets records of dialects that have expired, even if it cannot forget uploads")
+    func expiredRecords() async throws {
+        let bench = ServiceBench()
+        let now = bench.clock.now
+        for (key, seconds) in [("short", 10), ("long", 11), ("lasting", nil)] as [(String, TimeInterval?)] {
+            let record = DialectRecord(
+                kind: "test session",
+                key: key,
+                text: "{}",
+                createdAt: now,
+                expiresAt: seconds.map(now.addingTimeInterval)
+            )
+            #expect(try await bench.state.insert(record, at: now))
+        }
+        bench.clock.advance(by: 10.5)
+        bench.state.plan.fail(.forgetEnded)
+        #expect(await bench.services.sweep.run().failures == 1)
+        let left = try await bench.state.records("test session", prefix: "", after: nil, limit: 9)
+        #expect(left.map(\.key) == ["lasting", "long"])
     }
 
     @Test("lists are paged, with current offsets, and query the storage once for each page")
