@@ -133,7 +133,11 @@ let package = Package(
         layer("Forms", ["UploadCore", "HTTPWire", "Bytes"], path: "Sources/Dialects/Forms"),
         layer(
             "TencentVOD",
-            ["GatewayKit", "RESTKit", "SettingsKit", "UploadCore", "HTTPWire", "Bytes", "Signing", handles],
+            [
+                "ObjectGateway", "ObjectGrants", "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit", "UploadCore",
+                "HTTPWire", "Bytes", "Signing", handles, .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
             path: "Sources/Dialects/TencentVOD"
         ),
         layer("ObjectGrants", ["UploadCore", "Signing", "Digests", "Bytes"]),

@@ -178,6 +178,9 @@ def world(tmp_path_factory):
 
 JSON = {
     "createTencentSignature": {"subject": OWNER},
+    "callTencentUGC": {"signature": "x"},
+    "reportTencentUGC": {"reqType": 40001},
+    "reportTencentUGCOfOldClients": {"reqType": 40001},
     "createSessionCredentials": {"subject": OWNER, "bucket": BUCKET, "keyPrefix": "a/"},
     "createPresignedURLs": {"subject": OWNER, "bucket": BUCKET, "key": "a/b"},
     "createUploadToken": {"subject": OWNER},
@@ -212,6 +215,7 @@ QUERY = {
     "followUploads": {"subject": OWNER},
     "getCompanionParameters": {"filename": "f"},
     "signCompanionParts": {"partNumbers": "1"},
+    "callTencentUGCByGet": {"Action": "PrepareUploadUGC"},
 }
 # Without query and content.
 BARE = {

@@ -82,7 +82,7 @@ struct GatewayModules {
             SweepModule(context),
             HooksModule(context, caller: caller, report: hookReport),
             pulls,
-            TencentModule(context),
+            TencentModule(context, objects: objects.handler),
             TusModule(context),
             PlainUploads(context),
             objects,

@@ -1,18 +1,18 @@
 internal import Foundation
 internal import ObjectGrants
-internal import Signing
+package import Signing
 internal import Synchronization
-internal import UploadCore
+package import UploadCore
 
 /// Finds the API keys behind key pairs, and their possible pairs; keeps each for one second, so that not every request
 /// reads the state and derives secrets.
 ///
 /// A revocation is therefore seen within a second, like those in `RevocationList`. Unknown ids are not kept: guessing
 /// them does not fill the memory.
-final class KeyPairCache: Sendable {
-    struct Pairs: Sendable {
-        let key: APIKey
-        let credentials: [SigningCredentials]
+package final class KeyPairCache: Sendable {
+    package struct Pairs: Sendable {
+        package let key: APIKey
+        package let credentials: [SigningCredentials]
     }
 
     private struct Entry {
@@ -32,7 +32,7 @@ final class KeyPairCache: Sendable {
     private let master: MasterSecret
     private let clock: any WallClock
 
-    init(state: any KeyRecords, master: MasterSecret, clock: any WallClock) {
+    package init(state: any KeyRecords, master: MasterSecret, clock: any WallClock) {
         self.state = state
         self.master = master
         self.clock = clock
@@ -41,7 +41,7 @@ final class KeyPairCache: Sendable {
     /// The key with a pair's access key id and its pairs, if it is usable and has the scope.
     ///
     /// - Throws: The errors of the state.
-    func pairs(_ accessKeyID: String, _ scope: Scope) async throws(UploadError) -> Pairs? {
+    package func pairs(_ accessKeyID: String, _ scope: Scope) async throws(UploadError) -> Pairs? {
         guard let id = StaticKeyPair.keyID(of: accessKeyID) else { return nil }
         let now = clock.now
         guard let pairs = try await pairs(of: id, at: now), pairs.key.isUsable(at: now), pairs.key.allows(scope),

@@ -3,7 +3,7 @@ internal import CoreMetrics
 internal import Foundation
 package import GatewayKit
 package import HTTPServer
-internal import HTTPWire
+package import HTTPWire
 internal import MetricsKit
 internal import ObjectGrants
 internal import ObjectStore
@@ -20,6 +20,8 @@ package struct ObjectModule: GatewayModule {
     package let name = "object endpoint"
     package let routes: [Route]
     package let listeners: [HTTPServer]
+    /// Serves the requests of the listener, for modules that forward some of theirs; `nil` without a listener.
+    package let handler: (any RequestHandler)?
     private let callbacks: CallbackClient?
 
     /// Port of the listener, or `nil`.
@@ -45,11 +47,12 @@ package struct ObjectModule: GatewayModule {
             let callbacks = settings.callbackClient(context.master, context.clock) { hasResponse in
                 calledBack[hasResponse ? "answered" : "failed"].increment()
             }
-            let server = try Self.listener(listen, context, callbacks, identities)
+            let handler = Self.handler(context, callbacks, identities)
+            let server = try Self.listener(listen, context, handler)
             port = server.address.port
-            (listeners, self.callbacks) = ([server], callbacks)
+            (listeners, self.handler, self.callbacks) = ([server], handler, callbacks)
         } else {
-            (listeners, callbacks) = ([], nil)
+            (listeners, handler, callbacks) = ([], nil, nil)
         }
         var reachable = context
         reachable.objectPort = port
@@ -96,8 +99,7 @@ package struct ObjectModule: GatewayModule {
     private static func listener(
         _ listen: ListenAddress,
         _ context: GatewayContext,
-        _ callbacks: CallbackClient?,
-        _ identities: (any WebIdentityVerifier)?
+        _ handler: ObjectHandler
     ) throws(StartFailure) -> HTTPServer {
         let address: SocketAddress
         do throws(SystemError) {
@@ -112,7 +114,7 @@ package struct ObjectModule: GatewayModule {
                 configuration: context.settings.serverConfiguration,
                 loops: context.loops,
                 pool: context.pool,
-                handler: handler(context, callbacks, identities),
+                handler: handler,
                 observer: context.observation
             )
         } catch {

@@ -218,7 +218,7 @@ struct DialectRecordTests {
         #expect(progress.table(table)?.last == [.text("test session"), .text("k2")])
         #expect(try await copying.rows(of: table, after: nil, limit: 9) == rows)
         #expect(try await copying.rows(of: table, after: table.key(of: rows[0]), limit: 1) == [rows[1]])
-        try await copying.finishImport(lastEvent: 0)
+        try await copying.finishImport(events: EventHistory(lastEvent: 0))
         let state = try await database.open()
         defer { state.close() }
         for (number, text) in texts.enumerated() {

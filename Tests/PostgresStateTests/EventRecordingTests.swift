@@ -50,7 +50,10 @@ struct EventRecordingTests {
         #expect(try await old.lastEvent() == 1)
         old.close()
         try database.connection().execute(
-            "DROP TABLE event_recording; DELETE FROM sluice_migration WHERE number = \(Schema.eventRecording.number)"
+            """
+            DROP TABLE event_recording, dialect_record;
+            DELETE FROM sluice_migration WHERE number >= \(Schema.eventRecording.number)
+            """
         )
         let state = try await database.open()
         defer { state.close() }

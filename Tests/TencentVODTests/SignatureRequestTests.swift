@@ -26,7 +26,8 @@ struct SignatureRequestTests {
             {"secretId": "AKID1", "currentTimeStamp": 1571215095, "expireTime": 1571301495, "random": 220625, "classId": -1,
              "procedure": "LongVideoPreset", "taskPriority": -10, "taskNotifyMode": "Change",
              "sourceContext": "{\"type\":\"1\"}", "oneTimeValid": true, "vodSubAppId": 1500012345,
-             "sessionContext": "user-42&x=\u4e2d", "storageRegion": "ap-chongqing", "expiresIn": 60, "subject": "u"}
+             "sessionContext": "user-42&x=\u4e2d", "storageRegion": "ap-chongqing", "expiresIn": 60, "subject": "u",
+             "maxBytes": 5, "contentTypes": ["video/*"]}
             """#
         )
         var expected = SignatureRequest()
@@ -45,6 +46,8 @@ struct SignatureRequestTests {
         expected.storageRegion = "ap-chongqing"
         expected.expiresIn = 60
         expected.subject = "u"
+        expected.maximumBytes = 5
+        expected.contentTypes = ["video/*"]
         #expect(request == expected)
     }
 
@@ -77,7 +80,8 @@ struct SignatureRequestTests {
         let texts: Set<SignatureField> = [
             .secretId, .procedure, .taskNotifyMode, .sourceContext, .sessionContext, .storageRegion, .subject,
         ]
-        var values = ["[]", "{}", "[1]", "1.5", "1e400", "99999999999999999999"]
+        var values = field == .contentTypes ? ["[[]]", "{}", "[1]"] : ["[]", "{}", "[1]"]
+        values += ["1.5", "1e400", "99999999999999999999"]
         if field != .oneTimeValid { values += ["true", "false"] }
         values += texts.contains(field) ? ["1", "0"] : [#""1""#, #""""#]
         for value in values {

@@ -9,6 +9,16 @@ package struct TencentSettings: SettingsSection {
     package var buckets: [String] = []
     package var stsEndpoint: String?
     package var cosEndpoint: String?
+    /// Bucket of VOD uploads without its app id, and that app id; these and the settings below are for `relay` mode.
+    package var bucket = "vod"
+    package var appID: Int64 = 1_250_000_000
+    package var vodAppID: Int64 = 1_500_000_000
+    package var domain = "vod2.qcloud.com"
+    package var acceleratedDomain: String?
+    package var mediaURL: String?
+    package var sessionLifetime = Duration.seconds(86_400)
+    package var certificateLifetime = Duration.seconds(7200)
+    package var appliesPerSecond = 100
 
     package enum Mode: String, Sendable, CaseIterable {
         /// Signs with its own key pair and receives the bytes itself.
@@ -61,6 +71,55 @@ package struct TencentSettings: SettingsSection {
             \.cosEndpoint,
             optional: .origin,
             "URL of COS, without the bucket in front of the host; if not set, that of Tencent Cloud in the region."
+        ),
+        setting(
+            "tencent.bucket",
+            \.bucket,
+            .bucket,
+            "Bucket of VOD uploads in relay mode, without its app id; clients send to bucket-appId."
+        ),
+        setting("tencent.appId", \.appID, .count(1...Int64.max), "App id of that bucket."),
+        setting(
+            "tencent.vodAppId",
+            \.vodAppID,
+            .count(1...Int64.max),
+            "VOD application of signatures that name no sub-application (vodSubAppId)."
+        ),
+        setting(
+            "tencent.domain",
+            \.domain,
+            .visible(minimum: 1),
+            "Host name of this gateway in answers to upload SDKs; iOS sends it as Host when it commits."
+        ),
+        setting(
+            "tencent.cosDomain",
+            \.acceleratedDomain,
+            optional: .visible(minimum: 1),
+            "host[:port] or URL that iOS uses for all its requests to COS (cosAcc); if not set, it uses the bucket's name at Tencent."
+        ),
+        setting(
+            "tencent.mediaURL",
+            \.mediaURL,
+            optional: .publicURL,
+            "URL under which the bucket of VOD uploads can be downloaded, for answers to clients; if not set, that of the object endpoint."
+        ),
+        setting(
+            "tencent.sessionLifetime",
+            \.sessionLifetime,
+            .duration(.seconds(1) ... .seconds(30 * 86_400)),
+            "How long after its last use a VOD upload can be resumed."
+        ),
+        setting(
+            "tencent.certificateLifetime",
+            \.certificateLifetime,
+            .duration(.seconds(1) ... .seconds(129_600)),
+            "Lifetime of the credentials for one VOD upload; most SDKs do not refresh them."
+        ),
+        setting(
+            "tencent.appliesPerSecond",
+            \.appliesPerSecond,
+            .count(1...1_000_000),
+            "VOD uploads that each application may begin in a second."
         ),
     ]
 

@@ -15,7 +15,7 @@ internal import Foundation
 /// because several nodes add to one account. A reservation is a total, not an increment: reserving the same bytes twice
 /// counts them once. Parts in progress are counted on the node that receives them.
 final class UploadLedger: Sendable {
-    typealias Records = UploadRecords & SpaceReservations & PartRecords
+    typealias Records = UploadRecords & SpaceReservations & PartRecords & AccountRecords
 
     let state: any Records
     /// Serialises changes of uploads in parts, and of metadata, so that a completion runs between two parts.
@@ -49,6 +49,24 @@ final class UploadLedger: Sendable {
             policies: try await policies.policies(of: accounts),
             period: QuotaPeriod(around: clock.now.wholeMilliseconds, length: limits.quotaPeriod)
         )
+    }
+
+    /// Checks that the quotas of a new upload's accounts have room for it, without reserving anything.
+    ///
+    /// - Throws: `.quotaExceeded`, `.tooLarge`.
+    func checkQuotas(of upload: Upload, under effectiveLimits: EffectiveLimits) async throws(UploadError) {
+        let accounts = upload.accounts.filter { effectiveLimits.policies[$0].map { !$0.isEmpty } ?? false }
+        if accounts.isEmpty { return }
+        let records = try await state.accounts(accounts)
+        for account in accounts {
+            _ = try EffectiveLimits.usage(
+                of: account,
+                records[account]?.usage ?? Usage(periodStart: effectiveLimits.period.start),
+                adding: [Accounting.creating(upload)],
+                createdAt: upload.createdAt,
+                under: effectiveLimits
+            )
+        }
     }
 
     /// Maximum size of an upload in bytes.

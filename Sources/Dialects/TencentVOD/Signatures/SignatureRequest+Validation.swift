@@ -1,3 +1,4 @@
+internal import RESTKit
 internal import Signing
 internal import UploadCore
 
@@ -36,6 +37,12 @@ extension SignatureRequest {
             .subject,
             "must have at most 250 characters in direct mode, where it becomes the sourceContext"
         )
+        let inDirectMode = "must be left out in direct mode, where the cloud would not know it"
+        require((maximumBytes ?? 1) >= 1, .maxBytes)
+        require(mode == .relay || maximumBytes == nil, .maxBytes, inDirectMode)
+        let areTypes = contentTypes.map { $0.count <= 20 && $0.allSatisfy(MediaTypeText.isPattern) } ?? true
+        require(areTypes, .contentTypes)
+        require(mode == .relay || contentTypes == nil, .contentTypes, inDirectMode)
         return problems
     }
 
@@ -81,7 +88,7 @@ extension SignatureRequest {
         text.map { $0.utf8.count <= limit || $0.unicodeScalars.count <= limit } ?? true
     }
 
-    private static func isRegion(_ text: String) -> Bool {
+    static func isRegion(_ text: String) -> Bool {
         !text.isEmpty
             && text.utf8.allSatisfy { byte in
                 switch byte {

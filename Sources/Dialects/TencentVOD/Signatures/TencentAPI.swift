@@ -31,7 +31,7 @@ struct TencentAPI: Sendable {
             // Fast path: most apps use the defaults.
             let wanted = bytes.isEmpty ? SignatureRequest() : try SignatureRequest(json: bytes)
             isAllowed = !key.limits.isForObjectsOnly && key.limits.allows(subject: wanted.subject)
-            issued = try issuer.issue(wanted, at: clock.now)
+            issued = try issuer.issue(wanted, at: clock.now, mintedBy: key.id)
         } catch {
             if error.problems.isEmpty { throw Problem(400, "invalid_json", error.message) }
             throw Problem.invalidFields(error.problems.map { .init(field: $0.field, message: $0.message) })

@@ -4,7 +4,7 @@ enum SignatureField: String, CaseIterable {
     case classId, procedure, taskPriority, taskNotifyMode, sourceContext, oneTimeValid, vodSubAppId, sessionContext
     case storageRegion
     // Extensions of Sluice.
-    case expiresIn, subject
+    case expiresIn, subject, maxBytes, contentTypes
 
     /// The allowed values, regardless of other fields.
     var rule: String {
@@ -25,6 +25,8 @@ enum SignatureField: String, CaseIterable {
         case .storageRegion: "must consist of lower-case letters, digits and hyphens, such as ap-chongqing"
         case .expiresIn: "must be an integer from 1 to 7776000 (90 days), in seconds"
         case .subject: "must be a string of 1 to 256 bytes of UTF-8 without control characters"
+        case .maxBytes: "must be an integer, the largest size of a file in bytes, at least 1"
+        case .contentTypes: "must be an array of at most 20 strings, each a media type such as video/mp4 or video/*"
         }
     }
 

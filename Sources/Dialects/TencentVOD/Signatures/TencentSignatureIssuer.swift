@@ -6,9 +6,10 @@ internal import UploadCore
 /// Issues client upload signatures for Tencent Cloud VOD, or for the relay that speaks its protocol.
 ///
 /// It signs the request unchanged. `subject` is not a parameter of the vendor. In `relay` mode it is signed as the
-/// additional parameter `sluiceSubject`, which identifies the uploading user to the relay. The cloud does not know that
-/// parameter, so in `direct` mode the subject becomes the `sourceContext`, which the cloud repeats in its events,
-/// unless the app sets its own `sourceContext`.
+/// additional parameter `sluiceSubject`, which identifies the uploading user to the relay; so are the API key that minted
+/// the signature and the limits (`VODSigner.Parameter`). The cloud does not know these parameters, so in `direct` mode
+/// the subject becomes the `sourceContext`, which the cloud repeats in its events, unless the app sets its own
+/// `sourceContext`.
 package final class TencentSignatureIssuer: Sendable {
     /// Where clients upload to.
     package enum Mode: String, Sendable, CaseIterable {
@@ -23,13 +24,13 @@ package final class TencentSignatureIssuer: Sendable {
 
     package let secretID: String
     package let mode: Mode
-    private let key: TencentUploadSignature.Key
+    private let secret: TencentUploadSignature.Key
     private let sequence: Atomic<UInt32>
 
     package init(_ credentials: TencentCredentials, mode: Mode) {
         secretID = credentials.secretID
         self.mode = mode
-        key = TencentUploadSignature.Key(credentials.secretKey)
+        secret = TencentUploadSignature.Key(credentials.secretKey)
         sequence = Atomic(.random(in: .min ... .max))
     }
 
@@ -38,9 +39,14 @@ package final class TencentSignatureIssuer: Sendable {
     /// - Parameters:
     ///   - request: What to sign.
     ///   - now: The time of day; fractions of a second are dropped.
+    ///   - key: The id of the API key that mints it; `nil` for none.
     /// - Returns: The signature and the chosen values.
     /// - Throws: Everything that is wrong with the request.
-    package func issue(_ request: SignatureRequest, at now: Date) throws(InvalidSignatureRequest) -> IssuedSignature {
+    package func issue(
+        _ request: SignatureRequest,
+        at now: Date,
+        mintedBy key: String? = nil
+    ) throws(InvalidSignatureRequest) -> IssuedSignature {
         // Clamped so that 90 days can be added.
         let now = min(max(now.unixSeconds, 0), .max / 2)
         let problems = request.problems(at: now, secretID: secretID, mode: mode)
@@ -63,16 +69,27 @@ package final class TencentSignatureIssuer: Sendable {
             sessionContext: request.sessionContext,
             storageRegion: request.storageRegion
         )
-        if mode == .relay, let subject = request.subject {
-            parameters.additional = [.init(name: Self.subjectParameter, value: subject)]
-        }
+        if mode == .relay { parameters.additional = Self.additional(request, key) }
         return IssuedSignature(
-            signature: TencentUploadSignature.sign(parameters, with: key),
+            signature: TencentUploadSignature.sign(parameters, with: secret),
             secretID: secretID,
             currentTimeStamp: currentTimeStamp,
             expireTime: expireTime,
             random: random
         )
+    }
+
+    private static func additional(_ request: SignatureRequest, _ key: String?) -> [TencentUploadSignature.Field] {
+        var fields: [TencentUploadSignature.Field] = []
+        func append(_ name: String, _ value: String?) {
+            if let value { fields.append(.init(name: name, value: value)) }
+        }
+        append(subjectParameter, request.subject)
+        append(VODSigner.Parameter.key, key)
+        append(VODSigner.Parameter.maximumBytes, request.maximumBytes.map { String($0) })
+        let types = request.contentTypes ?? []
+        append(VODSigner.Parameter.contentTypes, types.isEmpty ? nil : types.joined(separator: ","))
+        return fields
     }
 
     /// A number that this issuer does not repeat within 2^32 signatures.

@@ -34,6 +34,10 @@ package struct SignatureRequest: Sendable, Equatable {
     package var expiresIn: Int64?
     /// The app user who will upload, 1 to 250 characters; see `TencentSignatureIssuer` for its effect.
     package var subject: String?
+    /// Largest size of a file in bytes; only in `relay` mode.
+    package var maximumBytes: Int64?
+    /// Allowed media types, `type/subtype` or `type/*`; only in `relay` mode.
+    package var contentTypes: [String]?
 
     /// Default lifetime of a signature in seconds: one day, as in the vendor's samples.
     ///
@@ -140,6 +144,8 @@ extension SignatureRequest: Decodable {
         case .storageRegion: storageRegion = try text()
         case .expiresIn: expiresIn = try integer()
         case .subject: subject = try text()
+        case .maxBytes: maximumBytes = try integer()
+        case .contentTypes: contentTypes = try container.decodeIfPresent([String].self, forKey: name)
         }
     }
 }

@@ -1,0 +1,35 @@
+/// Why a call of an upload SDK is refused; the response has status 200, this code and this message.
+///
+/// The vendor publishes few codes. 10001, 10004 and 10010 are known from its SDKs; the others are this server's, in the
+/// same range. Every SDK starts afresh after any of them; 10010 tells apps to ask for another signature (retCode 1020).
+struct VODFailure: Error, Sendable, Equatable {
+    enum Code: Int, Sendable, CaseIterable {
+        case invalidRequest = 10001
+        case invalidSignature = 10004
+        case signatureExpired = 10010
+        /// A one-time signature that already admitted another upload.
+        case signatureUsed = 10021
+        /// The session is unknown, has expired, or belongs to somebody else.
+        case invalidSession = 10022
+        /// The upload is larger, or of another type, than the signature, the quota or the server allows.
+        case notAllowed = 10023
+        /// Not all bytes have arrived.
+        case incomplete = 10024
+        /// There is no media with this id.
+        case noMedia = 10025
+        case tooManyRequests = 10026
+        /// This server has no object endpoint to which the bytes could go.
+        case notServed = 10027
+    }
+
+    let code: Code
+    /// Shown to the user by some apps: short, and without secrets.
+    let message: String
+
+    init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    static func invalid(_ message: String) -> VODFailure { VODFailure(.invalidRequest, message) }
+}

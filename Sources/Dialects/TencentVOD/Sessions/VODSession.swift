@@ -1,0 +1,133 @@
+internal import Foundation
+internal import Signing
+internal import UploadCore
+
+/// One file of a session, and the object that it becomes.
+struct VODFile: Sendable, Equatable, Codable {
+    /// Key of the object.
+    var key: String
+    /// As the client named it, without the extension in some SDKs.
+    var name: String
+    /// Extension without the dot, in lower case.
+    var type: String
+    /// Bytes; `nil` if the client did not say.
+    var size: Int64?
+}
+
+/// The context of one upload, which a `vodSessionKey` names: stored as a record, so that every node knows it.
+struct VODSession: Sendable, Equatable, Codable {
+    /// 19 digits: the id of the media that the session makes, also the name of its record.
+    var fileID: String
+    /// See `VODSigner.tenant`.
+    var tenant: String
+    var subject: String?
+    var bucket: String
+    var region: String
+    /// `nil` if only a cover is replaced.
+    var video: VODFile?
+    var cover: VODFile?
+    /// The media whose cover is replaced.
+    var replacing: String?
+    var classID: Int64?
+    var procedure: String?
+    var taskPriority: Int64?
+    var taskNotifyMode: String?
+    var sourceContext: String?
+    var sessionContext: String?
+    /// Unix seconds; moved on with each use.
+    var validUntil: Int64
+    /// Set by the first commit that found everything: the session cannot be resumed any more.
+    var isCommitted = false
+
+    static let kind = "tencent session"
+
+    var files: [VODFile] { [video, cover].compactMap { $0 } }
+}
+
+/// The media of a committed session.
+struct VODMedia: Sendable, Equatable, Codable {
+    var fileID: String
+    var tenant: String
+    var subject: String?
+    var bucket: String
+    var video: VODFile
+    var cover: VODFile?
+    /// The session that brought the current cover, if it was replaced.
+    var coverSession: String?
+    var classID: Int64?
+    var procedure: String?
+    var sourceContext: String?
+    var sessionContext: String?
+
+    static let kind = "tencent media"
+
+    /// - Returns: `nil` if the session has no video.
+    init?(_ session: VODSession) {
+        guard let video = session.video else { return nil }
+        fileID = session.fileID
+        tenant = session.tenant
+        subject = session.subject
+        bucket = session.bucket
+        self.video = video
+        cover = session.cover
+        classID = session.classID
+        procedure = session.procedure
+        sourceContext = session.sourceContext
+        sessionContext = session.sessionContext
+    }
+}
+
+/// A record with its decoded content.
+struct VODRecord<Content: Sendable & Codable>: Sendable {
+    var record: DialectRecord
+    var content: Content
+
+    init(_ kind: String, _ key: String, _ content: Content, at now: Date, until end: Date?) {
+        record = DialectRecord(
+            kind: kind,
+            key: key,
+            text: Self.text(content),
+            createdAt: now,
+            expiresAt: end
+        )
+        self.content = content
+    }
+
+    /// - Throws: `.storageFailure` if another version of this server wrote something else.
+    init(_ record: DialectRecord) throws(UploadError) {
+        guard let content = try? JSONDecoder().decode(Content.self, from: Data(record.text.utf8)) else {
+            throw UploadError(.storageFailure, "A record of the Tencent dialect cannot be read.")
+        }
+        self.record = record
+        self.content = content
+    }
+
+    /// The record with this content, for `DialectRecords.replace`.
+    func replaced(by content: Content, until end: Date?) -> VODRecord {
+        var copy = self
+        copy.content = content
+        copy.record.text = Self.text(content)
+        copy.record.expiresAt = end
+        return copy
+    }
+
+    private static func text(_ content: Content) -> String {
+        // Texts, numbers and flags always encode.
+        String(decoding: (try? JSONEncoder().encode(content)) ?? Data(), as: UTF8.self)
+    }
+}
+
+/// Seals the id of a session into the `vodSessionKey` that clients keep.
+struct VODSessionKeys: Sendable {
+    private let ring: SealingKeyRing
+
+    init(master: MasterSecret) { ring = SealingKeyRing(master: master, purpose: "tencent vod session v1") }
+
+    func seal(_ fileID: String) -> String { ring.seal(Array(fileID.utf8)).text }
+
+    /// `nil` if no key of this installation sealed it.
+    func open(_ text: String) -> String? {
+        guard let token = SealedToken(text), let plain = ring.open(token) else { return nil }
+        return String(validating: plain, as: UTF8.self)
+    }
+}

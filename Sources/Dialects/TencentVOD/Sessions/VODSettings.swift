@@ -1,0 +1,59 @@
+internal import Foundation
+internal import GatewayKit
+internal import SettingsKit
+
+/// What the answers of the VOD endpoints contain, from the settings.
+struct VODPlace: Sendable {
+    /// Bucket without the app id, as clients expect it.
+    let bucket: String
+    /// The app id of the bucket.
+    let storageAppID: Int64
+    /// The application that is reported if the signature names no sub-application.
+    let appID: Int64
+    let region: String
+    /// A host at which clients reach this gateway; iOS sends it as `Host` of its commit.
+    let domain: String
+    /// `host[:port]` or a URL that iOS uses for all its requests to COS.
+    let acceleratedDomain: String?
+    /// The URL of the bucket for downloads, without a slash at its end; `nil` for that of the object endpoint.
+    let mediaURL: String?
+    /// Seconds from its last use during which a session can be resumed.
+    let sessionSeconds: Int64
+    /// Seconds for which credentials are valid.
+    let certificateSeconds: Int64
+    /// Sessions that each app may begin in a second.
+    let appliesPerSecond: Int
+
+    /// The bucket as the object endpoint knows it.
+    var bucketName: String { "\(bucket)-\(storageAppID)" }
+
+    init(_ settings: TencentSettings) {
+        bucket = settings.bucket
+        storageAppID = settings.appID
+        appID = settings.vodAppID
+        region = settings.region ?? "ap-guangzhou"
+        domain = settings.domain
+        acceleratedDomain = settings.acceleratedDomain
+        mediaURL = settings.mediaURL
+        sessionSeconds = settings.sessionLifetime.components.seconds
+        certificateSeconds = settings.certificateLifetime.components.seconds
+        appliesPerSecond = settings.appliesPerSecond
+    }
+
+    /// The first key segment of everything that is uploaded through the VOD endpoints.
+    ///
+    /// Fixed, because requests that a proxy forwards to COS are recognised by it.
+    static let root = "vod"
+
+    /// The prefix of the keys of one media.
+    static func directory(_ appID: Int64, _ fileID: String) -> String { "\(root)/\(appID)/\(fileID)/" }
+
+    /// The region's old short name, which some SDKs show; others keep their name.
+    static func shortName(of region: String) -> String {
+        let names = [
+            "ap-guangzhou": "gz", "ap-shanghai": "sh", "ap-beijing": "bj", "ap-chongqing": "cq", "ap-chengdu": "cd",
+            "ap-nanjing": "nj", "ap-hongkong": "hk", "ap-singapore": "sg",
+        ]
+        return names[region] ?? region
+    }
+}

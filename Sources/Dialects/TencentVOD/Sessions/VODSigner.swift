@@ -1,0 +1,172 @@
+internal import Foundation
+internal import Signing
+internal import UploadCore
+
+/// Whoever made a verified signature, and what it allows.
+struct VODSigner: Sendable {
+    /// The parameters under which `relay` mode signs what the vendor has no name for.
+    enum Parameter {
+        /// The app user.
+        static let subject = TencentSignatureIssuer.subjectParameter
+        /// The id of the API key that minted the signature.
+        static let key = "sluiceKey"
+        static let maximumBytes = "sluiceMaxBytes"
+        /// Separated by commas.
+        static let contentTypes = "sluiceContentTypes"
+    }
+
+    let parameters: TencentUploadSignature.Parameters
+    /// Identifies the signature, 40 hexadecimal digits.
+    let id: String
+    /// For `verify_content`.
+    let secretKey: String
+    /// Whose sessions these are: the owner of the pair and the sub-application.
+    let tenant: String
+    /// The id of an API key; `nil` if the app signed with Sluice's own pair.
+    let issuer: String?
+    let subject: String?
+    let maximumBytes: Int64?
+    let contentTypes: [String]
+
+    /// The grant of an upload that this signature admits.
+    ///
+    /// - Parameters:
+    ///   - fileID: The id of the media that it is for.
+    ///   - end: When the credentials expire.
+    /// - Returns: The grant.
+    func grant(for fileID: String, until end: Date) -> Grant {
+        var metadata = ["fileId": fileID]
+        metadata["sourceContext"] = parameters.sourceContext
+        metadata["sessionContext"] = parameters.sessionContext
+        return Grant(
+            id: "tencent_" + fileID,
+            issuer: issuer,
+            subject: subject,
+            maximumBytes: maximumBytes,
+            expiresAt: end,
+            metadata: metadata,
+            issuedAt: Date(timeIntervalSince1970: Double(parameters.currentTimeStamp))
+        )
+    }
+}
+
+/// Verifies the signatures that apps send with each call.
+struct VODSignatureCheck: Sendable {
+    /// Sluice's own pairs: the current one, and the previous ones while the master secret is rotated.
+    let own: [TencentCredentials]
+    /// The key and the pairs behind a secret id that belongs to an API key.
+    let pairs: @Sendable (_ secretID: String) async throws(UploadError) -> (key: APIKey, secrets: [String])?
+    let revoked: RevocationList
+
+    /// Verifies a signature ("Signature for Upload from Client", VOD documentation).
+    ///
+    /// - Throws: `VODFailure`; `UploadError` if the state does not respond.
+    func verify(_ signature: String, at now: Date) async throws -> VODSigner {
+        let parsed = try Self.checked { () throws(SignatureFailure) in try TencentUploadSignature.parse(signature) }
+        guard let secretID = parsed["secretId"] else { throw Self.failure(.missingParameter("secretId")) }
+        var tenant = "own"
+        var issuer: String?
+        var limits = KeyLimits()
+        var secrets = own.filter { $0.secretID == secretID }.map(\.secretKey)
+        if secrets.isEmpty, let found = try await pairs(secretID) {
+            secrets = found.secrets
+            issuer = found.key.id
+            limits = found.key.limits
+            tenant = found.key.id
+        }
+        let (verified, secret) = try verified(signature, by: secrets, at: now)
+        let parameters = verified.parameters
+        let subject = try Self.value(VODSigner.Parameter.subject, in: parameters)
+        guard subject.map(SubjectText.isValid) ?? true else {
+            throw VODFailure(.invalidSignature, "invalid signature: the subject \(SubjectText.rule)")
+        }
+        guard !limits.isForObjectsOnly, limits.allows(subject: subject) else {
+            throw VODFailure(.invalidSignature, "invalid signature: its key is not for this user")
+        }
+        var maximumBytes: Int64?
+        if let text = try Self.value(VODSigner.Parameter.maximumBytes, in: parameters) {
+            guard let number = Int64(text), number >= 0 else {
+                throw Self.failure(.notAnInteger(VODSigner.Parameter.maximumBytes))
+            }
+            maximumBytes = number
+        }
+        let types = try Self.value(VODSigner.Parameter.contentTypes, in: parameters)
+        let signer = VODSigner(
+            parameters: parameters,
+            id: verified.code.map { String(UInt16($0) | 0x100, radix: 16).dropFirst() }.joined(),
+            secretKey: secret,
+            tenant: tenant + " " + String(parameters.vodSubAppID ?? 0),
+            issuer: try issuer ?? Self.value(VODSigner.Parameter.key, in: parameters),
+            subject: subject,
+            maximumBytes: maximumBytes,
+            contentTypes: types.map { $0.split(separator: ",").map(String.init) } ?? []
+        )
+        do throws(UploadError) {
+            try await revoked.check(signer.grant(for: "", until: now))
+        } catch {
+            guard error.code == .unauthenticated else { throw error }
+            throw VODFailure(.invalidSignature, "invalid signature: it was revoked")
+        }
+        return signer
+    }
+
+    private func verified(
+        _ signature: String,
+        by secrets: [String],
+        at now: Date
+    ) throws(VODFailure) -> (TencentUploadSignature.Verified, secret: String) {
+        var last = SignatureFailure.unknownSecretID
+        for secret in secrets {
+            do throws(SignatureFailure) {
+                let verified = try TencentUploadSignature.verify(
+                    signature,
+                    secretKey: { _ in secret },
+                    at: now.unixSeconds
+                )
+                return (verified, secret)
+            } catch {
+                last = error
+                // Another pair can only help if the code was not made with this one.
+                if error != .wrongCode { break }
+            }
+        }
+        throw Self.failure(last)
+    }
+
+    private static func value(
+        _ name: String,
+        in parameters: TencentUploadSignature.Parameters
+    ) throws(VODFailure) -> String? {
+        guard let value = parameters.additional.first(where: { $0.name == name })?.value else { return nil }
+        guard !value.isEmpty else { throw failure(.outOfRange(name)) }
+        return value
+    }
+
+    private static func checked<Success>(
+        _ body: () throws(SignatureFailure) -> Success
+    ) throws(VODFailure) -> Success {
+        do throws(SignatureFailure) {
+            return try body()
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    private static func failure(_ failure: SignatureFailure) -> VODFailure {
+        if failure == .expired { return VODFailure(.signatureExpired, "signature expired") }
+        let reason =
+            switch failure {
+            case .notBase64: "not standard Base64"
+            case .tooShort: "too short"
+            case .malformed: "not name=value pairs joined with &"
+            case .duplicateParameter(let name): "\(name) occurs twice"
+            case .missingParameter(let name): "\(name) is missing"
+            // The same words for both: nobody learns which ids exist.
+            case .unknownSecretID, .wrongCode: "not made with the key of its secretId"
+            case .notAnInteger(let name): "\(name) is not an integer"
+            case .outOfRange(let name): "\(name) is out of range"
+            case .expired, .lifetimeTooLong: "it is valid for more than 90 days"
+            }
+        return VODFailure(.invalidSignature, "invalid signature: \(reason)")
+    }
+}

@@ -1,0 +1,386 @@
+internal import Foundation
+internal import ObjectGrants
+internal import Signing
+internal import UploadCore
+
+/// A file that a client wants to upload.
+struct VODNewFile: Sendable, Equatable {
+    var name: String
+    /// Extension without the dot.
+    var type: String
+    /// Bytes; `nil` if the client does not say.
+    var size: Int64?
+}
+
+/// What a client wants to upload.
+enum VODRequest: Sendable, Equatable {
+    /// A video, an image or another file, with or without a cover.
+    case media(VODNewFile, cover: VODNewFile?)
+    /// Another cover for media that exists.
+    case cover(VODNewFile, of: String)
+}
+
+/// Sessions of the VOD upload SDKs: begins, resumes and commits them.
+///
+/// A session is a record. The id of its media is chosen when it begins, so that committing it twice, or on two nodes at
+/// once, makes the same media.
+struct VODUploads: Sendable {
+    /// Credentials for the files of a session.
+    struct Applied: Sendable {
+        let session: VODSession
+        let sessionKey: String
+        let credentials: SessionCredentials
+    }
+
+    struct Committed: Sendable {
+        let media: VODMedia
+        /// What the session brought: all of it, or only a cover.
+        let session: VODSession
+    }
+
+    private static let signatureKind = "tencent signature"
+    /// How long the record of a session is kept after its end, in seconds, for removing what it left.
+    private static let cleaning: Int64 = 86_400
+
+    let place: VODPlace
+    let records: any DialectRecords
+    let objects: ObjectService
+    let uploads: UploadService
+    let issuer: CredentialIssuer
+    let keys: VODSessionKeys
+    let limiter: RateLimiter
+    let clock: any WallClock
+
+    // MARK: Beginning
+
+    /// Begins a session.
+    ///
+    /// - Parameters:
+    ///   - request: The files.
+    ///   - region: The storage region that the client measured as the nearest; the signature's comes first.
+    ///   - signer: Who signed the request.
+    /// - Returns: The session and its credentials.
+    /// - Throws: `VODFailure`; `UploadError` if state or storage do not respond.
+    func begin(_ request: VODRequest, region: String?, by signer: VODSigner) async throws -> Applied {
+        guard limiter.admits(signer.tenant, at: clock.now) else {
+            throw VODFailure(.tooManyRequests, "too many uploads begin at once; try again in a second")
+        }
+        let now = clock.now
+        let session = try await newSession(request, region: region, by: signer, at: now)
+        for file in session.files { try await admit(file, of: session, by: signer) }
+        try await prepareBucket()
+        try await use(signer, for: session.fileID, mayBeNew: true)
+        let record = VODRecord(VODSession.kind, session.fileID, session, at: now, until: end(of: session))
+        guard try await records.insert(record.record, at: now) else {
+            // Chosen at random: somebody else has it by chance.
+            throw UploadError(.unavailable, "The id of the upload is taken; try again.")
+        }
+        return try applied(session, by: signer, at: now)
+    }
+
+    private func newSession(
+        _ request: VODRequest,
+        region: String?,
+        by signer: VODSigner,
+        at now: Date
+    ) async throws -> VODSession {
+        let parameters = signer.parameters
+        let fileID = Self.newID(at: now)
+        var session = VODSession(
+            fileID: fileID,
+            tenant: signer.tenant,
+            subject: signer.subject,
+            bucket: place.bucketName,
+            region: parameters.storageRegion ?? region ?? place.region,
+            classID: parameters.classID,
+            procedure: parameters.procedure,
+            taskPriority: parameters.taskPriority,
+            taskNotifyMode: parameters.taskNotifyMode,
+            sourceContext: parameters.sourceContext,
+            sessionContext: parameters.sessionContext,
+            validUntil: now.unixSeconds + place.sessionSeconds
+        )
+        switch request {
+        case .media(let video, let cover):
+            let directory = VODPlace.directory(parameters.vodSubAppID ?? place.appID, fileID)
+            session.video = Self.file(video, named: "f0", in: directory)
+            session.cover = cover.map { Self.file($0, named: Self.following(fileID), in: directory) }
+        case .cover(let cover, let id):
+            guard let media = try await media(id, of: signer)?.content else {
+                throw VODFailure(.noMedia, "there is no media with this fileId")
+            }
+            // A name of its own: the old cover stays until the new one is committed.
+            session.replacing = id
+            session.bucket = media.bucket
+            session.cover = Self.file(cover, named: fileID, in: Self.directory(of: media.video.key))
+        }
+        return session
+    }
+
+    private static func file(_ file: VODNewFile, named name: String, in directory: String) -> VODFile {
+        let type = file.type.lowercased()
+        return VODFile(key: "\(directory)\(name).\(type)", name: file.name, type: type, size: file.size)
+    }
+
+    private static func directory(of key: String) -> String {
+        key.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(key[...$0]) } ?? ""
+    }
+
+    /// 19 digits: the time in milliseconds, and six random digits.
+    static func newID(at now: Date) -> String {
+        let milliseconds = UInt64(min(max(now.unixMilliseconds, 1_000_000_000_000), 9_000_000_000_000))
+        return String(milliseconds * 1_000_000 + UInt64.random(in: 0..<1_000_000))
+    }
+
+    /// The name of a cover beside its video, as the vendor names it.
+    private static func following(_ fileID: String) -> String {
+        UInt64(fileID).map { String($0 + 1) } ?? fileID + "c"
+    }
+
+    /// Checks limits and quotas before a byte is sent.
+    private func admit(_ file: VODFile, of session: VODSession, by signer: VODSigner) async throws {
+        let contentType = MediaTypes.type(ofExtension: file.type)
+        var grant = signer.grant(for: session.fileID, until: .distantFuture)
+        grant.contentTypes = signer.contentTypes
+        let suffix = file.name.lowercased().hasSuffix(".\(file.type)") ? "" : ".\(file.type)"
+        var values = ["filename": file.name + suffix]
+        values["filetype"] = contentType
+        do throws(UploadError) {
+            try await uploads.checkAdmission(
+                of: NewUpload(dialect: "cos", length: file.size, metadata: UploadMetadata(describing: values)),
+                under: grant
+            )
+        } catch {
+            switch error.code {
+            case .tooLarge, .contentTypeRefused, .quotaExceeded, .forbidden:
+                throw VODFailure(.notAllowed, error.message)
+            default: throw error
+            }
+        }
+    }
+
+    private func prepareBucket() async throws(UploadError) {
+        if try await objects.bucket(place.bucketName) == nil { _ = try await objects.createBucket(place.bucketName) }
+    }
+
+    // MARK: Resuming
+
+    /// Continues a session: the same paths, and new credentials.
+    func resume(_ sessionKey: String, by signer: VODSigner) async throws -> Applied {
+        let now = clock.now
+        while true {
+            let found = try await session(sessionKey, of: signer, at: now)
+            guard !found.content.isCommitted else {
+                throw VODFailure(.invalidSession, "this upload is complete; begin another one")
+            }
+            try await use(signer, for: found.content.fileID, mayBeNew: false)
+            var session = found.content
+            session.validUntil = max(session.validUntil, now.unixSeconds + place.sessionSeconds)
+            // If not, another request has moved the end on, or committed it.
+            guard try await records.replace(found.replaced(by: session, until: end(of: session)).record) else {
+                continue
+            }
+            return try applied(session, by: signer, at: now)
+        }
+    }
+
+    private func session(
+        _ sessionKey: String,
+        of signer: VODSigner,
+        at now: Date
+    ) async throws -> VODRecord<VODSession> {
+        let unknown = VODFailure(.invalidSession, "the session is unknown or has expired; begin the upload again")
+        guard let id = keys.open(sessionKey), let record = try await records.record(VODSession.kind, id) else {
+            throw unknown
+        }
+        let found = try VODRecord<VODSession>(record)
+        guard found.content.tenant == signer.tenant, found.content.subject == signer.subject,
+            now.unixSeconds < found.content.validUntil
+        else { throw unknown }
+        return found
+    }
+
+    private func end(of session: VODSession) -> Date {
+        Date(timeIntervalSince1970: Double(session.validUntil + Self.cleaning))
+    }
+
+    private func applied(_ session: VODSession, by signer: VODSigner, at now: Date) throws -> Applied {
+        let end = Date(timeIntervalSince1970: Double(now.unixSeconds + place.certificateSeconds))
+        var upload = signer.grant(for: session.fileID, until: end)
+        // What was announced is what may be sent; a client that announced nothing has the limit of its signature.
+        if let largest = session.files.map({ $0.size ?? .max }).max(), largest < .max {
+            upload.maximumBytes = min(upload.maximumBytes ?? .max, largest)
+        }
+        let grant = ObjectGrant(
+            upload: upload,
+            bucket: session.bucket,
+            files: session.files.map { .init(key: $0.key, maximumBytes: $0.size) }
+        )
+        do throws(GrantTooLong) {
+            let credentials = try issuer.mint(grant, for: .tencent)
+            return Applied(session: session, sessionKey: keys.seal(session.fileID), credentials: credentials)
+        } catch {
+            throw VODFailure.invalid(error.message)
+        }
+    }
+
+    // MARK: One-time signatures
+
+    /// Consumes a one-time signature for a session, or checks that this session has consumed it.
+    ///
+    /// SDKs keep one signature for all calls of an upload, or fetch another one for each call: both are one upload.
+    ///
+    /// - Parameters:
+    ///   - signer: Who signed.
+    ///   - fileID: The id of the session.
+    ///   - mayBeNew: Whether the session begins: then the signature must not have been used at all.
+    /// - Throws: `VODFailure`, `.signatureUsed`; `UploadError`.
+    private func use(_ signer: VODSigner, for fileID: String, mayBeNew: Bool) async throws {
+        guard signer.parameters.oneTimeValid == true else { return }
+        let now = clock.now
+        let record = DialectRecord(
+            kind: Self.signatureKind,
+            key: signer.id,
+            text: fileID,
+            createdAt: now,
+            // Later it is refused because it has expired.
+            expiresAt: Date(timeIntervalSince1970: Double(signer.parameters.expireTime + 60))
+        )
+        if try await records.insert(record, at: now) { return }
+        if !mayBeNew, try await records.record(Self.signatureKind, signer.id)?.text == fileID { return }
+        throw VODFailure(.signatureUsed, "this one-time signature was used; ask for another one")
+    }
+
+    // MARK: Committing
+
+    /// Makes media of what was uploaded in a session; the same for each call.
+    ///
+    /// - Throws: `VODFailure`, `.incomplete` if bytes are missing; nothing is lost then.
+    func commit(_ sessionKey: String, by signer: VODSigner) async throws -> Committed {
+        while true {
+            let now = clock.now
+            let found = try await session(sessionKey, of: signer, at: now)
+            var session = found.content
+            try await use(signer, for: session.fileID, mayBeNew: false)
+            if let media = try await committed(session, by: signer) {
+                return Committed(media: media, session: session)
+            }
+            try await checkArrival(of: session)
+            session.isCommitted = true
+            // Cleaning up does not begin before this end, so it cannot remove what is being committed.
+            session.validUntil = max(session.validUntil, now.unixSeconds + place.sessionSeconds)
+            guard try await records.replace(found.replaced(by: session, until: end(of: session)).record) else {
+                continue
+            }
+            return Committed(media: try await record(session, by: signer), session: session)
+        }
+    }
+
+    /// The media of a session, if an earlier commit recorded it.
+    private func committed(_ session: VODSession, by signer: VODSigner) async throws -> VODMedia? {
+        guard session.isCommitted else { return nil }
+        guard let media = try await media(session.replacing ?? session.fileID, of: signer)?.content else { return nil }
+        if session.replacing == nil { return media }
+        // A repeated commit must not undo a later one.
+        return media.coverSession.map { $0 >= session.fileID } ?? false ? media : nil
+    }
+
+    private func checkArrival(of session: VODSession) async throws {
+        for (file, what) in [(session.video, "video"), (session.cover, "cover")] {
+            guard let file else { continue }
+            guard let object = try await objects.object(ObjectName(bucket: session.bucket, key: file.key)) else {
+                throw VODFailure(.incomplete, "the \(what) has not arrived completely; upload it and commit again")
+            }
+            if let size = file.size, object.size != size {
+                throw VODFailure(
+                    .incomplete,
+                    "the \(what) has \(object.size) bytes instead of \(size); upload it again and commit again"
+                )
+            }
+        }
+    }
+
+    private func record(_ session: VODSession, by signer: VODSigner) async throws -> VODMedia {
+        if let replaced = session.replacing { return try await replaceCover(of: replaced, with: session, by: signer) }
+        guard let media = VODMedia(session) else { throw VODFailure.invalid("the session has no video") }
+        let record = VODRecord(VODMedia.kind, session.fileID, media, at: clock.now, until: nil)
+        if try await records.insert(record.record, at: clock.now) { return media }
+        // Another commit of this session was faster.
+        guard let known = try await self.media(session.fileID, of: signer) else {
+            throw VODFailure(.noMedia, "this media was deleted")
+        }
+        return known.content
+    }
+
+    private func replaceCover(of id: String, with session: VODSession, by signer: VODSigner) async throws -> VODMedia {
+        while true {
+            guard let found = try await media(id, of: signer), let cover = session.cover else {
+                throw VODFailure(.noMedia, "there is no media with this fileId")
+            }
+            // The cover of a later session stays.
+            if let current = found.content.coverSession, current >= session.fileID { return found.content }
+            var media = found.content
+            media.cover = cover
+            media.coverSession = session.fileID
+            guard try await records.replace(found.replaced(by: media, until: nil).record) else { continue }
+            if let old = found.content.cover {
+                _ = try await objects.removeObject(ObjectName(bucket: media.bucket, key: old.key))
+            }
+            return media
+        }
+    }
+
+    /// Media of the signer's application and user.
+    private func media(_ fileID: String, of signer: VODSigner) async throws -> VODRecord<VODMedia>? {
+        guard let record = try await records.record(VODMedia.kind, fileID) else { return nil }
+        let found = try VODRecord<VODMedia>(record)
+        guard found.content.tenant == signer.tenant, found.content.subject == signer.subject else { return nil }
+        return found
+    }
+
+    // MARK: Cleaning up
+
+    /// Removes what expired sessions have left, and their records.
+    ///
+    /// - Throws: `UploadError`; the next call continues.
+    func removeExpired() async throws {
+        let now = clock.now.unixSeconds
+        var last: String?
+        while true {
+            let page = try await records.records(VODSession.kind, prefix: "", after: last, limit: 100)
+            for record in page {
+                last = record.key
+                // Ids begin with the time: all that follow are younger.
+                guard let id = UInt64(record.key), Int64(id / 1_000_000_000) + place.sessionSeconds <= now else {
+                    return
+                }
+                let found = try VODRecord<VODSession>(record)
+                if now >= found.content.validUntil { try await remove(found) }
+            }
+            if page.count < 100 { return }
+        }
+    }
+
+    private func remove(_ found: VODRecord<VODSession>) async throws {
+        let session = found.content
+        if try await !isUsed(session) {
+            // From here on no commit succeeds: the record has another version, and is over.
+            var ended = session
+            ended.validUntil = 0
+            guard try await records.replace(found.replaced(by: ended, until: end(of: session)).record) else { return }
+            for file in session.files {
+                _ = try await objects.removeObject(ObjectName(bucket: session.bucket, key: file.key))
+            }
+        }
+        _ = try await records.removeRecord(VODSession.kind, session.fileID)
+    }
+
+    /// Whether media uses the files of a session.
+    private func isUsed(_ session: VODSession) async throws -> Bool {
+        guard let record = try await records.record(VODMedia.kind, session.replacing ?? session.fileID) else {
+            return false
+        }
+        let media = try VODRecord<VODMedia>(record).content
+        return session.replacing == nil || media.cover?.key == session.cover?.key
+    }
+}

@@ -1,0 +1,147 @@
+internal import Bytes
+internal import CoreMetrics
+internal import Foundation
+internal import HTTPWire
+internal import MetricsKit
+internal import RESTKit
+internal import Signing
+internal import UploadCore
+
+/// The calls of the upload SDKs of Tencent Cloud VOD: `PrepareUploadUGC`, `ApplyUploadUGC`, `CommitUploadUGC`.
+///
+/// Every logical outcome has status 200; SDKs read `code`.
+struct UGCHandler: Sendable {
+    /// Path of the calls, for all hosts of the vendor.
+    static let path = "/v3/index.php"
+    /// A header in which iOS sends its JSON when it has resolved the host itself.
+    private static let body: FieldName = "originalBody"
+    private static let bodyLimit = 64 << 10
+
+    let uploads: VODUploads
+    /// Whether there is an object endpoint for the bytes.
+    let isServed: Bool
+    let signatures: VODSignatureCheck
+    let place: VODPlace
+    let objectURL: ObjectURL
+    let cors: CORSPolicy
+    /// By call and code.
+    let calls: CounterTable
+    /// Tells the operator why a call could not be served.
+    let report: @Sendable (_ call: String, _ error: any Error) -> Void
+    let clock: any WallClock
+
+    func respond(to request: Request) async -> Response {
+        if let preflight = cors.preflight(request.head, methods: [.get, .post]) { return preflight }
+        let name = (try? request.head.target.queryItems())?.first("Action") ?? ""
+        var response: Response
+        do {
+            response = try await self.response(name, request)
+            calls[Self.known.contains(name) ? name : "other", "0"].increment()
+        } catch let failure as VODFailure {
+            response = UGCDocuments.failure(failure)
+            calls[Self.known.contains(name) ? name : "other", String(failure.code.rawValue)].increment()
+        } catch {
+            report(name, error)
+            response = UGCDocuments.unavailable()
+            calls[Self.known.contains(name) ? name : "other", "503"].increment()
+        }
+        cors.decorate(&response, for: request.head)
+        return response
+    }
+
+    private static let known: Set<String> = ["PrepareUploadUGC", "ApplyUploadUGC", "CommitUploadUGC"]
+
+    private func response(_ name: String, _ request: Request) async throws -> Response {
+        guard request.head.method == .post || request.head.method == .get else {
+            throw VODFailure.invalid("invalid request: the method must be POST")
+        }
+        guard Self.known.contains(name) else {
+            throw VODFailure.invalid(
+                "invalid request: the query must have Action=PrepareUploadUGC, ApplyUploadUGC or CommitUploadUGC"
+            )
+        }
+        let fields = try UGCFields(json: try await Self.json(of: request))
+        guard let signature = try fields.text("signature") else {
+            throw VODFailure(.invalidSignature, "invalid signature: it is missing")
+        }
+        let signer = try await signatures.verify(signature, at: clock.now)
+        switch name {
+        case "PrepareUploadUGC": return UGCDocuments.preparation(appID: appID(of: signer))
+        case "ApplyUploadUGC": return try await apply(fields, signer)
+        default: return try await commit(fields, signer, request)
+        }
+    }
+
+    private func appID(of signer: VODSigner) -> Int64 { signer.parameters.vodSubAppID ?? place.appID }
+
+    private static func json(of request: Request) async throws(VODFailure) -> [UInt8] {
+        let bytes: [UInt8]
+        do throws(SourceFailure) {
+            bytes = try await request.body.collect(limit: bodyLimit)
+        } catch {
+            throw .invalid("invalid request: the body must have at most \(bodyLimit) bytes")
+        }
+        if !bytes.isEmpty { return bytes }
+        guard let text = request.head.fields[body] else { return Array("{}".utf8) }
+        return Array(text.utf8)
+    }
+
+    private func apply(_ fields: UGCFields, _ signer: VODSigner) async throws -> Response {
+        guard isServed else {
+            throw VODFailure(.notServed, "this server has no object endpoint (object.listen), so it takes no uploads")
+        }
+        let applied: VODUploads.Applied
+        if let sessionKey = try fields.text("vodSessionKey") {
+            applied = try await uploads.resume(sessionKey, by: signer)
+        } else {
+            let region = try fields.text("storageRegion", atMost: 64)
+            guard region.map(SignatureRequest.isRegion) ?? true else {
+                throw VODFailure.invalid("invalid request: storageRegion must be a region such as ap-guangzhou")
+            }
+            applied = try await uploads.begin(try Self.request(fields), region: region, by: signer)
+        }
+        return UGCDocuments.application(applied, at: place, appID: appID(of: signer), now: clock.now)
+    }
+
+    private static func request(_ fields: UGCFields) throws(VODFailure) -> VODRequest {
+        let video = try VODNewFile(fields, "video")
+        let cover = try VODNewFile(fields, "cover")
+        if let id = try fields.text("fileId", atMost: 64) {
+            guard video == nil, let cover else {
+                throw .invalid("invalid request: with fileId only the cover is replaced: send coverName and coverType")
+            }
+            return .cover(cover, of: id)
+        }
+        guard let video else { throw .invalid("invalid request: videoName and videoType are missing") }
+        return .media(video, cover: cover)
+    }
+
+    private func commit(_ fields: UGCFields, _ signer: VODSigner, _ request: Request) async throws -> Response {
+        guard let sessionKey = try fields.text("vodSessionKey") else {
+            throw VODFailure.invalid("invalid request: vodSessionKey is missing")
+        }
+        let committed = try await uploads.commit(sessionKey, by: signer)
+        return UGCDocuments.commitment(
+            committed,
+            base: try base(for: request, committed.media.bucket),
+            secretKey: signer.secretKey,
+            now: clock.now
+        )
+    }
+
+    /// The URL of the bucket, always with `http:`, which the SDKs replace themselves: Android makes `httpss:` of `https:`.
+    private func base(for request: Request, _ bucket: String) throws -> String {
+        let base = try place.mediaURL ?? objectURL.origin(for: request) + "/" + bucket
+        return base.hasPrefix("https://") ? "http://" + base.dropFirst(8) : base
+    }
+
+    /// A report of an SDK about its work; counted, and otherwise dropped.
+    func takeReport(_ request: Request) async -> Response {
+        if let preflight = cors.preflight(request.head, methods: [.post]) { return preflight }
+        _ = try? await request.body.collect(limit: Self.bodyLimit)
+        calls["report", "0"].increment()
+        var response = UGCDocuments.nothing()
+        cors.decorate(&response, for: request.head)
+        return response
+    }
+}

@@ -1,0 +1,31 @@
+import Foundation
+import Testing
+
+@testable import TencentVOD
+
+@Suite("Rate limiter")
+struct RateLimiterTests {
+    private let start = Date(timeIntervalSince1970: 1_750_000_000)
+
+    @Test("a name has its tokens at once, and then as many in each second")
+    func refills() {
+        let limiter = RateLimiter(perSecond: 5)
+        let first = (0..<8).filter { _ in limiter.admits("a", at: start) }
+        #expect(first.count == 5)
+        #expect(limiter.admits("b", at: start))
+        let later = start.addingTimeInterval(0.5)
+        #expect((0..<8).filter { _ in limiter.admits("a", at: later) }.count == 2)
+        let muchLater = start.addingTimeInterval(3600)
+        #expect((0..<8).filter { _ in limiter.admits("a", at: muchLater) }.count == 5)
+    }
+
+    @Test("a clock that is set back adds nothing and takes nothing away")
+    func clock() {
+        let limiter = RateLimiter(perSecond: 2)
+        #expect(limiter.admits("a", at: start))
+        let earlier = start.addingTimeInterval(-3600)
+        #expect(limiter.admits("a", at: earlier))
+        #expect(!limiter.admits("a", at: earlier))
+        #expect(limiter.admits("a", at: earlier.addingTimeInterval(1)))
+    }
+}

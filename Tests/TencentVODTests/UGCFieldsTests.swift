@@ -1,0 +1,48 @@
+import Foundation
+import Testing
+
+@testable import TencentVOD
+
+@Suite("Members of calls of Tencent VOD's SDKs")
+struct UGCFieldsTests {
+    private func file(_ json: String, _ prefix: String = "video") throws -> VODNewFile? {
+        try VODNewFile(UGCFields(json: Array(json.utf8)), prefix)
+    }
+
+    @Test("names are compared without regard to case")
+    func names() throws {
+        let wanted = VODNewFile(name: "v", type: "mp4", size: 3)
+        #expect(try file(#"{"videoName":"v","videoType":"mp4","videoSize":3}"#) == wanted)
+        #expect(try file(#"{"VideoName":"v","VideoType":"mp4","VideoSize":3}"#) == wanted)
+        #expect(try file(#"{"Covername":"v","CoverType":"mp4","CoverSize":3}"#, "cover") == wanted)
+        #expect(throws: VODFailure.self) { try file(#"{"videoName":"v","VideoName":"v","videoType":"mp4"}"#) }
+    }
+
+    @Test("a file without name has no size either; null and empty texts count as missing")
+    func missing() throws {
+        #expect(try file("{}") == nil)
+        #expect(try file(#"{"videoName":null,"videoType":"","videoSize":null}"#) == nil)
+        #expect(try file(#"{"videoType":"mp4"}"#) == VODNewFile(name: "", type: "mp4", size: nil))
+        #expect(throws: VODFailure.self) { try file(#"{"videoSize":3}"#) }
+        #expect(throws: VODFailure.self) { try file(#"{"videoName":"v"}"#) }
+    }
+
+    @Test(
+        "sizes are positive integers",
+        arguments: ["0", "-1", "1.5", #""3""#, "[]", "{}", "true", "1e400", "9223372036854775808"]
+    )
+    func sizes(size: String) {
+        #expect(throws: VODFailure.self) { try file(#"{"videoType":"mp4","videoSize":\#(size)}"#) }
+    }
+
+    @Test("ids have 19 digits and are in the order of time")
+    func ids() throws {
+        let start = Date(timeIntervalSince1970: 1_750_000_000)
+        let ids = (0..<100).map { VODUploads.newID(at: start.addingTimeInterval(Double($0))) }
+        #expect(ids == ids.sorted() && Set(ids).count == 100)
+        for time in [Date.distantPast, .distantFuture, start] {
+            let id = VODUploads.newID(at: time)
+            #expect(id.count == 19 && UInt64(id) != nil && id.first != "0")
+        }
+    }
+}

@@ -1,0 +1,385 @@
+"""Upload SDKs of Tencent Cloud VOD, replayed from what is known of their requests (protocol, sections 2 and 4).
+
+The SDKs themselves run only on phones, in mini programs and in browsers. Signing is written here, so that the gateway
+is not checked by its own code; each class has the quirks of its SDK.
+"""
+
+import hashlib
+import hmac
+import json
+import re
+import time
+from base64 import b64decode
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+import requests
+
+PART = 1 << 20
+
+
+class Refused(Exception):
+    """The gateway answered with a code, or COS with an error; `retcode` is what the SDK tells its app."""
+
+    def __init__(self, code, message, retcode=None):
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.retcode = retcode
+
+
+def escaped(text):
+    return quote(text, safe="-_.~")
+
+
+def sign(method, path, parameters, headers, certificate, window):
+    """`Authorization` of a request to COS (protocol, section 4.2)."""
+
+    def line(items):
+        pairs = sorted((escaped(name).lower(), escaped(str(value))) for name, value in items.items())
+        return ";".join(name for name, _ in pairs), "&".join(f"{name}={value}" for name, value in pairs)
+
+    def code(key, text):
+        return hmac.new(key.encode(), text.encode(), hashlib.sha1).hexdigest()
+
+    key_time = f"{window[0]};{window[1]}"
+    names, values = line(parameters)
+    header_names, header_values = line(headers)
+    text = f"{method.lower()}\n{path}\n{values}\n{header_values}\n"
+    to_sign = f"sha1\n{key_time}\n{hashlib.sha1(text.encode()).hexdigest()}\n"
+    signature = code(code(certificate["secretKey"], key_time), to_sign)
+    return (
+        f"q-sign-algorithm=sha1&q-ak={certificate['secretId']}&q-sign-time={key_time}&q-key-time={key_time}"
+        f"&q-header-list={header_names}&q-url-param-list={names}&q-signature={signature}"
+    )
+
+
+class Client:
+    """What all SDKs share."""
+
+    # Header fields that it signs besides those that a request needs.
+    signs_host = True
+
+    def __init__(self, server, signature, backup=None):
+        """`signature`: a function, as most SDKs take it. `backup`: the second host of the calls."""
+        self.server = server
+        self.signature = signature
+        self.backup = backup
+        self.session = requests.Session()
+        self.session.trust_env = False
+        self.applied = None
+
+    # Calls
+
+    @property
+    def hosts(self):
+        return [self.server.url] + ([self.backup] if self.backup else [])
+
+    def send(self, host, action, body):
+        return self.session.post(
+            f"{host}/v3/index.php?Action={action}",
+            data=json.dumps(body, ensure_ascii=False).encode(),
+            headers={"Content-Type": "application/json;charset=UTF-8"},
+            timeout=30,
+        )
+
+    def call(self, action, body):
+        """The answer of a call; each host is tried."""
+        last = None
+        for host in self.hosts:
+            try:
+                answer = self.send(host, action, body)
+            except requests.ConnectionError as error:
+                last = error
+                continue
+            if answer.status_code == 200:
+                return answer.json()
+            last = Refused(answer.status_code, answer.text)
+        raise last
+
+    def apply(self, body):
+        answer = self.call("ApplyUploadUGC", {"signature": self.signature()} | body)
+        if answer["code"] != 0:
+            raise Refused(answer["code"], answer["message"])
+        self.check_application(answer["data"], body)
+        self.applied = answer["data"]
+        return self.applied
+
+    def check_application(self, data, body):
+        """Types as the strictest SDK wants them (protocol, section 2.3)."""
+        for name in ("storageAppId", "appId", "timestamp"):
+            assert type(data[name]) is int, (name, data[name])
+        for name in ("storageBucket", "storageRegion", "storageRegionV5", "domain", "vodSessionKey"):
+            assert type(data[name]) is str and data[name], (name, data[name])
+        certificate = data["tempCertificate"]
+        assert all(type(certificate[name]) is str and certificate[name] for name in ("secretId", "secretKey", "token"))
+        assert type(certificate["expiredTime"]) is int and certificate["expiredTime"] > data["timestamp"]
+        assert data["StorageRegionV5"] == data["storageRegionV5"]
+        for kind in ("video", "cover"):
+            if f"{kind}Type" in body:
+                assert data[kind]["storagePath"].startswith("/") and not data[kind]["storagePath"].startswith("//")
+
+    def commit(self, session_key=None):
+        key = session_key or self.applied["vodSessionKey"]
+        answer = self.call("CommitUploadUGC", {"signature": self.signature(), "vodSessionKey": key})
+        if answer["code"] != 0:
+            raise Refused(answer["code"], answer["message"])
+        data = answer["data"]
+        assert type(data["fileId"]) is str and re.fullmatch("[1-9][0-9]{18}", data["fileId"]), data
+        for kind in ("video", "cover"):
+            if kind in data:
+                # Android makes `httpss:` of `https:`.
+                assert data[kind]["url"].startswith("http://"), data[kind]
+        return data
+
+    # COS
+
+    @property
+    def bucket(self):
+        return f"{self.applied['storageBucket']}-{self.applied['storageAppId']}"
+
+    @property
+    def cos_host(self):
+        return f"{self.bucket}.cos.{self.applied['storageRegionV5']}.myqcloud.com"
+
+    def window(self):
+        return self.applied["timestamp"], self.applied["tempCertificate"]["expiredTime"]
+
+    def cos(self, method, path, parameters=None, data=b"", headers=None, signed=None, host=None):
+        """A request to COS; `signed`: the header fields that the SDK signs."""
+        parameters = parameters or {}
+        headers = dict(headers or {})
+        host = host or self.cos_host
+        to_sign = {name: headers[name] for name in signed or [] if name in headers}
+        if signed and "content-length" in signed:
+            to_sign["content-length"] = str(len(data))
+        if self.signs_host:
+            to_sign["host"] = host
+        certificate = self.applied["tempCertificate"]
+        headers |= self.address(host) | {
+            "Authorization": sign(method, path, parameters, to_sign, certificate, self.window()),
+            "x-cos-security-token": certificate["token"],
+        }
+        query = "&".join(f"{escaped(name)}={escaped(str(value))}" for name, value in parameters.items())
+        url = self.cos_url() + quote(path) + (f"?{query}" if query else "")
+        answer = self.session.request(method, url, data=data, headers=headers, timeout=120)
+        if answer.status_code >= 300:
+            code = re.search("<Code>(.*?)</Code>", answer.text)
+            raise Refused(code.group(1) if code else answer.status_code, answer.text)
+        return answer
+
+    def address(self, host):
+        return {"Host": host}
+
+    def cos_url(self):
+        return self.server.object_url
+
+    def xml(self, answer):
+        root = ElementTree.fromstring(answer.content)
+        for element in root.iter():
+            element.tag = element.tag.rsplit("}", 1)[-1]
+        return root
+
+    def initiate(self, path):
+        answer = self.cos("POST", path, {"uploads": ""}, signed=["content-length"])
+        return self.xml(answer).findtext("UploadId")
+
+    def put_part(self, path, upload, number, data):
+        answer = self.cos("PUT", path, {"partNumber": number, "uploadId": upload}, data, signed=["content-length"])
+        tag = answer.headers["ETag"]
+        # iOS compares MD5 only of a tag with 34 characters.
+        assert tag == f'"{hashlib.md5(data).hexdigest()}"'
+        return tag
+
+    def parts(self, path, upload):
+        """Number and tag of each part that has arrived, as Android pages: while the next marker is not empty."""
+        found, marker = {}, ""
+        while True:
+            more = {"part-number-marker": marker} if marker else {}
+            root = self.xml(self.cos("GET", path, {"uploadId": upload} | more))
+            found |= {int(part.findtext("PartNumber")): part.findtext("ETag") for part in root.iter("Part")}
+            marker = root.findtext("NextPartNumberMarker") or ""
+            if not marker:
+                assert root.findtext("IsTruncated") == "false"
+                return found
+            assert root.findtext("IsTruncated") == "true"
+
+    def complete(self, path, upload, tags):
+        parts = "".join(
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{tags[number]}</ETag></Part>" for number in sorted(tags)
+        )
+        body = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
+        root = self.xml(self.cos("POST", path, {"uploadId": upload}, body))
+        assert root.findtext("ETag")
+
+    def send_parts(self, path, upload, data, known=None, stop_after=None):
+        """Sends what is missing; `stop_after`: so many parts, as if the app was killed."""
+        tags = dict(known or {})
+        sent = 0
+        for start in range(0, len(data), PART):
+            number = start // PART + 1
+            if number in tags:
+                continue
+            if stop_after is not None and sent == stop_after:
+                return tags, False
+            tags[number] = self.put_part(path, upload, number, data[start : start + PART])
+            sent += 1
+        return tags, True
+
+
+class VodJS(Client):
+    """vod-js-sdk-v6: a fresh signature for each call, always multipart, signs neither host nor token."""
+
+    signs_host = False
+
+    def uploads(self, path):
+        """Ids of open uploads of exactly this key, the last one last."""
+        root = self.xml(self.cos("GET", "/", {"uploads": "", "prefix": path.removeprefix("/")}))
+        return [
+            one.findtext("UploadId") for one in root.iter("Upload") if one.findtext("Key") == path.removeprefix("/")
+        ]
+
+    def send_file(self, path, data, stop_after=None):
+        found = self.uploads(path)
+        upload = found[-1] if found else self.initiate(path)
+        known = self.parts(path, upload) if found else {}
+        tags, is_whole = self.send_parts(path, upload, data, known, stop_after)
+        if is_whole:
+            self.complete(path, upload, tags)
+        return is_whole
+
+    def upload(self, video, cover=None, name="测试 vid", session_key=None, stop_after=None):
+        if session_key:
+            body = {"vodSessionKey": session_key}
+        else:
+            body = {"videoName": name, "videoType": "mp4", "videoSize": len(video)}
+            if cover is not None:
+                body |= {"coverName": "c", "coverType": "jpg", "coverSize": len(cover)}
+        self.apply(body)
+        for kind, data in [("video", video), ("cover", cover)]:
+            if data is not None and not self.send_file(self.applied[kind]["storagePath"], data, stop_after):
+                return None
+        return self.commit()
+
+
+class MiniProgram(VodJS):
+    """vod-wx-sdk-v2: everything goes to the host of the calls, the host of COS is in a header, and is signed."""
+
+    signs_host = True
+
+    def __init__(self, server, signature, backup=None):
+        once = signature()
+        super().__init__(server, lambda: once, backup)
+
+    def address(self, host):
+        return {"Vod-Forward-Cos": host}
+
+    def cos_url(self):
+        return self.server.url
+
+
+class Phone(Client):
+    """What iOS and Android share: one signature for all calls, and an upload that is resumed by ListParts alone."""
+
+    def __init__(self, server, signature, backup=None):
+        once = signature()
+        super().__init__(server, lambda: once, backup)
+        # What it keeps for a day.
+        self.kept = None
+
+    def prepare(self):
+        answer = self.call("PrepareUploadUGC", {"clientVersion": "12.4", "signature": self.signature()})
+        assert answer["code"] == 0 and type(answer["data"]["appId"]) is int
+        assert answer["data"]["cosRegionList"] == []
+
+    def request(self, video, cover, name):
+        body = {
+            "videoName": name,
+            "videoType": "MP4",
+            "videoSize": len(video),
+            "clientReportId": "user",
+            "clientVersion": "12.4",
+        }
+        if cover is not None:
+            body |= {"coverName": "cover", "coverType": "png", "coverSize": len(cover)}
+        if self.kept:
+            body["vodSessionKey"] = self.kept[0]
+        return body
+
+    def send_video(self, path, data, stop_after):
+        upload = self.kept[1] if self.kept else self.initiate(path)
+        known = self.parts(path, upload) if self.kept else {}
+        self.kept = (self.applied["vodSessionKey"], upload)
+        tags, is_whole = self.send_parts(path, upload, data, known, stop_after)
+        if is_whole:
+            self.complete(path, upload, tags)
+        return is_whole
+
+    def upload(self, video, cover=None, name="clip", stop_after=None):
+        self.prepare()
+        try:
+            self.apply(self.request(video, cover, name))
+        except Refused as error:
+            self.kept = None
+            raise Refused(error.code, error.message, self.retcode_of_apply(error.code)) from error
+        if not self.send_video(self.applied["video"]["storagePath"], video, stop_after):
+            return None
+        if cover is not None:
+            path = self.applied["cover"]["storagePath"]
+            fields = {"content-type": "image/png"}
+            self.cos("PUT", path, data=cover, headers=fields, signed=["content-type", "content-length"])
+        try:
+            data = self.commit()
+        except Refused as error:
+            raise Refused(error.code, error.message, 1006) from error
+        assert cover is None or "cover" in data
+        self.kept = None
+        return data
+
+
+class IOS(Phone):
+    """Puts its JSON into a header when it has resolved the host itself."""
+
+    def send(self, host, action, body):
+        return self.session.post(
+            f"{host}/v3/index.php?Action={action}",
+            headers={
+                "Content-Type": "application/json; charset=UTF-8",
+                "originalBody": json.dumps(body).encode(),
+                "Host": "vod2.qcloud.com",
+                "Accept-Encoding": "gzip",
+            },
+            timeout=30,
+        )
+
+    def retcode_of_apply(self, code):
+        return 1020 if code == 10010 else 1002
+
+
+class Android(Phone):
+    def retcode_of_apply(self, code):
+        return 1020 if code == 10010 else 1001
+
+
+class CPlusPlus(Client):
+    """The SDK of 2019: GET with a body, and capital letters."""
+
+    def send(self, host, action, body):
+        names = {"coverName": "Covername"}
+        body = {names.get(name, name[0].upper() + name[1:]): value for name, value in body.items()}
+        return self.session.request(
+            "GET",
+            f"{host}/v3/index.php?Action={action}&Region=gzp&Timestamp={int(time.time())}&Nonce=1",
+            data=json.dumps(body).encode(),
+            timeout=30,
+        )
+
+    def upload(self, video):
+        self.apply({"videoName": "v", "videoType": "mp4", "videoSize": len(video)})
+        self.cos("PUT", self.applied["video"]["storagePath"], data=video)
+        return self.commit()
+
+
+def parameters(signature):
+    """The text in a signature, without checking it."""
+    return b64decode(signature)[20:].decode()
