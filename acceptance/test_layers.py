@@ -15,10 +15,10 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     ["sluice"],
     ["Gateway"],
-    ["Administration", "Migration", "Identity", "Companion"],
+    ["Administration", "Migration", "Identity", "Companion", "TencentVOD"],
     ["ObjectGateway"],
     ["PlainUploads", "Callbacks", "LiveEvents", "ManagementAPI", "Operations", "Pulls", "Stores", "Webhooks"],
-    ["Tus", "ResumableHTTP", "Forms", "TencentVOD", "ObjectStore", "TokenServices", "Presigning"],
+    ["Tus", "ResumableHTTP", "Forms", "ObjectStore", "TokenServices", "Presigning"],
     ["GatewayKit"],
     ["Telemetry"],
     ["RESTKit", "SettingsKit"],
