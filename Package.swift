@@ -333,7 +333,14 @@ let package = Package(
             ]
         ),
         tests("WebhooksTests", ["Webhooks", "UploadCore"]),
-        tests("TencentVODTests", ["TencentVOD", "Signing", "Bytes"]),
+        tests(
+            "TencentVODTests",
+            [
+                "TencentVOD", "ObjectGrants", "GatewayKit", "MetricsKit", "RESTKit", "UploadCore", "HTTPWire",
+                "Signing",
+                "Digests", "Bytes", "SluiceTesting",
+            ]
+        ),
         tests(
             // One target for four: the tests of tokens, policies and URLs send requests to the store with what was minted.
             "ObjectStoreTests",

@@ -16,7 +16,7 @@ from harness.daemon import free_port
 from harness.data import KIB, MIB, content
 from harness.object_client import ObjectServer
 from harness.server import Server, run
-from harness.ugc import IOS, Android, CPlusPlus, MiniProgram, Refused, VodJS, parameters
+from harness.ugc import IOS, Android, CPlusPlus, MiniProgram, Refused, VodJS, announced, parameters, signer
 from harness.wire import until
 
 BUCKET = "vod-1250000000"
@@ -32,28 +32,10 @@ def gateway(tmp_path_factory):
         yield server
 
 
-def signer(server, key=None, **wanted):
-    """Signatures of an app's backend for its user."""
-
-    def signature():
-        # The port changes with a restart.
-        answer = API(server.url, key or server.admin_key).post("/v1/tencent/signatures", {"subject": "dora"} | wanted)
-        assert answer.status_code == 201, answer.text
-        return answer.json()["signature"]
-
-    return signature
-
-
 def stored(server, data, kind="video"):
     """The bytes behind the URL of a commit, read by S3."""
     path = data[kind]["url"].split(f"/{BUCKET}/", 1)[1]
     return server.client().get_object(Bucket=BUCKET, Key=path)["Body"].read()
-
-
-def announced(video, cover=None):
-    """What a client says of its files when it begins."""
-    files = {"videoName": "v", "videoType": "mp4", "videoSize": video}
-    return files | ({} if cover is None else {"coverName": "c", "coverType": "jpg", "coverSize": cover})
 
 
 def call(server, action, body, **options):
@@ -135,6 +117,40 @@ def test_reports_of_sdks_are_counted(gateway):
         assert (answer.status_code, answer.json()) == (200, {})
     text = API(gateway.url, gateway.admin_key).get("/metrics").text
     assert 'sluice_tencent_calls_total{call="report",code="0"} 2' in text
+
+
+def test_the_settings_are_in_the_answers(tmp_path):
+    settings = {
+        "SLUICE_TENCENT_BUCKET": "films",
+        "SLUICE_TENCENT_APP_ID": "77",
+        "SLUICE_TENCENT_VOD_APP_ID": "88",
+        "SLUICE_TENCENT_REGION": "ap-chongqing",
+        "SLUICE_TENCENT_DOMAIN": "vod.example",
+        "SLUICE_TENCENT_COS_DOMAIN": "cos.example:9000",
+        "SLUICE_TENCENT_MEDIA_URL": "https://cdn.example/films",
+        "SLUICE_TENCENT_CERTIFICATE_LIFETIME": "10m",
+    }
+    with ObjectServer(tmp_path / "data", free_port(), settings) as server:
+        client = VodJS(server, signer(server))
+        data = client.apply(announced(3))
+        assert (data["storageBucket"], data["storageAppId"], data["appId"]) == ("films", 77, 88)
+        assert (data["storageRegion"], data["storageRegionV5"], data["domain"]) == ("cq", "ap-chongqing", "vod.example")
+        assert data["cosAcc"] == {"isOpen": 1, "domain": "cos.example:9000"}
+        assert data["tempCertificate"]["expiredTime"] - data["timestamp"] == 600
+        client.send_file(data["video"]["storagePath"], b"abc")
+        # Android would make `httpss:` of `https:`.
+        assert client.commit()["video"]["url"] == f"http://cdn.example/films{data['video']['storagePath']}"
+
+
+def test_the_region_of_the_signature_comes_before_that_of_the_client(gateway):
+    body = announced(3) | {"storageRegion": "ap-shanghai"}
+    client = VodJS(gateway, signer(gateway))
+    assert client.apply(announced(3))["storageRegionV5"] == "ap-guangzhou"
+    assert client.apply(body)["storageRegionV5"] == "ap-shanghai"
+    client = VodJS(gateway, signer(gateway, storageRegion="ap-beijing", vodSubAppId=1500000009))
+    data = client.apply(body)
+    assert (data["storageRegionV5"], data["storageRegion"], data["appId"]) == ("ap-beijing", "bj", 1500000009)
+    assert data["video"]["storagePath"].startswith("/vod/1500000009/")
 
 
 # Resuming

@@ -75,13 +75,11 @@ extension PostgresState {
         _ keys: KeyRange,
         _ limit: Int
     ) -> (sql: String, values: [(any Parameter)?]) {
-        var conditions = "kind = $1 AND key \(keys.includesLower ? ">=" : ">") $3"
-        var values: [(any Parameter)?] = [kind, limit, keys.lower]
-        if let upper = keys.upper {
-            values.append(upper)
-            conditions += " AND key < $4"
-        }
-        return ("SELECT \(recordColumns) FROM dialect_record WHERE \(conditions) ORDER BY key LIMIT $2", values)
+        let (range, values) = keys.condition(on: "key") { "$\($0 + 3)" }
+        return (
+            "SELECT \(recordColumns) FROM dialect_record WHERE kind = $1 AND \(range) ORDER BY key LIMIT $2",
+            [kind, limit] + values
+        )
     }
 
     /// Removes some expired records, the oldest first; takes a time and a number.

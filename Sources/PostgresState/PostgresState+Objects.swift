@@ -166,13 +166,8 @@ extension PostgresState {
 
     /// PostgreSQL takes nothing from JSON that has U+0000 in any text: such attributes are returned whole.
     static func statement(of query: ObjectQuery) -> (sql: String, values: [(any Parameter)?]) {
-        let keys = KeyRange(prefix: query.prefix, after: query.after)
-        var conditions = "bucket = $1 AND \(Connection.key) \(keys.includesLower ? ">=" : ">") $3"
-        var values: [(any Parameter)?] = [query.bucket, query.limit, keys.lower]
-        if let upper = keys.upper {
-            values.append(upper)
-            conditions += " AND \(Connection.key) < $4"
-        }
+        let (keys, values) = KeyRange(prefix: query.prefix, after: query.after)
+            .condition(on: Connection.key) { "$\($0 + 3)" }
         return (
             """
             SELECT id, object_key, size, created_at, json ->> 'entityTag' AS entity_tag,
@@ -185,10 +180,10 @@ extension PostgresState {
             FROM (
                 SELECT *, CASE WHEN strpos(attributes, '\\u0000') = 0 THEN attributes::json END AS json FROM media
             ) AS media
-            WHERE \(conditions)
+            WHERE bucket = $1 AND \(keys)
             ORDER BY \(Connection.key) LIMIT $2
             """,
-            values
+            [query.bucket, query.limit] + values
         )
     }
 }

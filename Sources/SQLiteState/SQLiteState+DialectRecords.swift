@@ -75,14 +75,11 @@ extension SQLiteState {
         _ keys: KeyRange,
         _ limit: Int
     ) -> (sql: String, arguments: StatementArguments) {
-        var conditions = "kind = ? AND key \(keys.includesLower ? ">=" : ">") ?"
-        var arguments: StatementArguments = [kind, keys.lower]
-        if let upper = keys.upper {
-            conditions += " AND key < ?"
-            arguments += [upper]
-        }
-        arguments += [limit]
-        return ("SELECT * FROM dialect_record WHERE \(conditions) ORDER BY key LIMIT ?", arguments)
+        let (range, values) = keys.condition(on: "key") { _ in "?" }
+        return (
+            "SELECT * FROM dialect_record WHERE kind = ? AND \(range) ORDER BY key LIMIT ?",
+            [kind] + StatementArguments(values) + [limit]
+        )
     }
 
     /// Removes some expired records, the oldest first; takes a time and a number.

@@ -150,14 +150,7 @@ extension SQLiteState {
     }
 
     static func statement(of query: ObjectQuery) -> (sql: String, arguments: StatementArguments) {
-        let keys = KeyRange(prefix: query.prefix, after: query.after)
-        var conditions = "bucket = ? AND object_key \(keys.includesLower ? ">=" : ">") ?"
-        var arguments: StatementArguments = [query.bucket, keys.lower]
-        if let upper = keys.upper {
-            conditions += " AND object_key < ?"
-            arguments += [upper]
-        }
-        arguments += [query.limit]
+        let (keys, values) = KeyRange(prefix: query.prefix, after: query.after).condition(on: "object_key") { _ in "?" }
         return (
             """
             SELECT id, object_key, size, created_at, json_extract(attributes, '$.entityTag') AS entity_tag,
@@ -166,9 +159,9 @@ extension SQLiteState {
                 json_extract(attributes, '$.checksum.value') AS checksum_value,
                 json_extract(attributes, '$.isAppendable') AS is_appendable,
                 json_type(attributes, '$.partSizes') IS NOT NULL AS has_parts, NULL AS attributes
-            FROM media INDEXED BY media_by_name WHERE \(conditions) ORDER BY object_key LIMIT ?
+            FROM media INDEXED BY media_by_name WHERE bucket = ? AND \(keys) ORDER BY object_key LIMIT ?
             """,
-            arguments
+            [query.bucket] + StatementArguments(values) + [query.limit]
         )
     }
 }

@@ -29,6 +29,21 @@ package struct KeyRange: Sendable {
         self.init(prefix: prefix, after: after.map { String($0.unicodeScalars.prefix { $0 != "\0" }) })
     }
 
+    /// SQL that selects the range.
+    ///
+    /// - Parameters:
+    ///   - column: The column of the keys.
+    ///   - placeholder: The placeholder of a value, by its index in `values`.
+    /// - Returns: The condition and its values, in order.
+    package func condition(
+        on column: String,
+        _ placeholder: (Int) -> String
+    ) -> (sql: String, values: [String]) {
+        let start = "\(column) \(includesLower ? ">=" : ">") \(placeholder(0))"
+        guard let upper else { return (start, [lower]) }
+        return ("\(start) AND \(column) < \(placeholder(1))", [lower, upper])
+    }
+
     /// The first text after all texts that begin with `prefix`, or `nil`.
     ///
     /// UTF-8 sorts like its scalars, so incrementing the last scalar gives the next text.

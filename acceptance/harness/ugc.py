@@ -15,6 +15,8 @@ from xml.etree import ElementTree
 
 import requests
 
+from harness.api import API
+
 PART = 1 << 20
 
 
@@ -26,6 +28,24 @@ class Refused(Exception):
         self.code = code
         self.message = message
         self.retcode = retcode
+
+
+def signer(server, key=None, **wanted):
+    """Signatures of an app's backend for its user."""
+
+    def signature():
+        # The port may change with a restart.
+        answer = API(server.url, key or server.admin_key).post("/v1/tencent/signatures", {"subject": "dora"} | wanted)
+        assert answer.status_code == 201, answer.text
+        return answer.json()["signature"]
+
+    return signature
+
+
+def announced(video, cover=None):
+    """What a client says of its files when it begins."""
+    files = {"videoName": "v", "videoType": "mp4", "videoSize": video}
+    return files | ({} if cover is None else {"coverName": "c", "coverType": "jpg", "coverSize": cover})
 
 
 def escaped(text):

@@ -37,9 +37,12 @@ package struct TencentModule: GatewayModule {
         claims =
             Self.claims(UGCHandler(context, uploads, isServed: objects != nil))
             + (objects.map { Self.forwarded(to: $0) } ?? [])
-        services = [
-            SessionCleaning(uploads: uploads, interval: context.settings.uploads.sweepEvery, logger: context.logger)
-        ]
+        let cleaning = SessionCleaning(
+            uploads: uploads,
+            interval: context.settings.uploads.sweepEvery,
+            logger: context.logger
+        )
+        services = context.mismatch == nil ? [cleaning] : []
     }
 
     private static func claims(_ handler: UGCHandler) -> [Claim] {

@@ -14,7 +14,7 @@ package protocol DialectRecords: Sendable {
     ///   `.unavailable`, `.storageFailure`.
     func insert(_ record: DialectRecord, at now: Date) async throws(UploadError) -> Bool
 
-    /// The record, expired or not; `nil` if there is none.
+    /// Returns the record of this kind and key, also if it has expired, or `nil`.
     func record(_ kind: String, _ key: String) async throws(UploadError) -> DialectRecord?
 
     /// Replaces text and expiry if the stored version is still `record.version`; the new version is one higher.

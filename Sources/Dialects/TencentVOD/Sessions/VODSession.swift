@@ -6,21 +6,48 @@ internal import UploadCore
 struct VODFile: Sendable, Equatable, Codable {
     /// Key of the object.
     var key: String
-    /// As the client named it, without the extension in some SDKs.
+    /// As the client named it; some SDKs leave out the extension.
     var name: String
     /// Extension without the dot, in lower case.
     var type: String
-    /// Bytes; `nil` if the client did not say.
+    /// Bytes; `nil` if the client did not announce them.
     var size: Int64?
 }
 
-/// The context of one upload, which a `vodSessionKey` names: stored as a record, so that every node knows it.
-struct VODSession: Sendable, Equatable, Codable {
-    /// 19 digits: the id of the media that the session makes, also the name of its record.
-    var fileID: String
-    /// See `VODSigner.tenant`.
+/// The application and user to whom sessions and media belong.
+struct VODOwner: Sendable, Equatable, Codable {
+    /// The owner of the key pair, and the sub-application.
     var tenant: String
     var subject: String?
+}
+
+/// Parameters of the signature that are kept with the media.
+struct VODLabels: Sendable, Equatable, Codable {
+    var classID: Int64?
+    var procedure: String?
+    var taskPriority: Int64?
+    var taskNotifyMode: String?
+    var sourceContext: String?
+    var sessionContext: String?
+
+    init(_ parameters: TencentUploadSignature.Parameters) {
+        classID = parameters.classID
+        procedure = parameters.procedure
+        taskPriority = parameters.taskPriority
+        taskNotifyMode = parameters.taskNotifyMode
+        sourceContext = parameters.sourceContext
+        sessionContext = parameters.sessionContext
+    }
+}
+
+/// The context of one upload, which a `vodSessionKey` names.
+///
+/// It is a record, so every node knows it.
+struct VODSession: Sendable, Equatable, Codable {
+    /// 19 digits: the id of the media that the session makes, and the key of its record.
+    var fileID: String
+    var owner: VODOwner
+    /// With its app id.
     var bucket: String
     var region: String
     /// `nil` if only a cover is replaced.
@@ -28,36 +55,32 @@ struct VODSession: Sendable, Equatable, Codable {
     var cover: VODFile?
     /// The media whose cover is replaced.
     var replacing: String?
-    var classID: Int64?
-    var procedure: String?
-    var taskPriority: Int64?
-    var taskNotifyMode: String?
-    var sourceContext: String?
-    var sessionContext: String?
-    /// Unix seconds; moved on with each use.
+    var labels: VODLabels
+    /// Unix seconds; extended by each use.
     var validUntil: Int64
-    /// Set by the first commit that found everything: the session cannot be resumed any more.
+    /// Set by the first commit that found all bytes: the session cannot be resumed any more.
     var isCommitted = false
 
     static let kind = "tencent session"
 
     var files: [VODFile] { [video, cover].compactMap { $0 } }
+
+    /// The id of the media that a commit makes or changes.
+    var mediaID: String { replacing ?? fileID }
 }
 
 /// The media of a committed session.
 struct VODMedia: Sendable, Equatable, Codable {
     var fileID: String
-    var tenant: String
-    var subject: String?
+    var owner: VODOwner
     var bucket: String
     var video: VODFile
     var cover: VODFile?
     /// The session that brought the current cover, if it was replaced.
     var coverSession: String?
-    var classID: Int64?
-    var procedure: String?
-    var sourceContext: String?
-    var sessionContext: String?
+    /// Keys of replaced covers whose objects may still be there.
+    var replacedCovers: [String] = []
+    var labels: VODLabels
 
     static let kind = "tencent media"
 
@@ -65,38 +88,30 @@ struct VODMedia: Sendable, Equatable, Codable {
     init?(_ session: VODSession) {
         guard let video = session.video else { return nil }
         fileID = session.fileID
-        tenant = session.tenant
-        subject = session.subject
+        owner = session.owner
         bucket = session.bucket
         self.video = video
         cover = session.cover
-        classID = session.classID
-        procedure = session.procedure
-        sourceContext = session.sourceContext
-        sessionContext = session.sessionContext
+        labels = session.labels
     }
+
+    func has(_ file: VODFile) -> Bool { file.key == video.key || file.key == cover?.key }
 }
 
 /// A record with its decoded content.
 struct VODRecord<Content: Sendable & Codable>: Sendable {
-    var record: DialectRecord
-    var content: Content
+    private(set) var record: DialectRecord
+    private(set) var content: Content
 
     init(_ kind: String, _ key: String, _ content: Content, at now: Date, until end: Date?) {
-        record = DialectRecord(
-            kind: kind,
-            key: key,
-            text: Self.text(content),
-            createdAt: now,
-            expiresAt: end
-        )
+        record = DialectRecord(kind: kind, key: key, text: Self.text(content), createdAt: now, expiresAt: end)
         self.content = content
     }
 
     /// - Throws: `.storageFailure` if another version of this server wrote something else.
     init(_ record: DialectRecord) throws(UploadError) {
         guard let content = try? JSONDecoder().decode(Content.self, from: Data(record.text.utf8)) else {
-            throw UploadError(.storageFailure, "A record of the Tencent dialect cannot be read.")
+            throw UploadError(.storageFailure, "The record \(record.kind) \(record.key) cannot be read.")
         }
         self.record = record
         self.content = content

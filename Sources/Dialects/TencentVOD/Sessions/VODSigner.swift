@@ -2,7 +2,7 @@ internal import Foundation
 internal import Signing
 internal import UploadCore
 
-/// Whoever made a verified signature, and what it allows.
+/// The signer of a verified signature, and what the signature allows.
 struct VODSigner: Sendable {
     /// The parameters under which `relay` mode signs what the vendor has no name for.
     enum Parameter {
@@ -20,13 +20,14 @@ struct VODSigner: Sendable {
     let id: String
     /// For `verify_content`.
     let secretKey: String
-    /// Whose sessions these are: the owner of the pair and the sub-application.
-    let tenant: String
+    let owner: VODOwner
     /// The id of an API key; `nil` if the app signed with Sluice's own pair.
     let issuer: String?
-    let subject: String?
     let maximumBytes: Int64?
     let contentTypes: [String]
+
+    var isOneTime: Bool { parameters.oneTimeValid == true }
+    var signedAt: Date { Date(timeIntervalSince1970: Double(parameters.currentTimeStamp)) }
 
     /// The grant of an upload that this signature admits.
     ///
@@ -41,11 +42,11 @@ struct VODSigner: Sendable {
         return Grant(
             id: "tencent_" + fileID,
             issuer: issuer,
-            subject: subject,
+            subject: owner.subject,
             maximumBytes: maximumBytes,
             expiresAt: end,
             metadata: metadata,
-            issuedAt: Date(timeIntervalSince1970: Double(parameters.currentTimeStamp))
+            issuedAt: signedAt
         )
     }
 }
@@ -95,16 +96,12 @@ struct VODSignatureCheck: Sendable {
             parameters: parameters,
             id: verified.code.map { String(UInt16($0) | 0x100, radix: 16).dropFirst() }.joined(),
             secretKey: secret,
-            tenant: tenant + " " + String(parameters.vodSubAppID ?? 0),
+            owner: VODOwner(tenant: "\(tenant) \(parameters.vodSubAppID ?? 0)", subject: subject),
             issuer: try issuer ?? Self.value(VODSigner.Parameter.key, in: parameters),
-            subject: subject,
             maximumBytes: maximumBytes,
             contentTypes: types.map { $0.split(separator: ",").map(String.init) } ?? []
         )
-        do throws(UploadError) {
-            try await revoked.check(signer.grant(for: "", until: now))
-        } catch {
-            guard error.code == .unauthenticated else { throw error }
+        if try await revoked.isRevoked(issuer: signer.issuer, subject: subject, issuedAt: signer.signedAt) {
             throw VODFailure(.invalidSignature, "invalid signature: it was revoked")
         }
         return signer
@@ -161,7 +158,7 @@ struct VODSignatureCheck: Sendable {
             case .malformed: "not name=value pairs joined with &"
             case .duplicateParameter(let name): "\(name) occurs twice"
             case .missingParameter(let name): "\(name) is missing"
-            // The same words for both: nobody learns which ids exist.
+            // One message for both, so that it does not reveal which ids exist.
             case .unknownSecretID, .wrongCode: "not made with the key of its secretId"
             case .notAnInteger(let name): "\(name) is not an integer"
             case .outOfRange(let name): "\(name) is out of range"

@@ -39,8 +39,10 @@ struct VODUploads: Sendable {
     }
 
     private static let signatureKind = "tencent signature"
-    /// How long the record of a session is kept after its end, in seconds, for removing what it left.
-    private static let cleaning: Int64 = 86_400
+    /// Seconds for which a record is kept after the end of its session, so that what the session left can be removed.
+    ///
+    /// Longer than any session: `removeExpired` looks at sessions by their age.
+    private static let cleaning: Int64 = 31 * 86_400
 
     let place: VODPlace
     let records: any DialectRecords
@@ -62,18 +64,25 @@ struct VODUploads: Sendable {
     /// - Returns: The session and its credentials.
     /// - Throws: `VODFailure`; `UploadError` if state or storage do not respond.
     func begin(_ request: VODRequest, region: String?, by signer: VODSigner) async throws -> Applied {
-        guard limiter.admits(signer.tenant, at: clock.now) else {
+        guard limiter.admits(signer.owner.tenant, at: clock.now) else {
             throw VODFailure(.tooManyRequests, "too many uploads begin at once; try again in a second")
         }
         let now = clock.now
+        if signer.isOneTime, try await records.record(Self.signatureKind, signer.id) != nil { throw Self.used }
         let session = try await newSession(request, region: region, by: signer, at: now)
         for file in session.files { try await admit(file, of: session, by: signer) }
         try await prepareBucket()
-        try await use(signer, for: session.fileID, mayBeNew: true)
         let record = VODRecord(VODSession.kind, session.fileID, session, at: now, until: end(of: session))
         guard try await records.insert(record.record, at: now) else {
-            // Chosen at random: somebody else has it by chance.
+            // The same millisecond and the same six digits.
             throw UploadError(.unavailable, "The id of the upload is taken; try again.")
+        }
+        do {
+            // Last, so that a failure before it does not use up the signature.
+            try await use(signer, for: session.fileID)
+        } catch {
+            _ = try? await records.removeRecord(VODSession.kind, session.fileID)
+            throw error
         }
         return try applied(session, by: signer, at: now)
     }
@@ -88,16 +97,10 @@ struct VODUploads: Sendable {
         let fileID = Self.newID(at: now)
         var session = VODSession(
             fileID: fileID,
-            tenant: signer.tenant,
-            subject: signer.subject,
+            owner: signer.owner,
             bucket: place.bucketName,
             region: parameters.storageRegion ?? region ?? place.region,
-            classID: parameters.classID,
-            procedure: parameters.procedure,
-            taskPriority: parameters.taskPriority,
-            taskNotifyMode: parameters.taskNotifyMode,
-            sourceContext: parameters.sourceContext,
-            sessionContext: parameters.sessionContext,
+            labels: VODLabels(parameters),
             validUntil: now.unixSeconds + place.sessionSeconds
         )
         switch request {
@@ -173,7 +176,7 @@ struct VODUploads: Sendable {
             guard !found.content.isCommitted else {
                 throw VODFailure(.invalidSession, "this upload is complete; begin another one")
             }
-            try await use(signer, for: found.content.fileID, mayBeNew: false)
+            try await use(signer, for: found.content.fileID)
             var session = found.content
             session.validUntil = max(session.validUntil, now.unixSeconds + place.sessionSeconds)
             // If not, another request has moved the end on, or committed it.
@@ -194,9 +197,7 @@ struct VODUploads: Sendable {
             throw unknown
         }
         let found = try VODRecord<VODSession>(record)
-        guard found.content.tenant == signer.tenant, found.content.subject == signer.subject,
-            now.unixSeconds < found.content.validUntil
-        else { throw unknown }
+        guard found.content.owner == signer.owner, now.unixSeconds < found.content.validUntil else { throw unknown }
         return found
     }
 
@@ -226,17 +227,15 @@ struct VODUploads: Sendable {
 
     // MARK: One-time signatures
 
+    private static let used = VODFailure(.signatureUsed, "this one-time signature was used; ask for another one")
+
     /// Consumes a one-time signature for a session, or checks that this session has consumed it.
     ///
-    /// SDKs keep one signature for all calls of an upload, or fetch another one for each call: both are one upload.
+    /// Some SDKs keep one signature for all calls of an upload, others fetch another one for each call.
     ///
-    /// - Parameters:
-    ///   - signer: Who signed.
-    ///   - fileID: The id of the session.
-    ///   - mayBeNew: Whether the session begins: then the signature must not have been used at all.
     /// - Throws: `VODFailure`, `.signatureUsed`; `UploadError`.
-    private func use(_ signer: VODSigner, for fileID: String, mayBeNew: Bool) async throws {
-        guard signer.parameters.oneTimeValid == true else { return }
+    private func use(_ signer: VODSigner, for fileID: String) async throws {
+        guard signer.isOneTime else { return }
         let now = clock.now
         let record = DialectRecord(
             kind: Self.signatureKind,
@@ -246,9 +245,14 @@ struct VODUploads: Sendable {
             // Later it is refused because it has expired.
             expiresAt: Date(timeIntervalSince1970: Double(signer.parameters.expireTime + 60))
         )
-        if try await records.insert(record, at: now) { return }
-        if !mayBeNew, try await records.record(Self.signatureKind, signer.id)?.text == fileID { return }
-        throw VODFailure(.signatureUsed, "this one-time signature was used; ask for another one")
+        do throws(UploadError) {
+            if try await records.insert(record, at: now) { return }
+        } catch {
+            // It may have been inserted nevertheless: then this session has the signature.
+            guard try await records.record(Self.signatureKind, signer.id)?.text == fileID else { throw error }
+            return
+        }
+        guard try await records.record(Self.signatureKind, signer.id)?.text == fileID else { throw Self.used }
     }
 
     // MARK: Committing
@@ -261,7 +265,7 @@ struct VODUploads: Sendable {
             let now = clock.now
             let found = try await session(sessionKey, of: signer, at: now)
             var session = found.content
-            try await use(signer, for: session.fileID, mayBeNew: false)
+            try await use(signer, for: session.fileID)
             if let media = try await committed(session, by: signer) {
                 return Committed(media: media, session: session)
             }
@@ -279,7 +283,7 @@ struct VODUploads: Sendable {
     /// The media of a session, if an earlier commit recorded it.
     private func committed(_ session: VODSession, by signer: VODSigner) async throws -> VODMedia? {
         guard session.isCommitted else { return nil }
-        guard let media = try await media(session.replacing ?? session.fileID, of: signer)?.content else { return nil }
+        guard let media = try await media(session.mediaID, of: signer)?.content else { return nil }
         if session.replacing == nil { return media }
         // A repeated commit must not undo a later one.
         return media.coverSession.map { $0 >= session.fileID } ?? false ? media : nil
@@ -320,22 +324,34 @@ struct VODUploads: Sendable {
             // The cover of a later session stays.
             if let current = found.content.coverSession, current >= session.fileID { return found.content }
             var media = found.content
+            if let replaced = media.cover { media.replacedCovers.append(replaced.key) }
             media.cover = cover
             media.coverSession = session.fileID
             guard try await records.replace(found.replaced(by: media, until: nil).record) else { continue }
-            if let old = found.content.cover {
-                _ = try await objects.removeObject(ObjectName(bucket: media.bucket, key: old.key))
-            }
+            // If this fails, the end of the session removes it.
+            try? await removeReplacedCovers(of: id)
             return media
         }
+    }
+
+    private func removeReplacedCovers(of id: String) async throws {
+        guard let record = try await records.record(VODMedia.kind, id) else { return }
+        let found = try VODRecord<VODMedia>(record)
+        guard !found.content.replacedCovers.isEmpty else { return }
+        for key in found.content.replacedCovers {
+            _ = try await objects.removeObject(ObjectName(bucket: found.content.bucket, key: key))
+        }
+        var media = found.content
+        media.replacedCovers = []
+        // If not, another cover was replaced meanwhile, which lists them again.
+        _ = try await records.replace(found.replaced(by: media, until: nil).record)
     }
 
     /// Media of the signer's application and user.
     private func media(_ fileID: String, of signer: VODSigner) async throws -> VODRecord<VODMedia>? {
         guard let record = try await records.record(VODMedia.kind, fileID) else { return nil }
         let found = try VODRecord<VODMedia>(record)
-        guard found.content.tenant == signer.tenant, found.content.subject == signer.subject else { return nil }
-        return found
+        return found.content.owner == signer.owner ? found : nil
     }
 
     // MARK: Cleaning up
@@ -361,26 +377,19 @@ struct VODUploads: Sendable {
         }
     }
 
+    /// Ends a session, and removes its files unless media has them.
     private func remove(_ found: VODRecord<VODSession>) async throws {
         let session = found.content
-        if try await !isUsed(session) {
-            // From here on no commit succeeds: the record has another version, and is over.
-            var ended = session
-            ended.validUntil = 0
-            guard try await records.replace(found.replaced(by: ended, until: end(of: session)).record) else { return }
-            for file in session.files {
-                _ = try await objects.removeObject(ObjectName(bucket: session.bucket, key: file.key))
-            }
+        var ended = session
+        ended.validUntil = 0
+        // From here on no commit succeeds. If a commit was faster, it has extended the session.
+        guard try await records.replace(found.replaced(by: ended, until: end(of: session)).record) else { return }
+        let media = try await records.record(VODMedia.kind, session.mediaID)
+            .map { record throws(UploadError) in try VODRecord<VODMedia>(record).content }
+        for file in session.files where media?.has(file) != true {
+            _ = try await objects.removeObject(ObjectName(bucket: session.bucket, key: file.key))
         }
+        if let replaced = session.replacing { try await removeReplacedCovers(of: replaced) }
         _ = try await records.removeRecord(VODSession.kind, session.fileID)
-    }
-
-    /// Whether media uses the files of a session.
-    private func isUsed(_ session: VODSession) async throws -> Bool {
-        guard let record = try await records.record(VODMedia.kind, session.replacing ?? session.fileID) else {
-            return false
-        }
-        let media = try VODRecord<VODMedia>(record).content
-        return session.replacing == nil || media.cover?.key == session.cover?.key
     }
 }

@@ -83,12 +83,13 @@ enum UGCDocuments {
         now: Date
     ) -> Response {
         let session = applied.session
+        let storage = VODPlace.split(session.bucket)
         return success(
             Application(
                 video: session.video.map { Place(storagePath: "/" + $0.key) },
                 cover: session.cover.map { Place(storagePath: "/" + $0.key) },
-                storageAppId: place.storageAppID,
-                storageBucket: place.bucket,
+                storageAppId: storage.appID,
+                storageBucket: storage.bucket,
                 storageRegion: VODPlace.shortName(of: session.region),
                 storageRegionV5: session.region,
                 StorageRegionV5: session.region,

@@ -33,18 +33,20 @@ struct UGCHandler: Sendable {
     func respond(to request: Request) async -> Response {
         if let preflight = cors.preflight(request.head, methods: [.get, .post]) { return preflight }
         let name = (try? request.head.target.queryItems())?.first("Action") ?? ""
+        let call = Self.known.contains(name) ? name : "other"
         var response: Response
+        var code = 0
         do {
             response = try await self.response(name, request)
-            calls[Self.known.contains(name) ? name : "other", "0"].increment()
         } catch let failure as VODFailure {
+            code = failure.code.rawValue
             response = UGCDocuments.failure(failure)
-            calls[Self.known.contains(name) ? name : "other", String(failure.code.rawValue)].increment()
         } catch {
-            report(name, error)
+            report(call, error)
+            code = 503
             response = UGCDocuments.unavailable()
-            calls[Self.known.contains(name) ? name : "other", "503"].increment()
         }
+        calls[call, String(code)].increment()
         cors.decorate(&response, for: request.head)
         return response
     }

@@ -4,10 +4,8 @@ internal import SettingsKit
 
 /// What the answers of the VOD endpoints contain, from the settings.
 struct VODPlace: Sendable {
-    /// Bucket without the app id, as clients expect it.
-    let bucket: String
-    /// The app id of the bucket.
-    let storageAppID: Int64
+    /// The bucket as the object endpoint knows it: with its app id.
+    let bucketName: String
     /// The application that is reported if the signature names no sub-application.
     let appID: Int64
     let region: String
@@ -24,12 +22,8 @@ struct VODPlace: Sendable {
     /// Sessions that each app may begin in a second.
     let appliesPerSecond: Int
 
-    /// The bucket as the object endpoint knows it.
-    var bucketName: String { "\(bucket)-\(storageAppID)" }
-
     init(_ settings: TencentSettings) {
-        bucket = settings.bucket
-        storageAppID = settings.appID
+        bucketName = "\(settings.bucket)-\(settings.appID)"
         appID = settings.vodAppID
         region = settings.region ?? "ap-guangzhou"
         domain = settings.domain
@@ -38,6 +32,12 @@ struct VODPlace: Sendable {
         sessionSeconds = settings.sessionLifetime.components.seconds
         certificateSeconds = settings.certificateLifetime.components.seconds
         appliesPerSecond = settings.appliesPerSecond
+    }
+
+    /// The parts of a bucket's name, which clients want separately.
+    static func split(_ bucketName: String) -> (bucket: String, appID: Int64) {
+        guard let hyphen = bucketName.lastIndex(of: "-") else { return (bucketName, 0) }
+        return (String(bucketName[..<hyphen]), Int64(bucketName[bucketName.index(after: hyphen)...]) ?? 0)
     }
 
     /// The first key segment of everything that is uploaded through the VOD endpoints.

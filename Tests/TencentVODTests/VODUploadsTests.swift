@@ -1,0 +1,249 @@
+import Foundation
+import SluiceTesting
+import Synchronization
+import Testing
+import UploadCore
+
+@testable import TencentVOD
+
+@Suite("Sessions of VOD clients")
+struct VODUploadsTests {
+    private let day: TimeInterval = 86_400
+
+    // MARK: One-time signatures
+
+    @Test("of requests with one signature at once, one begins a session, and the others leave none")
+    func race() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.oneTimeSigner()
+        let codes = try await withThrowingTaskGroup(of: VODFailure.Code?.self) { group in
+            for _ in 0..<50 {
+                group.addTask {
+                    try await bench.code { _ = try await bench.uploads.begin(VODBench.video, region: nil, by: signer) }
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(codes.count { $0 == nil } == 1 && codes.count { $0 == .signatureUsed } == 49)
+        #expect(try await bench.count(VODSession.kind) == 1)
+    }
+
+    @Test("wherever the gateway dies while a session begins, the signature is either unused or has its session")
+    func crashWhileBeginning() async throws {
+        var sawFailure = false
+        for calls in 0..<40 {
+            let bench = try VODBench()
+            let signer = try await bench.oneTimeSigner()
+            bench.fuse.burn(afterCalls: calls)
+            let first = try? await bench.uploads.begin(VODBench.video, region: nil, by: signer)
+            let isOver = first != nil && !bench.fuse.isBurnt
+            bench.fuse.replace()
+            let used = try await bench.state.record("tencent signature", signer.id)
+            let second = try await bench.code {
+                _ = try await bench.uploads.begin(VODBench.video, region: nil, by: signer)
+            }
+            #expect(second == (used == nil ? nil : .signatureUsed), "\(calls)")
+            if let used { #expect(try await bench.state.record(VODSession.kind, used.text) != nil, "\(calls)") }
+            if first == nil { sawFailure = true }
+            if isOver { break }
+            #expect(calls < 39)
+        }
+        #expect(sawFailure)
+    }
+
+    @Test("a signature whose consumption was recorded although the state reported a failure begins its session")
+    func lostResponse() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.oneTimeSigner()
+        let plan = bench.state.plan
+        // The first insertion is that of the session.
+        plan.before(.insertRecord) {
+            plan.before(.insertRecord) { plan.lose(.insertRecord, with: UploadError(.storageFailure, "lost")) }
+        }
+        let applied = try await bench.sent(VODBench.video, by: signer)
+        _ = try await bench.uploads.commit(applied.sessionKey, by: signer)
+        #expect(try await bench.code { _ = try await bench.sent(by: signer) } == .signatureUsed)
+    }
+
+    // MARK: Committing
+
+    @Test("wherever the gateway dies in a commit, the next one makes the media, once and with all files")
+    func crashWhileCommitting() async throws {
+        for calls in 0..<60 {
+            let bench = try VODBench()
+            let signer = try await bench.signer()
+            let applied = try await bench.sent(by: signer)
+            bench.fuse.burn(afterCalls: calls)
+            let first = try? await bench.uploads.commit(applied.sessionKey, by: signer)
+            let isOver = first != nil && !bench.fuse.isBurnt
+            bench.fuse.replace()
+            let second = try await bench.uploads.commit(applied.sessionKey, by: signer)
+            if let first { #expect(first.media == second.media) }
+            #expect(second.media.fileID == applied.session.fileID)
+            #expect(try await bench.count(VODMedia.kind) == 1)
+            // The end of the session takes nothing away.
+            bench.clock.advance(by: 3 * day)
+            try await bench.uploads.removeExpired()
+            #expect(try await bench.keys() == Set(applied.session.files.map(\.key)), "\(calls)")
+            #expect(try await bench.count(VODSession.kind) == 0)
+            if isOver { return }
+        }
+        Issue.record("a commit makes more calls than this test lets pass")
+    }
+
+    @Test("a commit whose record was stored although the state reported a failure can be repeated")
+    func lostCommit() async throws {
+        for operation in [FaultyState.Operation.replaceRecord, .insertRecord] {
+            let bench = try VODBench()
+            let signer = try await bench.signer()
+            let applied = try await bench.sent(by: signer)
+            bench.state.plan.lose(operation, with: UploadError(.storageFailure, "lost"))
+            await #expect(throws: UploadError.self) { try await bench.uploads.commit(applied.sessionKey, by: signer) }
+            let media = try await bench.uploads.commit(applied.sessionKey, by: signer).media
+            #expect(media.fileID == applied.session.fileID)
+            #expect(try await bench.count(VODMedia.kind) == 1)
+        }
+    }
+
+    @Test("commits at once make one media")
+    func commitsAtOnce() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let applied = try await bench.sent(by: signer)
+        bench.state.plan.pause { await Task.yield() }
+        let found = try await withThrowingTaskGroup(of: VODMedia.self) { group in
+            for _ in 0..<20 {
+                group.addTask { try await bench.uploads.commit(applied.sessionKey, by: signer).media }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(found.count == 20 && Set(found.map(\.fileID)).count == 1)
+        #expect(try await bench.count(VODMedia.kind) == 1)
+    }
+
+    // MARK: The end of sessions
+
+    @Test("cleaning up removes nothing that is being committed")
+    func commitAtTheEnd() async throws {
+        // Between the extension of the session and the record of its media.
+        for operation in [FaultyState.Operation.insertRecord, .replaceRecord] {
+            let bench = try VODBench()
+            let signer = try await bench.signer()
+            let applied = try await bench.sent(by: signer)
+            bench.clock.advance(by: day - 1)
+            bench.state.plan.before(operation) {
+                bench.clock.advance(by: 2)
+                try? await bench.uploads.removeExpired()
+            }
+            let code = try await bench.code { _ = try await bench.uploads.commit(applied.sessionKey, by: signer) }
+            let isCommitted = operation == .insertRecord
+            #expect(code == (isCommitted ? nil : .invalidSession))
+            #expect(try await bench.count(VODMedia.kind) == (isCommitted ? 1 : 0))
+            #expect(try await bench.keys().isEmpty == !isCommitted)
+        }
+    }
+
+    @Test("a commit that comes while its session is being removed keeps it")
+    func commitFirst() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let applied = try await bench.sent(by: signer)
+        bench.clock.advance(by: day + 1)
+        bench.state.plan.before(.replaceRecord) {
+            // Its request has arrived in time.
+            bench.clock.advance(by: -2)
+            _ = try? await bench.uploads.commit(applied.sessionKey, by: signer)
+            bench.clock.advance(by: 2)
+        }
+        try await bench.uploads.removeExpired()
+        #expect(try await bench.count(VODMedia.kind) == 1)
+        #expect(try await bench.keys() == Set(applied.session.files.map(\.key)))
+    }
+
+    @Test("wherever the gateway dies while it cleans up, the next run removes the rest")
+    func crashWhileCleaning() async throws {
+        for calls in 0..<80 {
+            let bench = try VODBench()
+            let signer = try await bench.signer()
+            _ = try await bench.sent(by: signer)
+            let kept = try await bench.sent(by: signer)
+            _ = try await bench.uploads.commit(kept.sessionKey, by: signer)
+            bench.clock.advance(by: 3 * day)
+            bench.fuse.burn(afterCalls: calls)
+            let isOver = (try? await bench.uploads.removeExpired()) != nil && !bench.fuse.isBurnt
+            bench.fuse.replace()
+            try await bench.uploads.removeExpired()
+            #expect(try await bench.keys() == Set(kept.session.files.map(\.key)), "\(calls)")
+            #expect(try await bench.count(VODSession.kind) == 0, "\(calls)")
+            if isOver { return }
+        }
+        Issue.record("cleaning up makes more calls than this test lets pass")
+    }
+
+    @Test("each use extends a session; an unused one ends")
+    func extending() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let used = try await bench.sent(by: signer)
+        let unused = try await bench.sent(by: signer)
+        for _ in 0..<3 {
+            bench.clock.advance(by: day - 10)
+            let again = try await bench.uploads.resume(used.sessionKey, by: signer)
+            #expect(again.session.files == used.session.files)
+            try await bench.uploads.removeExpired()
+        }
+        #expect(
+            try await bench.code { _ = try await bench.uploads.resume(unused.sessionKey, by: signer) }
+                == .invalidSession
+        )
+        #expect(try await bench.keys() == Set(used.session.files.map(\.key)))
+        _ = try await bench.uploads.commit(used.sessionKey, by: signer)
+    }
+
+    // MARK: Covers
+
+    @Test("wherever the gateway dies while a cover is replaced, the old one is removed in the end, and no other")
+    func crashWhileReplacing() async throws {
+        for calls in 0..<60 {
+            let bench = try VODBench()
+            let signer = try await bench.signer()
+            let made = try await bench.sent(by: signer)
+            _ = try await bench.uploads.commit(made.sessionKey, by: signer)
+            // The session of the video is over before.
+            bench.clock.advance(by: 3 * day)
+            try await bench.uploads.removeExpired()
+            let request = VODRequest.cover(VODNewFile(name: "d", type: "png", size: 1), of: made.session.fileID)
+            let cover = try await bench.sent(request, by: signer)
+            bench.fuse.burn(afterCalls: calls)
+            let first = try? await bench.uploads.commit(cover.sessionKey, by: signer)
+            let isOver = first != nil && !bench.fuse.isBurnt
+            bench.fuse.replace()
+            let media = try await bench.uploads.commit(cover.sessionKey, by: signer).media
+            #expect(media.cover == cover.session.cover && media.fileID == made.session.fileID)
+            bench.clock.advance(by: 3 * day)
+            try await bench.uploads.removeExpired()
+            let wanted = [made.session.video?.key, cover.session.cover?.key].compactMap { $0 }
+            #expect(try await bench.keys() == Set(wanted), "\(calls)")
+            if isOver { return }
+        }
+        Issue.record("replacing a cover makes more calls than this test lets pass")
+    }
+
+    @Test("a cover that is committed late does not replace a later one")
+    func lateCover() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let made = try await bench.sent(by: signer)
+        _ = try await bench.uploads.commit(made.sessionKey, by: signer)
+        let request = VODRequest.cover(VODNewFile(name: "d", type: "png", size: 1), of: made.session.fileID)
+        let early = try await bench.sent(request, by: signer)
+        bench.clock.advance(by: 1)
+        let late = try await bench.sent(request, by: signer)
+        #expect(try await bench.uploads.commit(late.sessionKey, by: signer).media.cover == late.session.cover)
+        #expect(try await bench.uploads.commit(early.sessionKey, by: signer).media.cover == late.session.cover)
+        bench.clock.advance(by: 3 * day)
+        try await bench.uploads.removeExpired()
+        let wanted = [made.session.video?.key, late.session.cover?.key].compactMap { $0 }
+        #expect(try await bench.keys() == Set(wanted))
+    }
+}
