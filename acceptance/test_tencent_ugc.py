@@ -382,6 +382,21 @@ def test_the_pair_of_an_api_key_signs_and_is_revoked(gateway):
     refused("AccessDenied", minted.send_file, minted.applied["video"]["storagePath"], b"1")
 
 
+def test_the_pair_of_a_limited_key_signs_for_its_user_only(gateway):
+    made = run(
+        *("keys", "create", "--name", "app", "--scope", "mint", "--subject", "dora"), environment=gateway.environment
+    ).stdout
+    secret_id, secret = gateway.pair(re.search(r"key_\w+", made)[0])
+
+    def code(**more):
+        signature = encoded(own(gateway, secretId=secret_id, **more)[0], secret)
+        return call(gateway, "ApplyUploadUGC", {"signature": signature} | announced(3))[0]
+
+    assert code(sluiceSubject="dora") == 0
+    assert code(sluiceSubject="eve") == 10004
+    assert code() == 10004
+
+
 # Limits
 
 

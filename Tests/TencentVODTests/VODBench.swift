@@ -19,6 +19,7 @@ struct VODBench {
     let services: UploadServices
     let check: VODSignatureCheck
     private let signatures: TencentSignatureIssuer
+    private let master: MasterSecret
 
     init() throws {
         state = FaultyState(InMemoryState(clock: clock), fuse: fuse)
@@ -33,8 +34,22 @@ struct VODBench {
         let pair = TencentCredentials.relay(from: master)
         signatures = TencentSignatureIssuer(pair, mode: .relay)
         check = VODSignatureCheck(own: [pair], pairs: { _ in nil }, revoked: RevocationList(state: state, clock: clock))
-        uploads = VODUploads(
-            place: VODPlace(TencentSettings()),
+        self.master = master
+        uploads = Self.uploads(at: VODPlace(TencentSettings()), state, services, master, clock)
+    }
+
+    /// The same sessions with other settings.
+    func uploads(at place: VODPlace) -> VODUploads { Self.uploads(at: place, state, services, master, clock) }
+
+    private static func uploads(
+        at place: VODPlace,
+        _ state: FaultyState,
+        _ services: UploadServices,
+        _ master: MasterSecret,
+        _ clock: ManualClock
+    ) -> VODUploads {
+        VODUploads(
+            place: place,
             records: state,
             objects: services.objects,
             uploads: services.uploads,

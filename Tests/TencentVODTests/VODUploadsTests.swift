@@ -1,4 +1,5 @@
 import Foundation
+import ObjectGrants
 import SluiceTesting
 import Synchronization
 import Testing
@@ -132,7 +133,7 @@ struct VODUploadsTests {
             let applied = try await bench.sent(by: signer)
             bench.clock.advance(by: day - 1)
             bench.state.plan.before(operation) {
-                bench.clock.advance(by: 2)
+                bench.clock.advance(by: 7200)
                 try? await bench.uploads.removeExpired()
             }
             let code = try await bench.code { _ = try await bench.uploads.commit(applied.sessionKey, by: signer) }
@@ -148,12 +149,12 @@ struct VODUploadsTests {
         let bench = try VODBench()
         let signer = try await bench.signer()
         let applied = try await bench.sent(by: signer)
-        bench.clock.advance(by: day + 1)
+        bench.clock.advance(by: day + 3601)
         bench.state.plan.before(.replaceRecord) {
             // Its request has arrived in time.
-            bench.clock.advance(by: -2)
+            bench.clock.advance(by: -3602)
             _ = try? await bench.uploads.commit(applied.sessionKey, by: signer)
-            bench.clock.advance(by: 2)
+            bench.clock.advance(by: 3602)
         }
         try await bench.uploads.removeExpired()
         #expect(try await bench.count(VODMedia.kind) == 1)
@@ -178,6 +179,25 @@ struct VODUploadsTests {
             if isOver { return }
         }
         Issue.record("cleaning up makes more calls than this test lets pass")
+    }
+
+    @Test("credentials do not outlive their session, and its files stay for an hour longer")
+    func credentials() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let applied = try await bench.sent(by: signer)
+        #expect(applied.credentials.expiresAt == bench.clock.now.addingTimeInterval(7200))
+        var place = bench.uploads.place
+        place.certificateSeconds = 100 * 86_400
+        let long = bench.uploads(at: place)
+        let other = try await long.begin(VODBench.video, region: nil, by: signer)
+        #expect(other.credentials.expiresAt == bench.clock.now.addingTimeInterval(day))
+        bench.clock.advance(by: day + 3599)
+        try await bench.uploads.removeExpired()
+        #expect(try await bench.keys().count == 2)
+        bench.clock.advance(by: 1)
+        try await bench.uploads.removeExpired()
+        #expect(try await bench.keys().isEmpty)
     }
 
     @Test("each use extends a session; an unused one ends")

@@ -18,7 +18,7 @@ struct VODPlace: Sendable {
     /// Seconds from its last use during which a session can be resumed.
     let sessionSeconds: Int64
     /// Seconds for which credentials are valid.
-    let certificateSeconds: Int64
+    var certificateSeconds: Int64
     /// Sessions that each app may begin in a second.
     let appliesPerSecond: Int
 

@@ -44,6 +44,10 @@ struct VODUploads: Sendable {
     /// Longer than any session: `removeExpired` looks at sessions by their age.
     private static let cleaning: Int64 = 31 * 86_400
 
+    /// Seconds after the end of a session in which its files stay: the object endpoint lets clients complete a multipart
+    /// upload for an hour after their credentials have expired.
+    private var grace: Int64 { min(3600, place.sessionSeconds) }
+
     let place: VODPlace
     let records: any DialectRecords
     let objects: ObjectService
@@ -206,7 +210,9 @@ struct VODUploads: Sendable {
     }
 
     private func applied(_ session: VODSession, by signer: VODSigner, at now: Date) throws -> Applied {
-        let end = Date(timeIntervalSince1970: Double(now.unixSeconds + place.certificateSeconds))
+        // Nothing can be sent after the session, when nothing would remove it.
+        let seconds = min(now.unixSeconds + place.certificateSeconds, session.validUntil)
+        let end = Date(timeIntervalSince1970: Double(seconds))
         var upload = signer.grant(for: session.fileID, until: end)
         // What was announced is what may be sent; a client that announced nothing has the limit of its signature.
         if let largest = session.files.map({ $0.size ?? .max }).max(), largest < .max {
@@ -360,13 +366,13 @@ struct VODUploads: Sendable {
     ///
     /// - Throws: `UploadError`; the next call continues.
     func removeExpired() async throws {
-        let now = clock.now.unixSeconds
+        let now = clock.now.unixSeconds - grace
         var last: String?
         while true {
             let page = try await records.records(VODSession.kind, prefix: "", after: last, limit: 100)
             for record in page {
                 last = record.key
-                // Ids begin with the time: all that follow are younger.
+                // Ids begin with the time, so all that follow are younger.
                 guard let id = UInt64(record.key), Int64(id / 1_000_000_000) + place.sessionSeconds <= now else {
                     return
                 }
