@@ -311,7 +311,7 @@ def test_signatures_that_are_refused(gateway):
         "fraction": {"currentTimeStamp": f"{now}.5"},
         "text": {"expireTime": "tomorrow"},
         "random": {"random": 1 << 32},
-        "90 days": {"expireTime": now + 7_776_001},
+        "90 days": {"currentTimeStamp": now, "expireTime": now + 7_776_001},
         "flag": {"oneTimeValid": 2},
         "subject": {"sluiceSubject": "a\nb"},
         "no subject": {"sluiceSubject": ""},

@@ -17,6 +17,7 @@ struct VODUploadsTests {
     func race() async throws {
         let bench = try VODBench()
         let signer = try await bench.oneTimeSigner()
+        bench.state.plan.pause { for _ in 0..<5 { await Task.yield() } }
         let codes = try await withThrowingTaskGroup(of: VODFailure.Code?.self) { group in
             for _ in 0..<50 {
                 group.addTask {
@@ -161,6 +162,25 @@ struct VODUploadsTests {
         #expect(try await bench.keys() == Set(applied.session.files.map(\.key)))
     }
 
+    @Test("a commit that was interrupted while its session was being removed can be repeated")
+    func interruptedCommitFirst() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let applied = try await bench.sent(by: signer)
+        bench.clock.advance(by: day + 3601)
+        bench.state.plan.before(.replaceRecord) {
+            // It extends the session, and does not record its media.
+            bench.clock.advance(by: -3602)
+            bench.state.plan.fail(.insertRecord)
+            _ = try? await bench.uploads.commit(applied.sessionKey, by: signer)
+            bench.clock.advance(by: 3602)
+        }
+        try await bench.uploads.removeExpired()
+        #expect(try await bench.count(VODMedia.kind) == 0)
+        #expect(try await bench.keys() == Set(applied.session.files.map(\.key)))
+        _ = try await bench.uploads.commit(applied.sessionKey, by: signer)
+    }
+
     @Test("wherever the gateway dies while it cleans up, the next run removes the rest")
     func crashWhileCleaning() async throws {
         for calls in 0..<80 {
@@ -195,6 +215,10 @@ struct VODUploadsTests {
         bench.clock.advance(by: day + 3599)
         try await bench.uploads.removeExpired()
         #expect(try await bench.keys().count == 2)
+        // It is over all the same.
+        let resumed = try await bench.code { _ = try await bench.uploads.resume(applied.sessionKey, by: signer) }
+        let committed = try await bench.code { _ = try await bench.uploads.commit(applied.sessionKey, by: signer) }
+        #expect(resumed == .invalidSession && committed == .invalidSession)
         bench.clock.advance(by: 1)
         try await bench.uploads.removeExpired()
         #expect(try await bench.keys().isEmpty)
