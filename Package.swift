@@ -134,16 +134,18 @@ let package = Package(
         layer(
             "TencentVOD",
             [
-                "ObjectGateway", "ObjectGrants", "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit", "UploadCore",
-                "HTTPWire", "Bytes", "Signing", handles, .product(name: "Logging", package: "swift-log"),
+                "ObjectGateway", "ObjectGrants", "CloudCalls", "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit",
+                "UploadCore", "Webhooks", "HTTPWire", "Bytes", "Signing", handles,
+                .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             path: "Sources/Dialects/TencentVOD"
         ),
         layer("ObjectGrants", ["UploadCore", "Signing", "Digests", "Bytes"]),
+        layer("CloudCalls", ["UploadCore", "Signing", "HTTPWire", "Digests", "Bytes"]),
         layer(
             "TokenServices",
-            ["ObjectGrants", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing", "XMLText"],
+            ["CloudCalls", "ObjectGrants", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing", "XMLText"],
             path: "Sources/Dialects/TokenServices"
         ),
         layer(
@@ -345,7 +347,8 @@ let package = Package(
             // One target for four: the tests of tokens, policies and URLs send requests to the store with what was minted.
             "ObjectStoreTests",
             [
-                "SluiceTesting", "ObjectStore", "ObjectGrants", "Presigning", "TokenServices", "UploadCore", "HTTPWire",
+                "SluiceTesting", "ObjectStore", "ObjectGrants", "Presigning", "CloudCalls", "TokenServices",
+                "UploadCore", "HTTPWire",
                 "Signing", "Digests", "Bytes", "XMLText",
             ]
         ),

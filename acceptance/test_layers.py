@@ -23,7 +23,7 @@ LAYERS = [
     ["Telemetry"],
     ["RESTKit", "SettingsKit"],
     ["DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "Clouds"],
-    ["CloudCredentials", "StateRecords", "ObjectGrants"],
+    ["CloudCredentials", "StateRecords", "ObjectGrants", "CloudCalls"],
     ["UploadCore"],
     ["HTTPServer", "HTTPClient", "Signing"],
     ["HTTPWire", "Transport", "Digests", "XMLText"],

@@ -87,6 +87,16 @@ extension SettingFormat where Value == String {
 }
 
 extension SettingFormat where Value == String {
+    /// Where something is posted.
+    package static let receiverURL = SettingFormat(
+        allowed: "an absolute http or https URL such as https://app.example.com/hooks",
+        parse: { text in
+            guard let target = try? RequestTarget(parsing: text), target.authority != nil else { return nil }
+            return text
+        },
+        render: { $0 }
+    )
+
     /// `http(s)://host[:port]`.
     package static let origin = SettingFormat(
         allowed: "an http or https URL without a path, such as https://s3.example.com:9000",

@@ -1,8 +1,6 @@
 internal import Foundation
 package import HTTPClient
-internal import HTTPWire
 package import Signing
-internal import UploadCore
 
 /// How hooks are called.
 package struct HookSettings: Sendable {
@@ -42,13 +40,11 @@ package struct HookSettings: Sendable {
 /// Sends one hook and reads its response.
 package struct HookCaller: Sendable {
     package let settings: HookSettings
-    private let client: HTTPClient
-    private let signer: WebhookSigner
+    private let poster: WebhookPoster
 
     package init(_ settings: HookSettings, client: HTTPClient, signer: WebhookSigner) {
         self.settings = settings
-        self.client = client
-        self.signer = signer
+        poster = WebhookPoster(url: settings.url, client: client, signer: signer)
     }
 
     /// - Parameters:
@@ -66,44 +62,16 @@ package struct HookCaller: Sendable {
         timeout: Duration,
         fields: [(name: String, value: String)] = []
     ) async throws(HookFailure) -> HookReply {
-        // For the client, zero would mean no limit.
-        guard timeout > .zero else { throw HookFailure("the receiver did not respond in time", isTransient: true) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(payload) else { throw HookFailure("the hook cannot be encoded as JSON") }
-        let content = [UInt8](data)
-        var headers = fields.filter { !Self.reserved.contains($0.name.lowercased()) }
-        headers.append(("Content-Type", "application/json"))
-        headers += signer.fields(id: id, timestamp: Int64(now.timeIntervalSince1970), content: content)
-        let request = HTTPClientRequest(
-            method: "POST",
-            url: settings.url,
-            headers: headers,
-            body: content,
+        let reply = try await poster.post(
+            [UInt8](data),
+            id: id,
+            at: Int64(now.timeIntervalSince1970),
             timeout: timeout,
-            connectTimeout: timeout,
-            maximumResponseBytes: Self.maximumReplyBytes
+            fields: fields
         )
-        let response: HTTPClientResponse
-        do throws(HTTPClientError) {
-            response = try await client.send(request, within: timeout)
-        } catch {
-            throw HookFailure(error.message, isTransient: true)
-        }
-        guard (200...299).contains(response.status) else {
-            throw HookFailure(
-                "the receiver responded with status \(response.status)",
-                isTransient: response.status >= 500 || response.status == 429,
-                retryAfter: response.headers["Retry-After"].flatMap { Double($0) }
-            )
-        }
-        return try HookReply(content: response.body)
+        return try HookReply(content: reply)
     }
-
-    private static let maximumReplyBytes = 64 << 10
-    /// Fields that the server sets itself.
-    private static let reserved: Set<String> = [
-        "content-type", "content-length", "transfer-encoding", "host", "connection", "expect", "webhook-id",
-        "webhook-timestamp", "webhook-signature",
-    ]
 }

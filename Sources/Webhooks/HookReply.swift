@@ -93,12 +93,12 @@ struct HookReply: Decodable, Equatable {
 }
 
 /// Why the call of a hook failed; for the log.
-struct HookFailure: Error, CustomStringConvertible {
-    let description: String
+package struct HookFailure: Error, CustomStringConvertible {
+    package let description: String
     /// Whether another attempt may succeed.
-    var isTransient = false
+    package var isTransient = false
     /// Seconds until the receiver wants the next attempt.
-    var retryAfter: Double?
+    package var retryAfter: Double?
 
     init(_ description: String, isTransient: Bool = false, retryAfter: Double? = nil) {
         self.description = description

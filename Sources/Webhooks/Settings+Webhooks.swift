@@ -18,9 +18,17 @@ extension Settings {
             concurrency: hooks.concurrency,
             forwardedFields: hooks.forwardHeaders
         )
-        // The operator chose where hooks go, and an app's backend often has a private address.
-        let client = HTTPClient(userAgent: "Sluice/\(Version.current)", addresses: .any)
-        return HookCaller(settings, client: client, signer: hookSigner(master))
+        return HookCaller(settings, client: Self.hookClient(), signer: hookSigner(master))
+    }
+
+    /// Posts to a URL that the operator chose.
+    package func webhookPoster(_ url: String, _ master: MasterSecret) -> WebhookPoster {
+        WebhookPoster(url: url, client: Self.hookClient(), signer: hookSigner(master))
+    }
+
+    /// The operator chose where hooks go, and an app's backend often has a private address.
+    private static func hookClient() -> HTTPClient {
+        HTTPClient(userAgent: "Sluice/\(Version.current)", addresses: .any)
     }
 
     /// Signs hooks with the configured key, or with one that is derived from each master secret.

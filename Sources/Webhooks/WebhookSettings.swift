@@ -26,7 +26,7 @@ package struct WebhookSettings: SettingsSection {
         setting(
             "hooks.url",
             \.url,
-            optional: .hookURL,
+            optional: .receiverURL,
             "URL of the app that receives the hooks, in the form of tusd; if not set, no hooks are sent."
         ),
         setting("hooks.events", \.events, .names(), "The hooks to send."),
@@ -86,15 +86,6 @@ extension Settings {
 }
 
 extension SettingFormat where Value == String {
-    package static let hookURL = SettingFormat(
-        allowed: "an absolute http or https URL such as https://app.example.com/hooks",
-        parse: { text in
-            guard let target = try? RequestTarget(parsing: text), target.authority != nil else { return nil }
-            return text
-        },
-        render: { $0 }
-    )
-
     package static let hookSecret = SettingFormat(
         allowed: "whsec_ and base64 of 24 to 64 random bytes",
         parse: { WebhookSigner.key(in: $0) == nil ? nil : $0 },

@@ -123,6 +123,8 @@ struct ConfigurationLoaderTests {
         "tencent.bucket": "films", "tencent.appId": "1", "tencent.vodAppId": "2", "tencent.domain": "vod.example",
         "tencent.cosDomain": "cos.example:9000", "tencent.mediaURL": "https://cdn.example/films",
         "tencent.sessionLifetime": "2h", "tencent.certificateLifetime": "1h", "tencent.appliesPerSecond": "5",
+        "tencent.subApplications": "3, 4", "tencent.events": "pull",
+        "tencent.callbackURL": "https://app.example/vod",
         "tls.certificate": "c.pem", "tls.key": "k.pem", "tencent.mode": "direct", "tencent.secretId": "AKID1",
         "tencent.secretKey": "key", "limits.requestLine": "4KiB", "limits.headerBytes": "128KiB",
         "limits.headerCount": "50", "limits.bodyBytes": "2MiB", "limits.bodyRate": "1KiB", "limits.uploadBytes": "10MB",

@@ -16,6 +16,8 @@ struct VODBench {
     let fuse = Fuse()
     let state: FaultyState
     let uploads: VODUploads
+    let library: VODLibrary
+    let events: VODEvents
     let services: UploadServices
     let check: VODSignatureCheck
     private let signatures: TencentSignatureIssuer
@@ -33,24 +35,34 @@ struct VODBench {
         let master = try #require(MasterSecret(bytes: [UInt8](repeating: 7, count: 32)))
         let pair = TencentCredentials.relay(from: master)
         signatures = TencentSignatureIssuer(pair, mode: .relay)
-        check = VODSignatureCheck(own: [pair], pairs: { _ in nil }, revoked: RevocationList(state: state, clock: clock))
+        check = VODSignatureCheck(
+            own: [pair],
+            place: VODPlace(TencentSettings()),
+            pairs: { _ in nil },
+            revoked: RevocationList(state: state, clock: clock)
+        )
         self.master = master
-        uploads = Self.uploads(at: VODPlace(TencentSettings()), state, services, master, clock)
+        library = VODLibrary(records: state, objects: services.objects, clock: clock)
+        events = VODEvents(mode: .pull, records: state, library: library, bell: EventBell(), clock: clock)
+        uploads = Self.uploads(at: VODPlace(TencentSettings()), library, events, services, master)
     }
 
     /// The same sessions with other settings.
-    func uploads(at place: VODPlace) -> VODUploads { Self.uploads(at: place, state, services, master, clock) }
+    func uploads(at place: VODPlace) -> VODUploads { Self.uploads(at: place, library, events, services, master) }
 
     private static func uploads(
         at place: VODPlace,
-        _ state: FaultyState,
+        _ library: VODLibrary,
+        _ events: VODEvents,
         _ services: UploadServices,
-        _ master: MasterSecret,
-        _ clock: ManualClock
+        _ master: MasterSecret
     ) -> VODUploads {
-        VODUploads(
+        let clock = library.clock
+        return VODUploads(
             place: place,
-            records: state,
+            records: library.records,
+            library: library,
+            events: events,
             objects: services.objects,
             uploads: services.uploads,
             issuer: CredentialIssuer(master: master),

@@ -11,6 +11,14 @@ extension Settings {
         }
     }
 
+    var vodEvents: VODEvents.Mode {
+        switch tencent.events {
+        case .off: .off
+        case .pull: .pull
+        case .push: .push
+        }
+    }
+
     /// The account's key pair in `direct` mode, Sluice's own in `relay` mode.
     func tencentCredentials(_ master: MasterSecret) -> TencentCredentials {
         guard tencent.mode == .direct, let id = tencent.secretID, let key = tencent.secretKey else {

@@ -1,3 +1,4 @@
+internal import CloudCalls
 internal import Foundation
 package import GatewayKit
 package import HTTPWire
@@ -9,6 +10,7 @@ package import ServiceLifecycle
 internal import SettingsKit
 internal import Signing
 internal import UploadCore
+internal import Webhooks
 
 /// Tencent Cloud VOD: signatures for its upload SDKs, and in `relay` mode the calls of these SDKs.
 package struct TencentModule: GatewayModule {
@@ -25,6 +27,7 @@ package struct TencentModule: GatewayModule {
             TencentAPI(
                 issuer: context.settings.tencentIssuer(context.master),
                 access: context.access,
+                allows: Self.allowance(context.settings),
                 minted: context.metrics.mintCounter("tencent_signature"),
                 bodyLimit: context.bodyLimit,
                 clock: context.clock
@@ -33,16 +36,65 @@ package struct TencentModule: GatewayModule {
             (claims, services) = ([], [])
             return
         }
-        let uploads = VODUploads(context)
+        let library = VODLibrary(
+            records: context.state,
+            objects: context.services.objects,
+            clock: context.clock
+        )
+        let events = VODEvents(
+            mode: context.settings.vodEvents,
+            records: context.state,
+            library: library,
+            bell: EventBell(),
+            clock: context.clock
+        )
+        let uploads = VODUploads(context, library, events)
+        let documents = VODDocuments(place: uploads.place, objectURL: context.objectURL)
+        let calls = context.metrics.counters(
+            "sluice_tencent_calls_total",
+            "Calls of the upload SDKs of Tencent Cloud VOD, and of its API.",
+            by: "call",
+            "code"
+        )
+        let actions = VODActions(
+            uploads: uploads,
+            library: library,
+            events: events,
+            documents: documents,
+            isServed: objects != nil
+        )
+        let api = VODAPIHandler(context, actions, calls)
         claims =
-            Self.claims(UGCHandler(context, uploads, isServed: objects != nil))
+            Self.claims(UGCHandler(context, uploads, isServed: objects != nil, calls))
+            + [Self.claim(api)]
             + (objects.map { Self.forwarded(to: $0) } ?? [])
+        guard context.mismatch == nil else {
+            services = []
+            return
+        }
         let cleaning = SessionCleaning(
             uploads: uploads,
+            library: library,
             interval: context.settings.uploads.sweepEvery,
             logger: context.logger
         )
-        services = context.mismatch == nil ? [cleaning] : []
+        let delivery = VODEventDelivery(context, events, documents).map { DeliveryService(delivery: $0) }
+        services = [cleaning] + (delivery.map { [$0] } ?? [])
+    }
+
+    /// In direct mode there are no objects here, so a key that is limited to some may not sign.
+    private static func allowance(_ settings: Settings) -> @Sendable (KeyLimits, Int64?) -> Bool {
+        guard settings.tencentMode == .relay else { return { limits, _ in !limits.isForObjectsOnly } }
+        let place = VODPlace(settings.tencent)
+        return { limits, application in place.allows(limits, application) }
+    }
+
+    private static func claim(_ api: VODAPIHandler) -> Claim {
+        Claim(
+            ["/"],
+            when: Claim.Condition(text: "API 3.0 of Tencent VOD", holds: VODAPIHandler.isMeant),
+            operations: [(method: .post, template: "/"), (method: .get, template: "/")]
+        ) { request in await api.respond(to: request) }
     }
 
     private static func claims(_ handler: UGCHandler) -> [Claim] {
@@ -75,11 +127,13 @@ package struct TencentModule: GatewayModule {
 }
 
 extension VODUploads {
-    fileprivate init(_ context: GatewayContext) {
+    fileprivate init(_ context: GatewayContext, _ library: VODLibrary, _ events: VODEvents) {
         let place = VODPlace(context.settings.tencent)
         self.init(
             place: place,
             records: context.state,
+            library: library,
+            events: events,
             objects: context.services.objects,
             uploads: context.services.uploads,
             issuer: context.issuer,
@@ -91,7 +145,7 @@ extension VODUploads {
 }
 
 extension UGCHandler {
-    fileprivate init(_ context: GatewayContext, _ uploads: VODUploads, isServed: Bool) {
+    fileprivate init(_ context: GatewayContext, _ uploads: VODUploads, isServed: Bool, _ calls: CounterTable) {
         let pairs = KeyPairCache(state: context.state, master: context.master, clock: context.clock)
         let logger = context.logger
         self.init(
@@ -99,6 +153,7 @@ extension UGCHandler {
             isServed: isServed,
             signatures: VODSignatureCheck(
                 own: context.master.each.map { .relay(from: $0) },
+                place: uploads.place,
                 pairs: { secretID async throws(UploadError) in
                     try await pairs.pairs(secretID, .mint).map { pairs in
                         (key: pairs.key, secrets: pairs.credentials.map(\.secretAccessKey))
@@ -109,12 +164,7 @@ extension UGCHandler {
             place: uploads.place,
             objectURL: context.objectURL,
             cors: context.cors,
-            calls: context.metrics.counters(
-                "sluice_tencent_calls_total",
-                "Calls of the upload SDKs of Tencent Cloud VOD.",
-                by: "call",
-                "code"
-            ),
+            calls: calls,
             report: { call, error in
                 logger.warning(
                     "a call of a Tencent VOD client could not be served",
@@ -126,9 +176,70 @@ extension UGCHandler {
     }
 }
 
+extension VODAPIHandler {
+    fileprivate init(_ context: GatewayContext, _ actions: VODActions, _ calls: CounterTable) {
+        let pairs = KeyPairCache(state: context.state, master: context.master, clock: context.clock)
+        let logger = context.logger
+        self.init(
+            actions: actions,
+            own: context.master.each.map { .relay(from: $0) },
+            pairs: { secretID, scope async throws(UploadError) in
+                try await pairs.pairs(secretID, scope).map { pairs in
+                    (key: pairs.key, secrets: pairs.credentials.map(\.secretAccessKey))
+                }
+            },
+            nonces: UsedNonces(),
+            calls: calls,
+            report: { call, error in
+                logger.warning(
+                    "a call of the Tencent VOD API could not be served",
+                    metadata: ["call": "\(call)", "error": "\((error as? UploadError)?.message ?? "\(error)")"]
+                )
+            },
+            clock: context.clock
+        )
+    }
+}
+
+extension VODEventDelivery {
+    /// `nil` if events are not posted.
+    fileprivate init?(_ context: GatewayContext, _ events: VODEvents, _ documents: VODDocuments) {
+        guard events.mode == .push, let url = context.settings.tencent.callbackURL else { return nil }
+        let logger = context.logger
+        self.init(
+            events: events,
+            poster: context.settings.webhookPoster(url, context.master),
+            document: documents.post,
+            counters: context.metrics.counters(
+                "sluice_tencent_events_total",
+                "Attempts to post an event of Tencent VOD to the app.",
+                by: "outcome"
+            ),
+            report: { error in
+                logger.warning(
+                    "an event of Tencent VOD was not delivered; it will be tried again",
+                    metadata: ["error": "\((error as? UploadError)?.message ?? "\(error)")"]
+                )
+            }
+        )
+    }
+}
+
+/// Posts events to the app.
+private struct DeliveryService: Service {
+    let delivery: VODEventDelivery
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown { await delivery.run() }
+        // If one service returned early, the group would stop all the others.
+        try? await gracefulShutdown()
+    }
+}
+
 /// Removes what expired sessions have left.
 private struct SessionCleaning: Service {
     let uploads: VODUploads
+    let library: VODLibrary
     let interval: Duration
     let logger: Logger
 
@@ -136,10 +247,11 @@ private struct SessionCleaning: Service {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 do {
+                    try await library.finishRemovals()
                     try await uploads.removeExpired()
                 } catch {
                     logger.warning(
-                        "expired uploads of Tencent VOD clients were not removed",
+                        "expired uploads, or deleted media, of Tencent VOD clients were not removed",
                         metadata: ["error": "\((error as? UploadError)?.message ?? "\(error)")"]
                     )
                 }

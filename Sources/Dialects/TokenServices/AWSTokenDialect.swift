@@ -1,3 +1,4 @@
+internal import CloudCalls
 internal import Foundation
 internal import HTTPWire
 internal import ObjectGrants
@@ -12,7 +13,7 @@ struct AWSTokenDialect: TokenDialect {
 
     var vendor: Vendor { .aws }
 
-    func claim(_ call: TokenCall) throws(RequestSignatureFailure) -> TokenClaim {
+    func claim(_ call: CloudCall) throws(RequestSignatureFailure) -> TokenClaim {
         let claim = try Self.verifier.claim(call.request, at: call.time.unixSeconds)
         // The signature covers a different form.
         guard claim.payload == call.request.payload else { throw .wrongSignature }
@@ -22,16 +23,16 @@ struct AWSTokenDialect: TokenDialect {
         }
     }
 
-    func request(_ call: TokenCall) throws(TokenRefusal) -> TokenRequest {
+    func request(_ call: CloudCall) throws(TokenRefusal) -> TokenRequest {
         try AWSTokenService.request(call.form.map { (name: $0.name, value: $0.value) })
     }
 
     /// Whether a request has a token of an identity provider instead of a signature.
-    static func bringsIdentity(_ call: TokenCall) -> Bool {
+    static func bringsIdentity(_ call: CloudCall) -> Bool {
         call.form.contains { $0.name == "Action" && $0.value == "AssumeRoleWithWebIdentity" }
     }
 
-    func response(to request: TokenRequest, _ credentials: SessionCredentials, _ call: TokenCall) -> Response {
+    func response(to request: TokenRequest, _ credentials: SessionCredentials, _ call: CloudCall) -> Response {
         response(to: request, credentials, for: nil, call)
     }
 
@@ -40,7 +41,7 @@ struct AWSTokenDialect: TokenDialect {
         to request: TokenRequest,
         _ credentials: SessionCredentials,
         for identity: WebIdentity?,
-        _ call: TokenCall
+        _ call: CloudCall
     ) -> Response {
         let text = AWSTokenService.response(
             to: request,
@@ -52,11 +53,11 @@ struct AWSTokenDialect: TokenDialect {
         return Self.response(200, text, call)
     }
 
-    func response(_ refusal: TokenRefusal, _ call: TokenCall) -> Response {
+    func response(_ refusal: TokenRefusal, _ call: CloudCall) -> Response {
         Self.response(Status(refusal.status), AWSTokenService.response(refusal, requestID: call.id), call)
     }
 
-    private static func response(_ status: Status, _ text: String, _ call: TokenCall) -> Response {
+    private static func response(_ status: Status, _ text: String, _ call: CloudCall) -> Response {
         Response(status, ["Content-Type": "text/xml", "x-amzn-RequestId": call.id], .bytes(Array(text.utf8)))
     }
 

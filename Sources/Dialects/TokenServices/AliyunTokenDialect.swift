@@ -1,3 +1,4 @@
+internal import CloudCalls
 internal import Foundation
 internal import HTTPWire
 internal import ObjectGrants
@@ -20,7 +21,7 @@ struct AliyunTokenDialect: TokenDialect {
         head.fields["Authorization"]?.hasPrefix(scheme) ?? false
     }
 
-    func claim(_ call: TokenCall) throws(RequestSignatureFailure) -> TokenClaim {
+    func claim(_ call: CloudCall) throws(RequestSignatureFailure) -> TokenClaim {
         let now = call.time.unixSeconds
         guard Self.isSignedInHeader(call.head) else {
             let claim = try AliyunRPCSignature.claim(call.requestWithForm, at: now)
@@ -53,14 +54,14 @@ struct AliyunTokenDialect: TokenDialect {
         )
     }
 
-    func request(_ call: TokenCall) throws(TokenRefusal) -> TokenRequest {
+    func request(_ call: CloudCall) throws(TokenRefusal) -> TokenRequest {
         guard Self.format(of: call) != nil else {
             throw TokenRefusal(400, "InvalidParameter.Format", "`Format` must be JSON or XML.")
         }
         var parameters = call.parameters.map { (name: $0.name, value: $0.value) }
         if Self.isSignedInHeader(call.head) {
             // The content type need not be signed. Without this check, changing it would remove parameters.
-            guard call.content.isEmpty || TokenCall.hasForm(call.head) else {
+            guard call.content.isEmpty || CloudCall.hasForm(call.head) else {
                 throw TokenRefusal(400, "InvalidParameter", "The content must be a form; set its `Content-Type`.")
             }
             if let action = call.head.fields["x-acs-action"] { parameters.append((name: "Action", value: action)) }
@@ -69,7 +70,7 @@ struct AliyunTokenDialect: TokenDialect {
         return try AliyunTokenService.request(parameters)
     }
 
-    func response(to request: TokenRequest, _ credentials: SessionCredentials, _ call: TokenCall) -> Response {
+    func response(to request: TokenRequest, _ credentials: SessionCredentials, _ call: CloudCall) -> Response {
         let format = Self.format(of: call) ?? .xml
         return Self.response(
             200,
@@ -78,7 +79,7 @@ struct AliyunTokenDialect: TokenDialect {
         )
     }
 
-    func response(_ refusal: TokenRefusal, _ call: TokenCall) -> Response {
+    func response(_ refusal: TokenRefusal, _ call: CloudCall) -> Response {
         let format = Self.format(of: call) ?? .xml
         let host = call.head.fields["Host"] ?? ""
         let text = AliyunTokenService.response(refusal, requestID: call.id, host: host, in: format)
@@ -90,7 +91,7 @@ struct AliyunTokenDialect: TokenDialect {
     }
 
     /// `nil` for an unknown format.
-    private static func format(of call: TokenCall) -> AliyunTokenService.Format? {
+    private static func format(of call: CloudCall) -> AliyunTokenService.Format? {
         switch call.parameter("Format")?.uppercased() {
         case "JSON": .json
         case "XML": .xml

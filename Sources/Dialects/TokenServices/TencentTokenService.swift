@@ -1,6 +1,7 @@
+internal import CloudCalls
 internal import Bytes
 internal import Foundation
-internal import HTTPWire
+package import HTTPWire
 package import ObjectGrants
 internal import Signing
 internal import UploadCore
@@ -96,9 +97,9 @@ package enum TencentTokenService {
         TokenRefusal(200, "InvalidParameter.PolicyTooLong", problem.message)
     }
 
-    /// The response to a request, JSON.
-    package static func response(_ credentials: SessionCredentials, requestID: String) -> String {
-        encoded(
+    /// The response to a request.
+    package static func response(_ credentials: SessionCredentials, requestID: String) -> Response {
+        TencentCalls.response(
             Reply(
                 Credentials: Credentials(
                     TmpSecretId: credentials.accessKeyID,
@@ -110,11 +111,6 @@ package enum TencentTokenService {
                 RequestId: requestID
             )
         )
-    }
-
-    /// The error response, JSON.
-    package static func response(_ refusal: TokenRefusal, requestID: String) -> String {
-        encoded(Refusal(Error: Problem(Code: refusal.code, Message: refusal.message), RequestId: requestID))
     }
 
     private static let commonParameters: Set<String> = [
@@ -194,10 +190,6 @@ package enum TencentTokenService {
 
     // Names as in the response document.
 
-    private struct Envelope<Content: Encodable>: Encodable {
-        let Response: Content
-    }
-
     private struct Reply: Encodable {
         let Credentials: Credentials
         let Expiration: String
@@ -209,22 +201,5 @@ package enum TencentTokenService {
         let TmpSecretId: String
         let TmpSecretKey: String
         let Token: String
-    }
-
-    private struct Refusal: Encodable {
-        let Error: Problem
-        let RequestId: String
-    }
-
-    private struct Problem: Encodable {
-        let Code: String
-        let Message: String
-    }
-
-    private static func encoded(_ content: some Encodable) -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Strings and integers always encode.
-        return String(decoding: (try? encoder.encode(Envelope(Response: content))) ?? Data(), as: UTF8.self)
     }
 }

@@ -1,3 +1,4 @@
+internal import CloudCalls
 internal import HTTPWire
 internal import ObjectGrants
 internal import Signing
@@ -8,17 +9,17 @@ protocol TokenDialect: Sendable {
     var vendor: Vendor { get }
 
     /// Parses the signature of a request, and checks everything that needs no secret.
-    func claim(_ call: TokenCall) throws(RequestSignatureFailure) -> TokenClaim
+    func claim(_ call: CloudCall) throws(RequestSignatureFailure) -> TokenClaim
 
     /// Decodes the request.
-    func request(_ call: TokenCall) throws(TokenRefusal) -> TokenRequest
+    func request(_ call: CloudCall) throws(TokenRefusal) -> TokenRequest
 
     /// The vendor's error for a failure.
     func refusal(_ failure: TokenFailure) -> TokenRefusal
 
-    func response(to request: TokenRequest, _ credentials: SessionCredentials, _ call: TokenCall) -> Response
+    func response(to request: TokenRequest, _ credentials: SessionCredentials, _ call: CloudCall) -> Response
 
-    func response(_ refusal: TokenRefusal, _ call: TokenCall) -> Response
+    func response(_ refusal: TokenRefusal, _ call: CloudCall) -> Response
 }
 
 /// The unverified claim of a request about its signer.

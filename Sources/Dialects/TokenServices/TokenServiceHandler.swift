@@ -1,3 +1,4 @@
+internal import CloudCalls
 internal import Foundation
 package import HTTPWire
 package import ObjectGrants
@@ -44,13 +45,13 @@ package struct TokenServiceHandler: Sendable {
     /// Whether a request is for this service, and not for the object store at the same address.
     package static func isMeant(by head: RequestHead) -> Bool {
         guard head.target.rawPath == "/", head.method == .get || head.method == .post else { return false }
-        if TokenCall.hasForm(head) { return true }
+        if CloudCall.hasForm(head) { return true }
         let query = (try? head.target.queryItems())?.items.map(\.name) ?? []
         return vendor(of: head, parameters: query) != nil
     }
 
     package func respond(to request: Request) async -> Response {
-        let call = await TokenCall(request, at: clock.now)
+        let call = await CloudCall(request, at: clock.now)
         var response =
             switch Self.vendor(of: call.head, parameters: call.parameters.map(\.name)) {
             case .aliyun: await respond(to: call, in: AliyunTokenDialect())
@@ -71,7 +72,7 @@ package struct TokenServiceHandler: Sendable {
         return nil
     }
 
-    private func respond(to call: TokenCall, in dialect: some TokenDialect) async -> Response {
+    private func respond(to call: CloudCall, in dialect: some TokenDialect) async -> Response {
         await responding(call, in: dialect) { () async throws(TokenFailure) in
             let minter = try await authenticate(call, in: dialect)
             let request = try self.request(call, in: dialect)
@@ -84,7 +85,7 @@ package struct TokenServiceHandler: Sendable {
     /// AssumeRoleWithWebIdentity: a valid token needs no key.
     ///
     /// A signature is ignored, as at AWS.
-    private func respond(toIdentityIn call: TokenCall) async -> Response {
+    private func respond(toIdentityIn call: CloudCall) async -> Response {
         let dialect = AWSTokenDialect()
         return await responding(call, in: dialect) { () async throws(TokenFailure) in
             let request = try self.request(call, in: dialect)
@@ -109,12 +110,12 @@ package struct TokenServiceHandler: Sendable {
     }
 
     private func responding(
-        _ call: TokenCall,
+        _ call: CloudCall,
         in dialect: some TokenDialect,
         _ body: () async throws(TokenFailure) -> Response
     ) async -> Response {
         do throws(TokenFailure) {
-            if let failure = call.failure { throw failure }
+            if let problem = call.problem { throw .unreadable(problem) }
             return try await body()
         } catch {
             let refusal = dialect.refusal(error)
@@ -124,7 +125,7 @@ package struct TokenServiceHandler: Sendable {
         }
     }
 
-    private func request(_ call: TokenCall, in dialect: some TokenDialect) throws(TokenFailure) -> TokenRequest {
+    private func request(_ call: CloudCall, in dialect: some TokenDialect) throws(TokenFailure) -> TokenRequest {
         do throws(TokenRefusal) {
             return try dialect.request(call)
         } catch {
@@ -144,7 +145,7 @@ package struct TokenServiceHandler: Sendable {
 
     /// Authenticates the caller.
     private func authenticate(
-        _ call: TokenCall,
+        _ call: CloudCall,
         in dialect: some TokenDialect
     ) async throws(TokenFailure) -> TokenMinter {
         let claim: TokenClaim

@@ -13,12 +13,24 @@ package struct TencentSettings: SettingsSection {
     package var bucket = "vod"
     package var appID: Int64 = 1_250_000_000
     package var vodAppID: Int64 = 1_500_000_000
+    /// Digits.
+    package var subApplications: [String] = []
     package var domain = "vod2.qcloud.com"
     package var acceleratedDomain: String?
     package var mediaURL: String?
     package var sessionLifetime = Duration.seconds(86_400)
     package var certificateLifetime = Duration.seconds(7200)
     package var appliesPerSecond = 100
+    package var events = Events.off
+    package var callbackURL: String?
+
+    package enum Events: String, Sendable, CaseIterable {
+        case off
+        /// The app's server asks for them.
+        case pull
+        /// They are posted to `callbackURL`.
+        case push
+    }
 
     package enum Mode: String, Sendable, CaseIterable {
         /// Signs with its own key pair and receives the bytes itself.
@@ -86,6 +98,15 @@ package struct TencentSettings: SettingsSection {
             "VOD application of signatures that name no sub-application (vodSubAppId)."
         ),
         setting(
+            "tencent.subApplications",
+            \.subApplications,
+            .texts(
+                "application ids separated by commas, such as 1500000001, 1500000002",
+                { (Int64($0) ?? 0) > 0 && !$0.hasPrefix("+") }
+            ),
+            "Sub-applications that signatures and calls may name besides that one; if empty, they may name any."
+        ),
+        setting(
             "tencent.domain",
             \.domain,
             .visible(minimum: 1),
@@ -121,12 +142,32 @@ package struct TencentSettings: SettingsSection {
             .count(1...1_000_000),
             "VOD uploads that each application may begin in a second."
         ),
+        setting(
+            "tencent.events",
+            \.events,
+            .choice,
+            "Whether app servers fetch the events of new media (pull), they are posted to tencent.callbackURL (push), or there are none."
+        ),
+        setting(
+            "tencent.callbackURL",
+            \.callbackURL,
+            optional: .receiverURL,
+            "URL of the app server to which events of new media are posted."
+        ),
     ]
 
     package static func check(_ settings: Settings, _ demands: inout SettingsDemands) {
         let tencent = settings.tencent
         let (hasID, hasKey) = (tencent.secretID != nil, tencent.secretKey != nil)
         demands.pair("tencent.secretId", hasID, "tencent.secretKey", hasKey)
+        if tencent.events == .push {
+            demands.demand(
+                tencent.callbackURL != nil,
+                "tencent.callbackURL",
+                because: "tencent.events",
+                "must be set, because tencent.events is push"
+            )
+        }
         if tencent.mode == .direct, !hasID, !hasKey {
             for key in ["tencent.secretId", "tencent.secretKey"] {
                 demands.demand(false, key, because: "tencent.mode", "must be set, because tencent.mode is direct")

@@ -5,6 +5,7 @@ import SluiceTesting
 import Testing
 import UploadCore
 
+@testable import CloudCalls
 @testable import ObjectGrants
 @testable import TokenServices
 

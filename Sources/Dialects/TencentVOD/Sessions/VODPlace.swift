@@ -1,6 +1,7 @@
 internal import Foundation
 internal import GatewayKit
 internal import SettingsKit
+internal import UploadCore
 
 /// What the answers of the VOD endpoints contain, from the settings.
 struct VODPlace: Sendable {
@@ -8,6 +9,8 @@ struct VODPlace: Sendable {
     let bucketName: String
     /// The application that is reported if the signature names no sub-application.
     let appID: Int64
+    /// That one, and the sub-applications that the operator named.
+    let applications: [Int64]
     let region: String
     /// A host at which clients reach this gateway; iOS sends it as `Host` of its commit.
     let domain: String
@@ -25,6 +28,7 @@ struct VODPlace: Sendable {
     init(_ settings: TencentSettings) {
         bucketName = "\(settings.bucket)-\(settings.appID)"
         appID = settings.vodAppID
+        applications = [settings.vodAppID] + settings.subApplications.compactMap { Int64($0) }
         region = settings.region ?? "ap-guangzhou"
         domain = settings.domain
         acceleratedDomain = settings.acceleratedDomain
@@ -46,7 +50,23 @@ struct VODPlace: Sendable {
     static let root = "vod"
 
     /// The prefix of the keys of one media.
-    static func directory(_ appID: Int64, _ fileID: String) -> String { "\(root)/\(appID)/\(fileID)/" }
+    static func directory(_ appID: Int64, _ fileID: String) -> String { "\(directory(appID))\(fileID)/" }
+
+    /// The prefix of the keys of all media of an application.
+    private static func directory(_ appID: Int64) -> String { "\(root)/\(appID)/" }
+
+    /// Whether signatures may name an application; if the operator named none, all are allowed.
+    func has(_ application: Int64) -> Bool { applications.count == 1 || applications.contains(application) }
+
+    /// Whether a key with these limits may act for an application: it has its objects.
+    ///
+    /// - Parameters:
+    ///   - limits: Of the key.
+    ///   - appID: The application; `nil` for the one of signatures that name none.
+    /// - Returns: Whether it may.
+    func allows(_ limits: KeyLimits, _ appID: Int64?) -> Bool {
+        limits.allows(bucket: bucketName, key: Self.directory(appID ?? self.appID))
+    }
 
     /// The region's old short name, which some SDKs show; others keep their name.
     static func shortName(of region: String) -> String {

@@ -16,12 +16,12 @@ struct VODFile: Sendable, Equatable, Codable {
 
 /// The application and user to whom sessions and media belong.
 struct VODOwner: Sendable, Equatable, Codable {
-    /// The owner of the key pair, and the sub-application.
-    var tenant: String
+    /// The sub-application, or the application of signatures that name none.
+    var application: Int64
     var subject: String?
 }
 
-/// Parameters of the signature that are kept with the media.
+/// Parameters of the signature, or of `ApplyUpload`, that are kept with the media.
 struct VODLabels: Sendable, Equatable, Codable {
     var classID: Int64?
     var procedure: String?
@@ -55,6 +55,7 @@ struct VODSession: Sendable, Equatable, Codable {
     var cover: VODFile?
     /// The media whose cover is replaced.
     var replacing: String?
+    var source = VODSource.client
     var labels: VODLabels
     /// Unix seconds; extended by each use.
     var validUntil: Int64
@@ -69,33 +70,67 @@ struct VODSession: Sendable, Equatable, Codable {
     var mediaID: String { replacing ?? fileID }
 }
 
+/// How media came here, in the words of the vendor's events.
+enum VODSource: String, Sendable, Codable {
+    case client = "ClientUpload"
+    case server = "ServerUpload"
+    case pull = "PullUpload"
+}
+
 /// The media of a committed session.
 struct VODMedia: Sendable, Equatable, Codable {
     var fileID: String
     var owner: VODOwner
     var bucket: String
+    var region: String
+    var source: VODSource
     var video: VODFile
+    /// Hexadecimal MD5 of the video; `nil` if it was sent in parts.
+    var md5: String?
     var cover: VODFile?
     /// The session that brought the current cover, if it was replaced.
     var coverSession: String?
     /// Keys of replaced covers whose objects may still be there.
     var replacedCovers: [String] = []
     var labels: VODLabels
+    var name: String
+    var description = ""
+    var tags: [String] = []
+    /// Unix seconds of the last change; `nil` if there was none.
+    var updatedAt: Int64?
+    /// Whether it is being deleted: then it is no longer there for anybody.
+    var isDeleted = false
 
     static let kind = "tencent media"
 
-    /// - Returns: `nil` if the session has no video.
-    init?(_ session: VODSession) {
-        guard let video = session.video else { return nil }
+    /// - Parameters:
+    ///   - session: The session.
+    ///   - size: Bytes of its video.
+    ///   - md5: Hexadecimal MD5 of its video, if it is known.
+    ///
+    /// `nil` if the session has no video.
+    init?(_ session: VODSession, size: Int64, md5: String?) {
+        guard var video = session.video else { return nil }
+        video.size = size
         fileID = session.fileID
         owner = session.owner
         bucket = session.bucket
+        region = session.region
+        source = session.source
         self.video = video
+        self.md5 = md5
         cover = session.cover
         labels = session.labels
+        name = video.name
     }
 
     func has(_ file: VODFile) -> Bool { file.key == video.key || file.key == cover?.key }
+
+    /// The keys of all objects that belong to it.
+    var keys: [String] { [video.key] + (cover.map { [$0.key] } ?? []) + replacedCovers }
+
+    /// The key of the record: media of one application stand together, in the order in which their uploads began.
+    static func key(_ fileID: String, of application: Int64) -> String { "\(application)/\(fileID)" }
 }
 
 /// A record with its decoded content.
@@ -123,6 +158,13 @@ struct VODRecord<Content: Sendable & Codable>: Sendable {
         copy.content = content
         copy.record.text = Self.text(content)
         copy.record.expiresAt = end
+        return copy
+    }
+
+    /// The record as it is after a successful `DialectRecords.replace`.
+    var next: VODRecord {
+        var copy = self
+        copy.record.version += 1
         return copy
     }
 

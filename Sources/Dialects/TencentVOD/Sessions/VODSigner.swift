@@ -2,7 +2,7 @@ internal import Foundation
 internal import Signing
 internal import UploadCore
 
-/// The signer of a verified signature, and what the signature allows.
+/// The signer of a verified signature or call, and what it allows.
 struct VODSigner: Sendable {
     /// The parameters under which `relay` mode signs what the vendor has no name for.
     enum Parameter {
@@ -25,6 +25,19 @@ struct VODSigner: Sendable {
     let issuer: String?
     let maximumBytes: Int64?
     let contentTypes: [String]
+    /// For an app's server, the limits of its key.
+    ///
+    /// It may continue what any of its users began.
+    var serverLimits: KeyLimits?
+
+    /// Whether sessions and media of this owner are the signer's.
+    func owns(_ other: VODOwner) -> Bool {
+        guard let serverLimits else { return other == owner }
+        return other.application == owner.application && serverLimits.allows(subject: other.subject)
+    }
+
+    /// Under which name its uploads are counted for the rate limit.
+    var rateName: String { "\(issuer ?? "own") \(owner.application)" }
 
     var isOneTime: Bool { parameters.oneTimeValid == true }
     var signedAt: Date { Date(timeIntervalSince1970: Double(parameters.currentTimeStamp)) }
@@ -55,6 +68,7 @@ struct VODSigner: Sendable {
 struct VODSignatureCheck: Sendable {
     /// Sluice's own pairs: the current one, and the previous ones while the master secret is rotated.
     let own: [TencentCredentials]
+    let place: VODPlace
     /// The key and the pairs behind a secret id that belongs to an API key.
     let pairs: @Sendable (_ secretID: String) async throws(UploadError) -> (key: APIKey, secrets: [String])?
     let revoked: RevocationList
@@ -65,7 +79,6 @@ struct VODSignatureCheck: Sendable {
     func verify(_ signature: String, at now: Date) async throws -> VODSigner {
         let parsed = try Self.checked { () throws(SignatureFailure) in try TencentUploadSignature.parse(signature) }
         guard let secretID = parsed["secretId"] else { throw Self.failure(.missingParameter("secretId")) }
-        var tenant = "own"
         var issuer: String?
         var limits = KeyLimits()
         var secrets = own.filter { $0.secretID == secretID }.map(\.secretKey)
@@ -73,7 +86,6 @@ struct VODSignatureCheck: Sendable {
             secrets = found.secrets
             issuer = found.key.id
             limits = found.key.limits
-            tenant = found.key.id
         }
         let (verified, secret) = try verified(signature, by: secrets, at: now)
         let parameters = verified.parameters
@@ -81,8 +93,12 @@ struct VODSignatureCheck: Sendable {
         guard subject.map(SubjectText.isValid) ?? true else {
             throw VODFailure(.invalidSignature, "invalid signature: the subject \(SubjectText.rule)")
         }
-        guard !limits.isForObjectsOnly, limits.allows(subject: subject) else {
-            throw VODFailure(.invalidSignature, "invalid signature: its key is not for this user")
+        let application = parameters.vodSubAppID ?? place.appID
+        guard place.has(application) else {
+            throw VODFailure(.invalidSignature, "invalid signature: vodSubAppId is none of this server")
+        }
+        guard place.allows(limits, application), limits.allows(subject: subject) else {
+            throw VODFailure(.invalidSignature, "invalid signature: its key is not for this user or application")
         }
         var maximumBytes: Int64?
         if let text = try Self.value(VODSigner.Parameter.maximumBytes, in: parameters) {
@@ -96,7 +112,7 @@ struct VODSignatureCheck: Sendable {
             parameters: parameters,
             id: verified.code.map { String(UInt16($0) | 0x100, radix: 16).dropFirst() }.joined(),
             secretKey: secret,
-            owner: VODOwner(tenant: "\(tenant) \(parameters.vodSubAppID ?? 0)", subject: subject),
+            owner: VODOwner(application: application, subject: subject),
             issuer: try issuer ?? Self.value(VODSigner.Parameter.key, in: parameters),
             maximumBytes: maximumBytes,
             contentTypes: types.map { $0.split(separator: ",").map(String.init) } ?? []

@@ -44,12 +44,17 @@ struct VODUploads: Sendable {
     /// Longer than any session: `removeExpired` looks at sessions by their age.
     private static let cleaning: Int64 = 31 * 86_400
 
+    /// No media was committed later after the begin of its session; seconds.
+    static let longestUpload = TimeInterval(cleaning)
+
     /// Seconds after the end of a session in which its files stay: the object endpoint lets clients complete a multipart
     /// upload for an hour after their credentials have expired.
     private var grace: Int64 { min(3600, place.sessionSeconds) }
 
     let place: VODPlace
     let records: any DialectRecords
+    let library: VODLibrary
+    let events: VODEvents
     let objects: ObjectService
     let uploads: UploadService
     let issuer: CredentialIssuer
@@ -68,7 +73,7 @@ struct VODUploads: Sendable {
     /// - Returns: The session and its credentials.
     /// - Throws: `VODFailure`; `UploadError` if state or storage do not respond.
     func begin(_ request: VODRequest, region: String?, by signer: VODSigner) async throws -> Applied {
-        guard limiter.admits(signer.owner.tenant, at: clock.now) else {
+        guard limiter.admits(signer.rateName, at: clock.now) else {
             throw VODFailure(.tooManyRequests, "too many uploads begin at once; try again in a second")
         }
         let now = clock.now
@@ -104,12 +109,13 @@ struct VODUploads: Sendable {
             owner: signer.owner,
             bucket: place.bucketName,
             region: parameters.storageRegion ?? region ?? place.region,
+            source: signer.serverLimits == nil ? .client : .server,
             labels: VODLabels(parameters),
             validUntil: now.unixSeconds + place.sessionSeconds
         )
         switch request {
         case .media(let video, let cover):
-            let directory = VODPlace.directory(parameters.vodSubAppID ?? place.appID, fileID)
+            let directory = VODPlace.directory(signer.owner.application, fileID)
             session.video = Self.file(video, named: "f0", in: directory)
             session.cover = cover.map { Self.file($0, named: Self.following(fileID), in: directory) }
         case .cover(let cover, let id):
@@ -201,7 +207,7 @@ struct VODUploads: Sendable {
             throw unknown
         }
         let found = try VODRecord<VODSession>(record)
-        guard found.content.owner == signer.owner, now.unixSeconds < found.content.validUntil else { throw unknown }
+        guard signer.owns(found.content.owner), now.unixSeconds < found.content.validUntil else { throw unknown }
         return found
     }
 
@@ -301,6 +307,10 @@ struct VODUploads: Sendable {
             guard let object = try await objects.object(ObjectName(bucket: session.bucket, key: file.key)) else {
                 throw VODFailure(.incomplete, "the \(what) has not arrived completely; upload it and commit again")
             }
+            // A client that announced nothing may have sent nothing.
+            if object.size == 0 {
+                throw VODFailure(.incomplete, "the \(what) is empty; upload another one and commit again")
+            }
             if let size = file.size, object.size != size {
                 throw VODFailure(
                     .incomplete,
@@ -312,9 +322,13 @@ struct VODUploads: Sendable {
 
     private func record(_ session: VODSession, by signer: VODSigner) async throws -> VODMedia {
         if let replaced = session.replacing { return try await replaceCover(of: replaced, with: session, by: signer) }
-        guard let media = VODMedia(session) else { throw VODFailure.invalid("the session has no video") }
-        let record = VODRecord(VODMedia.kind, session.fileID, media, at: clock.now, until: nil)
-        if try await records.insert(record.record, at: clock.now) { return media }
+        guard let video = session.video else { throw VODFailure.invalid("the session has no video") }
+        guard let object = try await objects.object(ObjectName(bucket: session.bucket, key: video.key)),
+            let media = VODMedia(session, size: object.size, md5: object.md5)
+        else { throw VODFailure(.incomplete, "the video has not arrived completely; upload it and commit again") }
+        // Before the media: it is delivered only once that is there, and a repeated commit would not record it.
+        try await events.record(.uploaded, of: media.fileID, in: media.owner.application)
+        if try await library.insert(media) { return media }
         // Another commit of this session was faster.
         guard let known = try await self.media(session.fileID, of: signer) else {
             throw VODFailure(.noMedia, "this media was deleted")
@@ -335,15 +349,15 @@ struct VODUploads: Sendable {
             media.coverSession = session.fileID
             guard try await records.replace(found.replaced(by: media, until: nil).record) else { continue }
             // If this fails, the end of the session removes it.
-            try? await removeReplacedCovers(of: id)
+            try? await removeReplacedCovers(of: id, media.owner.application)
             return media
         }
     }
 
-    private func removeReplacedCovers(of id: String) async throws {
-        guard let record = try await records.record(VODMedia.kind, id) else { return }
-        let found = try VODRecord<VODMedia>(record)
-        guard !found.content.replacedCovers.isEmpty else { return }
+    private func removeReplacedCovers(of id: String, _ application: Int64) async throws {
+        guard let found = try await library.record(id, of: application), !found.content.replacedCovers.isEmpty else {
+            return
+        }
         for key in found.content.replacedCovers {
             _ = try await objects.removeObject(ObjectName(bucket: found.content.bucket, key: key))
         }
@@ -355,9 +369,8 @@ struct VODUploads: Sendable {
 
     /// Media of the signer's application and user.
     private func media(_ fileID: String, of signer: VODSigner) async throws -> VODRecord<VODMedia>? {
-        guard let record = try await records.record(VODMedia.kind, fileID) else { return nil }
-        let found = try VODRecord<VODMedia>(record)
-        return found.content.owner == signer.owner ? found : nil
+        guard let found = try await library.media(fileID, of: signer.owner.application) else { return nil }
+        return signer.owns(found.content.owner) ? found : nil
     }
 
     // MARK: Cleaning up
@@ -390,12 +403,11 @@ struct VODUploads: Sendable {
         ended.validUntil = 0
         // From here on no commit succeeds. If a commit was faster, it has extended the session.
         guard try await records.replace(found.replaced(by: ended, until: end(of: session)).record) else { return }
-        let media = try await records.record(VODMedia.kind, session.mediaID)
-            .map { record throws(UploadError) in try VODRecord<VODMedia>(record).content }
+        let media = try await library.record(session.mediaID, of: session.owner.application)?.content
         for file in session.files where media?.has(file) != true {
             _ = try await objects.removeObject(ObjectName(bucket: session.bucket, key: file.key))
         }
-        if let replaced = session.replacing { try await removeReplacedCovers(of: replaced) }
+        if let replaced = session.replacing { try await removeReplacedCovers(of: replaced, session.owner.application) }
         _ = try await records.removeRecord(VODSession.kind, session.fileID)
     }
 }

@@ -9,6 +9,8 @@ internal import UploadCore
 struct TencentAPI: Sendable {
     let issuer: TencentSignatureIssuer
     let access: Access
+    /// Whether a key with these limits may act for an application; `nil` stands for the one of signatures that name none.
+    let allows: @Sendable (KeyLimits, _ application: Int64?) -> Bool
     let minted: Counter
     let bodyLimit: Int
     let clock: any WallClock
@@ -30,7 +32,7 @@ struct TencentAPI: Sendable {
         do throws(InvalidSignatureRequest) {
             // Fast path: most apps use the defaults.
             let wanted = bytes.isEmpty ? SignatureRequest() : try SignatureRequest(json: bytes)
-            isAllowed = !key.limits.isForObjectsOnly && key.limits.allows(subject: wanted.subject)
+            isAllowed = allows(key.limits, wanted.vodSubAppID) && key.limits.allows(subject: wanted.subject)
             issued = try issuer.issue(wanted, at: clock.now, mintedBy: key.id)
         } catch {
             if error.problems.isEmpty { throw Problem(400, "invalid_json", error.message) }

@@ -62,19 +62,27 @@ extension VODNewFile {
             return nil
         }
         guard let type else { throw .invalid("invalid request: \(prefix)Type is missing") }
-        guard (1...16).contains(type.utf8.count), type.utf8.allSatisfy(Self.isLetterOrDigit) else {
+        guard Self.isType(type) else {
             throw .invalid("invalid request: \(prefix)Type must be 1 to 16 letters and digits, such as mp4")
         }
-        // What the SDKs refuse themselves; the name never becomes a path.
-        let forbidden = Set("\\/:*?\"<>|".unicodeScalars)
         let given = name ?? ""
-        let isPlain = !given.unicodeScalars.contains { scalar in
-            forbidden.contains(scalar) || scalar.properties.generalCategory == .control
-        }
-        guard isPlain else {
+        guard Self.isName(given) else {
             throw .invalid("invalid request: \(prefix)Name must not contain \\ / : * ? \" < > | or control characters")
         }
         self.init(name: given, type: type, size: size)
+    }
+
+    /// Whether a text can be the extension of a file.
+    static func isType(_ text: String) -> Bool {
+        (1...16).contains(text.utf8.count) && text.utf8.allSatisfy(isLetterOrDigit)
+    }
+
+    /// Whether a text can be the name of a file: without what the SDKs refuse themselves. It never becomes a path.
+    static func isName(_ text: String) -> Bool {
+        let forbidden = Set("\\/:*?\"<>|".unicodeScalars)
+        return !text.unicodeScalars.contains { scalar in
+            forbidden.contains(scalar) || scalar.properties.generalCategory == .control
+        }
     }
 
     private static func isLetterOrDigit(_ byte: UInt8) -> Bool {

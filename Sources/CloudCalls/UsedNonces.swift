@@ -4,8 +4,8 @@ internal import Synchronization
 /// Nonces of recent requests, kept as long as these could be replayed.
 ///
 /// Per node: a replay at another node is not detected.
-final class UsedNonces: Sendable {
-    enum Outcome: Sendable, Equatable {
+package final class UsedNonces: Sendable {
+    package enum Outcome: Sendable, Equatable {
         case new, used
         /// It cannot be stored, because the memory is full.
         case full
@@ -35,7 +35,7 @@ final class UsedNonces: Sendable {
     private let contents = Mutex(Contents())
 
     /// - Parameter capacity: Maximum number of nonces, at 40 bytes or slightly more each; at least 1.
-    init(capacity: Int = 1 << 18) { self.capacity = max(1, capacity) }
+    package init(capacity: Int = 1 << 18) { self.capacity = max(1, capacity) }
 
     /// Records a nonce unless it is already in use and not expired.
     ///
@@ -45,7 +45,7 @@ final class UsedNonces: Sendable {
     ///   - expiry: Last second in which the request is accepted, Unix seconds.
     ///   - now: Unix seconds.
     /// - Returns: `.full` instead of dropping a nonce that is not expired.
-    func use(_ nonce: String, of accessKeyID: String, until expiry: Int64, at now: Int64) -> Outcome {
+    package func use(_ nonce: String, of accessKeyID: String, until expiry: Int64, at now: Int64) -> Outcome {
         let name = Name(nonce, of: accessKeyID)
         return contents.withLock { contents in
             if let used = contents.expiries[name], used >= now { return .used }

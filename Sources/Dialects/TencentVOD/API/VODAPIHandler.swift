@@ -1,0 +1,176 @@
+internal import CloudCalls
+internal import CoreMetrics
+internal import Foundation
+internal import HTTPWire
+internal import MetricsKit
+internal import RESTKit
+internal import Signing
+internal import UploadCore
+
+/// Tencent Cloud VOD API 3.0, version 2018-07-17: what an app's server calls, with Tencent's SDK for servers.
+struct VODAPIHandler: Sendable {
+    private static let version = "2018-07-17"
+    static let service = "vod"
+
+    let actions: VODActions
+    /// Sluice's own pairs: the current one, and the previous ones while the master secret is rotated.
+    let own: [TencentCredentials]
+    /// The key and the pairs behind a secret id that belongs to an API key with a scope.
+    let pairs: @Sendable (_ secretID: String, Scope) async throws(UploadError) -> (key: APIKey, secrets: [String])?
+    let nonces: UsedNonces
+    /// By call and code.
+    let calls: CounterTable
+    /// Tells the operator why a call could not be served.
+    let report: @Sendable (_ call: String, _ error: any Error) -> Void
+    let clock: any WallClock
+
+    /// Whether a request is for this API.
+    static func isMeant(by head: RequestHead) -> Bool {
+        guard head.method == .get || head.method == .post else { return false }
+        if TencentCalls.isSignedInHeader(head) || CloudCall.hasForm(head) { return true }
+        return (try? head.target.queryItems())?.items.contains { $0.name == "SecretId" } ?? false
+    }
+
+    func respond(to request: Request) async -> Response {
+        let call = await CloudCall(request, at: clock.now)
+        let named = call.head.fields["X-TC-Action"] ?? call.parameter("Action") ?? ""
+        let action = VODActions.Action(rawValue: named)
+        let name = action?.rawValue ?? "other"
+        var response: Response
+        var code = "0"
+        do {
+            response = try await self.response(to: call, named, action, request)
+        } catch let failure as TencentCallFailure {
+            code = failure.code
+            response = TencentCalls.response(failure, requestID: call.id)
+        } catch let failure as VODFailure {
+            let failure = TencentCallFailure(failure)
+            code = failure.code
+            response = TencentCalls.response(failure, requestID: call.id)
+        } catch {
+            report(name, error)
+            code = "InternalError"
+            response = TencentCalls.response(
+                TencentCallFailure(code, "The server cannot do this now; try again."),
+                requestID: call.id
+            )
+        }
+        // Codes end in the name of a parameter, of which there are many.
+        calls[name, String(code.prefix { $0 != "." })].increment()
+        response.fields["Cache-Control"] = "no-store"
+        if code != "0" { response.trace.errorCode = code }
+        return response
+    }
+
+    private func response(
+        to call: CloudCall,
+        _ named: String,
+        _ action: VODActions.Action?,
+        _ request: Request
+    ) async throws -> Response {
+        if let problem = call.problem { throw TencentCallFailure("InvalidParameter", problem) }
+        let caller = try await caller(call, action)
+        guard let action else {
+            throw TencentCallFailure("InvalidAction", "The action `\(named.prefix(64))` is not served by this server.")
+        }
+        let isInHeader = TencentCalls.isSignedInHeader(call.head)
+        let version = isInHeader ? call.head.fields["X-TC-Version"] : call.parameter("Version")
+        guard version == Self.version else {
+            throw TencentCallFailure("NoSuchVersion", "The version must be \(Self.version).")
+        }
+        var parameters =
+            isInHeader && call.head.method == .post
+            ? try VODParameters(json: call.content)
+            : try VODParameters(fields: call.parameters.filter { !Self.common.contains($0.name) })
+        if isInHeader { parameters.drop(Self.common) }
+        return try await actions.perform(action, &parameters, by: caller, in: VODActions.Context(call.id, request))
+    }
+
+    /// Parameters of the signature and of each call.
+    private static let common: Set<String> = [
+        "Action", "Version", "Region", "Timestamp", "Nonce", "SecretId", "Signature", "SignatureMethod", "Token",
+        "Language", "RequestClient",
+    ]
+
+    /// Authenticates the caller.
+    ///
+    /// - Parameters:
+    ///   - call: The call.
+    ///   - action: Decides the scope that an API key needs; `nil` for one that is not served.
+    /// - Returns: The caller.
+    /// - Throws: `TencentCallFailure`; `UploadError` if the state does not respond.
+    private func caller(_ call: CloudCall, _ action: VODActions.Action?) async throws -> VODCaller {
+        let claim: TencentCalls.Claim
+        do throws(RequestSignatureFailure) {
+            claim = try TencentCalls.claim(call, service: Self.service)
+        } catch {
+            throw TencentCallFailure(error, service: Self.service)
+        }
+        guard claim.token == nil else {
+            throw TencentCallFailure(
+                "AuthFailure.TokenFailure",
+                "Temporary credentials cannot call this API; use the pair of an API key."
+            )
+        }
+        var caller = VODCaller(key: nil, secretKey: "")
+        var secrets = own.filter { $0.secretID == claim.secretID }.map(\.secretKey)
+        if secrets.isEmpty {
+            guard let found = try await pairs(claim.secretID, action?.scope ?? .mint) else {
+                throw TencentCallFailure.unknownKey
+            }
+            (caller.key, secrets) = (found.key, found.secrets)
+        }
+        caller.secretKey = try Self.verified(claim, by: secrets)
+        if let nonce = claim.nonce {
+            switch nonces.use(nonce.text, of: claim.secretID, until: nonce.expiry, at: call.time.unixSeconds) {
+            case .new: break
+            case .used: throw TencentCallFailure.usedNonce
+            case .full: throw TencentCallFailure.tooManyNonces
+            }
+        }
+        return caller
+    }
+
+    private static func verified(
+        _ claim: TencentCalls.Claim,
+        by secrets: [String]
+    ) throws(TencentCallFailure) -> String {
+        var last = RequestSignatureFailure.wrongSignature
+        for secret in secrets {
+            do throws(RequestSignatureFailure) {
+                try claim.verify(SigningCredentials(accessKeyID: claim.secretID, secretAccessKey: secret))
+                return secret
+            } catch {
+                last = error
+            }
+        }
+        throw TencentCallFailure(last, service: service)
+    }
+}
+
+/// Who called, authenticated.
+struct VODCaller: Sendable {
+    /// `nil` for Sluice's own pair, which may do everything.
+    var key: APIKey?
+    var secretKey: String
+
+    var limits: KeyLimits { key?.limits ?? KeyLimits() }
+}
+
+extension TencentCallFailure {
+    /// What an upload SDK would be told, in the codes of API 3.0.
+    init(_ failure: VODFailure) {
+        let code =
+            switch failure.code {
+            case .invalidRequest: "InvalidParameterValue"
+            case .invalidSignature, .signatureExpired, .signatureUsed: "AuthFailure.SignatureFailure"
+            case .invalidSession: "InvalidParameterValue.VodSessionKey"
+            case .notAllowed: "LimitExceeded.Quota"
+            case .incomplete: "FailedOperation.UploadCosFail"
+            case .noMedia: "ResourceNotFound.FileNotExist"
+            case .tooManyRequests: "RequestLimitExceeded"
+            case .notServed: "ResourceUnavailable"
+            }
+        self.init(code, failure.message)
+    }
+}

@@ -1,0 +1,332 @@
+internal import CloudCalls
+internal import Foundation
+internal import HTTPWire
+internal import RESTKit
+internal import Signing
+internal import UploadCore
+
+/// The actions of API 3.0 that are served.
+struct VODActions: Sendable {
+    enum Action: String, Sendable, CaseIterable {
+        case applyUpload = "ApplyUpload"
+        case commitUpload = "CommitUpload"
+        case describeMediaInfos = "DescribeMediaInfos"
+        case searchMedia = "SearchMedia"
+        case modifyMediaInfo = "ModifyMediaInfo"
+        case deleteMedia = "DeleteMedia"
+        case describeSubAppIds = "DescribeSubAppIds"
+        case pullEvents = "PullEvents"
+        case confirmEvents = "ConfirmEvents"
+
+        /// The scope that an API key needs.
+        var scope: Scope {
+            switch self {
+            case .applyUpload, .commitUpload: .mint
+            case .modifyMediaInfo: .upload
+            case .describeMediaInfos, .searchMedia, .describeSubAppIds, .pullEvents, .confirmEvents: .read
+            case .deleteMedia: .delete
+            }
+        }
+    }
+
+    /// A call, for its response.
+    struct Context {
+        let requestID: String
+        let request: Request
+
+        init(_ requestID: String, _ request: Request) {
+            self.requestID = requestID
+            self.request = request
+        }
+    }
+
+    /// How long `PullEvents` waits for an event ("PullEvents", VOD documentation).
+    private static let longestWait = Duration.seconds(5)
+    /// Events of other nodes ring no bell here.
+    private static let look = Duration.milliseconds(500)
+
+    let uploads: VODUploads
+    let library: VODLibrary
+    let events: VODEvents
+    let documents: VODDocuments
+    /// Whether there is an object endpoint for the bytes.
+    let isServed: Bool
+
+    func perform(
+        _ action: Action,
+        _ parameters: inout VODParameters,
+        by caller: VODCaller,
+        in context: Context
+    ) async throws -> Response {
+        let named = try parameters.integer("SubAppId", in: 1...Int64.max)
+        let application = named ?? uploads.place.appID
+        guard uploads.place.has(application) else {
+            throw parameters.wrong("SubAppId", "is none of the applications of this server")
+        }
+        guard action == .describeSubAppIds || uploads.place.allows(caller.limits, application) else {
+            throw TencentCallFailure("UnauthorizedOperation", "The key may not act for this application (SubAppId).")
+        }
+        let id = context.requestID
+        switch action {
+        case .applyUpload: return try await applyUpload(&parameters, caller, named, id)
+        case .commitUpload: return try await commitUpload(&parameters, caller, named, context)
+        case .describeMediaInfos: return try await describe(&parameters, caller, application, context)
+        case .searchMedia: return try await search(&parameters, caller, application, context)
+        case .modifyMediaInfo: return try await modify(&parameters, caller, application, id)
+        case .deleteMedia: return try await delete(&parameters, caller, application, id)
+        case .describeSubAppIds: return try applications(&parameters, caller, id)
+        case .pullEvents: return try await pullEvents(&parameters, caller, application, context)
+        case .confirmEvents: return try await confirmEvents(&parameters, application, id)
+        }
+    }
+
+    // MARK: Uploads
+
+    private func applyUpload(
+        _ parameters: inout VODParameters,
+        _ caller: VODCaller,
+        _ application: Int64?,
+        _ requestID: String
+    ) async throws -> Response {
+        guard isServed else {
+            throw VODFailure(.notServed, "this server has no object endpoint (object.listen), so it takes no uploads")
+        }
+        guard let type = try parameters.text("MediaType", atMost: 512) else { throw VODParameters.missing("MediaType") }
+        guard VODNewFile.isType(type) else {
+            throw parameters.wrong("MediaType", "must be 1 to 16 letters and digits, such as mp4")
+        }
+        let coverType = try parameters.text("CoverType", atMost: 512)
+        guard coverType.map(VODNewFile.isType) ?? true else {
+            throw parameters.wrong("CoverType", "must be 1 to 16 letters and digits, such as jpg")
+        }
+        let name = try parameters.text("MediaName", atMost: 512) ?? ""
+        guard VODNewFile.isName(name) else {
+            throw parameters.wrong("MediaName", "must not contain \\ / : * ? \" < > | or control characters")
+        }
+        let region = try parameters.text("StorageRegion", atMost: 64)
+        guard region.map(SignatureRequest.isRegion) ?? true else {
+            throw parameters.wrong("StorageRegion", "must be a region such as ap-guangzhou")
+        }
+        try refuseExpiry(&parameters)
+        let now = uploads.clock.now.unixSeconds
+        let signed = TencentUploadSignature.Parameters(
+            secretID: "",
+            currentTimeStamp: now,
+            expireTime: now,
+            random: 0,
+            classID: try parameters.integer("ClassId", in: 0...Int64.max),
+            procedure: try parameters.text("Procedure"),
+            sourceContext: try parameters.text("SourceContext", atMost: 250),
+            vodSubAppID: application,
+            sessionContext: try parameters.text("SessionContext", atMost: 1000),
+            storageRegion: region
+        )
+        // Reserved by the vendor.
+        parameters.drop(["ExtInfo"])
+        try parameters.finish()
+        let cover = coverType.map { VODNewFile(name: "", type: $0, size: nil) }
+        let applied = try await uploads.begin(
+            .media(VODNewFile(name: name, type: type, size: nil), cover: cover),
+            region: nil,
+            by: signer(caller, signed)
+        )
+        return VODDocuments.application(applied, requestID)
+    }
+
+    /// The time after which the vendor deletes media.
+    private func refuseExpiry(_ parameters: inout VODParameters) throws(TencentCallFailure) {
+        // In the year 9999 it means never.
+        guard let end = try parameters.time("ExpireTime"), end.unixSeconds < 253_370_764_800 else { return }
+        throw TencentCallFailure(
+            "UnsupportedOperation",
+            "This server does not delete media by itself: leave out `ExpireTime`."
+        )
+    }
+
+    private func commitUpload(
+        _ parameters: inout VODParameters,
+        _ caller: VODCaller,
+        _ application: Int64?,
+        _ context: Context
+    ) async throws -> Response {
+        guard let sessionKey = try parameters.text("VodSessionKey") else {
+            throw VODParameters.missing("VodSessionKey")
+        }
+        try parameters.finish()
+        let now = uploads.clock.now.unixSeconds
+        let signed = TencentUploadSignature.Parameters(
+            secretID: "",
+            currentTimeStamp: now,
+            expireTime: now,
+            random: 0,
+            vodSubAppID: application
+        )
+        let committed = try await uploads.commit(sessionKey, by: signer(caller, signed))
+        return documents.commitment(committed.media, for: context.request, context.requestID)
+    }
+
+    private func signer(_ caller: VODCaller, _ parameters: TencentUploadSignature.Parameters) -> VODSigner {
+        VODSigner(
+            parameters: parameters,
+            id: "",
+            secretKey: caller.secretKey,
+            owner: VODOwner(
+                application: parameters.vodSubAppID ?? uploads.place.appID,
+                subject: caller.limits.onlySubject
+            ),
+            issuer: caller.key?.id,
+            maximumBytes: nil,
+            contentTypes: [],
+            serverLimits: caller.limits
+        )
+    }
+
+    // MARK: Media
+
+    private func describe(
+        _ parameters: inout VODParameters,
+        _ caller: VODCaller,
+        _ application: Int64,
+        _ context: Context
+    ) async throws -> Response {
+        let ids = try parameters.texts("FileIds", atMost: 20, of: 64)
+        guard !ids.isEmpty else { throw VODParameters.missing("FileIds") }
+        let filters = Set(try parameters.texts("Filters", atMost: 50))
+        try parameters.finish()
+        var found: [VODRecord<VODMedia>] = []
+        var missing: [String] = []
+        for id in ids {
+            if let media = try await library.media(id, of: application), caller.maySee(media.content) {
+                found.append(media)
+            } else {
+                missing.append(id)
+            }
+        }
+        return documents.media(found, missing: missing, filters, for: context.request, context.requestID)
+    }
+
+    private func search(
+        _ parameters: inout VODParameters,
+        _ caller: VODCaller,
+        _ application: Int64,
+        _ context: Context
+    ) async throws -> Response {
+        let query = try VODQuery(&parameters)
+        let filters = Set(try parameters.texts("Filters", atMost: 50))
+        try parameters.finish()
+        let found = try await library.search(application, query, where: caller.maySee)
+        return documents.found(found, filters, for: context.request, context.requestID)
+    }
+
+    private func modify(
+        _ parameters: inout VODParameters,
+        _ caller: VODCaller,
+        _ application: Int64,
+        _ requestID: String
+    ) async throws -> Response {
+        guard let id = try parameters.text("FileId", atMost: 64) else { throw VODParameters.missing("FileId") }
+        let edit = try VODEdit(&parameters, at: uploads.clock.now)
+        try refuseExpiry(&parameters)
+        try parameters.finish()
+        let changed = try await library.change(id, of: application, where: caller.maySee) { try edit.apply(to: &$0) }
+        guard changed != nil else { throw Self.noMedia }
+        return VODDocuments.nothing(requestID)
+    }
+
+    private func delete(
+        _ parameters: inout VODParameters,
+        _ caller: VODCaller,
+        _ application: Int64,
+        _ requestID: String
+    ) async throws -> Response {
+        guard let id = try parameters.text("FileId", atMost: 64) else { throw VODParameters.missing("FileId") }
+        guard !parameters.has("DeleteParts") else {
+            throw TencentCallFailure(
+                "UnsupportedOperation",
+                "Parts of media cannot be deleted: leave out `DeleteParts`."
+            )
+        }
+        try parameters.finish()
+        guard try await library.delete(id, of: application, where: caller.maySee) else { throw Self.noMedia }
+        return VODDocuments.nothing(requestID)
+    }
+
+    private static let noMedia = TencentCallFailure(
+        "ResourceNotFound.FileNotExist",
+        "There is no media with this `FileId` in this application."
+    )
+
+    private func applications(
+        _ parameters: inout VODParameters,
+        _ caller: VODCaller,
+        _ requestID: String
+    ) throws -> Response {
+        let name = try parameters.text("Name")
+        let offset = try parameters.integer("Offset", in: 0...Int64.max) ?? 0
+        let limit = try parameters.integer("Limit", in: 1...200) ?? 200
+        try parameters.finish()
+        let all = uploads.place.applications.filter { id in
+            uploads.place.allows(caller.limits, id) && (name.map { $0 == String(id) } ?? true)
+        }
+        let page = all.dropFirst(Int(clamping: offset)).prefix(Int(limit))
+        return VODDocuments.applications(Array(page), of: all.count, requestID)
+    }
+
+    // MARK: Events
+
+    private func pullEvents(
+        _ parameters: inout VODParameters,
+        _ caller: VODCaller,
+        _ application: Int64,
+        _ context: Context
+    ) async throws -> Response {
+        parameters.drop(["ExtInfo"])
+        try parameters.finish()
+        try checkEvents()
+        let end = ContinuousClock.now + Self.longestWait
+        while true {
+            let count = events.bell.count
+            let claimed = try await events.claim(
+                of: application,
+                limit: 16,
+                for: VODEvents.confirmation,
+                where: caller.maySee
+            )
+            if !claimed.isEmpty || .now >= end {
+                return documents.events(claimed, for: context.request, context.requestID)
+            }
+            await events.bell.wait(after: count, timeout: Self.look)
+        }
+    }
+
+    private func confirmEvents(
+        _ parameters: inout VODParameters,
+        _ application: Int64,
+        _ requestID: String
+    ) async throws -> Response {
+        let handles = try parameters.texts("EventHandles", atMost: 16)
+        parameters.drop(["ExtInfo"])
+        try parameters.finish()
+        guard !handles.isEmpty else { throw VODParameters.missing("EventHandles") }
+        try checkEvents()
+        var refused = false
+        for handle in handles where try await !events.confirm(handle, of: application) { refused = true }
+        guard !refused else {
+            throw parameters.wrong(
+                "EventHandles",
+                "has a handle that is unknown, or that came too late: its event comes again"
+            )
+        }
+        return VODDocuments.nothing(requestID)
+    }
+
+    private func checkEvents() throws(TencentCallFailure) {
+        guard events.mode == .pull else {
+            throw TencentCallFailure("UnsupportedOperation", "Events are not kept for this call (tencent.events).")
+        }
+    }
+}
+
+extension VODCaller {
+    func maySee(_ media: VODMedia) -> Bool { limits.allows(subject: media.owner.subject) }
+}

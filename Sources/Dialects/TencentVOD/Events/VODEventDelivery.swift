@@ -1,0 +1,70 @@
+internal import CoreMetrics
+internal import Foundation
+internal import MetricsKit
+internal import UploadCore
+internal import Webhooks
+
+/// Posts events to an app's server, each until it has answered with a status of 2xx.
+///
+/// An event is claimed before it is sent, so that only one of several nodes sends it; the claim of a node that dies ends by
+/// itself.
+struct VODEventDelivery: Sendable {
+    private static let timeout = Duration.seconds(15)
+    /// Seconds; longer than an attempt takes.
+    private static let claim: Int64 = 60
+    private static let atOnce = 16
+    /// Other nodes may have left events whose claim has ended.
+    private static let longestPause = Duration.seconds(5)
+
+    let events: VODEvents
+    let poster: WebhookPoster
+    /// The JSON of an event.
+    let document: @Sendable (VODEvents.Claimed) -> [UInt8]
+    /// By outcome.
+    let counters: CounterTable
+    let report: @Sendable (_ error: any Error) -> Void
+
+    /// Sends until the task is cancelled.
+    func run() async {
+        while !Task.isCancelled {
+            let count = events.bell.count
+            var isIdle = true
+            do {
+                let claimed = try await events.claim(of: nil, limit: Self.atOnce, for: Self.claim)
+                isIdle = claimed.isEmpty
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for one in claimed { group.addTask { try await send(one) } }
+                    try await group.waitForAll()
+                }
+            } catch {
+                report(error)
+                isIdle = true
+            }
+            if isIdle { await events.bell.wait(after: count, timeout: Self.longestPause) }
+        }
+    }
+
+    private func send(_ claimed: VODEvents.Claimed) async throws {
+        let event = claimed.record.content
+        do throws(HookFailure) {
+            _ = try await poster.post(
+                document(claimed),
+                id: "msg_\(event.fileID)\(event.kind.rawValue)",
+                at: events.clock.now.unixSeconds,
+                timeout: Self.timeout
+            )
+            counters["delivered"].increment()
+        } catch {
+            // The process is stopping: the claim ends by itself.
+            if Task.isCancelled { return }
+            counters["failed"].increment()
+            report(error)
+            let wanted = error.retryAfter.map { Int64(min(max($0, 0), 3600)) } ?? 0
+            return try await events.postpone(claimed, by: max(Self.pause(after: event.attempts), wanted))
+        }
+        try await events.remove(claimed.record.record.key)
+    }
+
+    /// Seconds before the next attempt: 1, 2, 4 … up to an hour.
+    static func pause(after attempts: Int) -> Int64 { min(1 << Int64(min(max(attempts - 1, 0), 12)), 3600) }
+}

@@ -1,0 +1,147 @@
+internal import Foundation
+internal import UploadCore
+
+/// An event for an app's server that it has not received yet.
+struct VODEvent: Sendable, Equatable, Codable {
+    enum Kind: String, Sendable, Codable {
+        case uploaded = "NewFileUpload"
+    }
+
+    var kind: Kind
+    var fileID: String
+    var application: Int64
+    var attempts = 0
+    /// Unix seconds of the next attempt; while it is claimed, the end of the claim.
+    var dueAt: Int64 = 0
+
+    static let recordKind = "tencent event"
+}
+
+/// Events for apps' servers, each a record until its receiver has confirmed it.
+///
+/// What an event says of the media is read when it is sent.
+struct VODEvents: Sendable {
+    enum Mode: Sendable {
+        /// None are recorded.
+        case off
+        /// The app's server asks for them: `PullEvents`, `ConfirmEvents`.
+        case pull
+        /// They are posted to a URL.
+        case push
+    }
+
+    /// A claimed event.
+    struct Claimed: Sendable {
+        let record: VODRecord<VODEvent>
+        let media: VODRecord<VODMedia>
+    }
+
+    /// Seconds for which an event is kept ("PullEvents", VOD documentation).
+    static let retention: TimeInterval = 4 * 86_400
+    /// Seconds in which a pulled event is to be confirmed (the same).
+    static let confirmation: Int64 = 30
+    private static let page = 100
+
+    let mode: Mode
+    let records: any DialectRecords
+    let library: VODLibrary
+    /// Rings for each event that this process records.
+    let bell: EventBell
+    let clock: any WallClock
+
+    /// Records an event; a second time it changes nothing.
+    func record(_ kind: VODEvent.Kind, of fileID: String, in application: Int64) async throws(UploadError) {
+        guard mode != .off else { return }
+        let now = clock.now
+        let event = VODEvent(kind: kind, fileID: fileID, application: application)
+        let record = VODRecord(
+            VODEvent.recordKind,
+            "\(application)/\(fileID)/\(kind.rawValue)",
+            event,
+            at: now,
+            until: now.addingTimeInterval(Self.retention)
+        )
+        if try await records.insert(record.record, at: now) { bell.ring() }
+    }
+
+    /// Claims events that are due.
+    ///
+    /// - Parameters:
+    ///   - application: Only of this one; `nil` for all.
+    ///   - limit: Maximum number of events.
+    ///   - seconds: How long nobody else can claim them.
+    ///   - isAllowed: Whether the caller may see media.
+    /// - Returns: The events, the oldest first.
+    /// - Throws: `UploadError`.
+    func claim(
+        of application: Int64?,
+        limit: Int,
+        for seconds: Int64,
+        where isAllowed: (VODMedia) -> Bool = { _ in true }
+    ) async throws(UploadError) -> [Claimed] {
+        var claimed: [Claimed] = []
+        var last: String?
+        let now = clock.now
+        while true {
+            let page = try await records.records(
+                VODEvent.recordKind,
+                prefix: application.map { "\($0)/" } ?? "",
+                after: last,
+                limit: Self.page
+            )
+            for record in page {
+                last = record.key
+                let found = try VODRecord<VODEvent>(record)
+                guard found.content.dueAt <= now.unixSeconds, record.expiresAt.map({ now < $0 }) ?? true else {
+                    continue
+                }
+                // If there is none, it is not committed yet, or is deleted.
+                guard let media = try await library.media(found.content.fileID, of: found.content.application),
+                    isAllowed(media.content)
+                else { continue }
+                var event = found.content
+                event.dueAt = now.unixSeconds + seconds
+                event.attempts += 1
+                let changed = found.replaced(by: event, until: record.expiresAt)
+                // If not, somebody else has claimed it.
+                guard try await records.replace(changed.record) else { continue }
+                claimed.append(Claimed(record: changed.next, media: media))
+                if claimed.count == limit { return claimed }
+            }
+            if page.count < Self.page { return claimed }
+        }
+    }
+
+    /// Removes an event that its receiver has.
+    func remove(_ key: String) async throws(UploadError) {
+        _ = try await records.removeRecord(VODEvent.recordKind, key)
+    }
+
+    /// Puts the next attempt off, if the caller's claim still holds.
+    func postpone(_ claimed: Claimed, by seconds: Int64) async throws(UploadError) {
+        var event = claimed.record.content
+        event.dueAt = clock.now.unixSeconds + seconds
+        let changed = claimed.record.replaced(by: event, until: claimed.record.record.expiresAt)
+        _ = try await records.replace(changed.record)
+    }
+
+    // MARK: Pulling
+
+    /// What a receiver confirms: the event, and the claim under which it got it.
+    static func handle(of claimed: Claimed) -> String {
+        "\(claimed.record.record.version):\(claimed.record.record.key)"
+    }
+
+    /// Removes an event by its handle.
+    ///
+    /// - Returns: `false` if the handle is none of this application, or was given out again since.
+    func confirm(_ handle: String, of application: Int64) async throws(UploadError) -> Bool {
+        guard let colon = handle.firstIndex(of: ":"), let version = Int64(handle[..<colon]) else { return false }
+        let key = String(handle[handle.index(after: colon)...])
+        guard key.hasPrefix("\(application)/"), DialectRecord.canBeKey(key) else { return false }
+        guard let record = try await records.record(VODEvent.recordKind, key) else { return true }
+        guard record.version == version else { return false }
+        try await remove(key)
+        return true
+    }
+}

@@ -1,0 +1,520 @@
+"""API 3.0 of Tencent Cloud VOD, as an app's server calls it."""
+
+import base64
+import hashlib
+import json
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+from tencentcloud.common.exception.tencent_cloud_sdk_exception import TencentCloudSDKException
+
+from harness.api import API
+from harness.daemon import free_port
+from harness.data import KIB, MIB, content
+from harness.object_client import ObjectServer
+from harness.receiver import Receiver
+from harness.server import Server, run
+from harness.ugc import Refused, VodJS, announced, signer
+from harness.vod_api import SDK, address, call, checked, own_pair, refused, tc3, tccli, upload, version1
+from harness.wire import until
+
+BUCKET = "vod-1250000000"
+SUB, OTHER = 1500000001, 1500000002
+SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory):
+    settings = {"SLUICE_UPLOADS_SWEEP_EVERY": "1s", "SLUICE_TENCENT_EVENTS": "pull"}
+    with ObjectServer(tmp_path_factory.mktemp("vod") / "data", free_port(), settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def pair(gateway):
+    return own_pair(gateway)
+
+
+@pytest.fixture(scope="module")
+def sdk(gateway):
+    return SDK(gateway)
+
+
+def code(work, *arguments, **parameters):
+    """The code with which the SDK's call is refused."""
+    with pytest.raises(TencentCloudSDKException) as caught:
+        work(*arguments, **parameters)
+    assert caught.value.get_request_id()
+    return caught.value.get_code()
+
+
+def key(server, *options):
+    """The id of a new API key, and its pair."""
+    made = run("keys", "create", "--name", "vod", *options, environment=server.environment).stdout
+    identifier = re.search(r"key_\w+", made)[0]
+    return identifier, server.pair(identifier)
+
+
+def stored(server, url):
+    """The bytes behind a URL of a media, read by S3."""
+    return server.client().get_object(Bucket=BUCKET, Key=url.split(f"/{BUCKET}/", 1)[1])["Body"].read()
+
+
+def sent(server, data=b"abc", user="dora", **fields):
+    """Media of an app's user; its id."""
+    body = announced(len(data)) | {name: fields.pop(name) for name in ("videoName", "videoType") if name in fields}
+    client = VodJS(server, signer(server, subject=user, **fields))
+    path = client.apply(body)["video"]["storagePath"]
+    client.send_file(path, data)
+    return client.commit()["fileId"]
+
+
+# Uploads
+
+
+@pytest.mark.parametrize("size", [1, 5 * MIB])
+def test_the_upload_sdk_for_servers(gateway, pair, sdk, tmp_path, size):
+    video, cover = content(size, 1), content(2 * KIB, 2)
+    (tmp_path / "film.mp4").write_bytes(video)
+    (tmp_path / "still.jpg").write_bytes(cover)
+    answer = upload(gateway, pair, tmp_path / "film.mp4", tmp_path / "still.jpg", SourceContext="order-7", ClassId=3)
+    assert stored(gateway, answer["MediaUrl"]) == video
+    assert stored(gateway, answer["CoverUrl"]) == cover
+    found = sdk("DescribeMediaInfos", FileIds=[answer["FileId"]])["MediaInfoSet"][0]
+    basic = found["BasicInfo"]
+    assert (basic["Name"], basic["Type"], basic["ClassId"], basic["Category"]) == ("film", "mp4", 3, "Video")
+    assert (basic["MediaUrl"], basic["CoverUrl"]) == (answer["MediaUrl"], answer["CoverUrl"])
+    assert basic["SourceInfo"]["SourceType"] == "ServerUpload"
+    assert basic["SourceInfo"]["SourceContext"] == "order-7"
+    assert found["MetaData"]["Size"] == size
+    if size == 1:
+        assert found["MetaData"]["Md5"] == hashlib.md5(video).hexdigest()
+
+
+def test_a_gigabyte_by_the_upload_sdk_for_servers(gateway, pair, tmp_path, quick):
+    if quick:
+        pytest.skip("without --quick")
+    block, number = content(MIB, 3), 1024
+    with open(tmp_path / "film.mp4", "wb") as file:
+        for _ in range(number):
+            file.write(block)
+    answer = upload(gateway, pair, tmp_path / "film.mp4")
+    wanted, found = hashlib.sha256(), hashlib.sha256()
+    for _ in range(number):
+        wanted.update(block)
+    body = gateway.client().get_object(Bucket=BUCKET, Key=answer["MediaUrl"].split(f"/{BUCKET}/", 1)[1])["Body"]
+    for chunk in body.iter_chunks(MIB):
+        found.update(chunk)
+    assert found.digest() == wanted.digest()
+    assert refused(gateway, pair, "DeleteMedia", {"FileId": answer["FileId"]}) is None
+
+
+def test_an_empty_file_is_refused_when_it_is_committed(gateway, pair, tmp_path):
+    (tmp_path / "film.mp4").write_bytes(b"")
+    assert code(upload, gateway, pair, tmp_path / "film.mp4") == "FailedOperation.UploadCosFail"
+
+
+def test_the_command_line(gateway, pair):
+    answer = tccli(gateway, pair, "ApplyUpload", "--MediaType", "mp4", "--MediaName", "clip", "--CoverType", "png")
+    assert answer["StorageBucket"] == BUCKET
+    assert answer["MediaStoragePath"].endswith("/f0.mp4") and answer["CoverStoragePath"].endswith(".png")
+    assert answer["TempCertificate"]["ExpiredTime"] > time.time()
+    text = tccli(gateway, pair, "CommitUpload", "--VodSessionKey", answer["VodSessionKey"], check=False)
+    assert "FailedOperation.UploadCosFail" in text
+    identifier = sent(gateway)
+    found = tccli(gateway, pair, "DescribeMediaInfos", "--FileIds", json.dumps([identifier, "1"]))
+    assert [one["FileId"] for one in found["MediaInfoSet"]] == [identifier]
+    assert found["NotExistFileIdSet"] == ["1"]
+
+
+def test_an_interrupted_upload_goes_on_after_the_gateway_was_killed(tmp_path):
+    with ObjectServer(tmp_path / "data", free_port()) as server:
+        pair = own_pair(server)
+        data = content(3 * MIB, 4)
+        answer = call(server, pair, "ApplyUpload", {"MediaType": "mp4"})
+        client = VodJS(server, None)
+        bucket, _, number = answer["StorageBucket"].rpartition("-")
+        certificate = answer["TempCertificate"]
+        client.applied = {
+            "storageBucket": bucket,
+            "storageAppId": int(number),
+            "storageRegionV5": answer["StorageRegion"],
+            "timestamp": int(time.time()),
+            "tempCertificate": {
+                "secretId": certificate["SecretId"],
+                "secretKey": certificate["SecretKey"],
+                "token": certificate["Token"],
+                "expiredTime": certificate["ExpiredTime"],
+            },
+        }
+        assert not client.send_file(answer["MediaStoragePath"], data, stop_after=2)
+        server.kill()
+        server.start()
+        assert client.send_file(answer["MediaStoragePath"], data)
+        session = {"VodSessionKey": answer["VodSessionKey"]}
+        done = [call(server, pair, "CommitUpload", session) for _ in range(2)]
+        assert done[0]["FileId"] == done[1]["FileId"]
+        assert stored(server, done[0]["MediaUrl"]) == data
+
+
+def test_commits_at_once_make_one_media(gateway, pair):
+    client = VodJS(gateway, signer(gateway, subject="erin"))
+    data = client.apply(announced(3))
+    client.send_file(data["video"]["storagePath"], b"abc")
+    body = {"VodSessionKey": data["vodSessionKey"]}
+    # An app's server may end what a user has begun.
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda _: call(gateway, pair, "CommitUpload", body), range(20)))
+    assert len({answer["FileId"] for answer in answers}) == 1
+    assert client.commit()["fileId"] == answers[0]["FileId"]
+
+
+# Media
+
+
+def test_media_is_found(gateway, pair):
+    sdk = SDK(gateway)
+    names = ["Alps", "alpine lake", "Baltic"]
+    ids = [sent(gateway, vodSubAppId=SUB, videoName=name, user=f"user{i}") for i, name in enumerate(names)]
+    ids.append(sent(gateway, vodSubAppId=SUB, videoName="song", videoType="mp3", classId=9, sourceContext="x"))
+
+    def found(**query):
+        answer = sdk("SearchMedia", SubAppId=SUB, **query)
+        return answer["TotalCount"], [one["FileId"] for one in answer["MediaInfoSet"]]
+
+    assert found() == (4, ids[::-1])
+    assert found(Sort={"Field": "CreateTime", "Order": "Asc"}) == (4, ids)
+    assert found(Offset=1, Limit=2) == (4, [ids[2], ids[1]])
+    assert found(Names=["ALP"]) == (2, [ids[1], ids[0]])
+    assert found(Text="balt") == (1, [ids[2]])
+    assert found(NamePrefixes=["Al", "so"]) == (2, [ids[3], ids[0]])
+    assert found(ClassIds=[9]) == (1, [ids[3]])
+    assert found(Categories=["Audio"]) == (1, [ids[3]]) == found(MediaTypes=["MP3"])
+    assert found(FileIds=[ids[2], "7"]) == (1, [ids[2]])
+    assert found(SourceTypes=["ServerUpload"]) == (0, [])
+    now = time.time()
+
+    def moment(seconds):
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + seconds))
+
+    assert found(CreateTime={"After": moment(-600), "Before": moment(600)})[0] == 4
+    assert found(CreateTime={"Before": moment(-600)}) == (0, [])
+    assert found(CreateTime={"After": moment(600)}) == (0, [])
+    tag = {"AddTags": ["red", "blue"], "Description": "Sea and sand", "Name": "Ostsee", "ClassId": 4}
+    assert refused(gateway, pair, "ModifyMediaInfo", {"SubAppId": SUB, "FileId": ids[2]} | tag) is None
+    assert found(Tags=["blue"]) == (1, [ids[2]]) == found(Descriptions=["SAND"])
+    assert (
+        refused(gateway, pair, "ModifyMediaInfo", {"SubAppId": SUB, "FileId": ids[2], "DeleteTags": ["blue"]}) is None
+    )
+    basic = sdk("DescribeMediaInfos", SubAppId=SUB, FileIds=[ids[2]], Filters=["basicInfo"])["MediaInfoSet"][0]
+    assert "MetaData" not in basic or basic["MetaData"] is None
+    basic = basic["BasicInfo"]
+    assert (basic["Name"], basic["Description"], basic["TagSet"], basic["ClassId"]) == (
+        "Ostsee",
+        "Sea and sand",
+        ["red"],
+        4,
+    )
+    many = {"AddTags": [f"t{i}" for i in range(16)]}
+    wanted = "LimitExceeded.TagCountReachMax"
+    assert refused(gateway, pair, "ModifyMediaInfo", {"SubAppId": SUB, "FileId": ids[2]} | many) == wanted
+    assert refused(gateway, pair, "ModifyMediaInfo", {"SubAppId": SUB, "FileId": ids[2], "ClearTags": 1} | many) is None
+
+
+def test_media_is_deleted_with_its_files(gateway, sdk):
+    client = VodJS(gateway, signer(gateway))
+    done = client.upload(b"film", b"cover")
+    sdk("DeleteMedia", FileId=done["fileId"])
+    prefix = done["video"]["url"].split(f"/{BUCKET}/", 1)[1].rsplit("/", 1)[0]
+    assert gateway.client().list_objects_v2(Bucket=BUCKET, Prefix=prefix)["KeyCount"] == 0
+    assert sdk("DescribeMediaInfos", FileIds=[done["fileId"]])["NotExistFileIdSet"] == [done["fileId"]]
+    assert code(sdk, "DeleteMedia", FileId=done["fileId"]) == "ResourceNotFound.FileNotExist"
+    assert code(sdk, "ModifyMediaInfo", FileId=done["fileId"], Name="x") == "ResourceNotFound.FileNotExist"
+
+
+# Applications and keys
+
+
+def test_applications_do_not_see_each_other(gateway, sdk):
+    mine, other = sent(gateway, vodSubAppId=SUB), sent(gateway, vodSubAppId=OTHER)
+    for application, identifier, foreign in [(SUB, mine, other), (OTHER, other, mine)]:
+        answer = sdk("DescribeMediaInfos", SubAppId=application, FileIds=[mine, other])
+        assert [one["FileId"] for one in answer["MediaInfoSet"]] == [identifier]
+        assert answer["NotExistFileIdSet"] == [foreign]
+        assert code(sdk, "DeleteMedia", SubAppId=application, FileId=foreign) == "ResourceNotFound.FileNotExist"
+    assert sdk("DescribeMediaInfos", FileIds=[mine])["NotExistFileIdSet"] == [mine]
+    client = VodJS(gateway, signer(gateway, vodSubAppId=SUB))
+    session = client.apply(announced(3))["vodSessionKey"]
+    wanted = "InvalidParameterValue.VodSessionKey"
+    assert code(sdk, "CommitUpload", SubAppId=OTHER, VodSessionKey=session) == wanted
+    assert code(sdk, "CommitUpload", VodSessionKey=session) == wanted
+
+
+def test_a_key_that_is_limited_to_an_application(gateway):
+    scopes = ["--scope", "mint", "--scope", "read", "--scope", "delete", "--scope", "upload"]
+    name, pair = key(gateway, *scopes, "--bucket", BUCKET, "--prefix", f"vod/{SUB}/")
+    mine, other = sent(gateway, vodSubAppId=SUB), sent(gateway, vodSubAppId=OTHER)
+    sdk = SDK(gateway, pair)
+    assert len(sdk("DescribeMediaInfos", SubAppId=SUB, FileIds=[mine])["MediaInfoSet"]) == 1
+    for parameters in [{"SubAppId": OTHER}, {}]:
+        assert code(sdk, "DescribeMediaInfos", FileIds=[other], **parameters) == "UnauthorizedOperation"
+        assert code(sdk, "DeleteMedia", FileId=other, **parameters) == "UnauthorizedOperation"
+        assert code(sdk, "ApplyUpload", MediaType="mp4", **parameters) == "UnauthorizedOperation"
+        assert code(sdk, "SearchMedia", **parameters) == "UnauthorizedOperation"
+    assert sdk("DescribeSubAppIds")["SubAppIdInfoSet"] == []
+    assert sdk("ApplyUpload", SubAppId=SUB, MediaType="mp4")["MediaStoragePath"].startswith(f"/vod/{SUB}/")
+    run("keys", "revoke", name, environment=gateway.environment)
+    until(lambda: refused(gateway, pair, "DescribeSubAppIds", {}) == "AuthFailure.SecretIdNotFound")
+
+
+def test_a_key_needs_the_scope_of_the_action_and_sees_its_users_only(gateway):
+    identifier, other = sent(gateway, user="u:1"), sent(gateway, user="v:1")
+    _, pair = key(gateway, "--scope", "read", "--subject", "u:*")
+    assert refused(gateway, pair, "DeleteMedia", {"FileId": identifier}) == "AuthFailure.SecretIdNotFound"
+    answer = call(gateway, pair, "DescribeMediaInfos", {"FileIds": [identifier, other]})
+    assert answer["NotExistFileIdSet"] == [other]
+    found = call(gateway, pair, "SearchMedia", {"Limit": 5000})["MediaInfoSet"]
+    assert identifier in [one["FileId"] for one in found]
+    assert other not in [one["FileId"] for one in found]
+    _, deleter = key(gateway, "--scope", "delete", "--subject", "u:*")
+    assert refused(gateway, deleter, "DeleteMedia", {"FileId": other}) == "ResourceNotFound.FileNotExist"
+    assert refused(gateway, deleter, "DeleteMedia", {"FileId": identifier}) is None
+
+
+def test_sub_applications_can_be_listed_in_the_settings(tmp_path):
+    settings = {"SLUICE_TENCENT_SUB_APPLICATIONS": f"{SUB},{OTHER}"}
+    with ObjectServer(tmp_path / "data", free_port(), settings) as server:
+        sdk = SDK(server)
+        answer = sdk("DescribeSubAppIds", Offset=1)
+        assert answer["TotalCount"] == 3
+        assert [one["SubAppId"] for one in answer["SubAppIdInfoSet"]] == [SUB, OTHER]
+        assert code(sdk, "SearchMedia", SubAppId=7) == "InvalidParameterValue.SubAppId"
+        with pytest.raises(Refused, match="10004"):
+            VodJS(server, signer(server, vodSubAppId=7)).apply(announced(3))
+        assert VodJS(server, signer(server, vodSubAppId=SUB)).apply(announced(3))["appId"] == SUB
+
+
+# Signatures
+
+
+def test_the_signature_of_the_tests_is_that_of_the_vendor():
+    pair = ("AKIDUfLUEUigQiXqm7CVSspKJnuaiIKtxqAv", "bLcPnl88WU30VY57ipRhSePfPdOfSruK")
+    body = b'{"MediaType": "mp4", "SubAppId": 1500012345, "MediaName": "demo"}'
+    fields = tc3(pair, "vod.tencentcloudapi.com", body, "ApplyUpload", now=1571215095)
+    assert fields["Authorization"].endswith("e186ae518dee32a6708883753d18ec4f5b140e3f58a04055e25808440392fa6f")
+
+
+def test_signatures_that_are_refused(gateway, pair):
+    body = {"FileIds": ["1"]}
+    now = int(time.time())
+
+    def told(pair=pair, **options):
+        return refused(gateway, pair, "DescribeMediaInfos", body, **options)
+
+    assert told() is None
+    assert told((pair[0], "wrong")) == "AuthFailure.SignatureFailure"
+    assert told(("AKIDnobody", pair[1])) == "AuthFailure.SecretIdNotFound"
+    assert told(now=now - 400) == "AuthFailure.SignatureExpire"
+    assert told(now=now + 400) == "AuthFailure.SignatureExpire"
+    assert told(service="sts") == "AuthFailure.InvalidAuthorization"
+    assert told(day="2020-01-01") == "AuthFailure.InvalidAuthorization"
+    assert told(version="2017-03-12") == "NoSuchVersion"
+    data = json.dumps(body).encode()
+    fields = tc3(pair, address(gateway), data, "DescribeMediaInfos")
+    for change in [{"Content-Type": "text/plain"}, {"X-TC-Timestamp": str(now - 60)}]:
+        answer = checked(requests.post(gateway.url + "/", data=data, headers=fields | change))
+        assert answer["Error"]["Code"] == "AuthFailure.SignatureFailure"
+    answer = checked(requests.post(gateway.url + "/", data=data + b" ", headers=fields))
+    assert answer["Error"]["Code"] == "AuthFailure.SignatureFailure"
+    answer = checked(requests.post(gateway.url + "/", data=data, headers=fields | {"X-TC-Token": "t"}))
+    assert answer["Error"]["Code"] == "AuthFailure.TokenFailure"
+    del fields["Authorization"]
+    answer = checked(requests.post(gateway.url + "/", data=data, headers=fields))
+    assert answer["Error"]["Code"] == "AuthFailure.InvalidAuthorization"
+
+
+@pytest.mark.parametrize("scheme", ["HmacSHA1", "HmacSHA256"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_older_signature_of_the_sdk(gateway, scheme, method):
+    identifier = sent(gateway, videoName="older")
+    sdk = SDK(gateway, scheme=scheme, method=method)
+    answer = sdk("DescribeMediaInfos", FileIds=[identifier, "1"])
+    assert answer["MediaInfoSet"][0]["BasicInfo"]["Name"] == "older"
+    assert answer["NotExistFileIdSet"] == ["1"]
+    answer = sdk("SearchMedia", Names=["older"], Sort={"Field": "CreateTime", "Order": "Asc"}, Limit=1)
+    assert len(answer["MediaInfoSet"]) == 1
+
+
+def test_the_newer_signature_in_a_query(gateway):
+    identifier = sent(gateway)
+    assert SDK(gateway, method="GET")("DescribeMediaInfos", FileIds=[identifier])["MediaInfoSet"]
+
+
+def test_an_older_signature_is_good_once(gateway, pair):
+    parameters = {"Action": "DescribeMediaInfos", "Version": "2018-07-17", "FileIds.0": "1"}
+    signed = version1(pair, address(gateway), parameters, nonce=5)
+    answers = [checked(requests.post(gateway.url + "/", data=signed)) for _ in range(2)]
+    assert "Error" not in answers[0]
+    assert answers[1]["Error"]["Code"] == "AuthFailure.SignatureFailure"
+    # The same text is signed if the value of one parameter contains the next one.
+    signed = version1(pair, address(gateway), parameters, nonce=6)
+    joined = {name: value for name, value in signed.items() if name != "Nonce"} | {
+        "FileIds.0": f"1&Nonce={signed['Nonce']}"
+    }
+    assert checked(requests.post(gateway.url + "/", data=joined))["Error"]["Code"] == "MissingParameter"
+
+
+# Bad input
+
+
+def test_calls_that_are_wrong(gateway, pair):
+    def told(action, body):
+        return refused(gateway, pair, action, body)
+
+    assert told("DescribeMediaInfos", b"[]") == "InvalidParameter"
+    assert told("DescribeMediaInfos", b"{") == "InvalidParameter"
+    assert told("DescribeMediaInfos", b'{"FileIds": ["1"], "FileIds": ["2"]}') == "InvalidParameter"
+    assert told("DescribeMediaInfos", b"[" * 2000) == "InvalidParameter"
+    assert told("DescribeMediaInfos", b'{"FileIds": ["' + b"1" * (70 << 10) + b'"]}') == "InvalidParameter"
+    assert told("DescribeMediaInfos", {}) == "MissingParameter"
+    assert told("DescribeMediaInfos", {"FileIds": "1"}) == "InvalidParameterValue.FileIds"
+    assert told("DescribeMediaInfos", {"FileIds": ["1"] * 21}) == "InvalidParameterValue.FileIds"
+    assert told("DescribeMediaInfos", {"FileIds": ["a\0b"]}) == "InvalidParameterValue.FileIds"
+    assert told("DescribeMediaInfos", {"FileIds": ["../1"]}) is None
+    assert told("DescribeMediaInfos", {"FileIds": ["1"], "What": 1}) == "UnknownParameter"
+    assert told("DescribeMediaInfos", {"FileIds": ["1"], "SubAppId": -1}) == "InvalidParameterValue.SubAppId"
+    assert told("DescribeMediaInfos", {"FileIds": ["1"], "SubAppId": 1.5}) == "InvalidParameterValue.SubAppId"
+    assert told("ApplyUpload", {}) == "MissingParameter"
+    for type in ["", "m p4", "../x", "x" * 17, 4]:
+        wanted = "MissingParameter" if type == "" else "InvalidParameterValue.MediaType"
+        assert told("ApplyUpload", {"MediaType": type}) == wanted, type
+    good = {"MediaType": "mp4"}
+    assert told("ApplyUpload", good | {"CoverType": "a/b"}) == "InvalidParameterValue.CoverType"
+    for name in ["a/b", "a\\b", "a:b", 'a"b', "a\nb", "a|b"]:
+        assert told("ApplyUpload", good | {"MediaName": name}) == "InvalidParameterValue.MediaName"
+    assert told("ApplyUpload", good | {"ClassId": "x"}) == "InvalidParameterValue.ClassId"
+    assert told("ApplyUpload", good | {"StorageRegion": "Gz"}) == "InvalidParameterValue.StorageRegion"
+    assert told("ApplyUpload", good | {"ExpireTime": "tomorrow"}) == "InvalidParameterValue.ExpireTime"
+    assert told("ApplyUpload", good | {"ExpireTime": "2030-01-01T00:00:00Z"}) == "UnsupportedOperation"
+    assert told("ApplyUpload", good | {"ExpireTime": "9999-12-31T23:59:59Z"}) is None
+    assert told("ApplyUpload", good | {"SourceContext": "x" * 251}) == "InvalidParameterValue.SourceContext"
+    assert told("ApplyUpload", good | {"SessionContext": "x" * 1001}) == "InvalidParameterValue.SessionContext"
+    assert told("ApplyUpload", good | {"MediaStoragePath": "/a/b"}) == "UnknownParameter"
+    assert told("CommitUpload", {}) == "MissingParameter"
+    assert told("CommitUpload", {"VodSessionKey": "x"}) == "InvalidParameterValue.VodSessionKey"
+    assert told("SearchMedia", {"Limit": 0}) == "InvalidParameterValue.Limit"
+    assert told("SearchMedia", {"Offset": 4999, "Limit": 2}) == "InvalidParameterValue.Limit"
+    assert told("SearchMedia", {"Sort": {"Field": "Name"}}) == "InvalidParameterValue.Sort"
+    assert told("SearchMedia", {"CreateTime": {"After": "x"}}) == "InvalidParameterValue.CreateTime"
+    assert told("SearchMedia", {"SourceTypes": ["Record"]}) == "InvalidParameterValue.SourceTypes"
+    assert told("DeleteMedia", {"FileId": "1", "DeleteParts": []}) == "UnsupportedOperation"
+    assert told("ModifyMediaInfo", {"FileId": "1", "Name": "x" * 65}) == "InvalidParameterValue.Name"
+    assert told("ModifyMediaInfo", {"FileId": "1", "CoverData": "eA=="}) == "UnknownParameter"
+    answer = call(gateway, pair, "LiveRealTimeClip", {})["Error"]
+    assert answer["Code"] == "InvalidAction" and "LiveRealTimeClip" in answer["Message"]
+
+
+def test_nothing_else_at_the_root_changes(gateway):
+    assert requests.get(gateway.url + "/").status_code == 404
+    assert requests.post(gateway.url + "/", data=b"x", headers={"Content-Type": "text/plain"}).status_code == 404
+
+
+def test_calls_are_counted_by_action_and_code(gateway, pair):
+    refused(gateway, pair, "DeleteMedia", {"FileId": "1"})
+    refused(gateway, pair, "Nonsense" * 9, {})
+    text = API(gateway.url, gateway.admin_key).get("/metrics").text
+    assert 'sluice_tencent_calls_total{call="DeleteMedia",code="ResourceNotFound"}' in text
+    assert 'sluice_tencent_calls_total{call="other",code="InvalidAction"}' in text
+    assert "Nonsense" not in text
+
+
+def test_a_gateway_without_object_endpoint_says_so(tmp_path):
+    with Server(tmp_path / "data") as server:
+        assert refused(server, own_pair(server), "ApplyUpload", {"MediaType": "mp4"}) == "ResourceUnavailable"
+
+
+def test_direct_mode_does_not_serve_the_api(tmp_path):
+    settings = {
+        "SLUICE_TENCENT_MODE": "direct",
+        "SLUICE_TENCENT_SECRET_ID": "AKIDx",
+        "SLUICE_TENCENT_SECRET_KEY": "secret",
+    }
+    with Server(tmp_path / "data", environment=settings) as server:
+        data = b"{}"
+        fields = tc3(("AKIDx", "secret"), address(server), data, "SearchMedia")
+        assert requests.post(server.url + "/", data=data, headers=fields).status_code == 404
+
+
+# Events
+
+
+def test_events_are_pulled_until_they_are_confirmed(gateway, sdk):
+    user, application = "pia", 1500000009
+    first = sent(gateway, user=user, vodSubAppId=application, sourceContext='{"order": 7}', videoName="seen")
+    second = sent(gateway, user=user, vodSubAppId=application)
+    events = sdk("PullEvents", SubAppId=application)["EventSet"]
+    assert [event["FileUploadEvent"]["FileId"] for event in events] == [first, second]
+    assert {event["EventType"] for event in events} == {"NewFileUpload"}
+    event = events[0]["FileUploadEvent"]
+    basic = event["MediaBasicInfo"]
+    assert basic["Name"] == "seen"
+    assert basic["SourceInfo"]["SourceType"] == "ClientUpload"
+    assert json.loads(basic["SourceInfo"]["SourceContext"]) == {"order": 7}
+    assert event["MetaData"]["Size"] == 3
+    # The others are claimed for half a minute, and other applications have their own.
+    assert code(sdk, "ConfirmEvents", SubAppId=SUB, EventHandles=[events[0]["EventHandle"]]) == (
+        "InvalidParameterValue.EventHandles"
+    )
+    sdk("ConfirmEvents", SubAppId=application, EventHandles=[event["EventHandle"] for event in events])
+    # A repeated confirmation, whose first answer may have been lost.
+    sdk("ConfirmEvents", SubAppId=application, EventHandles=[event["EventHandle"] for event in events])
+    assert sdk("PullEvents", SubAppId=application)["EventSet"] == []
+    assert code(sdk, "ConfirmEvents", SubAppId=application, EventHandles=["x"]) == "InvalidParameterValue.EventHandles"
+    assert code(sdk, "ConfirmEvents", SubAppId=application) == "MissingParameter"
+
+
+def test_a_call_waits_for_an_event(gateway, sdk):
+    application = 1500000010
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(sdk, "PullEvents", SubAppId=application)
+        identifier = sent(gateway, vodSubAppId=application)
+        assert waiting.result()["EventSet"][0]["FileUploadEvent"]["FileId"] == identifier
+
+
+def test_events_are_posted_until_the_app_has_them(tmp_path):
+    status = [503]
+    with Receiver(SECRET, reply=lambda _: status[0]) as receiver:
+        settings = {
+            "SLUICE_TENCENT_EVENTS": "push",
+            "SLUICE_TENCENT_CALLBACK_URL": receiver.url,
+            "SLUICE_HOOKS_SECRET": SECRET,
+        }
+        with ObjectServer(tmp_path / "data", free_port(), settings) as server:
+            identifier = sent(server, sourceContext="order-8", videoName="posted")
+            until(lambda: len(receiver.calls) >= 2, timeout=30)
+            server.kill()
+            status[0] = 200
+            number = len(receiver.calls)
+            server.start()
+            # The claim of the killed process may have to end.
+            until(lambda: len(receiver.calls) > number, timeout=120)
+            metrics = API(server.url, server.admin_key)
+            until(lambda: 'events_total{outcome="delivered"} 1' in metrics.get("/metrics").text)
+            payload = receiver.calls[-1].payload
+            assert payload["EventType"] == "NewFileUpload" and "EventHandle" not in payload
+            event = payload["FileUploadEvent"]
+            assert event["FileId"] == identifier
+            assert event["MediaBasicInfo"]["SourceInfo"]["SourceContext"] == "order-8"
+            assert event["MediaBasicInfo"]["MediaUrl"].endswith(f"/{identifier}/f0.mp4")
+            assert {one.id for one in receiver.calls} == {f"msg_{identifier}NewFileUpload"}
+            assert refused(server, own_pair(server), "PullEvents", {}) == "UnsupportedOperation"
+
+
+def test_without_events_there_are_none(tmp_path):
+    with ObjectServer(tmp_path / "data", free_port()) as server:
+        sent(server)
+        assert refused(server, own_pair(server), "PullEvents", {}) == "UnsupportedOperation"
+        assert refused(server, own_pair(server), "ConfirmEvents", {"EventHandles": ["1"]}) == "UnsupportedOperation"
