@@ -4,15 +4,18 @@ The SDKs themselves run only on phones, in mini programs and in browsers. Signin
 is not checked by its own code; each class has the quirks of its SDK.
 """
 
+import contextlib
+import email.utils
 import hashlib
 import hmac
 import json
 import re
 import time
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+import crcmod
 import requests
 
 from harness.api import API
@@ -21,13 +24,17 @@ PART = 1 << 20
 
 
 class Refused(Exception):
-    """The gateway answered with a code, or COS with an error; `retcode` is what the SDK tells its app."""
+    """The gateway answered with a code, or COS with an error; `retcode` is what the SDK tells its app.
 
-    def __init__(self, code, message, retcode=None):
+    `answer`: the response of COS.
+    """
+
+    def __init__(self, code, message, retcode=None, answer=None):
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
         self.retcode = retcode
+        self.answer = answer
 
 
 def signer(server, key=None, **wanted):
@@ -144,13 +151,15 @@ class Client:
         answer = self.call("CommitUploadUGC", {"signature": self.signature(), "vodSessionKey": key})
         if answer["code"] != 0:
             raise Refused(answer["code"], answer["message"])
-        data = answer["data"]
+        self.check_commitment(answer["data"])
+        return answer["data"]
+
+    def check_commitment(self, data):
         assert type(data["fileId"]) is str and re.fullmatch("[1-9][0-9]{18}", data["fileId"]), data
         for kind in ("video", "cover"):
             if kind in data:
                 # Android makes `httpss:` of `https:`.
                 assert data[kind]["url"].startswith("http://"), data[kind]
-        return data
 
     # COS
 
@@ -185,7 +194,7 @@ class Client:
         answer = self.session.request(method, url, data=data, headers=headers, timeout=120)
         if answer.status_code >= 300:
             code = re.search("<Code>(.*?)</Code>", answer.text)
-            raise Refused(code.group(1) if code else answer.status_code, answer.text)
+            raise Refused(code.group(1) if code else answer.status_code, answer.text, answer=answer)
         return answer
 
     def address(self, host):
@@ -403,3 +412,343 @@ class CPlusPlus(Client):
 def parameters(signature):
     """The text in a signature, without checking it."""
     return b64decode(signature)[20:].decode()
+
+
+# Retries
+
+
+class Unreachable(Exception):
+    """A call got no response with status 200."""
+
+
+class Unusable(Exception):
+    """A call got a response with status 200 that the SDK cannot read."""
+
+
+# CRC-64/XZ (protocol, section 4.4).
+crc64 = crcmod.mkCrcFun(0x142F0E1EBA9EA3693, initCrc=0, xorOut=(1 << 64) - 1, rev=True)
+
+
+def is_clock_problem(error):
+    """Whether an error of COS says that a clock is wrong, as all SDKs understand it (protocol, section 4.5)."""
+    has_expired = error.code == "AccessDenied" and "<Message>Request has expired</Message>" in error.message
+    return error.code == "RequestTimeTooSkewed" or has_expired
+
+
+def date_of(error):
+    """The time of the server in its response; `None` if it does not say."""
+    text = error.answer.headers.get("Date")
+    return email.utils.parsedate_to_datetime(text).timestamp() if text else None
+
+
+class Clock:
+    """The clock of a device, which may be wrong and is corrected by its SDK."""
+
+    # Seconds that it is ahead.
+    error = 0
+    # What the SDK adds.
+    correction = 0
+
+    def now(self):
+        return time.time() + self.error + self.correction
+
+    def correct(self, server_time):
+        self.correction += server_time - self.now()
+
+
+class RetryingJS(VodJS):
+    """vod-js-sdk-v6 with its retries (protocol, sections 2.5, 2.6 and 2.8)."""
+
+    # Seconds between two tries of a call; one in the SDK.
+    pause = 0.05
+    tries = 4
+    part_tries = 3
+
+    def __init__(self, server, signature, backup=None):
+        super().__init__(server, signature, backup)
+        # What the browser keeps for the page.
+        self.storage = {}
+        self.clock = Clock()
+        # The number of the host that is asked.
+        self.turn = 0
+        self.session_key = None
+        self.files = None
+        # When it first used its credentials.
+        self.since = None
+
+    # Calls
+
+    def call(self, action, body):
+        """The data of one try. A failure of the transport makes it change the host."""
+        try:
+            answer = self.send(self.hosts[self.turn], action, body)
+            if answer.status_code != 200:
+                raise Unreachable(answer.status_code)
+        except (requests.RequestException, Unreachable):
+            self.turn = (self.turn + 1) % len(self.hosts)
+            raise
+        answer = answer.json()
+        if answer["code"] != 0:
+            raise Refused(answer["code"], answer["message"])
+        return answer["data"]
+
+    def persist(self, action, body, failed=lambda: None):
+        """The data of a call. Each try has a new signature and a new `body()`."""
+        for left in reversed(range(self.tries)):
+            try:
+                return self.call(action, {"signature": self.signature()} | body())
+            except (requests.RequestException, Unreachable, Refused):
+                failed()
+                if not left:
+                    raise
+            time.sleep(self.pause)
+        return None
+
+    def apply(self, files):
+        name = json.dumps(files)
+
+        def body():
+            key = self.session_key or self.storage.get(name)
+            return {"vodSessionKey": key} if key else files
+
+        data = self.persist("ApplyUploadUGC", body, lambda: self.storage.pop(name, None))
+        self.check_application(data, files)
+        self.storage[name] = self.session_key = data["vodSessionKey"]
+        self.applied, self.files = data, files
+        return data
+
+    def commit(self, session_key=None):
+        self.forget()
+        data = self.persist("CommitUploadUGC", lambda: {"vodSessionKey": session_key or self.session_key})
+        self.check_commitment(data)
+        return data
+
+    def forget(self):
+        self.storage.pop(json.dumps(self.files), None)
+
+    # COS
+
+    def refresh(self):
+        """Applies again once 90 % of the life of the credentials, and all but their last minute, have passed."""
+        now = int(self.clock.now())
+        end = self.applied["tempCertificate"]["expiredTime"]
+        if self.since is None:
+            self.since = now
+        elif end - now <= 60 and now - self.since >= 0.9 * (end - self.applied["timestamp"]):
+            self.apply(self.files)
+            self.since = now
+
+    def may_repeat(self, error):
+        if not is_clock_problem(error):
+            return error.answer.status_code >= 500
+        date = date_of(error)
+        if date is None or abs(self.clock.now() - date) < 30:
+            return False
+        self.clock.correct(date)
+        return True
+
+    def cos(self, *arguments, **options):
+        for has_another_try in (True, False):
+            self.refresh()
+            try:
+                return super().cos(*arguments, **options)
+            except Refused as error:
+                if not has_another_try or not self.may_repeat(error):
+                    raise
+        return None
+
+    def repeat(self, work):
+        """Whatever the failure is, also after a 403."""
+        for left in reversed(range(self.part_tries)):
+            try:
+                return work()
+            except (requests.RequestException, Refused):
+                if not left:
+                    raise
+        return None
+
+    def put_part(self, path, upload, number, data):
+        send = super().put_part
+        return self.repeat(lambda: send(path, upload, number, data))
+
+    def complete(self, path, upload, tags):
+        parts = "".join(
+            f"\n  <Part>\n    <PartNumber>{number}</PartNumber>\n    <ETag>{tags[number]}</ETag>\n  </Part>"
+            for number in sorted(tags)
+        ).replace('"', "&quot;")
+        body = (
+            '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+            f"<CompleteMultipartUpload>{parts}\n</CompleteMultipartUpload>"
+        ).encode()
+        digest = b64encode(hashlib.md5(body).digest()).decode()
+        fields = {"content-type": "application/xml", "content-md5": digest}
+        about = {"uploadId": upload}
+        answer = self.repeat(lambda: self.cos("POST", path, about, body, fields, signed=["content-md5"]))
+        assert self.xml(answer).findtext("ETag")
+
+    def upload(self, video, cover=None, name="测试 vid", stop_after=None):
+        files = announced(len(video), cover and len(cover)) | {"videoName": name}
+        self.apply(files)
+        try:
+            for kind, data in [("video", video), ("cover", cover)]:
+                if data is not None and not self.send_file(self.applied[kind]["storagePath"], data, stop_after):
+                    return None
+        except (requests.RequestException, Refused):
+            self.forget()
+            raise
+        return self.commit()
+
+
+class RetryingPhone(Phone):
+    """A phone with its retries over two hosts, and the retcode for each failure (protocol, section 2.5)."""
+
+    host_tries = 2
+    cos_tries = 4
+    # Whether a status other than 200 is tried again.
+    repeats_refusals = False
+
+    def __init__(self, server, signature, backup=None):
+        super().__init__(server, signature, backup)
+        self.clock = Clock()
+        self.body = None
+
+    # Calls
+
+    def call(self, action, body):
+        last = None
+        for host in [host for host in self.hosts for _ in range(self.host_tries)]:
+            try:
+                answer = self.send(host, action, body)
+            except requests.RequestException as error:
+                last = Unreachable(str(error))
+                continue
+            if answer.status_code == 200:
+                try:
+                    return answer.json()
+                except ValueError as error:
+                    raise Unusable(answer.text) from error
+            last = Unreachable(f"status {answer.status_code}")
+            if not self.repeats_refusals:
+                break
+        raise last
+
+    def apply(self, body):
+        self.body = body
+        with self.readable():
+            return super().apply(body)
+
+    def commit(self, session_key=None):
+        with self.readable():
+            data = super().commit(session_key)
+            assert "coverName" not in self.body or "cover" in data
+            return data
+
+    @contextlib.contextmanager
+    def readable(self):
+        """A response without something that the SDK needs is unusable."""
+        try:
+            yield
+        except (AssertionError, KeyError, TypeError) as error:
+            raise Unusable(repr(error)) from error
+
+    # COS
+
+    def may_repeat(self, error):
+        return error.answer.status_code >= 500
+
+    def cos(self, *arguments, **options):
+        for left in reversed(range(self.cos_tries)):
+            try:
+                return super().cos(*arguments, **options)
+            except requests.RequestException:
+                if not left:
+                    raise
+            except Refused as error:
+                if not left or not self.may_repeat(error):
+                    raise
+        return None
+
+    # The upload
+
+    @contextlib.contextmanager
+    def reporting(self, unreachable, unusable, refused):
+        """Retcodes of a step; `refused`: a function of the code. After any failure the session is forgotten."""
+        try:
+            yield
+        except (Unreachable, requests.RequestException) as error:
+            self.kept = None
+            raise Refused("unreachable", str(error), unreachable) from error
+        except Unusable as error:
+            self.kept = None
+            raise Refused("unusable", str(error), unusable) from error
+        except Refused as error:
+            self.kept = None
+            raise Refused(error.code, error.message, refused(error.code), error.answer) from error
+
+    def upload(self, video, cover=None, name="clip", stop_after=None):
+        with contextlib.suppress(Unreachable, Unusable, Refused):
+            self.prepare()
+        with self.reporting(1001, 1002, self.retcode_of_apply):
+            self.apply(self.request(video, cover, name))
+        with self.reporting(1003, 1003, lambda _: 1003):
+            if not self.send_video(self.applied["video"]["storagePath"], video, stop_after):
+                return None
+        if cover is not None:
+            with self.reporting(1004, 1004, lambda _: 1004):
+                self.put_cover(self.applied["cover"]["storagePath"], cover)
+        with self.reporting(1005, 1006, lambda _: 1006):
+            data = self.commit()
+        self.kept = None
+        return data
+
+    def put_cover(self, path, data):
+        self.cos("PUT", path, data=data, headers={"content-type": "image/png"}, signed=["content-type"])
+
+
+class RetryingIOS(RetryingPhone, IOS):
+    repeats_refusals = True
+
+    def window(self):
+        start, end = super().window()
+        local = int(self.clock.now())
+        return (start if local > start + 600 else local), end
+
+    def may_repeat(self, error):
+        if not is_clock_problem(error):
+            return super().may_repeat(error)
+        date = date_of(error)
+        if date is None or self.clock.now() - date < 60:
+            return False
+        self.clock.correct(date)
+        return True
+
+    def send_video(self, path, data, stop_after):
+        if len(data) > PART:
+            return super().send_video(path, data, stop_after)
+        self.cos("PUT", path, data=data, signed=["content-length"])
+        return True
+
+
+class RetryingAndroid(RetryingPhone, Android):
+    def window(self):
+        start, end = super().window()
+        local = int(self.clock.now())
+        return (start if abs(local - start) > 300 else local), end
+
+    def may_repeat(self, error):
+        if error.code != "RequestTimeTooSkewed":
+            return super().may_repeat(error)
+        self.apply(self.body | {"vodSessionKey": self.applied["vodSessionKey"]})
+        return True
+
+    def send_video(self, path, data, stop_after):
+        """If COS does not know the upload any more, it may be complete."""
+        try:
+            return super().send_video(path, data, stop_after)
+        except Refused as error:
+            if error.code != "NoSuchUpload":
+                raise
+            head = self.cos("HEAD", path)
+            if head.headers["x-cos-hash-crc64ecma"] != str(crc64(data)):
+                raise
+            return True
