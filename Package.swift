@@ -338,9 +338,8 @@ let package = Package(
         tests(
             "TencentVODTests",
             [
-                "TencentVOD", "ObjectGrants", "GatewayKit", "MetricsKit", "RESTKit", "UploadCore", "HTTPWire",
-                "Signing",
-                "Digests", "Bytes", "SluiceTesting",
+                "TencentVOD", "ObjectGateway", "ObjectGrants", "GatewayKit", "MetricsKit", "RESTKit", "UploadCore",
+                "HTTPWire", "Signing", "Digests", "Bytes", "SluiceTesting",
             ]
         ),
         tests(

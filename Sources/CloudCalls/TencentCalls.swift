@@ -70,9 +70,7 @@ package enum TencentCalls {
         let RequestId: String
     }
 
-    /// A response.
-    ///
-    /// - Parameter content: The object in `Response`, with its `RequestId`.
+    /// A response with the object in `Response`, which has its `RequestId`.
     package static func response(_ content: some Encodable) -> Response {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

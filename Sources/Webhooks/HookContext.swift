@@ -10,7 +10,9 @@ package struct HookContext: Sendable {
     package init(locator: UploadLocator) { self.locator = locator }
 
     /// Fields that are credentials, or may hold some; hooks get them only where the settings name them.
-    private static let secrets: Set<String> = ["authorization", "proxy-authorization", "cookie"]
+    ///
+    /// The last one is where an SDK of Tencent VOD for iOS puts its JSON, with the signature.
+    private static let secrets: Set<String> = ["authorization", "proxy-authorization", "cookie", "originalbody"]
 
     package func make(for request: Request) -> RequestContext {
         let head = request.head

@@ -120,6 +120,7 @@ struct ConfigurationLoaderTests {
         "aliyun.stsEndpoint": "https://sts.example", "aliyun.ossEndpoint": "https://oss.example",
         "tencent.region": "ap-guangzhou", "tencent.buckets": "media-1250000000",
         "tencent.stsEndpoint": "https://sts.example", "tencent.cosEndpoint": "https://cos.example",
+        "tencent.endpoint": "https://vod2.qcloud.com", "tencent.endpointTimeout": "7s",
         "tencent.bucket": "films", "tencent.appId": "1", "tencent.vodAppId": "2", "tencent.domain": "vod.example",
         "tencent.cosDomain": "cos.example:9000", "tencent.mediaURL": "https://cdn.example/films",
         "tencent.sessionLifetime": "2h", "tencent.certificateLifetime": "1h", "tencent.appliesPerSecond": "5",
@@ -161,6 +162,11 @@ struct ConfigurationLoaderTests {
         case "tencent.secretId": ["SLUICE_TENCENT_SECRET_KEY": "key"]
         case "tencent.secretKey": ["SLUICE_TENCENT_SECRET_ID": "AKID1"]
         case "tencent.mode": ["SLUICE_TENCENT_SECRET_ID": "AKID1", "SLUICE_TENCENT_SECRET_KEY": "key"]
+        case "tencent.endpoint":
+            [
+                "SLUICE_TENCENT_MODE": "direct", "SLUICE_TENCENT_SECRET_ID": "AKID1",
+                "SLUICE_TENCENT_SECRET_KEY": "key",
+            ]
         case "identity.issuer": ["SLUICE_IDENTITY_AUDIENCE": "app"]
         case "identity.audience": ["SLUICE_IDENTITY_ISSUER": "https://login.example"]
         case "storage": ["SLUICE_S3_BUCKET": "abc"]
@@ -293,6 +299,7 @@ struct ConfigurationLoaderTests {
             (["SLUICE_ALIYUN_ACCESS_KEY_SECRET": "a"], ["aliyun.accessKeyId"]),
             (["SLUICE_TENCENT_MODE": "direct"], ["tencent.secretId", "tencent.secretKey"]),
             (["SLUICE_TENCENT_MODE": "direct", "SLUICE_TENCENT_SECRET_ID": "a"], ["tencent.secretKey"]),
+            (["SLUICE_TENCENT_ENDPOINT": "https://vod2.qcloud.com"], ["tencent.mode"]),
             (["SLUICE_LIMITS_HEADER_BYTES": "4KiB"], ["limits.headerBytes"]),
             // An invalid value is not also reported as missing.
             (

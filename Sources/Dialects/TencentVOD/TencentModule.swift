@@ -18,11 +18,14 @@ package struct TencentModule: GatewayModule {
     package let routes: [Route]
     package let claims: [Claim]
     package let services: [any Service]
+    /// Forwards calls in `direct` mode; `nil` if none are served there.
+    private let cloud: CloudForwarder?
 
     /// - Parameters:
     ///   - context: What every module receives.
     ///   - objects: Serves requests for COS that a client sends to this listener; `nil` without object endpoint.
     package init(_ context: GatewayContext, objects: (any RequestHandler)?) {
+        cloud = context.settings.tencentCloud
         routes =
             TencentAPI(
                 issuer: context.settings.tencentIssuer(context.master),
@@ -33,7 +36,8 @@ package struct TencentModule: GatewayModule {
                 clock: context.clock
             ).routes
         guard context.settings.tencentMode == .relay else {
-            (claims, services) = ([], [])
+            claims = cloud.map { Self.claims(DirectUGCHandler(context, $0)) } ?? []
+            services = []
             return
         }
         let library = VODLibrary(
@@ -50,12 +54,7 @@ package struct TencentModule: GatewayModule {
         )
         let uploads = VODUploads(context, library, events)
         let documents = VODDocuments(place: uploads.place, objectURL: context.objectURL)
-        let calls = context.metrics.counters(
-            "sluice_tencent_calls_total",
-            "Calls of the upload SDKs of Tencent Cloud VOD, and of its API.",
-            by: "call",
-            "code"
-        )
+        let calls = context.tencentCalls
         let actions = VODActions(
             uploads: uploads,
             library: library,
@@ -97,7 +96,10 @@ package struct TencentModule: GatewayModule {
         ) { request in await api.respond(to: request) }
     }
 
-    private static func claims(_ handler: UGCHandler) -> [Claim] {
+    /// Aborts calls of the cloud in progress.
+    package func close() { cloud?.close() }
+
+    private static func claims(_ handler: some UGCResponder) -> [Claim] {
         let report: @Sendable (Request) async -> Response = { request in await handler.takeReport(request) }
         return [
             Claim(
@@ -123,6 +125,18 @@ package struct TencentModule: GatewayModule {
             Claim(["/"], when: condition, operations: [], respond: respond),
             Claim(templates, when: condition, operations: [], respond: respond),
         ]
+    }
+}
+
+extension GatewayContext {
+    /// Calls, by name and code.
+    var tencentCalls: CounterTable {
+        metrics.counters(
+            "sluice_tencent_calls_total",
+            "Calls of the upload SDKs of Tencent Cloud VOD, and of its API.",
+            by: "call",
+            "code"
+        )
     }
 }
 

@@ -9,6 +9,8 @@ package struct TencentSettings: SettingsSection {
     package var buckets: [String] = []
     package var stsEndpoint: String?
     package var cosEndpoint: String?
+    package var endpoint: String?
+    package var endpointTimeout = Duration.seconds(4)
     /// Bucket of VOD uploads without its app id, and that app id; these and the settings below are for `relay` mode.
     package var bucket = "vod"
     package var appID: Int64 = 1_250_000_000
@@ -83,6 +85,18 @@ package struct TencentSettings: SettingsSection {
             \.cosEndpoint,
             optional: .origin,
             "URL of COS, without the bucket in front of the host; if not set, that of Tencent Cloud in the region."
+        ),
+        setting(
+            "tencent.endpoint",
+            \.endpoint,
+            optional: .origin,
+            "URL of Tencent VOD, such as https://vod2.qcloud.com, to which direct mode forwards the calls of upload SDKs; if not set, it serves none."
+        ),
+        setting(
+            "tencent.endpointTimeout",
+            \.endpointTimeout,
+            .duration(.milliseconds(100) ... .seconds(60)),
+            "How long Tencent VOD may take to answer such a call; the default is shorter than any SDK waits."
         ),
         setting(
             "tencent.bucket",
@@ -173,6 +187,12 @@ package struct TencentSettings: SettingsSection {
                 demands.demand(false, key, because: "tencent.mode", "must be set, because tencent.mode is direct")
             }
         }
+        demands.demand(
+            tencent.endpoint == nil || tencent.mode == .direct,
+            "tencent.mode",
+            because: "tencent.endpoint",
+            "must be direct, because tencent.endpoint is set"
+        )
     }
 }
 

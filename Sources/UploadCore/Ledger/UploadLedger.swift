@@ -51,19 +51,27 @@ final class UploadLedger: Sendable {
         )
     }
 
-    /// Checks that the quotas of a new upload's accounts have room for it, without reserving anything.
+    /// Checks that the quotas of accounts have room for new uploads together, without reserving anything.
     ///
+    /// - Parameters:
+    ///   - uploads: All of these accounts.
+    ///   - accounts: The accounts of each upload.
+    ///   - effectiveLimits: Their limits.
     /// - Throws: `.quotaExceeded`, `.tooLarge`.
-    func checkQuotas(of upload: Upload, under effectiveLimits: EffectiveLimits) async throws(UploadError) {
-        let accounts = upload.accounts.filter { effectiveLimits.policies[$0].map { !$0.isEmpty } ?? false }
+    func checkQuotas(
+        of uploads: [Upload],
+        for accounts: [Account],
+        under effectiveLimits: EffectiveLimits
+    ) async throws(UploadError) {
+        let accounts = accounts.filter { effectiveLimits.policies[$0].map { !$0.isEmpty } ?? false }
         if accounts.isEmpty { return }
         let records = try await state.accounts(accounts)
         for account in accounts {
             _ = try EffectiveLimits.usage(
                 of: account,
                 records[account]?.usage ?? Usage(periodStart: effectiveLimits.period.start),
-                adding: [Accounting.creating(upload)],
-                createdAt: upload.createdAt,
+                adding: uploads.map(Accounting.creating),
+                createdAt: clock.now.wholeMilliseconds,
                 under: effectiveLimits
             )
         }

@@ -45,18 +45,6 @@ extension UploadService {
         }
     }
 
-    /// Checks that an upload could be created now, for a client that asks before it sends anything; reserves nothing.
-    ///
-    /// - Throws: The errors of `create`, except those of hooks and one-time grants.
-    package func checkAdmission(of new: NewUpload, under grant: Grant) async throws(UploadError) {
-        try await context.reporting(nil) { () async throws(UploadError) in
-            try check(grant)
-            let effectiveLimits = try await ledger.effectiveLimits(for: grant.accounts)
-            let upload = try await checkedUpload(new, under: grant, effectiveLimits)
-            try await ledger.checkQuotas(of: upload, under: effectiveLimits)
-        }
-    }
-
     /// - Throws: `.invalidRequest` for an invalid subject; the reason why changes are refused.
     func check(_ grant: Grant) throws(UploadError) {
         try context.checkWritable()

@@ -12,6 +12,16 @@ struct VODNewFile: Sendable, Equatable {
     var size: Int64?
 }
 
+extension VODNewFile {
+    /// The upload that limits are checked for.
+    var newUpload: NewUpload {
+        let suffix = type.lowercased()
+        var values = ["filename": name.lowercased().hasSuffix(".\(suffix)") ? name : "\(name).\(suffix)"]
+        values["filetype"] = MediaTypes.type(ofExtension: suffix)
+        return NewUpload(dialect: "cos", length: size, metadata: UploadMetadata(describing: values))
+    }
+}
+
 /// What a client wants to upload.
 enum VODRequest: Sendable, Equatable {
     /// A video, an image or another file, with or without a cover.
@@ -152,17 +162,11 @@ struct VODUploads: Sendable {
 
     /// Checks limits and quotas before a byte is sent.
     private func admit(_ file: VODFile, of session: VODSession, by signer: VODSigner) async throws {
-        let contentType = MediaTypes.type(ofExtension: file.type)
         var grant = signer.grant(for: session.fileID, until: .distantFuture)
         grant.contentTypes = signer.contentTypes
-        let suffix = file.name.lowercased().hasSuffix(".\(file.type)") ? "" : ".\(file.type)"
-        var values = ["filename": file.name + suffix]
-        values["filetype"] = contentType
         do throws(UploadError) {
-            try await uploads.checkAdmission(
-                of: NewUpload(dialect: "cos", length: file.size, metadata: UploadMetadata(describing: values)),
-                under: grant
-            )
+            let wanted = VODNewFile(name: file.name, type: file.type, size: file.size)
+            try await uploads.checkAdmission(of: wanted.newUpload, under: grant)
         } catch {
             switch error.code {
             case .tooLarge, .contentTypeRefused, .quotaExceeded, .forbidden:

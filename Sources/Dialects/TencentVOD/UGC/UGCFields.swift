@@ -33,6 +33,14 @@ struct UGCFields {
         }
     }
 
+    /// - Throws: `.invalidSignature` if it is missing.
+    func signature() throws(VODFailure) -> String {
+        guard let signature = try text("signature") else {
+            throw VODFailure(.invalidSignature, "invalid signature: it is missing")
+        }
+        return signature
+    }
+
     /// Bytes of a file; `nil` if it is missing.
     func size(_ name: String) throws(VODFailure) -> Int64? {
         switch members[name.lowercased()] {
@@ -77,7 +85,9 @@ extension VODNewFile {
         (1...16).contains(text.utf8.count) && text.utf8.allSatisfy(isLetterOrDigit)
     }
 
-    /// Whether a text can be the name of a file: without what the SDKs refuse themselves. It never becomes a path.
+    /// Whether a text can be the name of a file: without what the SDKs refuse themselves.
+    ///
+    /// It never becomes a path.
     static func isName(_ text: String) -> Bool {
         let forbidden = Set("\\/:*?\"<>|".unicodeScalars)
         return !text.unicodeScalars.contains { scalar in

@@ -15,7 +15,7 @@ struct UGCHandler: Sendable {
     static let path = "/v3/index.php"
     /// A header in which iOS sends its JSON when it has resolved the host itself.
     private static let body: FieldName = "originalBody"
-    private static let bodyLimit = 64 << 10
+    static let bodyLimit = 64 << 10
 
     let uploads: VODUploads
     /// Whether there is an object endpoint for the bytes.
@@ -51,22 +51,11 @@ struct UGCHandler: Sendable {
         return response
     }
 
-    private static let known: Set<String> = ["PrepareUploadUGC", "ApplyUploadUGC", "CommitUploadUGC"]
+    static let known: Set<String> = ["PrepareUploadUGC", "ApplyUploadUGC", "CommitUploadUGC"]
 
     private func response(_ name: String, _ request: Request) async throws -> Response {
-        guard request.head.method == .post || request.head.method == .get else {
-            throw VODFailure.invalid("invalid request: the method must be POST")
-        }
-        guard Self.known.contains(name) else {
-            throw VODFailure.invalid(
-                "invalid request: the query must have Action=PrepareUploadUGC, ApplyUploadUGC or CommitUploadUGC"
-            )
-        }
-        let fields = try UGCFields(json: try await Self.json(of: request))
-        guard let signature = try fields.text("signature") else {
-            throw VODFailure(.invalidSignature, "invalid signature: it is missing")
-        }
-        let signer = try await signatures.verify(signature, at: clock.now)
+        let fields = try UGCFields(json: try await Self.json(of: request, named: name))
+        let signer = try await signatures.verify(try fields.signature(), at: clock.now)
         switch name {
         case "PrepareUploadUGC": return UGCDocuments.preparation(appID: appID(of: signer))
         case "ApplyUploadUGC": return try await apply(fields, signer)
@@ -76,7 +65,18 @@ struct UGCHandler: Sendable {
 
     private func appID(of signer: VODSigner) -> Int64 { signer.parameters.vodSubAppID ?? place.appID }
 
-    private static func json(of request: Request) async throws(VODFailure) -> [UInt8] {
+    /// The JSON of a call, wherever its SDK puts it.
+    ///
+    /// - Throws: `.invalidRequest`, also for an unknown call.
+    static func json(of request: Request, named name: String) async throws(VODFailure) -> [UInt8] {
+        guard request.head.method == .post || request.head.method == .get else {
+            throw .invalid("invalid request: the method must be POST")
+        }
+        guard known.contains(name) else {
+            throw .invalid(
+                "invalid request: the query must have Action=PrepareUploadUGC, ApplyUploadUGC or CommitUploadUGC"
+            )
+        }
         let bytes: [UInt8]
         do throws(SourceFailure) {
             bytes = try await request.body.collect(limit: bodyLimit)
@@ -105,7 +105,7 @@ struct UGCHandler: Sendable {
         return UGCDocuments.application(applied, at: place, appID: appID(of: signer), now: clock.now)
     }
 
-    private static func request(_ fields: UGCFields) throws(VODFailure) -> VODRequest {
+    static func request(_ fields: UGCFields) throws(VODFailure) -> VODRequest {
         let video = try VODNewFile(fields, "video")
         let cover = try VODNewFile(fields, "cover")
         if let id = try fields.text("fileId", atMost: 64) {

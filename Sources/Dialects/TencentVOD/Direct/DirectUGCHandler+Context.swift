@@ -1,0 +1,49 @@
+internal import GatewayKit
+internal import Logging
+internal import MetricsKit
+internal import ObjectGateway
+internal import SettingsKit
+internal import Signing
+internal import UploadCore
+
+extension Settings {
+    /// Forwards calls in `direct` mode; `nil` if they are not served there.
+    var tencentCloud: CloudForwarder? {
+        guard tencent.mode == .direct, let endpoint = tencent.endpoint else { return nil }
+        return CloudForwarder(to: endpoint, timeout: tencent.endpointTimeout)
+    }
+}
+
+extension DirectUGCHandler {
+    init(_ context: GatewayContext, _ cloud: CloudForwarder) {
+        let logger = context.logger
+        self.init(
+            cloud: { json, target, isOnce in try await cloud.post(json, to: target, isOnce: isOnce) },
+            signatures: VODSignatureCheck(
+                own: [context.settings.tencentCredentials(context.master)],
+                place: VODPlace(context.settings.tencent),
+                // API keys have no pairs at the cloud.
+                pairs: { _ in nil },
+                revoked: context.revoked
+            ),
+            revoked: context.revoked,
+            uploads: context.services.uploads,
+            limiter: RateLimiter(perSecond: context.settings.tencent.appliesPerSecond),
+            cors: context.cors,
+            calls: context.tencentCalls,
+            report: { call, error in
+                let message =
+                    switch error {
+                    case let failure as CloudForwarder.Failure: failure.message
+                    case let failure as UploadError: failure.message
+                    default: "\(error)"
+                    }
+                logger.warning(
+                    "a call of a Tencent VOD client was not served",
+                    metadata: ["call": "\(call)", "error": "\(message)"]
+                )
+            },
+            clock: context.clock
+        )
+    }
+}

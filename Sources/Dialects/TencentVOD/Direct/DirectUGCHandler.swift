@@ -1,0 +1,160 @@
+internal import Bytes
+internal import CoreMetrics
+internal import Foundation
+internal import HTTPWire
+internal import MetricsKit
+internal import ObjectGateway
+internal import RESTKit
+internal import Signing
+internal import UploadCore
+
+/// The calls of the upload SDKs in `direct` mode: checked here, answered by Tencent Cloud VOD.
+///
+/// A call is forwarded as the client sent it, because its signature is that of the account. Nothing is signed here, so
+/// the account's secret key never leaves. What is refused here has the same form as in `relay` mode (`UGCHandler`).
+struct DirectUGCHandler: Sendable {
+    /// Posts a body to a path and query of the cloud, only once if so asked.
+    let cloud: @Sendable (_ json: [UInt8], _ target: String, _ isOnce: Bool) async throws -> CloudForwarder.Reply
+    let signatures: VODSignatureCheck
+    let revoked: RevocationList
+    let uploads: UploadService
+    let limiter: RateLimiter
+    let cors: CORSPolicy
+    /// By call and code.
+    let calls: CounterTable
+    /// Tells the operator why a call could not be forwarded.
+    let report: @Sendable (_ call: String, _ error: any Error) -> Void
+    let clock: any WallClock
+
+    func respond(to request: Request) async -> Response {
+        if let preflight = cors.preflight(request.head, methods: [.get, .post]) { return preflight }
+        let name = (try? request.head.target.queryItems())?.first("Action") ?? ""
+        let call = UGCHandler.known.contains(name) ? name : "other"
+        var response: Response
+        var code: String
+        do {
+            let reply = try await forward(name, request)
+            if reply.status != 200 { report(call, CloudForwarder.Failure("the response has status \(reply.status)")) }
+            code = Self.label(of: reply)
+            response = Response(Status(reply.status), JSONResponse.fields, .bytes(reply.content))
+        } catch let failure as VODFailure {
+            code = String(failure.code.rawValue)
+            response = UGCDocuments.failure(failure)
+        } catch {
+            report(call, error)
+            code = "503"
+            response = UGCDocuments.unavailable()
+        }
+        calls[call, code].increment()
+        cors.decorate(&response, for: request.head)
+        return response
+    }
+
+    /// A report of an SDK about its work; counted, and otherwise dropped.
+    ///
+    /// Not forwarded: reports have no signature, so anyone could have this server send anything to the cloud.
+    func takeReport(_ request: Request) async -> Response {
+        if let preflight = cors.preflight(request.head, methods: [.post]) { return preflight }
+        _ = try? await request.body.collect(limit: UGCHandler.bodyLimit)
+        calls["report", "0"].increment()
+        var response = UGCDocuments.nothing()
+        cors.decorate(&response, for: request.head)
+        return response
+    }
+
+    // MARK: Forwarding
+
+    private func forward(_ name: String, _ request: Request) async throws -> CloudForwarder.Reply {
+        let json = try await UGCHandler.json(of: request, named: name)
+        let fields = try UGCFields(json: json)
+        let signer = try await signer(of: fields)
+        let isApply = name == "ApplyUploadUGC"
+        if isApply { try await admit(fields, of: signer) }
+        // Each Apply uses up a one-time signature; a repetition of the other calls changes nothing.
+        return try await cloud(json, "\(UGCHandler.path)?Action=\(name)", isApply && signer.isOneTime)
+    }
+
+    private func signer(of fields: UGCFields) async throws -> VODSigner {
+        let signer = try await signatures.verify(try fields.signature(), at: clock.now)
+        guard let subject = Self.subject(of: signer) else { return signer }
+        if try await revoked.isRevoked(issuer: nil, subject: subject, issuedAt: signer.signedAt) {
+            throw VODFailure(.invalidSignature, "invalid signature: it was revoked")
+        }
+        return signer
+    }
+
+    /// The app user, from the parameter in which `TencentSignatureIssuer` signs it for the cloud.
+    ///
+    /// `nil` if the app's own `sourceContext` cannot be the name of a user, for example because it is too long.
+    static func subject(of signer: VODSigner) -> String? {
+        signer.parameters.sourceContext.flatMap { SubjectText.isValid($0) ? $0 : nil }
+    }
+
+    // MARK: Limits
+
+    /// Checks the files that a call names, and asks the app about them.
+    ///
+    /// Phones name the files again when they resume an upload. These are checked, too: the vendor does not document how
+    /// the cloud handles an unknown session with files, and a made-up session must not bypass the limits.
+    private func admit(_ fields: UGCFields, of signer: VODSigner) async throws {
+        let isResuming = try fields.text("vodSessionKey") != nil
+        if isResuming, try VODNewFile(fields, "video") == nil, try VODNewFile(fields, "cover") == nil { return }
+        guard limiter.admits(String(signer.parameters.vodSubAppID ?? 0), at: clock.now) else {
+            throw VODFailure(.tooManyRequests, "too many uploads begin at once; try again in a second")
+        }
+        let files = try UGCHandler.request(fields).files.map(\.newUpload)
+        do {
+            // A context of its own, so that a hook does not change the cloud's response.
+            let own = RequestContext.current.map { RequestContext($0.info, fields: $0.fields) }
+            try await RequestContext.$current.withValue(own) {
+                try await uploads.admitElsewhere(files, under: Self.grant(of: signer))
+            }
+        } catch let error as UploadError {
+            switch error.code {
+            case .tooLarge, .contentTypeRefused, .quotaExceeded, .forbidden, .rejected:
+                throw VODFailure(.notAllowed, error.message)
+            default: throw error
+            }
+        }
+    }
+
+    private static func grant(of signer: VODSigner) -> Grant {
+        var metadata: [String: String] = [:]
+        metadata["sourceContext"] = signer.parameters.sourceContext
+        metadata["sessionContext"] = signer.parameters.sessionContext
+        return Grant(
+            id: "tencent_" + signer.id,
+            subject: subject(of: signer),
+            expiresAt: .distantFuture,
+            metadata: metadata,
+            issuedAt: signer.signedAt
+        )
+    }
+
+    // MARK: Counting
+
+    private struct Outcome: Decodable {
+        let code: Int
+    }
+
+    /// Those that the vendor's SDKs know.
+    private static let knownCodes: Set<Int> = [0, 10001, 10004, 10010]
+
+    /// The cloud's code, for metrics; of a bounded number of values.
+    static func label(of reply: CloudForwarder.Reply) -> String {
+        guard reply.status == 200,
+            let outcome = try? JSONDecoder().decode(Outcome.self, from: Data(reply.content)),
+            knownCodes.contains(outcome.code)
+        else { return "other" }
+        return String(outcome.code)
+    }
+}
+
+extension VODRequest {
+    fileprivate var files: [VODNewFile] {
+        switch self {
+        case .media(let video, let cover): [video] + (cover.map { [$0] } ?? [])
+        case .cover(let cover, _): [cover]
+        }
+    }
+}
