@@ -546,18 +546,20 @@ def test_pages_renew_credentials_of_five_seconds(hasty):
         assert len({path for path, _ in paths}) == 1 and len({key for _, key in paths}) == len(paths)
 
 
-def test_an_upload_can_be_completed_after_its_credentials(hasty):
-    """By a signature that has not expired itself, as cos-python signs. Others sign until their credentials end."""
+@pytest.mark.parametrize("signs_until", ["the end of its credentials", "later", "earlier"])
+def test_an_upload_can_be_completed_after_its_credentials(hasty, signs_until):
+    """JS and phones sign until their credentials end, cos-python for hours."""
     client = VodJS(hasty, signer(hasty))
     client.signs_host = True
     client.apply(announced(len(VIDEO)))
     path = client.applied["video"]["storagePath"]
     upload = client.initiate(path)
     tags, _ = client.send_parts(path, upload, VIDEO)
-    until(lambda: time.time() > client.applied["tempCertificate"]["expiredTime"] + 1, timeout=30, interval=0.1)
-    error = refused("AccessDenied", client.complete, path, upload, tags)
-    assert f"<Message>{EXPIRED}</Message>" in error.message
-    client.window = lambda: (int(time.time()) - 60, int(time.time()) + 10_000)
+    start, end = client.window()
+    until(lambda: time.time() > end + 1, timeout=30, interval=0.1)
+    if signs_until != "the end of its credentials":
+        end = end - 1 if signs_until == "earlier" else int(time.time()) + 10_000
+    client.window = lambda: (start, end)
     for work in [
         lambda: client.put_part(path, upload, 4, b"x"),
         lambda: client.parts(path, upload),
@@ -566,6 +568,10 @@ def test_an_upload_can_be_completed_after_its_credentials(hasty):
         lambda: client.cos("PUT", path, data=b"x"),
     ]:
         assert f"<Message>{EXPIRED}</Message>" in refused("AccessDenied", work).message
+    if signs_until == "earlier":
+        error = refused("AccessDenied", client.complete, path, upload, tags)
+        assert f"<Message>{EXPIRED}</Message>" in error.message
+        return
     client.complete(path, upload, tags)
     assert stored(hasty, client.commit()) == VIDEO
 
@@ -581,6 +587,14 @@ def cos(gateway):
     client.apply(announced(len(VIDEO), len(COVER)))
     client.video, client.cover = (client.applied[kind]["storagePath"] for kind in ("video", "cover"))
     return client
+
+
+def test_mini_programs_get_the_answers_of_cos_without_signature(gateway, cos):
+    fields = {"Vod-Forward-Cos": cos.cos_host}
+    assert requests.head(gateway.url + "/", headers=fields, timeout=30).status_code == 200
+    answer = requests.get(gateway.url + cos.video, headers=fields, timeout=30)
+    assert answer.status_code == 403
+    assert "<Code>AccessDenied</Code>" in answer.text and "<TraceId>" in answer.text
 
 
 def test_parts_are_listed_in_pages_and_the_last_names_no_next_one(cos):

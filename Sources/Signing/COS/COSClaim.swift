@@ -46,6 +46,9 @@ package struct COSClaim: Sendable {
 }
 
 extension COSClaim {
+    /// The last second in which the signature is valid, Unix seconds.
+    package var end: Int64 { min(signTime.end, keyTime.end) }
+
     /// What the client should have signed; sent with `SignatureDoesNotMatch`.
     ///
     /// Contains parts of the request, but no secret.

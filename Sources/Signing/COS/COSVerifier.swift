@@ -21,9 +21,14 @@ package struct COSVerifier: Sendable {
     /// - Parameters:
     ///   - request: With all its headers, and the path that the client signed.
     ///   - now: Unix seconds.
+    ///   - lateness: Seconds by which the signature may have expired; compare `COSClaim.end` then.
     /// - Returns: The claim.
     /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
-    package func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> COSClaim {
+    package func claim(
+        _ request: SigningRequest,
+        at now: Int64,
+        lateness: Int64 = 0
+    ) throws(RequestSignatureFailure) -> COSClaim {
         let headers = RequestHeaders(request.headers)
         let (parts, isQuery) = try Self.parts(of: request, headers)
         guard try parts.single("q-sign-algorithm") == "sha1" else { throw .unsupportedAlgorithm }
@@ -39,7 +44,7 @@ package struct COSVerifier: Sendable {
         let listedParameters = Self.list(try parts.single("q-url-param-list"), of: request.query)
         let signedHeaders = try Self.pick(listedHeaders, from: request.headers) { .missingHeader($0) }
         let signedParameters = try Self.pick(listedParameters, from: request.query) { .missingParameter($0) }
-        for window in [signTime, keyTime] { try Self.check(window, at: now) }
+        for window in [signTime, keyTime] { try Self.check(window, at: now, lateness) }
         return COSClaim(
             secretID: secretID,
             signTime: signTime,
@@ -105,8 +110,13 @@ package struct COSVerifier: Sendable {
         return (parts, false)
     }
 
-    static func check(_ window: COSWindow, at now: Int64) throws(RequestSignatureFailure) {
-        guard now <= window.end else { throw .expired }
+    static func check(
+        _ window: COSWindow,
+        at now: Int64,
+        _ lateness: Int64 = 0
+    ) throws(RequestSignatureFailure) {
+        // The numbers have no sign, so the difference cannot overflow.
+        guard now - lateness <= window.end else { throw .expired }
         guard window.start <= now + maximumSkew else { throw .skewed }
     }
 

@@ -27,9 +27,15 @@ extension ObjectAuthentication {
     ) async throws(ObjectError) -> (ObjectCaller, EndpointHosts.Address) {
         let request = try SigningRequest(parsing: head)
         let claim = try Vendor.tencent.checking { () throws(RequestSignatureFailure) in
-            try Self.verifierCOS.claim(request, at: now.unixSeconds)
+            try Self.verifierCOS.claim(request, at: now.unixSeconds, lateness: Int64(grace))
         }
         let (holder, isInGrace) = try await find(claim.secretID, token: claim.token, at: now, grace: grace)
+        if now.unixSeconds > claim.end {
+            // SDKs sign until their credentials end, so what these may still complete has such a signature.
+            guard isInGrace, case .grant(let grant) = holder.identity,
+                claim.end >= grant.upload.expiresAt.unixSeconds
+            else { throw ObjectError(signature: .expired, .tencent) }
+        }
         try Vendor.tencent.checking { () throws(RequestSignatureFailure) in
             try holder.credentials.verified { credentials throws(RequestSignatureFailure) in
                 try Self.verifierCOS.verify(claim, credentials: credentials)

@@ -31,6 +31,7 @@ extension Vendor {
         for vendor in [Vendor.aliyun, .tencent] where names.contains(where: { $0.hasPrefix(vendor.fieldPrefix) }) {
             return vendor
         }
+        if names.contains(COSVerifier.forwardedHost) { return .tencent }
         let host = (head.target.authority ?? head.fields["Host"] ?? "").lowercased()
         let labels = host.split(separator: ".")
         if labels.contains(where: { $0 == "oss" || $0.hasPrefix("oss-") }) { return .aliyun }
