@@ -135,7 +135,7 @@ let package = Package(
             "TencentVOD",
             [
                 "ObjectGateway", "ObjectGrants", "CloudCalls", "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit",
-                "UploadCore", "Webhooks", "HTTPWire", "Bytes", "Signing", handles,
+                "UploadCore", "Pulls", "Webhooks", "HTTPWire", "Bytes", "Signing", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
@@ -338,7 +338,8 @@ let package = Package(
         tests(
             "TencentVODTests",
             [
-                "TencentVOD", "ObjectGateway", "ObjectGrants", "GatewayKit", "MetricsKit", "RESTKit", "UploadCore",
+                "TencentVOD", "ObjectGateway", "ObjectGrants", "GatewayKit", "Pulls", "MetricsKit", "RESTKit",
+                "UploadCore", "HTTPClient",
                 "HTTPWire", "Signing", "Digests", "Bytes", "SluiceTesting",
             ]
         ),

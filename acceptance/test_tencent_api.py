@@ -15,6 +15,7 @@ from harness.api import API
 from harness.daemon import free_port
 from harness.data import KIB, MIB, content
 from harness.object_client import ObjectServer
+from harness.origin import Origin
 from harness.receiver import Receiver
 from harness.server import Server, run
 from harness.ugc import Refused, VodJS, announced, signer
@@ -518,3 +519,122 @@ def test_without_events_there_are_none(tmp_path):
         sent(server)
         assert refused(server, own_pair(server), "PullEvents", {}) == "UnsupportedOperation"
         assert refused(server, own_pair(server), "ConfirmEvents", {"EventHandles": ["1"]}) == "UnsupportedOperation"
+
+
+# Pulled uploads
+
+
+@pytest.fixture(scope="module")
+def puller(tmp_path_factory):
+    settings = {
+        "SLUICE_UPLOADS_SWEEP_EVERY": "1s",
+        "SLUICE_TENCENT_EVENTS": "pull",
+        "SLUICE_PULL_ALLOW": "127.0.0.0/8",
+        "SLUICE_PULL_ATTEMPTS": "2",
+        "SLUICE_PULL_RETRY_DELAY": "10ms",
+    }
+    with ObjectServer(tmp_path_factory.mktemp("pull") / "data", free_port(), settings) as server:
+        yield server
+
+
+def finished(server, pair, task, **parameters):
+    """The task when it is finished."""
+
+    def detail():
+        answer = call(server, pair, "DescribeTaskDetail", {"TaskId": task} | parameters)
+        assert answer["TaskType"] == "PullUpload" and answer["PullUploadTask"]["Status"] == answer["Status"]
+        return answer["PullUploadTask"] if answer["Status"] == "FINISH" else None
+
+    return until(detail, timeout=60, interval=0.1)
+
+
+def test_media_is_pulled(puller):
+    video = content(3 * MIB, 5)
+    sdk, pair = SDK(puller), own_pair(puller)
+    with Origin() as origin:
+        origin.add("/films/holi%20day.mp4", video)
+        answer = sdk(
+            "PullUpload",
+            MediaUrl=origin.url + "/films/holi%20day.mp4?token=secret",
+            SubAppId=SUB,
+            ClassId=5,
+            SourceContext="order-9",
+            SessionContext="context",
+            SessionId="mine",
+        )
+        task = finished(puller, pair, answer["TaskId"], SubAppId=SUB)
+    assert (task["ErrCode"], task["SessionContext"], task["SessionId"]) == (0, "context", "mine")
+    assert "secret" not in json.dumps(task)
+    basic = task["MediaBasicInfo"]
+    assert (basic["Name"], basic["Type"], basic["ClassId"]) == ("holi day", "mp4", 5)
+    assert basic["SourceInfo"] == {"SourceType": "PullUpload", "SourceContext": "order-9"}
+    assert task["MetaData"]["Size"] == len(video)
+    assert stored(puller, basic["MediaUrl"]) == video
+    found = sdk("DescribeMediaInfos", SubAppId=SUB, FileIds=[task["FileId"]])["MediaInfoSet"][0]
+    assert found["BasicInfo"]["Name"] == "holi day"
+    events = sdk("PullEvents", SubAppId=SUB)["EventSet"]
+    assert [(one["EventType"], one["PullCompleteEvent"]["FileId"]) for one in events] == [
+        ("PullComplete", task["FileId"])
+    ]
+    assert events[0]["PullCompleteEvent"]["TaskId"] == answer["TaskId"]
+    # Other applications do not see the task.
+    assert refused(puller, pair, "DescribeTaskDetail", {"TaskId": answer["TaskId"]}) == "ResourceNotFound"
+    wrong = {"TaskId": answer["TaskId"], "SubAppId": OTHER}
+    assert refused(puller, pair, "DescribeTaskDetail", wrong) == "ResourceNotFound"
+    sdk("DeleteMedia", SubAppId=SUB, FileId=task["FileId"])
+    assert puller.client().list_objects_v2(Bucket=BUCKET, Prefix=f"vod/{SUB}/{task['FileId']}")["KeyCount"] == 0
+
+
+def test_a_pull_that_fails_says_why(puller):
+    sdk, pair = SDK(puller), own_pair(puller)
+    with Origin() as origin:
+        answer = sdk("PullUpload", MediaUrl=origin.url + "/nothing.mp4", SubAppId=OTHER)
+        task = finished(puller, pair, answer["TaskId"], SubAppId=OTHER)
+    assert task["ErrCode"] == 60000 and "404" in task["Message"], task
+    assert task["FileId"] == "" and "MediaBasicInfo" not in task
+    event = sdk("PullEvents", SubAppId=OTHER)["EventSet"][0]
+    assert event["EventType"] == "PullComplete" and event["PullCompleteEvent"]["ErrCode"] == 60000
+    assert sdk("SearchMedia", SubAppId=OTHER)["TotalCount"] == 0
+
+
+def test_a_pull_goes_on_after_the_gateway_was_killed(puller):
+    video = content(6 * MIB, 6)
+    pair = own_pair(puller)
+    with Origin() as origin:
+        resource = origin.add("/film.mp4", video)
+        resource.delay = 0.05
+        answer = call(puller, pair, "PullUpload", {"MediaUrl": origin.url + "/film.mp4", "MediaName": "film"})
+        until(lambda: resource.sent > MIB)
+        puller.kill()
+        resource.delay = 0
+        puller.start()
+        task = finished(puller, pair, answer["TaskId"])
+    assert task["ErrCode"] == 0
+    path = task["MediaBasicInfo"]["StoragePath"].removeprefix("/")
+    assert puller.client().get_object(Bucket=BUCKET, Key=path)["Body"].read() == video
+
+
+def test_pulls_that_are_refused(puller, gateway, tmp_path):
+    pair = own_pair(puller)
+
+    def told(**body):
+        return refused(puller, pair, "PullUpload", body)
+
+    assert told() == "MissingParameter"
+    for url in ["ftp://127.0.0.1/x.mp4", "x", "http://", "http://10.0.0.1/x.mp4"]:
+        assert told(MediaUrl=url) == "InvalidParameterValue.MediaUrl", url
+    assert told(MediaUrl="http://127.0.0.1:1/x") == "InvalidParameterValue.MediaType"
+    assert told(MediaUrl="http://127.0.0.1:1/x.mp4", MediaName="a/b") == "InvalidParameterValue.MediaName"
+    assert told(MediaUrl="http://127.0.0.1:1/x.mp4", CoverUrl="http://127.0.0.1:1/x.jpg") == "UnknownParameter"
+    assert told(MediaUrl="http://127.0.0.1:1/x.mp4", SessionId="x" * 51) == "InvalidParameterValue.SessionId"
+    assert refused(gateway, own_pair(gateway), "PullUpload", {"MediaUrl": "http://127.0.0.1:1/x.mp4"}) == (
+        "InvalidParameterValue.MediaUrl"
+    )
+    _, reader = key(puller, "--scope", "read")
+    assert refused(puller, reader, "PullUpload", {"MediaUrl": "http://127.0.0.1:1/x.mp4"}) == (
+        "AuthFailure.SecretIdNotFound"
+    )
+    assert refused(puller, pair, "DescribeTaskDetail", {"TaskId": "x"}) == "ResourceNotFound"
+    with ObjectServer(tmp_path / "data", free_port(), {"SLUICE_PULL_ENABLED": "false"}) as server:
+        body = {"MediaUrl": "http://example.com/x.mp4"}
+        assert refused(server, own_pair(server), "PullUpload", body) == "ResourceUnavailable"

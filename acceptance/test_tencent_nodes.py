@@ -17,6 +17,7 @@ from harness.object_client import ObjectServer
 from harness.postgres import Postgres
 from harness.relay import Cluster
 from harness.ugc import Android, Refused, VodJS, announced, signer
+from harness.vod_api import call, own_pair, upload
 from harness.wire import until
 
 BUCKET = "vod-1250000000"
@@ -52,7 +53,10 @@ class Turns:
 @pytest.fixture
 def cluster(rgw, postgres, bucket_name, tmp_path):
     ports = free_ports(3)
-    each = {number: {"SLUICE_OBJECT_LISTEN": f"127.0.0.1:{port}"} for number, port in enumerate(ports)}
+    each = {
+        number: {"SLUICE_OBJECT_LISTEN": f"127.0.0.1:{port}", "SLUICE_TENCENT_EVENTS": "pull"}
+        for number, port in enumerate(ports)
+    }
     # It checks who answers, so URLs of the commit lead to the object endpoint of the asked node.
     with Cluster(tmp_path, rgw, bucket_name, postgres.make_database(), each=each) as made:
         yield made
@@ -101,6 +105,41 @@ def test_nodes_agree_on_one_commit_and_one_use(cluster):
     with ThreadPoolExecutor(50) as pool:
         codes = list(pool.map(begin, range(50)))
     assert sorted(codes) == [0] + [10021] * 49
+
+
+def test_app_servers_may_ask_any_node(cluster, tmp_path):
+    turns, pair = Turns(cluster.nodes), own_pair(cluster.nodes[0])
+    (tmp_path / "film.mp4").write_bytes(VIDEO)
+    (tmp_path / "still.jpg").write_bytes(COVER)
+    answer = upload(turns, pair, tmp_path / "film.mp4", tmp_path / "still.jpg")
+    for node in cluster.nodes:
+        found = call(node, pair, "DescribeMediaInfos", {"FileIds": [answer["FileId"]]})["MediaInfoSet"][0]
+        key = found["BasicInfo"]["StoragePath"].removeprefix("/")
+        assert read(node, key) == VIDEO
+        assert read(node, found["BasicInfo"]["CoverUrl"].split(f"/{BUCKET}/", 1)[1]) == COVER
+    assert "Error" not in call(cluster.nodes[1], pair, "DeleteMedia", {"FileId": answer["FileId"]})
+    for node in cluster.nodes:
+        found = call(node, pair, "DescribeMediaInfos", {"FileIds": [answer["FileId"]]})
+        assert found["NotExistFileIdSet"] == [answer["FileId"]]
+        objects = ObjectServer.client(node).list_objects_v2(Bucket=BUCKET, Prefix=f"vod/1500000000/{answer['FileId']}")
+        assert objects["KeyCount"] == 0
+
+
+def test_nodes_give_each_event_to_one_that_asks(cluster):
+    turns, pair = Turns(cluster.nodes), own_pair(cluster.nodes[0])
+    made = {VodJS(turns, signer(turns)).upload(b"abc")["fileId"] for _ in range(20)}
+    found = []
+    while len(found) < len(made):
+        with ThreadPoolExecutor(6) as pool:
+            answers = list(pool.map(lambda n: call(cluster.nodes[n % 3], pair, "PullEvents", {}), range(6)))
+        events = [event for answer in answers for event in answer["EventSet"]]
+        assert events, f"{len(found)} of {len(made)}"
+        handles = [event["EventHandle"] for event in events]
+        for start in range(0, len(handles), 16):
+            body = {"EventHandles": handles[start : start + 16]}
+            assert "Error" not in call(cluster.nodes[0], pair, "ConfirmEvents", body)
+        found += [event["FileUploadEvent"]["FileId"] for event in events]
+    assert sorted(found) == sorted(made)
 
 
 def test_without_a_database_clients_are_asked_to_try_again(tmp_path):

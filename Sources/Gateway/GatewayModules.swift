@@ -82,7 +82,7 @@ struct GatewayModules {
             SweepModule(context),
             HooksModule(context, caller: caller, report: hookReport),
             pulls,
-            TencentModule(context, objects: objects.handler),
+            TencentModule(context, objects: objects.handler, starter: pulls.starter),
             TusModule(context),
             PlainUploads(context),
             objects,

@@ -1,15 +1,11 @@
 internal import Foundation
-internal import HTTPClient
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
 
 /// `/v1/media/pull`: an app's backend makes the gateway fetch an upload from a URL.
 struct PullAPI: Sendable {
-    /// `nil` if pulling is disabled.
-    let pulls: PullService?
-    let sealer: PullSealer
-    let addresses: AddressPolicy
+    let starter: PullStarter
     let access: Access
     let maximumBytes: Int64
     let bodyLimit: Int
@@ -24,7 +20,7 @@ struct PullAPI: Sendable {
 
     private func pull(_ request: Request) async throws(Problem) -> Response {
         let key = try await access.limitedKey(.upload, request)
-        guard let pulls else {
+        guard let pulls = starter.pulls else {
             throw Problem(403, "forbidden", "pulling is disabled on this server (pull.enabled)")
         }
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
@@ -49,15 +45,7 @@ struct PullAPI: Sendable {
         guard let url else { throw Problem.invalidFields([.init(field: "url", message: "is required: a string")]) }
         if let filename { values["filename"] = filename }
         if let contentType { values["filetype"] = contentType }
-        let metadata = UploadMetadata(describing: values)
-        let sealed = sealer.seal(PullRequest(url: url.text, shown: url.shown, headers: headers, metadata: values))
-        let new = NewUpload(
-            dialect: PullView.dialect,
-            length: nil,
-            metadata: metadata,
-            completesWhenFull: false,
-            pull: NewPull(url: "", sealed: sealed, contentTypes: contentTypes)
-        )
+        let new = starter.upload(from: url, headers: headers, metadata: values, contentTypes: contentTypes)
         let grant = Grant(
             id: key.id,
             issuer: key.id,
@@ -65,7 +53,7 @@ struct PullAPI: Sendable {
             dialect: PullView.dialect,
             maximumBytes: most,
             // The origin's content type is known only later.
-            contentTypes: metadata.contentType == nil ? [] : contentTypes,
+            contentTypes: new.metadata.contentType == nil ? [] : contentTypes,
             expiresAt: .distantFuture
         )
         let (upload, job) = try await access.core { () throws(UploadError) in
@@ -79,17 +67,10 @@ struct PullAPI: Sendable {
         return response
     }
 
-    private func address(_ fields: inout JSONFields) -> WebAddress? {
+    private func address(_ fields: inout JSONFields) -> String? {
         guard let text = fields.string("url", maximumLength: 8192, isRequired: true) else { return nil }
-        guard let url = WebAddress(text) else {
-            fields.reject("url", "must be an absolute http or https URL")
-            return nil
-        }
-        // Host names are resolved when fetching; the same rule applies there.
-        if let address = url.address, !addresses.allows(address) {
-            fields.reject("url", "has an address that is not allowed (pull.allow)")
-        }
-        return url
+        if let problem = starter.problem(with: text) { fields.reject("url", problem) }
+        return text
     }
 
     private func headers(_ fields: inout JSONFields) -> [PullRequest.Header] {

@@ -13,6 +13,8 @@ package struct PullModule: GatewayModule {
     package let services: [any Service]
     /// The pull jobs, for other modules to report.
     package let pulls: PullService
+    /// Starts pulls, for other modules.
+    package let starter: PullStarter
     private let client: HTTPClient
 
     package init(_ context: GatewayContext) {
@@ -33,11 +35,14 @@ package struct PullModule: GatewayModule {
             observe: PullReport(context.metrics, context.logger).observe
         )
         self.pulls = pulls
+        starter = PullStarter(
+            pulls: settings.pull.isEnabled ? pulls : nil,
+            sealer: PullSealer(master: context.master),
+            addresses: settings.pullAddresses
+        )
         routes =
             PullAPI(
-                pulls: settings.pull.isEnabled ? pulls : nil,
-                sealer: PullSealer(master: context.master),
-                addresses: settings.pullAddresses,
+                starter: starter,
                 access: context.access,
                 maximumBytes: settings.limits.uploadBytes,
                 bodyLimit: context.bodyLimit

@@ -5,6 +5,7 @@ package import HTTPWire
 internal import Logging
 internal import MetricsKit
 internal import ObjectGateway
+package import Pulls
 package import RESTKit
 package import ServiceLifecycle
 internal import SettingsKit
@@ -24,7 +25,8 @@ package struct TencentModule: GatewayModule {
     /// - Parameters:
     ///   - context: What every module receives.
     ///   - objects: Serves requests for COS that a client sends to this listener; `nil` without object endpoint.
-    package init(_ context: GatewayContext, objects: (any RequestHandler)?) {
+    ///   - starter: Starts pulls.
+    package init(_ context: GatewayContext, objects: (any RequestHandler)?, starter: PullStarter) {
         cloud = context.settings.tencentCloud
         routes =
             TencentAPI(
@@ -55,8 +57,10 @@ package struct TencentModule: GatewayModule {
         let uploads = VODUploads(context, library, events)
         let documents = VODDocuments(place: uploads.place, objectURL: context.objectURL)
         let calls = context.tencentCalls
+        let pulls = VODPulls(uploads: uploads, starter: starter)
         let actions = VODActions(
             uploads: uploads,
+            pulls: pulls,
             library: library,
             events: events,
             documents: documents,
@@ -78,7 +82,8 @@ package struct TencentModule: GatewayModule {
             logger: context.logger
         )
         let delivery = VODEventDelivery(context, events, documents).map { DeliveryService(delivery: $0) }
-        services = [cleaning] + (delivery.map { [$0] } ?? [])
+        let finishing = starter.pulls.map { _ in PullFinishing(pulls: pulls, logger: context.logger) }
+        services = [cleaning] + (delivery.map { [$0] } ?? []) + (finishing.map { [$0] } ?? [])
     }
 
     /// In direct mode there are no objects here, so a key that is limited to some may not sign.
@@ -236,6 +241,30 @@ extension VODEventDelivery {
                 )
             }
         )
+    }
+}
+
+/// Makes media of what was pulled.
+private struct PullFinishing: Service {
+    let pulls: VODPulls
+    let logger: Logger
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                do {
+                    try await pulls.finishAll()
+                } catch {
+                    logger.warning(
+                        "tasks of Tencent VOD were not finished; they will be",
+                        metadata: ["error": "\((error as? UploadError)?.message ?? "\(error)")"]
+                    )
+                }
+                try? await Task.sleep(for: .seconds(2))
+            }
+        }
+        // If one service returned early, the group would stop all the others.
+        try? await gracefulShutdown()
     }
 }
 

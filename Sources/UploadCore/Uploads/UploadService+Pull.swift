@@ -14,7 +14,7 @@ extension UploadService {
     }
 
     /// The recorded state of an upload, or `nil`.
-    func state(of id: UploadID) async throws(UploadError) -> Upload.State? { try await state.upload(id)?.state }
+    package func state(of id: UploadID) async throws(UploadError) -> Upload.State? { try await state.upload(id)?.state }
 
     /// Checks and records facts about an open upload that become known only now.
     ///

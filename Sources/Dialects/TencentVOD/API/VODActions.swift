@@ -15,6 +15,8 @@ struct VODActions: Sendable {
         case modifyMediaInfo = "ModifyMediaInfo"
         case deleteMedia = "DeleteMedia"
         case describeSubAppIds = "DescribeSubAppIds"
+        case pullUpload = "PullUpload"
+        case describeTaskDetail = "DescribeTaskDetail"
         case pullEvents = "PullEvents"
         case confirmEvents = "ConfirmEvents"
 
@@ -22,8 +24,10 @@ struct VODActions: Sendable {
         var scope: Scope {
             switch self {
             case .applyUpload, .commitUpload: .mint
-            case .modifyMediaInfo: .upload
-            case .describeMediaInfos, .searchMedia, .describeSubAppIds, .pullEvents, .confirmEvents: .read
+            case .modifyMediaInfo, .pullUpload: .upload
+            case .describeMediaInfos, .searchMedia, .describeSubAppIds, .describeTaskDetail, .pullEvents,
+                .confirmEvents:
+                .read
             case .deleteMedia: .delete
             }
         }
@@ -46,6 +50,7 @@ struct VODActions: Sendable {
     private static let look = Duration.milliseconds(500)
 
     let uploads: VODUploads
+    let pulls: VODPulls
     let library: VODLibrary
     let events: VODEvents
     let documents: VODDocuments
@@ -75,6 +80,8 @@ struct VODActions: Sendable {
         case .modifyMediaInfo: return try await modify(&parameters, caller, application, id)
         case .deleteMedia: return try await delete(&parameters, caller, application, id)
         case .describeSubAppIds: return try applications(&parameters, caller, id)
+        case .pullUpload: return try await pullUpload(&parameters, caller, named, id)
+        case .describeTaskDetail: return try await describeTask(&parameters, caller, application, context)
         case .pullEvents: return try await pullEvents(&parameters, caller, application, context)
         case .confirmEvents: return try await confirmEvents(&parameters, application, id)
         }
@@ -103,24 +110,8 @@ struct VODActions: Sendable {
         guard VODNewFile.isName(name) else {
             throw parameters.wrong("MediaName", "must not contain \\ / : * ? \" < > | or control characters")
         }
-        let region = try parameters.text("StorageRegion", atMost: 64)
-        guard region.map(SignatureRequest.isRegion) ?? true else {
-            throw parameters.wrong("StorageRegion", "must be a region such as ap-guangzhou")
-        }
         try refuseExpiry(&parameters)
-        let now = uploads.clock.now.unixSeconds
-        let signed = TencentUploadSignature.Parameters(
-            secretID: "",
-            currentTimeStamp: now,
-            expireTime: now,
-            random: 0,
-            classID: try parameters.integer("ClassId", in: 0...Int64.max),
-            procedure: try parameters.text("Procedure"),
-            sourceContext: try parameters.text("SourceContext", atMost: 250),
-            vodSubAppID: application,
-            sessionContext: try parameters.text("SessionContext", atMost: 1000),
-            storageRegion: region
-        )
+        let signed = try labels(&parameters, of: application)
         // Reserved by the vendor.
         parameters.drop(["ExtInfo"])
         try parameters.finish()
@@ -133,8 +124,37 @@ struct VODActions: Sendable {
         return VODDocuments.application(applied, requestID)
     }
 
+    /// What an upload SDK would have in its signature.
+    func labels(
+        _ parameters: inout VODParameters,
+        of application: Int64?
+    ) throws(TencentCallFailure) -> TencentUploadSignature.Parameters {
+        let region = try parameters.text("StorageRegion", atMost: 64)
+        guard region.map(SignatureRequest.isRegion) ?? true else {
+            throw parameters.wrong("StorageRegion", "must be a region such as ap-guangzhou")
+        }
+        var signed = signed(in: application)
+        signed.classID = try parameters.integer("ClassId", in: 0...Int64.max)
+        signed.procedure = try parameters.text("Procedure")
+        signed.sourceContext = try parameters.text("SourceContext", atMost: 250)
+        signed.sessionContext = try parameters.text("SessionContext", atMost: 1000)
+        signed.storageRegion = region
+        return signed
+    }
+
+    private func signed(in application: Int64?) -> TencentUploadSignature.Parameters {
+        let now = uploads.clock.now.unixSeconds
+        return TencentUploadSignature.Parameters(
+            secretID: "",
+            currentTimeStamp: now,
+            expireTime: now,
+            random: 0,
+            vodSubAppID: application
+        )
+    }
+
     /// The time after which the vendor deletes media.
-    private func refuseExpiry(_ parameters: inout VODParameters) throws(TencentCallFailure) {
+    func refuseExpiry(_ parameters: inout VODParameters) throws(TencentCallFailure) {
         // In the year 9999 it means never.
         guard let end = try parameters.time("ExpireTime"), end.unixSeconds < 253_370_764_800 else { return }
         throw TencentCallFailure(
@@ -153,19 +173,11 @@ struct VODActions: Sendable {
             throw VODParameters.missing("VodSessionKey")
         }
         try parameters.finish()
-        let now = uploads.clock.now.unixSeconds
-        let signed = TencentUploadSignature.Parameters(
-            secretID: "",
-            currentTimeStamp: now,
-            expireTime: now,
-            random: 0,
-            vodSubAppID: application
-        )
-        let committed = try await uploads.commit(sessionKey, by: signer(caller, signed))
+        let committed = try await uploads.commit(sessionKey, by: signer(caller, signed(in: application)))
         return documents.commitment(committed.media, for: context.request, context.requestID)
     }
 
-    private func signer(_ caller: VODCaller, _ parameters: TencentUploadSignature.Parameters) -> VODSigner {
+    func signer(_ caller: VODCaller, _ parameters: TencentUploadSignature.Parameters) -> VODSigner {
         VODSigner(
             parameters: parameters,
             id: "",

@@ -254,7 +254,84 @@ struct VODDocuments: Sendable {
         /// `nil` for one that is posted.
         let EventHandle: String?
         let EventType: String
-        let FileUploadEvent: Upload
+        let FileUploadEvent: Upload?
+        let PullCompleteEvent: Task?
+    }
+
+    private struct Task: Encodable {
+        let TaskId: String
+        /// `PROCESSING` or `FINISH`.
+        let Status: String
+        /// 0, or why there is no media.
+        let ErrCode: Int
+        let Message: String
+        let FileId: String
+        let MediaBasicInfo: Basic?
+        let MetaData: Data?
+        let FileUrl: String
+        let ProcedureTaskId = ""
+        let ReviewAudioVideoTaskId = ""
+        let SessionContext: String
+        let SessionId: String
+        /// Per cent.
+        let Progress: Int
+    }
+
+    private struct TaskDetail: Encodable {
+        let TaskType = "PullUpload"
+        let Status: String
+        let CreateTime: String
+        let BeginProcessTime: String
+        let FinishTime: String?
+        let PullUploadTask: Task
+        let RequestId: String
+    }
+
+    private struct TaskName: Encodable {
+        let TaskId: String
+        let RequestId: String
+    }
+
+    static func task(_ task: VODPull, _ requestID: String) -> Response {
+        TencentCalls.response(TaskName(TaskId: task.taskID, RequestId: requestID))
+    }
+
+    /// The response to `DescribeTaskDetail`.
+    func task(
+        _ task: VODRecord<VODPull>,
+        _ media: VODRecord<VODMedia>?,
+        for request: Request,
+        _ requestID: String
+    ) -> Response {
+        let detail = self.task(task.content, media, for: request)
+        let began = task.record.createdAt.formatted(.iso8601)
+        return TencentCalls.response(
+            TaskDetail(
+                Status: detail.Status,
+                CreateTime: began,
+                BeginProcessTime: began,
+                FinishTime: task.content.finishedAt
+                    .map { Date(timeIntervalSince1970: Double($0)).formatted(.iso8601) },
+                PullUploadTask: detail,
+                RequestId: requestID
+            )
+        )
+    }
+
+    private func task(_ task: VODPull, _ media: VODRecord<VODMedia>?, for request: Request?) -> Task {
+        Task(
+            TaskId: task.taskID,
+            Status: task.finishedAt == nil ? "PROCESSING" : "FINISH",
+            ErrCode: task.failure?.code ?? 0,
+            Message: task.failure?.message ?? "",
+            FileId: media == nil ? "" : task.fileID,
+            MediaBasicInfo: media.map { basic($0, for: request) },
+            MetaData: media.map { Self.data($0.content) },
+            FileUrl: task.url,
+            SessionContext: task.labels.sessionContext ?? "",
+            SessionId: task.sessionID ?? "",
+            Progress: task.finishedAt == nil ? 0 : 100
+        )
     }
 
     private struct Upload: Encodable {
@@ -285,14 +362,20 @@ struct VODDocuments: Sendable {
     }
 
     private func event(_ claimed: VODEvents.Claimed, handle: String?, for request: Request?) -> Event {
-        Event(
+        let event = claimed.record.content
+        let task = claimed.task
+        return Event(
             EventHandle: handle,
-            EventType: claimed.record.content.kind.rawValue,
-            FileUploadEvent: Upload(
-                FileId: claimed.record.content.fileID,
-                MediaBasicInfo: basic(claimed.media, for: request),
-                MetaData: Self.data(claimed.media.content)
-            )
+            EventType: event.kind.rawValue,
+            FileUploadEvent: task == nil
+                ? claimed.media.map { media in
+                    Upload(
+                        FileId: event.fileID,
+                        MediaBasicInfo: basic(media, for: request),
+                        MetaData: Self.data(media.content)
+                    )
+                } : nil,
+            PullCompleteEvent: task.map { self.task($0, claimed.media, for: request) }
         )
     }
 }

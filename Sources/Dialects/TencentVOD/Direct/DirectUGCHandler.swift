@@ -110,11 +110,8 @@ struct DirectUGCHandler: Sendable {
                 try await uploads.admitElsewhere(files, under: Self.grant(of: signer))
             }
         } catch let error as UploadError {
-            switch error.code {
-            case .tooLarge, .contentTypeRefused, .quotaExceeded, .forbidden, .rejected:
-                throw VODFailure(.notAllowed, error.message)
-            default: throw error
-            }
+            if let failure = VODFailure(refusal: error) { throw failure }
+            throw error
         }
     }
 

@@ -5,6 +5,7 @@ internal import UploadCore
 struct VODEvent: Sendable, Equatable, Codable {
     enum Kind: String, Sendable, Codable {
         case uploaded = "NewFileUpload"
+        case pulled = "PullComplete"
     }
 
     var kind: Kind
@@ -33,7 +34,10 @@ struct VODEvents: Sendable {
     /// A claimed event.
     struct Claimed: Sendable {
         let record: VODRecord<VODEvent>
-        let media: VODRecord<VODMedia>
+        /// `nil` if it could not be pulled.
+        let media: VODRecord<VODMedia>?
+        /// `nil` for media that was not pulled.
+        let task: VODPull?
     }
 
     /// Seconds for which an event is kept ("PullEvents", VOD documentation).
@@ -95,20 +99,37 @@ struct VODEvents: Sendable {
                 guard found.content.dueAt <= now.unixSeconds, record.expiresAt.map({ now < $0 }) ?? true else {
                     continue
                 }
-                // If there is none, it is not committed yet, or is deleted.
-                guard let media = try await library.media(found.content.fileID, of: found.content.application),
-                    isAllowed(media.content)
-                else { continue }
+                guard let facts = try await facts(of: found.content, where: isAllowed) else { continue }
                 var event = found.content
                 event.dueAt = now.unixSeconds + seconds
                 event.attempts += 1
                 let changed = found.replaced(by: event, until: record.expiresAt)
                 // If not, somebody else has claimed it.
                 guard try await records.replace(changed.record) else { continue }
-                claimed.append(Claimed(record: changed.next, media: media))
+                claimed.append(Claimed(record: changed.next, media: facts.media, task: facts.task))
                 if claimed.count == limit { return claimed }
             }
             if page.count < Self.page { return claimed }
+        }
+    }
+
+    /// What an event tells of; `nil` if it cannot be told, or not to this caller.
+    private func facts(
+        of event: VODEvent,
+        where isAllowed: (VODMedia) -> Bool
+    ) async throws(UploadError) -> (media: VODRecord<VODMedia>?, task: VODPull?)? {
+        let media = try await library.media(event.fileID, of: event.application)
+        if let media, !isAllowed(media.content) { return nil }
+        switch event.kind {
+        case .uploaded:
+            // If there is no media, it is not committed yet, or is deleted.
+            return media.map { ($0, nil) }
+        case .pulled:
+            let key = VODMedia.key(event.fileID, of: event.application)
+            guard let record = try await records.record(VODPull.kind, key) else { return nil }
+            let task = try VODRecord<VODPull>(record).content
+            guard media != nil || task.failure != nil else { return nil }
+            return (media, task)
         }
     }
 

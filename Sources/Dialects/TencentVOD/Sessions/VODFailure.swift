@@ -1,3 +1,5 @@
+internal import UploadCore
+
 /// Why a call of an upload SDK is refused; the response has status 200, this code and this message.
 ///
 /// The vendor publishes few codes. 10001, 10004 and 10010 are known from its SDKs; the others are this server's, in the
@@ -32,4 +34,13 @@ struct VODFailure: Error, Sendable, Equatable {
     }
 
     static func invalid(_ message: String) -> VODFailure { VODFailure(.invalidRequest, message) }
+
+    /// What the core's refusal of an upload means to the client; `nil` for an error of the server.
+    init?(refusal error: UploadError) {
+        switch error.code {
+        case .tooLarge, .contentTypeRefused, .quotaExceeded, .forbidden, .rejected:
+            self.init(.notAllowed, error.message)
+        default: return nil
+        }
+    }
 }

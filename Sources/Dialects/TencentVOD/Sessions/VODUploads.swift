@@ -106,7 +106,7 @@ struct VODUploads: Sendable {
         return try applied(session, by: signer, at: now)
     }
 
-    private func newSession(
+    func newSession(
         _ request: VODRequest,
         region: String?,
         by signer: VODSigner,
@@ -161,22 +161,19 @@ struct VODUploads: Sendable {
     }
 
     /// Checks limits and quotas before a byte is sent.
-    private func admit(_ file: VODFile, of session: VODSession, by signer: VODSigner) async throws {
+    func admit(_ file: VODFile, of session: VODSession, by signer: VODSigner) async throws {
         var grant = signer.grant(for: session.fileID, until: .distantFuture)
         grant.contentTypes = signer.contentTypes
         do throws(UploadError) {
             let wanted = VODNewFile(name: file.name, type: file.type, size: file.size)
             try await uploads.checkAdmission(of: wanted.newUpload, under: grant)
         } catch {
-            switch error.code {
-            case .tooLarge, .contentTypeRefused, .quotaExceeded, .forbidden:
-                throw VODFailure(.notAllowed, error.message)
-            default: throw error
-            }
+            if let failure = VODFailure(refusal: error) { throw failure }
+            throw error
         }
     }
 
-    private func prepareBucket() async throws(UploadError) {
+    func prepareBucket() async throws(UploadError) {
         if try await objects.bucket(place.bucketName) == nil { _ = try await objects.createBucket(place.bucketName) }
     }
 

@@ -1,0 +1,154 @@
+internal import Foundation
+internal import Pulls
+internal import UploadCore
+
+/// Fetches media from URLs, on the pulls of the gateway.
+///
+/// A task is a record, and while it is not finished another record lists it: whichever node looks next makes media of what
+/// has arrived.
+struct VODPulls: Sendable {
+    private static let open = "tencent pull"
+    /// Seconds for which a finished task can be read.
+    private static let retention: TimeInterval = 7 * 86_400
+    /// Seconds after which a task whose upload was never recorded has failed.
+    private static let lost: TimeInterval = 86_400
+
+    let uploads: VODUploads
+    let starter: PullStarter
+    private var library: VODLibrary { uploads.library }
+    private var records: any DialectRecords { uploads.records }
+    private var clock: any WallClock { uploads.clock }
+
+    init(uploads: VODUploads, starter: PullStarter) {
+        self.uploads = uploads
+        self.starter = starter
+    }
+
+    /// Begins a task.
+    ///
+    /// - Parameters:
+    ///   - file: Name and type of the media.
+    ///   - url: A URL that `PullStarter.problem` accepts.
+    ///   - sessionID: What the caller recognises the task by.
+    ///   - signer: Who called.
+    /// - Returns: The task.
+    /// - Throws: `VODFailure`; `UploadError`.
+    func begin(
+        _ file: VODNewFile,
+        from url: String,
+        sessionID: String?,
+        by signer: VODSigner
+    ) async throws -> VODPull {
+        guard let pulls = starter.pulls else {
+            throw VODFailure(.notServed, "pulling is disabled on this server (pull.enabled)")
+        }
+        guard uploads.limiter.admits(signer.rateName, at: clock.now) else {
+            throw VODFailure(.tooManyRequests, "too many uploads begin at once; try again in a second")
+        }
+        let session = try await uploads.newSession(.media(file, cover: nil), region: nil, by: signer, at: clock.now)
+        guard let video = session.video else { throw VODFailure.invalid("there is no media") }
+        try await uploads.admit(video, of: session, by: signer)
+        try await uploads.prepareBucket()
+        var task = VODPull(
+            fileID: session.fileID,
+            owner: session.owner,
+            bucket: session.bucket,
+            region: session.region,
+            video: video,
+            labels: session.labels,
+            url: starter.shown(url),
+            sessionID: sessionID
+        )
+        let now = clock.now
+        let key = VODMedia.key(task.fileID, of: task.owner.application)
+        let record = VODRecord(VODPull.kind, key, task, at: now, until: nil)
+        guard try await records.insert(record.record, at: now) else {
+            throw UploadError(.unavailable, "The id of the task is taken; try again.")
+        }
+        // Before the pull, so that what it brings is found wherever the gateway dies.
+        _ = try await records.insert(DialectRecord(kind: Self.open, key: key, text: "{}", createdAt: now), at: now)
+        var new = starter.upload(from: url, metadata: file.newUpload.metadata.values)
+        new.object = NewObject(ObjectName(bucket: task.bucket, key: video.key))
+        do throws(UploadError) {
+            let grant = signer.grant(for: task.fileID, until: .distantFuture)
+            task.uploadID = try await pulls.begin(new, under: grant).id.text
+        } catch {
+            try await finish(record, failure: VODPull.Failure(code: 70_000, message: error.message), isTold: false)
+            if let refusal = VODFailure(refusal: error) { throw refusal }
+            throw error
+        }
+        _ = try await records.replace(record.replaced(by: task, until: nil).record)
+        return task
+    }
+
+    /// The task of an application, with its media if there is any.
+    func task(
+        _ taskID: String,
+        of application: Int64
+    ) async throws(UploadError) -> (task: VODRecord<VODPull>, media: VODRecord<VODMedia>?)? {
+        guard let fileID = VODPull.fileID(in: taskID, of: application) else { return nil }
+        let key = VODMedia.key(fileID, of: application)
+        guard DialectRecord.canBeKey(key), let record = try await records.record(VODPull.kind, key) else { return nil }
+        return (try VODRecord<VODPull>(record), try await library.media(fileID, of: application))
+    }
+
+    // MARK: Finishing
+
+    /// Makes media of what has arrived, and ends the tasks that have failed.
+    ///
+    /// - Throws: `UploadError`; the next call continues.
+    func finishAll() async throws {
+        var last: String?
+        while true {
+            let page = try await records.records(Self.open, prefix: "", after: last, limit: 100)
+            for record in page {
+                last = record.key
+                guard let found = try await records.record(VODPull.kind, record.key) else {
+                    _ = try await records.removeRecord(Self.open, record.key)
+                    continue
+                }
+                try await look(at: try VODRecord<VODPull>(found))
+            }
+            if page.count < 100 { return }
+        }
+    }
+
+    private func look(at found: VODRecord<VODPull>) async throws {
+        let task = found.content
+        // The gateway died before it told of the end.
+        if task.finishedAt != nil { return try await finish(found, failure: task.failure) }
+        if let object = try await uploads.objects.object(ObjectName(bucket: task.bucket, key: task.video.key)) {
+            if let media = VODMedia(task.session, size: object.size, md5: object.md5) {
+                _ = try await library.insert(media)
+            }
+            return try await finish(found, failure: nil)
+        }
+        guard let text = task.uploadID, let id = UploadID(text) else {
+            guard clock.now.timeIntervalSince(found.record.createdAt) > Self.lost else { return }
+            return try await finish(found, failure: VODPull.Failure(code: 70_000, message: "The task was interrupted."))
+        }
+        let state = try await uploads.uploads.state(of: id)
+        if state == .open { return }
+        // It may have arrived since.
+        if try await uploads.objects.object(ObjectName(bucket: task.bucket, key: task.video.key)) != nil { return }
+        let reason = try await starter.pulls?.job(of: id)?.lastError?.message ?? "The upload was ended."
+        try await finish(found, failure: VODPull.Failure(code: 60_000, message: reason))
+    }
+
+    /// Ends a task; there is no event if it is not to be told, because the call itself failed.
+    private func finish(
+        _ found: VODRecord<VODPull>,
+        failure: VODPull.Failure?,
+        isTold: Bool = true
+    ) async throws(UploadError) {
+        let now = clock.now
+        var task = found.content
+        task.finishedAt = now.unixSeconds
+        task.failure = failure
+        let end = now.addingTimeInterval(Self.retention)
+        // If not, another node was faster, or the upload was recorded meanwhile: the next look ends it.
+        guard try await records.replace(found.replaced(by: task, until: end).record) else { return }
+        if isTold { try await uploads.events.record(.pulled, of: task.fileID, in: task.owner.application) }
+        _ = try await records.removeRecord(Self.open, found.record.key)
+    }
+}
