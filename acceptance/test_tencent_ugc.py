@@ -153,6 +153,15 @@ def test_the_region_of_the_signature_comes_before_that_of_the_client(gateway):
     assert data["video"]["storagePath"].startswith("/vod/1500000009/")
 
 
+@pytest.mark.parametrize("region", ["ap-chongqing", "ap-singapore", "eu-frankfurt"])
+@pytest.mark.parametrize("sdk", [VodJS, MiniProgram, IOS])
+def test_the_bytes_come_under_the_name_of_any_region(gateway, sdk, region):
+    client = sdk(gateway, signer(gateway, storageRegion=region))
+    data = client.upload(VIDEO, COVER)
+    assert client.cos_host == f"{BUCKET}.cos.{region}.myqcloud.com"
+    assert stored(gateway, data) == VIDEO and stored(gateway, data, "cover") == COVER
+
+
 # Resuming
 
 
