@@ -252,6 +252,7 @@ private struct PullFinishing: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
+                let start = ContinuousClock.now
                 do {
                     try await pulls.finishAll()
                 } catch {
@@ -260,7 +261,7 @@ private struct PullFinishing: Service {
                         metadata: ["error": "\((error as? UploadError)?.message ?? "\(error)")"]
                     )
                 }
-                try? await Task.sleep(for: .seconds(2))
+                try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .seconds(2)))
             }
         }
         // If one service returned early, the group would stop all the others.

@@ -298,6 +298,7 @@ struct VODActions: Sendable {
         let end = ContinuousClock.now + Self.longestWait
         while true {
             let count = events.bell.count
+            let start = ContinuousClock.now
             let claimed = try await events.claim(
                 of: application,
                 limit: 16,
@@ -307,6 +308,8 @@ struct VODActions: Sendable {
             if !claimed.isEmpty || .now >= end {
                 return documents.events(claimed, for: context.request, context.requestID)
             }
+            let pause = Polling.pause(after: .now - start, atLeast: .zero)
+            try? await Task.sleep(for: min(pause, max(.zero, end - .now)))
             await events.bell.wait(after: count, timeout: Self.look)
         }
     }

@@ -29,8 +29,11 @@ struct VODEventDelivery: Sendable {
         while !Task.isCancelled {
             let count = events.bell.count
             var isIdle = true
+            let start = ContinuousClock.now
+            var look = Duration.zero
             do {
                 let claimed = try await events.claim(of: nil, limit: Self.atOnce, for: Self.claim)
+                look = .now - start
                 isIdle = claimed.isEmpty
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for one in claimed { group.addTask { try await send(one) } }
@@ -40,6 +43,7 @@ struct VODEventDelivery: Sendable {
                 report(error)
                 isIdle = true
             }
+            try? await Task.sleep(for: Polling.pause(after: look, atLeast: .zero))
             if isIdle { await events.bell.wait(after: count, timeout: Self.longestPause) }
         }
     }

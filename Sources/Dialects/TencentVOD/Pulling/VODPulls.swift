@@ -117,20 +117,18 @@ struct VODPulls: Sendable {
         let task = found.content
         // The gateway died before it told of the end.
         if task.finishedAt != nil { return try await finish(found, failure: task.failure) }
+        let id = task.uploadID.flatMap { UploadID($0) }
+        if let id, try await uploads.uploads.state(of: id) == .open { return }
         if let object = try await uploads.objects.object(ObjectName(bucket: task.bucket, key: task.video.key)) {
             if let media = VODMedia(task.session, size: object.size, md5: object.md5) {
                 _ = try await library.insert(media)
             }
             return try await finish(found, failure: nil)
         }
-        guard let text = task.uploadID, let id = UploadID(text) else {
+        guard let id else {
             guard clock.now.timeIntervalSince(found.record.createdAt) > Self.lost else { return }
             return try await finish(found, failure: VODPull.Failure(code: 70_000, message: "The task was interrupted."))
         }
-        let state = try await uploads.uploads.state(of: id)
-        if state == .open { return }
-        // It may have arrived since.
-        if try await uploads.objects.object(ObjectName(bucket: task.bucket, key: task.video.key)) != nil { return }
         let reason = try await starter.pulls?.job(of: id)?.lastError?.message ?? "The upload was ended."
         try await finish(found, failure: VODPull.Failure(code: 60_000, message: reason))
     }
