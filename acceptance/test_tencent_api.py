@@ -1,11 +1,15 @@
 """API 3.0 of Tencent Cloud VOD, as an app's server calls it."""
 
 import base64
+import contextlib
 import hashlib
+import hmac
 import json
 import re
+import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlencode
 
 import pytest
 import requests
@@ -236,6 +240,26 @@ def test_media_is_deleted_with_its_files(gateway, sdk):
     assert code(sdk, "ModifyMediaInfo", FileId=done["fileId"], Name="x") == "ResourceNotFound.FileNotExist"
 
 
+@pytest.mark.usefixtures("on_file")
+def test_a_deletion_that_was_interrupted_is_finished(tmp_path):
+    settings = {"SLUICE_UPLOADS_SWEEP_EVERY": "1s"}
+    with ObjectServer(tmp_path / "data", free_port(), settings) as server:
+        identifier, kept = sent(server), sent(server)
+        application = call(server, own_pair(server), "DescribeSubAppIds", {})["SubAppIdInfoSet"][0]["SubAppId"]
+        server.kill()
+        # What it wrote before it died.
+        row = ("tencent removal", f"{application}/{identifier}", "{}", 1, int(time.time() * 1000))
+        with contextlib.closing(sqlite3.connect(server.data / "state.sqlite")) as state, state:
+            state.execute(
+                "INSERT INTO dialect_record (kind, key, text, version, created_at) VALUES (?, ?, ?, ?, ?)", row
+            )
+        server.start()
+        listing = {"Bucket": BUCKET, "Prefix": "vod/"}
+        until(lambda: server.client().list_objects_v2(**listing)["KeyCount"] == 1)
+        answer = call(server, own_pair(server), "DescribeMediaInfos", {"FileIds": [identifier, kept]})
+        assert answer["NotExistFileIdSet"] == [identifier]
+
+
 # Applications and keys
 
 
@@ -265,10 +289,98 @@ def test_a_key_that_is_limited_to_an_application(gateway):
         assert code(sdk, "DeleteMedia", FileId=other, **parameters) == "UnauthorizedOperation"
         assert code(sdk, "ApplyUpload", MediaType="mp4", **parameters) == "UnauthorizedOperation"
         assert code(sdk, "SearchMedia", **parameters) == "UnauthorizedOperation"
+        assert code(sdk, "ModifyMediaInfo", FileId=other, Name="x", **parameters) == "UnauthorizedOperation"
+        assert code(sdk, "CommitUpload", VodSessionKey="x", **parameters) == "UnauthorizedOperation"
+        assert code(sdk, "PullEvents", **parameters) == "UnauthorizedOperation"
+        assert code(sdk, "ConfirmEvents", EventHandles=["x"], **parameters) == "UnauthorizedOperation"
     assert sdk("DescribeSubAppIds")["SubAppIdInfoSet"] == []
     assert sdk("ApplyUpload", SubAppId=SUB, MediaType="mp4")["MediaStoragePath"].startswith(f"/vod/{SUB}/")
     run("keys", "revoke", name, environment=gateway.environment)
     until(lambda: refused(gateway, pair, "DescribeSubAppIds", {}) == "AuthFailure.SecretIdNotFound")
+
+
+def test_a_key_that_is_limited_to_an_application_mints_for_that_only(gateway):
+    made = run(
+        *("keys", "create", "--name", "vod", "--scope", "mint", "--bucket", BUCKET, "--prefix", f"vod/{SUB}/"),
+        environment=gateway.environment,
+    ).stdout
+    api = API(gateway.url, re.search(r"slk_\S+", made)[0])
+    path = "/v1/tencent/signatures"
+    assert api.post(path, {"vodSubAppId": SUB}).status_code == 201
+    for fields in [{"vodSubAppId": OTHER}, {}]:
+        assert api.post(path, fields).status_code == 403
+    # Its pair can sign without the gateway.
+    secret_id, secret = gateway.pair(re.search(r"key_\w+", made)[0])
+    now = int(time.time())
+
+    def applied(**fields):
+        fields = {"secretId": secret_id, "currentTimeStamp": now, "expireTime": now + 600, "random": 7} | fields
+        text = urlencode(fields).encode()
+        signature = base64.b64encode(hmac.digest(secret.encode(), text, "sha1") + text).decode()
+        return VodJS(gateway, lambda: signature).apply(announced(3))
+
+    assert applied(vodSubAppId=SUB)["video"]["storagePath"].startswith(f"/vod/{SUB}/")
+    for fields in [{"vodSubAppId": OTHER}, {}]:
+        with pytest.raises(Refused, match="10004"):
+            applied(**fields)
+
+
+ACTIONS = {
+    "mint": ["ApplyUpload", "CommitUpload"],
+    "upload": ["ModifyMediaInfo", "PullUpload"],
+    "read": [
+        "DescribeMediaInfos",
+        "SearchMedia",
+        "DescribeSubAppIds",
+        "DescribeTaskDetail",
+        "PullEvents",
+        "ConfirmEvents",
+    ],
+    "delete": ["DeleteMedia"],
+}
+
+
+@pytest.mark.parametrize("scope", ACTIONS)
+def test_each_action_needs_one_scope(gateway, scope):
+    _, pair = key(gateway, "--scope", scope)
+    # A value that no action takes: it is refused after the key.
+    codes = {
+        action: refused(gateway, pair, action, {"SubAppId": "x"}) for actions in ACTIONS.values() for action in actions
+    }
+    unknown, wrong = "AuthFailure.SecretIdNotFound", "InvalidParameterValue.SubAppId"
+    assert codes == {action: wrong if action in ACTIONS[scope] else unknown for action in codes}
+
+
+def test_a_key_of_one_user_works_for_that_user_only(gateway):
+    application = 1500000011
+    mine, other = (sent(gateway, user=user, vodSubAppId=application) for user in ("gus", "hal"))
+    scopes = ["--scope", "mint", "--scope", "read", "--scope", "upload"]
+    _, pair = key(gateway, *scopes, "--subject", "gus")
+    everything = own_pair(gateway)
+
+    def told(action, **parameters):
+        return refused(gateway, pair, action, {"SubAppId": application} | parameters)
+
+    assert told("ModifyMediaInfo", FileId=mine, Name="x") is None
+    assert told("ModifyMediaInfo", FileId=other, Name="x") == "ResourceNotFound.FileNotExist"
+    events = call(gateway, pair, "PullEvents", {"SubAppId": application})["EventSet"]
+    assert [event["FileUploadEvent"]["FileId"] for event in events] == [mine]
+    foreign = call(gateway, everything, "PullEvents", {"SubAppId": application})["EventSet"][0]
+    assert foreign["FileUploadEvent"]["FileId"] == other
+    assert told("ConfirmEvents", EventHandles=[foreign["EventHandle"]]) == "InvalidParameterValue.EventHandles"
+    assert told("ConfirmEvents", EventHandles=[events[0]["EventHandle"]]) is None
+    assert (
+        refused(
+            gateway, everything, "ConfirmEvents", {"SubAppId": application, "EventHandles": [foreign["EventHandle"]]}
+        )
+        is None
+    )
+    # What it uploads belongs to that user; it cannot end uploads of others.
+    session = call(gateway, pair, "ApplyUpload", {"SubAppId": application, "MediaType": "mp4"})["VodSessionKey"]
+    assert told("CommitUpload", VodSessionKey=session) == "FailedOperation.UploadCosFail"
+    client = VodJS(gateway, signer(gateway, subject="hal", vodSubAppId=application))
+    session = client.apply(announced(3))["vodSessionKey"]
+    assert told("CommitUpload", VodSessionKey=session) == "InvalidParameterValue.VodSessionKey"
 
 
 def test_a_key_needs_the_scope_of_the_action_and_sees_its_users_only(gateway):
@@ -512,6 +624,26 @@ def test_events_are_posted_until_the_app_has_them(tmp_path):
             assert event["MediaBasicInfo"]["MediaUrl"].endswith(f"/{identifier}/f0.mp4")
             assert {one.id for one in receiver.calls} == {f"msg_{identifier}NewFileUpload"}
             assert refused(server, own_pair(server), "PullEvents", {}) == "UnsupportedOperation"
+
+
+@pytest.mark.usefixtures("on_file")
+def test_a_posted_event_is_forgotten(tmp_path):
+    with Receiver(SECRET) as receiver:
+        settings = {
+            "SLUICE_TENCENT_EVENTS": "push",
+            "SLUICE_TENCENT_CALLBACK_URL": receiver.url,
+            "SLUICE_HOOKS_SECRET": SECRET,
+        }
+        with ObjectServer(tmp_path / "data", free_port(), settings) as server:
+            sent(server)
+            until(lambda: receiver.calls)
+
+            def events():
+                with contextlib.closing(sqlite3.connect(f"file:{server.data}/state.sqlite?mode=ro", uri=True)) as state:
+                    query = "SELECT count(*) FROM dialect_record WHERE kind = 'tencent event'"
+                    return state.execute(query).fetchone()[0]
+
+            until(lambda: events() == 0)
 
 
 def test_without_events_there_are_none(tmp_path):

@@ -404,6 +404,13 @@ def test_the_pair_of_a_limited_key_signs_for_its_user_only(gateway):
     assert code(sluiceSubject="dora") == 0
     assert code(sluiceSubject="eve") == 10004
     assert code() == 10004
+    # The key itself, too.
+    api = API(gateway.url, re.search(r"slk_\S+", made)[0])
+    statuses = [
+        api.post("/v1/tencent/signatures", fields).status_code
+        for fields in [{"subject": "dora"}, {"subject": "eve"}, {}]
+    ]
+    assert statuses == [201, 403, 403]
 
 
 # Limits
@@ -510,4 +517,3 @@ def test_direct_mode_has_no_sessions(tmp_path):
     with ObjectServer(tmp_path / "data", free_port(), settings) as server:
         answer = requests.post(f"{server.url}{UGC}?Action=ApplyUploadUGC", json={}, timeout=30)
         assert answer.status_code == 404
-

@@ -5,6 +5,7 @@ import GatewayKit
 import ObjectGrants
 import Signing
 import SluiceTesting
+import Synchronization
 import Testing
 import UploadCore
 
@@ -112,6 +113,70 @@ struct VODBench {
         return applied
     }
 
+    /// Media with its session.
+    func committed(_ request: VODRequest = Self.both, by signer: VODSigner) async throws -> VODUploads.Applied {
+        let applied = try await sent(request, by: signer)
+        _ = try await uploads.commit(applied.sessionKey, by: signer)
+        return applied
+    }
+
+    /// Whether there is media of a session for anybody.
+    func isThere(_ session: VODSession) async throws -> Bool {
+        try await library.media(session.fileID, of: session.owner.application) != nil
+    }
+
+    func delete(_ session: VODSession) async throws -> Bool {
+        try await library.delete(session.fileID, of: session.owner.application) { _ in true }
+    }
+
+    /// Lets all sessions end, and removes what they and deletions left.
+    func cleanUp() async throws {
+        clock.advance(by: 3 * 86_400)
+        try await library.finishRemovals()
+        try await uploads.removeExpired()
+    }
+
+    /// Runs `work` before one of the calls that read or write records, or find objects; counted from 0 from now on.
+    ///
+    /// Other calls have the lock of an upload, for which `work` would wait.
+    ///
+    /// - Returns: Whether it has run; from the first question on it does not.
+    func overtake(beforeCall number: Int, with work: @escaping @Sendable () async -> Void) -> @Sendable () -> Bool {
+        let counter = CallCounter(number)
+        @Sendable func prepare(_ operation: FaultyState.Operation) {
+            state.plan.before(operation) {
+                prepare(operation)
+                if counter.isNext() { await work() }
+            }
+        }
+        let operations: [FaultyState.Operation] = [
+            .insertRecord, .dialectRecord, .replaceRecord, .removeRecord, .dialectRecords, .object,
+        ]
+        for operation in operations { prepare(operation) }
+        return { counter.isOver() }
+    }
+
+    private final class CallCounter: Sendable {
+        private let callsLeft: Mutex<(count: Int, isOver: Bool)>
+
+        init(_ calls: Int) { callsLeft = Mutex((calls, false)) }
+
+        func isNext() -> Bool {
+            callsLeft.withLock { calls in
+                guard calls.count >= 0, !calls.isOver else { return false }
+                calls.count -= 1
+                return calls.count < 0
+            }
+        }
+
+        func isOver() -> Bool {
+            callsLeft.withLock { calls in
+                calls.isOver = true
+                return calls.count < 0
+            }
+        }
+    }
+
     /// Keys of all objects of VOD uploads.
     func keys() async throws -> Set<String> {
         Set(try await services.objects.objects(ObjectQuery(bucket: uploads.place.bucketName, limit: 100)).map(\.key))
@@ -130,4 +195,18 @@ struct VODBench {
             return failure.code
         }
     }
+}
+
+/// Holds what a part of a test made for the next one.
+final class Box<Content: Sendable>: Sendable {
+    private let stored = Mutex<Content?>(nil)
+
+    func set(_ content: Content) { stored.withLock { $0 = content } }
+
+    func content() throws -> Content { try #require(stored.withLock { $0 }) }
+}
+
+/// Runs work whose errors fail the test.
+func recorded(_ body: () async throws -> Void) async {
+    do { try await body() } catch { Issue.record(error) }
 }

@@ -149,6 +149,14 @@ struct VODPullsTests {
         #expect(try await bench.task(begun)?.failure?.code == 60_000)
         let events = try await bench.events()
         #expect(events.count == 1 && events[0].media == nil && events[0].task?.failure?.code == 60_000)
+        // A caller that may see media of other users only gets none of it.
+        let all = bench.base.events
+        let foreign = try await all.claim(of: nil, limit: 1, for: 0) { $0.owner.subject == "eve" }
+        #expect(foreign.isEmpty)
+        let handle = VODEvents.handle(of: events[0])
+        #expect(try await !all.confirm(handle, of: begun.owner.application) { $0.owner.subject == "eve" })
+        #expect(try await all.confirm(handle, of: begun.owner.application) { $0.owner.subject == "dora" })
+        #expect(try await bench.events().isEmpty)
         #expect(try await bench.mediaKeys().isEmpty)
     }
 

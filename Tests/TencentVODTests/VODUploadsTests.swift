@@ -1,5 +1,6 @@
 import Foundation
 import ObjectGrants
+import Signing
 import SluiceTesting
 import Synchronization
 import Testing
@@ -65,6 +66,27 @@ struct VODUploadsTests {
         let applied = try await bench.sent(VODBench.video, by: signer)
         _ = try await bench.uploads.commit(applied.sessionKey, by: signer)
         #expect(try await bench.code { _ = try await bench.sent(by: signer) } == .signatureUsed)
+    }
+
+    @Test("a one-time signature is remembered until it has expired")
+    func remembered() async throws {
+        let bench = try VODBench()
+        let text = try bench.signature { $0.oneTimeValid = true }
+        func code() async throws -> VODFailure.Code? {
+            try await bench.code {
+                let signer = try await bench.check.verify(text, at: bench.clock.now)
+                _ = try await bench.uploads.begin(VODBench.video, region: nil, by: signer)
+            }
+        }
+        #expect(try await code() == nil)
+        bench.clock.advance(by: Double(TencentUploadSignature.maximumLifetime) - 1)
+        try await bench.state.forgetRecords(expiredBefore: bench.clock.now)
+        #expect(try await code() == .signatureUsed)
+        bench.clock.advance(by: 1)
+        #expect(try await code() == .signatureExpired)
+        bench.clock.advance(by: 3600)
+        try await bench.state.forgetRecords(expiredBefore: bench.clock.now)
+        #expect(try await bench.count("tencent signature") == 0)
     }
 
     // MARK: Committing
@@ -224,6 +246,16 @@ struct VODUploadsTests {
         #expect(try await bench.keys().isEmpty)
     }
 
+    @Test("files of an expired session are removed, although expired records are forgotten first")
+    func forgottenRecords() async throws {
+        let bench = try VODBench()
+        _ = try await bench.sent(by: bench.signer())
+        bench.clock.advance(by: 3 * day)
+        try await bench.state.forgetRecords(expiredBefore: bench.clock.now)
+        try await bench.uploads.removeExpired()
+        #expect(try await bench.keys().isEmpty)
+    }
+
     @Test("each use extends a session; an unused one ends")
     func extending() async throws {
         let bench = try VODBench()
@@ -289,5 +321,85 @@ struct VODUploadsTests {
         try await bench.uploads.removeExpired()
         let wanted = [made.session.video?.key, late.session.cover?.key].compactMap { $0 }
         #expect(try await bench.keys() == Set(wanted))
+    }
+    @Test("a repeated commit of a cover gives the later one, although its own file is gone")
+    func repeatedCover() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let made = try await bench.committed(by: signer)
+        let request = VODRequest.cover(VODNewFile(name: "d", type: "png", size: 1), of: made.session.fileID)
+        let early = try await bench.committed(request, by: signer)
+        bench.clock.advance(by: 1)
+        let late = try await bench.committed(request, by: signer)
+        for session in [early, late] {
+            #expect(try await bench.uploads.commit(session.sessionKey, by: signer).media.cover == late.session.cover)
+        }
+    }
+
+    @Test("a committed session cannot be resumed")
+    func resumedAfterCommit() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let made = try await bench.committed(by: signer)
+        #expect(
+            try await bench.code { _ = try await bench.uploads.resume(made.sessionKey, by: signer) } == .invalidSession
+        )
+    }
+
+    @Test("files that are empty, or have another size than announced, are not committed")
+    func sizes() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let unknown = VODRequest.media(VODNewFile(name: "v", type: "mp4", size: nil), cover: nil)
+        for (request, size) in [(unknown, 0), (VODBench.video, 2), (VODBench.video, 4)] as [(VODRequest, Int64)] {
+            let applied = try await bench.uploads.begin(request, region: nil, by: signer)
+            #expect(
+                try await bench.code { _ = try await bench.uploads.commit(applied.sessionKey, by: signer) }
+                    == .incomplete
+            )
+            var file = try #require(applied.session.video)
+            file.size = size
+            try await bench.put(file, of: applied.session)
+            #expect(
+                try await bench.code { _ = try await bench.uploads.commit(applied.sessionKey, by: signer) }
+                    == .incomplete
+            )
+            file.size = 3
+            try await bench.put(file, of: applied.session)
+            #expect(try await bench.uploads.commit(applied.sessionKey, by: signer).media.video.size == 3)
+        }
+    }
+
+    @Test("sessions and media are those of their application and user")
+    func owners() async throws {
+        let bench = try VODBench()
+        let signer = try await bench.signer()
+        let made = try await bench.committed(by: signer)
+        let open = try await bench.sent(by: signer)
+        let others = [
+            try await bench.signer { $0.subject = "eve" }, try await bench.signer { $0.subject = nil },
+            try await bench.signer { $0.vodSubAppID = 1_500_000_001 },
+        ]
+        let cover = VODRequest.cover(VODNewFile(name: "d", type: "png", size: 1), of: made.session.fileID)
+        for other in others {
+            for key in [made.sessionKey, open.sessionKey] {
+                let resumed = try await bench.code { _ = try await bench.uploads.resume(key, by: other) }
+                let committed = try await bench.code { _ = try await bench.uploads.commit(key, by: other) }
+                #expect(resumed == .invalidSession && committed == .invalidSession)
+            }
+            let begun = try await bench.code { _ = try await bench.uploads.begin(cover, region: nil, by: other) }
+            #expect(begun == .noMedia)
+        }
+    }
+
+    @Test("a one-time signature of one upload neither resumes nor commits another one")
+    func foreignOneTimeSignature() async throws {
+        let bench = try VODBench()
+        let once = try await bench.oneTimeSigner()
+        _ = try await bench.uploads.begin(VODBench.video, region: nil, by: once)
+        let other = try await bench.sent(by: bench.signer())
+        let resumed = try await bench.code { _ = try await bench.uploads.resume(other.sessionKey, by: once) }
+        let committed = try await bench.code { _ = try await bench.uploads.commit(other.sessionKey, by: once) }
+        #expect(resumed == .signatureUsed && committed == .signatureUsed)
     }
 }

@@ -138,6 +138,7 @@ def checked(answer):
     assert answer.status_code == 200, answer.text
     # The Python SDK overlooks errors with any other type.
     assert answer.headers["Content-Type"] == "application/json"
+    assert answer.headers["Cache-Control"] == "no-store"
     document = answer.json()
     assert set(document) == {"Response"} and document["Response"]["RequestId"]
     return document["Response"]

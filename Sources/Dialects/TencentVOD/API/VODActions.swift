@@ -83,7 +83,7 @@ struct VODActions: Sendable {
         case .pullUpload: return try await pullUpload(&parameters, caller, named, id)
         case .describeTaskDetail: return try await describeTask(&parameters, caller, application, context)
         case .pullEvents: return try await pullEvents(&parameters, caller, application, context)
-        case .confirmEvents: return try await confirmEvents(&parameters, application, id)
+        case .confirmEvents: return try await confirmEvents(&parameters, caller, application, id)
         }
     }
 
@@ -316,6 +316,7 @@ struct VODActions: Sendable {
 
     private func confirmEvents(
         _ parameters: inout VODParameters,
+        _ caller: VODCaller,
         _ application: Int64,
         _ requestID: String
     ) async throws -> Response {
@@ -325,7 +326,8 @@ struct VODActions: Sendable {
         guard !handles.isEmpty else { throw VODParameters.missing("EventHandles") }
         try checkEvents()
         var refused = false
-        for handle in handles where try await !events.confirm(handle, of: application) { refused = true }
+        for handle in handles
+        where try await !events.confirm(handle, of: application, where: caller.maySee) { refused = true }
         guard !refused else {
             throw parameters.wrong(
                 "EventHandles",

@@ -59,10 +59,8 @@ struct VODParameters {
 
         var value: JSONValue {
             if let text { return .string(text) }
-            let numbers = children.keys.compactMap { Int($0) }.sorted()
-            if !children.isEmpty, numbers == Array(0..<children.count) {
-                return .array(numbers.compactMap { children[String($0)]?.value })
-            }
+            let elements = (0..<children.count).compactMap { children[String($0)]?.value }
+            if !elements.isEmpty, elements.count == children.count { return .array(elements) }
             return .object(children.mapValues(\.value))
         }
     }

@@ -118,18 +118,23 @@ struct VODEvents: Sendable {
         of event: VODEvent,
         where isAllowed: (VODMedia) -> Bool
     ) async throws(UploadError) -> (media: VODRecord<VODMedia>?, task: VODPull?)? {
-        let media = try await library.media(event.fileID, of: event.application)
-        if let media, !isAllowed(media.content) { return nil }
+        let record = try await library.record(event.fileID, of: event.application)
+        let task = event.kind == .pulled ? try await task(of: event) : nil
+        guard let owned = record?.content ?? task?.media, isAllowed(owned) else { return nil }
+        // If there is no media, it is not committed yet, or is deleted.
+        let media = record.flatMap { $0.content.isDeleted ? nil : $0 }
         switch event.kind {
-        case .uploaded:
-            // If there is no media, it is not committed yet, or is deleted.
-            return media.map { ($0, nil) }
+        case .uploaded: return media.map { ($0, nil) }
         case .pulled:
-            let key = VODMedia.key(event.fileID, of: event.application)
-            guard let record = try await records.record(VODPull.kind, key) else { return nil }
-            let task = try VODRecord<VODPull>(record).content
-            guard media != nil || task.failure != nil else { return nil }
+            guard let task, media != nil || task.failure != nil else { return nil }
             return (media, task)
+        }
+    }
+
+    private func task(of event: VODEvent) async throws(UploadError) -> VODPull? {
+        let key = VODMedia.key(event.fileID, of: event.application)
+        return try await records.record(VODPull.kind, key).map { record throws(UploadError) in
+            try VODRecord<VODPull>(record).content
         }
     }
 
@@ -155,13 +160,27 @@ struct VODEvents: Sendable {
 
     /// Removes an event by its handle.
     ///
-    /// - Returns: `false` if the handle is none of this application, or was given out again since.
-    func confirm(_ handle: String, of application: Int64) async throws(UploadError) -> Bool {
+    /// - Parameters:
+    ///   - handle: From `handle(of:)`, or whatever else a client sends.
+    ///   - application: The application.
+    ///   - isAllowed: Whether the caller may see media.
+    /// - Returns: `false` if the handle is none of the caller, or the event was given out again since.
+    /// - Throws: `UploadError`.
+    func confirm(
+        _ handle: String,
+        of application: Int64,
+        where isAllowed: (VODMedia) -> Bool = { _ in true }
+    ) async throws(UploadError) -> Bool {
         guard let colon = handle.firstIndex(of: ":"), let version = Int64(handle[..<colon]) else { return false }
         let key = String(handle[handle.index(after: colon)...])
         guard key.hasPrefix("\(application)/"), DialectRecord.canBeKey(key) else { return false }
         guard let record = try await records.record(VODEvent.recordKind, key) else { return true }
         guard record.version == version else { return false }
+        let event = try VODRecord<VODEvent>(record).content
+        // Also for media that is deleted, or could not be pulled.
+        var owned = try await library.record(event.fileID, of: application)?.content
+        if owned == nil { owned = try await task(of: event)?.media }
+        guard owned.map(isAllowed) ?? true else { return false }
         try await remove(key)
         return true
     }

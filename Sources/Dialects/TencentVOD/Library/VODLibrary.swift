@@ -122,19 +122,24 @@ struct VODLibrary: Sendable {
     }
 
     private func remove(_ key: String) async throws(UploadError) {
-        while let record = try await records.record(VODMedia.kind, key) {
+        // A record with an expiry is what a deletion leaves: the objects are gone.
+        while let record = try await records.record(VODMedia.kind, key), record.expiresAt == nil {
             var found = try VODRecord<VODMedia>(record)
             if !found.content.isDeleted {
                 // From here on nobody sees it, and no cover is replaced.
                 var media = found.content
                 media.isDeleted = true
-                guard try await records.replace(found.replaced(by: media, until: nil).record) else { continue }
-                found = found.replaced(by: media, until: nil)
+                let marked = found.replaced(by: media, until: nil)
+                guard try await records.replace(marked.record) else { continue }
+                found = marked.next
             }
             for object in found.content.keys {
                 _ = try await objects.removeObject(ObjectName(bucket: found.content.bucket, key: object))
             }
-            _ = try await records.removeRecord(VODMedia.kind, key)
+            // What remains keeps a commit that is under way, or is repeated, from making the media anew; by this time
+            // its session has ended.
+            let end = record.createdAt.addingTimeInterval(VODUploads.longestUpload)
+            _ = try await records.replace(found.replaced(by: found.content.remains, until: end).record)
         }
         _ = try await records.removeRecord(Self.removal, key)
     }

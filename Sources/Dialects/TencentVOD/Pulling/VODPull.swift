@@ -51,4 +51,7 @@ struct VODPull: Sendable, Equatable, Codable {
             validUntil: 0
         )
     }
+
+    /// What it makes, before its size is known.
+    var media: VODMedia? { VODMedia(session, size: 0, md5: nil) }
 }

@@ -30,6 +30,8 @@ struct VODLabels: Sendable, Equatable, Codable {
     var sourceContext: String?
     var sessionContext: String?
 
+    init() {}
+
     init(_ parameters: TencentUploadSignature.Parameters) {
         classID = parameters.classID
         procedure = parameters.procedure
@@ -98,7 +100,7 @@ struct VODMedia: Sendable, Equatable, Codable {
     var tags: [String] = []
     /// Unix seconds of the last change; `nil` if there was none.
     var updatedAt: Int64?
-    /// Whether it is being deleted: then it is no longer there for anybody.
+    /// Whether it is being deleted, or was: then it is no longer there for anybody.
     var isDeleted = false
 
     static let kind = "tencent media"
@@ -128,6 +130,21 @@ struct VODMedia: Sendable, Equatable, Codable {
 
     /// The keys of all objects that belong to it.
     var keys: [String] { [video.key] + (cover.map { [$0.key] } ?? []) + replacedCovers }
+
+    /// What is kept of deleted media: which it was, and nothing that a user wrote.
+    var remains: VODMedia {
+        var copy = self
+        copy.md5 = nil
+        copy.cover = nil
+        copy.coverSession = nil
+        copy.replacedCovers = []
+        copy.labels = VODLabels()
+        copy.video.name = ""
+        copy.name = ""
+        copy.description = ""
+        copy.tags = []
+        return copy
+    }
 
     /// The key of the record: media of one application stand together, in the order in which their uploads began.
     static func key(_ fileID: String, of application: Int64) -> String { "\(application)/\(fileID)" }

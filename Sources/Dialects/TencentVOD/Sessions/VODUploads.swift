@@ -54,8 +54,8 @@ struct VODUploads: Sendable {
     /// Longer than any session: `removeExpired` looks at sessions by their age.
     private static let cleaning: Int64 = 31 * 86_400
 
-    /// No media was committed later after the begin of its session; seconds.
-    static let longestUpload = TimeInterval(cleaning)
+    /// Seconds after its begin in which a session can be used and committed, however often it is resumed.
+    static let longestUpload: TimeInterval = 90 * 86_400
 
     /// Seconds after the end of a session in which its files stay: the object endpoint lets clients complete a multipart
     /// upload for an hour after their credentials have expired.
@@ -189,7 +189,7 @@ struct VODUploads: Sendable {
             }
             try await use(signer, for: found.content.fileID)
             var session = found.content
-            session.validUntil = max(session.validUntil, now.unixSeconds + place.sessionSeconds)
+            session.validUntil = extendedEnd(of: found, at: now)
             // If not, another request has moved the end on, or committed it.
             guard try await records.replace(found.replaced(by: session, until: end(of: session)).record) else {
                 continue
@@ -210,6 +210,12 @@ struct VODUploads: Sendable {
         let found = try VODRecord<VODSession>(record)
         guard signer.owns(found.content.owner), now.unixSeconds < found.content.validUntil else { throw unknown }
         return found
+    }
+
+    /// The end of a session that is used now.
+    private func extendedEnd(of found: VODRecord<VODSession>, at now: Date) -> Int64 {
+        let last = found.record.createdAt.addingTimeInterval(Self.longestUpload).unixSeconds
+        return max(found.content.validUntil, min(now.unixSeconds + place.sessionSeconds, last))
     }
 
     private func end(of session: VODSession) -> Date {
@@ -285,7 +291,7 @@ struct VODUploads: Sendable {
             try await checkArrival(of: session)
             session.isCommitted = true
             // Cleaning up does not begin before this end, so it cannot remove what is being committed.
-            session.validUntil = max(session.validUntil, now.unixSeconds + place.sessionSeconds)
+            session.validUntil = extendedEnd(of: found, at: now)
             guard try await records.replace(found.replaced(by: session, until: end(of: session)).record) else {
                 continue
             }
@@ -404,7 +410,7 @@ struct VODUploads: Sendable {
         ended.validUntil = 0
         // From here on no commit succeeds. If a commit was faster, it has extended the session.
         guard try await records.replace(found.replaced(by: ended, until: end(of: session)).record) else { return }
-        let media = try await library.record(session.mediaID, of: session.owner.application)?.content
+        let media = try await library.media(session.mediaID, of: session.owner.application)?.content
         for file in session.files where media?.has(file) != true {
             _ = try await objects.removeObject(ObjectName(bucket: session.bucket, key: file.key))
         }

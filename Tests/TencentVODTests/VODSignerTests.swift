@@ -1,0 +1,112 @@
+import Foundation
+import GatewayKit
+import Signing
+import SluiceTesting
+import Testing
+import UploadCore
+
+@testable import TencentVOD
+
+@Suite("Signers of VOD signatures and calls")
+struct VODSignerTests {
+    private static let sub: Int64 = 1_500_000_001
+    private let pair = TencentCredentials(secretID: "AKIDkey", secretKey: "secret")
+
+    /// Verifies a signature of an API key's pair.
+    private func owner(
+        _ limits: KeyLimits,
+        application: Int64?,
+        subject: String?,
+        applications: [String] = []
+    ) async throws -> VODOwner {
+        let clock = ManualClock()
+        var settings = TencentSettings()
+        settings.subApplications = applications
+        let key = APIKey(id: "key_1", name: "k", scopes: [.mint], createdAt: clock.now, digest: [], limits: limits)
+        let state = InMemoryState(clock: clock)
+        try await state.insert(key)
+        let check = VODSignatureCheck(
+            own: [],
+            place: VODPlace(settings),
+            pairs: { [pair] id in id == pair.secretID ? (key: key, secrets: [pair.secretKey]) : nil },
+            revoked: RevocationList(state: state, clock: clock)
+        )
+        var request = SignatureRequest()
+        request.vodSubAppID = application
+        request.subject = subject
+        let signature = try TencentSignatureIssuer(pair, mode: .relay).issue(request, at: clock.now).signature
+        return try await check.verify(signature, at: clock.now).owner
+    }
+
+    private func code(_ body: () async throws -> Void) async throws -> VODFailure.Code? {
+        do {
+            try await body()
+            return nil
+        } catch let failure as VODFailure {
+            return failure.code
+        }
+    }
+
+    @Test("a key with limits on objects signs for the applications whose objects it has")
+    func objects() async throws {
+        let place = VODPlace(TencentSettings())
+        for (limits, isAllowed) in [
+            (KeyLimits(), true),
+            (KeyLimits(buckets: [place.bucketName]), true),
+            (KeyLimits(buckets: [place.bucketName], prefixes: ["vod/\(Self.sub)/"]), true),
+            (KeyLimits(prefixes: ["x/", "vod/"]), true),
+            (KeyLimits(prefixes: ["vod/\(Self.sub)/1"]), false),
+            (KeyLimits(prefixes: ["vod/\(Self.sub)0/"]), false),
+            (KeyLimits(prefixes: ["vod/\(place.appID)/"]), false),
+            (KeyLimits(buckets: ["other"]), false),
+        ] {
+            let code = try await code { _ = try await owner(limits, application: Self.sub, subject: nil) }
+            #expect(code == (isAllowed ? nil : .invalidSignature), "\(limits)")
+        }
+        // A signature that names no application is for the first one.
+        let first = KeyLimits(prefixes: ["vod/\(place.appID)/"])
+        #expect(try await owner(first, application: nil, subject: nil).application == place.appID)
+        let second = KeyLimits(prefixes: ["vod/\(Self.sub)/"])
+        #expect(try await code { _ = try await owner(second, application: nil, subject: nil) } == .invalidSignature)
+    }
+
+    @Test("a key with limits on users signs for these")
+    func users() async throws {
+        let limits = KeyLimits(subjects: ["dora", "u:*"])
+        for (subject, isAllowed) in [("dora", true), ("u:1", true), ("eve", false), (nil, false)] as [(String?, Bool)] {
+            let code = try await code { _ = try await owner(limits, application: nil, subject: subject) }
+            #expect(code == (isAllowed ? nil : .invalidSignature), "\(subject ?? "")")
+        }
+    }
+
+    @Test("a signature names an application of this server")
+    func applications() async throws {
+        #expect(try await owner(KeyLimits(), application: 7, subject: nil).application == 7)
+        let named = ["\(Self.sub)"]
+        let found = try await owner(KeyLimits(), application: Self.sub, subject: nil, applications: named)
+        #expect(found.application == Self.sub)
+        let code = try await code {
+            _ = try await owner(KeyLimits(), application: 7, subject: nil, applications: named)
+        }
+        #expect(code == .invalidSignature)
+    }
+
+    @Test("a user owns what is of the same application and user; a server what its key allows")
+    func owners() async throws {
+        let bench = try VODBench()
+        var signer = try await bench.signer()
+        let application = signer.owner.application
+        let others = [
+            VODOwner(application: application, subject: "eve"), VODOwner(application: application, subject: nil),
+            VODOwner(application: application + 1, subject: "dora"),
+        ]
+        #expect(signer.owns(signer.owner))
+        #expect(others.map { signer.owns($0) } == [false, false, false])
+        signer.serverLimits = KeyLimits()
+        #expect(signer.owns(signer.owner))
+        #expect(others.map { signer.owns($0) } == [true, true, false])
+        signer.serverLimits = KeyLimits(subjects: ["dora"])
+        #expect(signer.owns(signer.owner))
+        #expect(others.map { signer.owns($0) } == [false, false, false])
+    }
+}
