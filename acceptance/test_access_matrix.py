@@ -178,6 +178,7 @@ def world(tmp_path_factory):
 
 JSON = {
     "createTencentSignature": {"subject": OWNER},
+    "callTencentVOD": {"FileIds": ["1"]},
     "callTencentUGC": {"signature": "x"},
     "reportTencentUGC": {"reqType": 40001},
     "reportTencentUGCOfOldClients": {"reqType": 40001},
@@ -207,6 +208,7 @@ CONTENT = {
 }
 FIELDS = {
     "createUpload": TUS | {"Upload-Length": "3"},
+    "callTencentVOD": {"X-TC-Action": "DescribeMediaInfos"},
     "headUpload": TUS,
     "terminateUpload": TUS,
 }
@@ -215,6 +217,7 @@ QUERY = {
     "followUploads": {"subject": OWNER},
     "getCompanionParameters": {"filename": "f"},
     "signCompanionParts": {"partNumbers": "1"},
+    "callTencentVODByGet": {"Action": "SearchMedia", "SecretId": "x"},
     "callTencentUGCByGet": {"Action": "PrepareUploadUGC"},
 }
 # Without query and content.

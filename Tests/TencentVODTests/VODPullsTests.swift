@@ -160,15 +160,19 @@ struct VODPullsTests {
         #expect(try await bench.mediaKeys().isEmpty)
     }
 
-    @Test("deleting the media changes nothing of its task, and there is no event any more")
-    func deleted() async throws {
+    @Test("deleting the media changes nothing of its task, and there is no event any more", arguments: [true, false])
+    func deleted(isRecorded: Bool) async throws {
         let bench = try Bench()
         let begun = try await bench.begin()
         try await bench.arrive()
-        // The gateway dies after it has recorded the end, before the event.
-        bench.base.state.plan.fail(.insertRecord, onCall: 2)
+        // The gateway dies after it has made the media: after it has recorded the end, or before that.
+        if isRecorded {
+            bench.base.state.plan.fail(.insertRecord, onCall: 2)
+        } else {
+            bench.base.state.plan.fail(.replaceRecord)
+        }
         await #expect(throws: UploadError.self) { try await bench.pulls.finishAll() }
-        #expect(try await bench.task(begun)?.finishedAt != nil)
+        #expect((try await bench.task(begun)?.finishedAt != nil) == isRecorded)
         _ = try await bench.base.library.delete(begun.fileID, of: begun.owner.application) { _ in true }
         try await bench.pulls.finishAll()
         #expect(try await bench.task(begun)?.failure == nil)

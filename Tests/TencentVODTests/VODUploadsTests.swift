@@ -402,4 +402,14 @@ struct VODUploadsTests {
         let committed = try await bench.code { _ = try await bench.uploads.commit(other.sessionKey, by: once) }
         #expect(resumed == .signatureUsed && committed == .signatureUsed)
     }
+
+    @Test("no key of a session looks like an option of a command line")
+    func sessionKeys() throws {
+        let keys = VODSessionKeys(master: try #require(MasterSecret(bytes: [UInt8](repeating: 7, count: 32))))
+        for _ in 0..<1000 {
+            let key = keys.seal("1764000000000000000")
+            #expect(!key.hasPrefix("-"))
+            #expect(keys.open(key) == "1764000000000000000" && keys.open(String(key.dropFirst())) == nil)
+        }
+    }
 }

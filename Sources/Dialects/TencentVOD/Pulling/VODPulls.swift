@@ -119,6 +119,10 @@ struct VODPulls: Sendable {
         if task.finishedAt != nil { return try await finish(found, failure: task.failure) }
         let id = task.uploadID.flatMap { UploadID($0) }
         if let id, try await uploads.uploads.state(of: id) == .open { return }
+        // Made by a look that was interrupted, and perhaps deleted since.
+        if try await library.record(task.fileID, of: task.owner.application) != nil {
+            return try await finish(found, failure: nil)
+        }
         if let object = try await uploads.objects.object(ObjectName(bucket: task.bucket, key: task.video.key)) {
             if let media = VODMedia(task.session, size: object.size, md5: object.md5) {
                 _ = try await library.insert(media)

@@ -193,15 +193,20 @@ struct VODRecord<Content: Sendable & Codable>: Sendable {
 
 /// Seals the id of a session into the `vodSessionKey` that clients keep.
 struct VODSessionKeys: Sendable {
+    /// A sealed text can begin with a hyphen, which command lines take for an option.
+    private static let prefix = "v"
+
     private let ring: SealingKeyRing
 
     init(master: MasterSecret) { ring = SealingKeyRing(master: master, purpose: "tencent vod session v1") }
 
-    func seal(_ fileID: String) -> String { ring.seal(Array(fileID.utf8)).text }
+    func seal(_ fileID: String) -> String { Self.prefix + ring.seal(Array(fileID.utf8)).text }
 
     /// `nil` if no key of this installation sealed it.
     func open(_ text: String) -> String? {
-        guard let token = SealedToken(text), let plain = ring.open(token) else { return nil }
+        guard text.hasPrefix(Self.prefix), let token = SealedToken(String(text.dropFirst(Self.prefix.count))),
+            let plain = ring.open(token)
+        else { return nil }
         return String(validating: plain, as: UTF8.self)
     }
 }
