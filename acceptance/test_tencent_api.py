@@ -478,6 +478,15 @@ def test_an_older_signature_is_good_once(gateway, pair):
         "FileIds.0": f"1&Nonce={signed['Nonce']}"
     }
     assert checked(requests.post(gateway.url + "/", data=joined))["Error"]["Code"] == "MissingParameter"
+    parameters = {"Action": "ApplyUpload", "Version": "2018-07-17", "MediaName": "a", "MediaType": "mp4"}
+    signed = version1(pair, address(gateway), parameters, nonce=7)
+    joined = {name: value for name, value in signed.items() if name != "MediaType"} | {"MediaName": "a&MediaType=mp4"}
+    assert checked(requests.post(gateway.url + "/", data=joined))["Error"]["Code"] == "InvalidParameter"
+    assert "Error" not in checked(requests.post(gateway.url + "/", data=signed))
+    plain = parameters | {"MediaName": "a&b=c", "SourceContext": "x=1&y=2"}
+    assert "Error" not in checked(
+        requests.post(gateway.url + "/", data=version1(pair, address(gateway), plain, nonce=8))
+    )
 
 
 # Bad input

@@ -57,6 +57,20 @@ package enum TencentCalls {
         }
     }
 
+    /// Checks that the parameters of a call that is signed in them have only one reading.
+    ///
+    /// Version 1 signs `a=1&B=2` for the value `1&B=2` as well as for two parameters. Parameters have capital letters.
+    ///
+    /// - Throws: `InvalidParameter`.
+    package static func checkMeaning(of call: CloudCall) throws(TencentCallFailure) {
+        for parameter in call.parameters where parameter.value.contains(/&[A-Z][A-Za-z0-9.]*=/) {
+            throw TencentCallFailure(
+                "InvalidParameter",
+                "`\(parameter.name)` contains what looks like another parameter; sign this call by TC3-HMAC-SHA256."
+            )
+        }
+    }
+
     // MARK: Responses
 
     // Names as in the documents.

@@ -252,9 +252,11 @@ private struct PullFinishing: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
+                let count = pulls.bell.count
                 let start = ContinuousClock.now
+                var hasTasks = true
                 do {
-                    try await pulls.finishAll()
+                    hasTasks = try await pulls.finishAll()
                 } catch {
                     logger.warning(
                         "tasks of Tencent VOD were not finished; they will be",
@@ -262,6 +264,8 @@ private struct PullFinishing: Service {
                     )
                 }
                 try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .seconds(2)))
+                // Those of a node that has died can wait.
+                if !hasTasks { await pulls.bell.wait(after: count, timeout: .seconds(60)) }
             }
         }
         // If one service returned early, the group would stop all the others.

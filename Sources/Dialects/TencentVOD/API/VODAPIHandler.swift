@@ -69,11 +69,13 @@ struct VODAPIHandler: Sendable {
         _ request: Request
     ) async throws -> Response {
         if let problem = call.problem { throw TencentCallFailure("InvalidParameter", problem) }
+        let isInHeader = TencentCalls.isSignedInHeader(call.head)
+        // First, so that a changed call does not use up the nonce of the right one.
+        if !isInHeader { try TencentCalls.checkMeaning(of: call) }
         let caller = try await caller(call, action)
         guard let action else {
             throw TencentCallFailure("InvalidAction", "The action `\(named.prefix(64))` is not served by this server.")
         }
-        let isInHeader = TencentCalls.isSignedInHeader(call.head)
         let version = isInHeader ? call.head.fields["X-TC-Version"] : call.parameter("Version")
         guard version == Self.version else {
             throw TencentCallFailure("NoSuchVersion", "The version must be \(Self.version).")

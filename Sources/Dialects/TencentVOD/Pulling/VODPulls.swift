@@ -15,6 +15,8 @@ struct VODPulls: Sendable {
 
     let uploads: VODUploads
     let starter: PullStarter
+    /// Rings for each task that this process begins.
+    let bell = EventBell()
     private var library: VODLibrary { uploads.library }
     private var records: any DialectRecords { uploads.records }
     private var clock: any WallClock { uploads.clock }
@@ -67,6 +69,7 @@ struct VODPulls: Sendable {
         }
         // Before the pull, so that what it brings is found wherever the gateway dies.
         _ = try await records.insert(DialectRecord(kind: Self.open, key: key, text: "{}", createdAt: now), at: now)
+        bell.ring()
         var new = starter.upload(from: url, metadata: file.newUpload.metadata.values)
         new.object = NewObject(ObjectName(bucket: task.bucket, key: video.key))
         do throws(UploadError) {
@@ -96,8 +99,9 @@ struct VODPulls: Sendable {
 
     /// Makes media of what has arrived, and ends the tasks that have failed.
     ///
+    /// - Returns: Whether there were any tasks to look at.
     /// - Throws: `UploadError`; the next call continues.
-    func finishAll() async throws {
+    func finishAll() async throws -> Bool {
         var last: String?
         while true {
             let page = try await records.records(Self.open, prefix: "", after: last, limit: 100)
@@ -109,7 +113,7 @@ struct VODPulls: Sendable {
                 }
                 try await look(at: try VODRecord<VODPull>(found))
             }
-            if page.count < 100 { return }
+            if page.count < 100 { return last != nil }
         }
     }
 
