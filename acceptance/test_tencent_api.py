@@ -477,7 +477,7 @@ def test_an_older_signature_is_good_once(gateway, pair):
     joined = {name: value for name, value in signed.items() if name != "Nonce"} | {
         "FileIds.0": f"1&Nonce={signed['Nonce']}"
     }
-    assert checked(requests.post(gateway.url + "/", data=joined))["Error"]["Code"] == "MissingParameter"
+    assert checked(requests.post(gateway.url + "/", data=joined))["Error"]["Code"] == "InvalidParameter"
     parameters = {"Action": "ApplyUpload", "Version": "2018-07-17", "MediaName": "a", "MediaType": "mp4"}
     signed = version1(pair, address(gateway), parameters, nonce=7)
     joined = {name: value for name, value in signed.items() if name != "MediaType"} | {"MediaName": "a&MediaType=mp4"}
