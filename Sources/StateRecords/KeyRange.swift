@@ -33,15 +33,15 @@ package struct KeyRange: Sendable {
     ///
     /// - Parameters:
     ///   - column: The column of the keys.
-    ///   - placeholder: The placeholder of a value, by its index in `values`.
+    ///   - parameter: The bound parameter for a value (such as `$2`), by its index in `values`.
     /// - Returns: The condition and its values, in order.
     package func condition(
         on column: String,
-        _ placeholder: (Int) -> String
+        _ parameter: (Int) -> String
     ) -> (sql: String, values: [String]) {
-        let start = "\(column) \(includesLower ? ">=" : ">") \(placeholder(0))"
+        let start = "\(column) \(includesLower ? ">=" : ">") \(parameter(0))"
         guard let upper else { return (start, [lower]) }
-        return ("\(start) AND \(column) < \(placeholder(1))", [lower, upper])
+        return ("\(start) AND \(column) < \(parameter(1))", [lower, upper])
     }
 
     /// The first text after all texts that begin with `prefix`, or `nil`.

@@ -73,6 +73,28 @@ struct VODBench {
         )
     }
 
+    /// Repeats a test with a new bench each time, whose gateway is to die after 0, 1, 2 … calls.
+    ///
+    /// `body` returns whether what was to be interrupted came to its end.
+    static func afterEachCall(_ body: (_ bench: VODBench, _ calls: Int) async throws -> Bool) async throws {
+        for calls in 0..<80 where try await body(VODBench(), calls) { return }
+        Issue.record("the action makes more calls than this test lets pass")
+    }
+
+    /// Runs an action in which the gateway dies after so many calls, and starts the gateway again.
+    ///
+    /// - Returns: The result; `nil` if there was none. Whether the action came to its end before the gateway would have died.
+    func dying<Success>(
+        afterCalls calls: Int,
+        _ action: () async throws -> Success
+    ) async -> (result: Success?, isOver: Bool) {
+        fuse.burn(afterCalls: calls)
+        let result = try? await action()
+        let isOver = result != nil && !fuse.isBurnt
+        fuse.replace()
+        return (result, isOver)
+    }
+
     func signature(_ change: (inout SignatureRequest) -> Void = { _ in }) throws -> String {
         var request = SignatureRequest()
         request.subject = "dora"

@@ -103,10 +103,7 @@ struct VODPullsTests {
     func crashAtTheBeginning() async throws {
         for calls in 0..<80 {
             let bench = try Bench()
-            bench.base.fuse.burn(afterCalls: calls)
-            let begun = try? await bench.begin()
-            let isOver = begun != nil && !bench.base.fuse.isBurnt
-            bench.base.fuse.replace()
+            let (_, isOver) = await bench.base.dying(afterCalls: calls) { try await bench.begin() }
             try await bench.arrive()
             _ = try await bench.pulls.finishAll()
             #expect(try await bench.mediaKeys() == bench.base.keys(), "\(calls)")
@@ -128,9 +125,7 @@ struct VODPullsTests {
             let bench = try Bench()
             let begun = try await bench.begin()
             try await bench.arrive()
-            bench.base.fuse.burn(afterCalls: calls)
-            let isOver = (try? await bench.pulls.finishAll()) != nil && !bench.base.fuse.isBurnt
-            bench.base.fuse.replace()
+            let (_, isOver) = await bench.base.dying(afterCalls: calls) { try await bench.pulls.finishAll() }
             _ = try await bench.pulls.finishAll()
             #expect(try await bench.mediaKeys() == [begun.video.key], "\(calls)")
             #expect(try await bench.events().map(\.record.content.kind) == [.pulled], "\(calls)")

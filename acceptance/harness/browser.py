@@ -30,6 +30,20 @@ def dump(url, profile):
     )
 
 
+class SiteHandler(BaseHTTPRequestHandler):
+    """Answers with HTML, and logs nothing."""
+
+    def answer(self, body):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
 class Page:
     """The site of a page on a port of its own, which is its origin."""
 
@@ -39,24 +53,14 @@ class Page:
         self.has_result = threading.Event()
         page = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(SiteHandler):
             def do_GET(self):
-                self._answer(page.html if self.path == "/" else b"")
+                self.answer(page.html if self.path == "/" else b"")
 
             def do_POST(self):
                 page.result = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                self._answer(b"")
+                self.answer(b"")
                 page.has_result.set()
-
-            def _answer(self, body):
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"

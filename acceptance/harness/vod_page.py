@@ -12,10 +12,10 @@ import socket
 import ssl
 import subprocess
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
-from harness.browser import BROWSER
+from harness.browser import BROWSER, SiteHandler
 from harness.cutter import reset
 
 UPLOADER = Path(__file__).with_name("vod_uploader.js")
@@ -35,23 +35,13 @@ class Site:
         self.acknowledged = []
         site = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(SiteHandler):
             def do_GET(self):
-                self._answer(site.html if self.path == "/" else b"")
+                self.answer(site.html if self.path == "/" else b"")
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                self._answer(site.take(self.path, body))
-
-            def _answer(self, body):
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
+                self.answer(site.take(self.path, body))
 
         class Server(ThreadingHTTPServer):
             def handle_error(self, *_):

@@ -66,7 +66,10 @@ struct VODActions: Sendable {
         let named = try parameters.integer("SubAppId", in: 1...Int64.max)
         let application = named ?? uploads.place.appID
         guard uploads.place.has(application) else {
-            throw parameters.wrong("SubAppId", "is none of the applications of this server")
+            throw parameters.wrong(
+                "SubAppId",
+                "must be an application of this server (tencent.vodAppId, tencent.subApplications)"
+            )
         }
         guard action == .describeSubAppIds || uploads.place.allows(caller.limits, application) else {
             throw TencentCallFailure("UnauthorizedOperation", "The key may not act for this application (SubAppId).")
@@ -236,7 +239,7 @@ struct VODActions: Sendable {
         _ application: Int64,
         _ requestID: String
     ) async throws -> Response {
-        guard let id = try parameters.text("FileId", atMost: 64) else { throw VODParameters.missing("FileId") }
+        let id = try Self.fileID(&parameters)
         let edit = try VODEdit(&parameters, at: uploads.clock.now)
         try refuseExpiry(&parameters)
         try parameters.finish()
@@ -251,7 +254,7 @@ struct VODActions: Sendable {
         _ application: Int64,
         _ requestID: String
     ) async throws -> Response {
-        guard let id = try parameters.text("FileId", atMost: 64) else { throw VODParameters.missing("FileId") }
+        let id = try Self.fileID(&parameters)
         guard !parameters.has("DeleteParts") else {
             throw TencentCallFailure(
                 "UnsupportedOperation",
@@ -261,6 +264,11 @@ struct VODActions: Sendable {
         try parameters.finish()
         guard try await library.delete(id, of: application, where: caller.maySee) else { throw Self.noMedia }
         return VODDocuments.nothing(requestID)
+    }
+
+    private static func fileID(_ parameters: inout VODParameters) throws(TencentCallFailure) -> String {
+        guard let id = try parameters.text("FileId", atMost: 64) else { throw VODParameters.missing("FileId") }
+        return id
     }
 
     private static let noMedia = TencentCallFailure(

@@ -12,7 +12,7 @@ internal import UploadCore
 ///
 /// A call is forwarded as the client sent it, because its signature is that of the account. Nothing is signed here, so
 /// the account's secret key never leaves. What is refused here has the same form as in `relay` mode (`UGCHandler`).
-struct DirectUGCHandler: Sendable {
+struct DirectUGCHandler: UGCResponder {
     /// Posts a body to a path and query of the cloud, only once if so asked.
     let cloud: @Sendable (_ json: [UInt8], _ target: String, _ isOnce: Bool) async throws -> CloudForwarder.Reply
     let signatures: VODSignatureCheck
@@ -20,46 +20,14 @@ struct DirectUGCHandler: Sendable {
     let uploads: UploadService
     let limiter: RateLimiter
     let cors: CORSPolicy
-    /// By call and code.
     let calls: CounterTable
-    /// Tells the operator why a call could not be forwarded.
     let report: @Sendable (_ call: String, _ error: any Error) -> Void
     let clock: any WallClock
 
-    func respond(to request: Request) async -> Response {
-        if let preflight = cors.preflight(request.head, methods: [.get, .post]) { return preflight }
-        let name = (try? request.head.target.queryItems())?.first("Action") ?? ""
-        let call = UGCHandler.known.contains(name) ? name : "other"
-        var response: Response
-        var code: String
-        do {
-            let reply = try await forward(name, request)
-            if reply.status != 200 { report(call, CloudForwarder.Failure("the response has status \(reply.status)")) }
-            code = Self.label(of: reply)
-            response = Response(Status(reply.status), JSONResponse.fields, .bytes(reply.content))
-        } catch let failure as VODFailure {
-            code = String(failure.code.rawValue)
-            response = UGCDocuments.failure(failure)
-        } catch {
-            report(call, error)
-            code = "503"
-            response = UGCDocuments.unavailable()
-        }
-        calls[call, code].increment()
-        cors.decorate(&response, for: request.head)
-        return response
-    }
-
-    /// A report of an SDK about its work; counted, and otherwise dropped.
-    ///
-    /// Not forwarded: reports have no signature, so anyone could have this server send anything to the cloud.
-    func takeReport(_ request: Request) async -> Response {
-        if let preflight = cors.preflight(request.head, methods: [.post]) { return preflight }
-        _ = try? await request.body.collect(limit: UGCHandler.bodyLimit)
-        calls["report", "0"].increment()
-        var response = UGCDocuments.nothing()
-        cors.decorate(&response, for: request.head)
-        return response
+    func answer(_ name: String, _ request: Request) async throws -> (response: Response, code: String) {
+        let reply = try await forward(name, request)
+        if reply.status != 200 { report(name, CloudForwarder.Failure("the response has status \(reply.status)")) }
+        return (Response(Status(reply.status), JSONResponse.fields, .bytes(reply.content)), Self.label(of: reply))
     }
 
     // MARK: Forwarding

@@ -73,7 +73,7 @@ struct VODEvents: Sendable {
     /// - Parameters:
     ///   - application: Only of this one; `nil` for all.
     ///   - limit: Maximum number of events.
-    ///   - seconds: How long nobody else can claim them.
+    ///   - seconds: How long the claim lasts; until then no other caller gets these events.
     ///   - isAllowed: Whether the caller may see media.
     /// - Returns: The events, the oldest first.
     /// - Throws: `UploadError`.
@@ -164,7 +164,7 @@ struct VODEvents: Sendable {
     ///   - handle: From `handle(of:)`, or whatever else a client sends.
     ///   - application: The application.
     ///   - isAllowed: Whether the caller may see media.
-    /// - Returns: `false` if the handle is none of the caller, or the event was given out again since.
+    /// - Returns: `false` if the handle is not the caller's, or another caller has been given the event since.
     /// - Throws: `UploadError`.
     func confirm(
         _ handle: String,

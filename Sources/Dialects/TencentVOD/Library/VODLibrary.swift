@@ -39,7 +39,7 @@ struct VODLibrary: Sendable {
     ///   - application: Its application.
     ///   - isAllowed: Whether the caller may see it.
     ///   - change: The change; may be called several times.
-    /// - Returns: The changed media; `nil` if there is none.
+    /// - Returns: The media after the change; `nil` if there is no media with this id that the caller may see.
     /// - Throws: What `change` throws; `UploadError`.
     func change(
         _ fileID: String,
@@ -126,7 +126,7 @@ struct VODLibrary: Sendable {
         while let record = try await records.record(VODMedia.kind, key), record.expiresAt == nil {
             var found = try VODRecord<VODMedia>(record)
             if !found.content.isDeleted {
-                // From here on nobody sees it, and no cover is replaced.
+                // From now on no call finds this media, so its cover cannot be replaced either.
                 var media = found.content
                 media.isDeleted = true
                 let marked = found.replaced(by: media, until: nil)

@@ -95,7 +95,10 @@ struct VODSignatureCheck: Sendable {
         }
         let application = parameters.vodSubAppID ?? place.appID
         guard place.has(application) else {
-            throw VODFailure(.invalidSignature, "invalid signature: vodSubAppId is none of this server")
+            throw VODFailure(
+                .invalidSignature,
+                "invalid signature: this server does not serve the application in vodSubAppId"
+            )
         }
         guard place.allows(limits, application), limits.allows(subject: subject) else {
             throw VODFailure(.invalidSignature, "invalid signature: its key is not for this user or application")

@@ -8,9 +8,7 @@ internal import Signing
 internal import UploadCore
 
 /// The calls of the upload SDKs of Tencent Cloud VOD: `PrepareUploadUGC`, `ApplyUploadUGC`, `CommitUploadUGC`.
-///
-/// Every logical outcome has status 200; SDKs read `code`.
-struct UGCHandler: Sendable {
+struct UGCHandler: UGCResponder {
     /// Path of the calls, for all hosts of the vendor.
     static let path = "/v3/index.php"
     /// A header in which iOS sends its JSON when it has resolved the host itself.
@@ -24,34 +22,15 @@ struct UGCHandler: Sendable {
     let place: VODPlace
     let objectURL: ObjectURL
     let cors: CORSPolicy
-    /// By call and code.
     let calls: CounterTable
-    /// Tells the operator why a call could not be served.
     let report: @Sendable (_ call: String, _ error: any Error) -> Void
     let clock: any WallClock
 
-    func respond(to request: Request) async -> Response {
-        if let preflight = cors.preflight(request.head, methods: [.get, .post]) { return preflight }
-        let name = (try? request.head.target.queryItems())?.first("Action") ?? ""
-        let call = Self.known.contains(name) ? name : "other"
-        var response: Response
-        var code = 0
-        do {
-            response = try await self.response(name, request)
-        } catch let failure as VODFailure {
-            code = failure.code.rawValue
-            response = UGCDocuments.failure(failure)
-        } catch {
-            report(call, error)
-            code = 503
-            response = UGCDocuments.unavailable()
-        }
-        calls[call, String(code)].increment()
-        cors.decorate(&response, for: request.head)
-        return response
-    }
-
     static let known: Set<String> = ["PrepareUploadUGC", "ApplyUploadUGC", "CommitUploadUGC"]
+
+    func answer(_ name: String, _ request: Request) async throws -> (response: Response, code: String) {
+        (try await response(name, request), "0")
+    }
 
     private func response(_ name: String, _ request: Request) async throws -> Response {
         let fields = try UGCFields(json: try await Self.json(of: request, named: name))
@@ -135,15 +114,5 @@ struct UGCHandler: Sendable {
     private func base(for request: Request, _ bucket: String) throws -> String {
         let base = try place.mediaURL ?? objectURL.origin(for: request) + "/" + bucket
         return base.hasPrefix("https://") ? "http://" + base.dropFirst(8) : base
-    }
-
-    /// A report of an SDK about its work; counted, and otherwise dropped.
-    func takeReport(_ request: Request) async -> Response {
-        if let preflight = cors.preflight(request.head, methods: [.post]) { return preflight }
-        _ = try? await request.body.collect(limit: Self.bodyLimit)
-        calls["report", "0"].increment()
-        var response = UGCDocuments.nothing()
-        cors.decorate(&response, for: request.head)
-        return response
     }
 }
