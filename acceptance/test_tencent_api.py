@@ -397,6 +397,17 @@ def test_a_key_needs_the_scope_of_the_action_and_sees_its_users_only(gateway):
     assert refused(gateway, deleter, "DeleteMedia", {"FileId": identifier}) is None
 
 
+def test_a_key_of_several_users_does_not_upload_for_none(gateway):
+    _, pair = key(gateway, "--scope", "mint", "--scope", "upload", "--subject", "u:*")
+    assert refused(gateway, pair, "ApplyUpload", {"MediaType": "mp4"}) == "UnauthorizedOperation"
+    assert refused(gateway, pair, "PullUpload", {"MediaUrl": "http://origin.example/x.mp4"}) == "UnauthorizedOperation"
+    # It may end what one of its users has begun.
+    client = VodJS(gateway, signer(gateway, subject="u:7"))
+    client.send_file(client.apply(announced(3))["video"]["storagePath"], b"abc")
+    session = {"VodSessionKey": client.applied["vodSessionKey"]}
+    assert call(gateway, pair, "CommitUpload", session)["FileId"]
+
+
 def test_sub_applications_can_be_listed_in_the_settings(tmp_path):
     settings = {"SLUICE_TENCENT_SUB_APPLICATIONS": f"{SUB},{OTHER}"}
     with ObjectServer(tmp_path / "data", free_port(), settings) as server:

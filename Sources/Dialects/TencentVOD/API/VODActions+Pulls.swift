@@ -27,6 +27,7 @@ extension VODActions {
             throw parameters.wrong("MediaName", "must not contain \\ / : * ? \" < > | or control characters")
         }
         try refuseExpiry(&parameters)
+        try Self.checkUser(of: caller)
         let sessionID = try parameters.text("SessionId", atMost: 50)
         let signed = try labels(&parameters, of: application)
         // Reserved by the vendor, or for tasks that this server does not have.

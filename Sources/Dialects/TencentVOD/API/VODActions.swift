@@ -114,6 +114,7 @@ struct VODActions: Sendable {
             throw parameters.wrong("MediaName", "must not contain \\ / : * ? \" < > | or control characters")
         }
         try refuseExpiry(&parameters)
+        try Self.checkUser(of: caller)
         let signed = try labels(&parameters, of: application)
         // Reserved by the vendor.
         parameters.drop(["ExtInfo"])
@@ -125,6 +126,16 @@ struct VODActions: Sendable {
             by: signer(caller, signed)
         )
         return VODDocuments.application(applied, requestID)
+    }
+
+    /// Refuses uploads of a key that is limited to several users: calls name none, so nobody could commit them.
+    static func checkUser(of caller: VODCaller) throws(TencentCallFailure) {
+        guard caller.limits.allows(subject: caller.limits.onlySubject) else {
+            throw TencentCallFailure(
+                "UnauthorizedOperation",
+                "The key is limited to several users, and this call names none; use a key of one user, or without such limits."
+            )
+        }
     }
 
     /// What an upload SDK would have in its signature.
