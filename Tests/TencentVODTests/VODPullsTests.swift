@@ -136,6 +136,21 @@ struct VODPullsTests {
         Issue.record("finishing makes more calls than this test lets pass")
     }
 
+    @Test("a task is kept for seven days after its end, and as long as it takes before")
+    func retention() async throws {
+        let bench = try Bench()
+        let begun = try await bench.begin()
+        try await bench.base.state.forgetRecords(expiredBefore: bench.base.clock.now + 90 * day)
+        #expect(try await bench.task(begun) != nil)
+        try await bench.arrive()
+        _ = try await bench.pulls.finishAll()
+        for (days, isKept) in [(6.9, true), (0.2, false)] {
+            bench.base.clock.advance(by: days * day)
+            try await bench.base.state.forgetRecords(expiredBefore: bench.base.clock.now)
+            #expect((try await bench.task(begun)?.finishedAt != nil) == isKept)
+        }
+    }
+
     @Test("a pull that was ended is told with its reason, and makes no media")
     func failure() async throws {
         let bench = try Bench()
