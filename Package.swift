@@ -132,17 +132,33 @@ let package = Package(
         ),
         layer("Forms", ["UploadCore", "HTTPWire", "Bytes"], path: "Sources/Dialects/Forms"),
         layer(
+            "VODKit",
+            ["UploadCore", .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")],
+            path: "Sources/Dialects/VODKit"
+        ),
+        layer(
             "TencentVOD",
             [
-                "ObjectGateway", "ObjectGrants", "CloudCalls", "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit",
-                "UploadCore", "Pulls", "Webhooks", "HTTPWire", "Bytes", "Signing", handles,
+                "VODKit", "ObjectGateway", "ObjectGrants", "CloudCalls", "GatewayKit", "RESTKit", "SettingsKit",
+                "MetricsKit", "UploadCore", "Pulls", "Webhooks", "HTTPWire", "Bytes", "Signing", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             path: "Sources/Dialects/TencentVOD"
         ),
+        layer(
+            "AliyunVOD",
+            [
+                "VODKit", "Callbacks", "ObjectGateway", "ObjectGrants", "ObjectStore", "Presigning", "CloudCalls",
+                "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit", "UploadCore", "Pulls", "HTTPWire", "Digests",
+                "Bytes", "Signing", handles,
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            path: "Sources/Dialects/AliyunVOD"
+        ),
         layer("ObjectGrants", ["UploadCore", "Signing", "Digests", "Bytes"]),
-        layer("CloudCalls", ["UploadCore", "Signing", "HTTPWire", "Digests", "Bytes"]),
+        layer("CloudCalls", ["UploadCore", "Signing", "HTTPWire", "Digests", "Bytes", "XMLText"]),
         layer(
             "TokenServices",
             ["CloudCalls", "ObjectGrants", "UploadCore", "HTTPWire", "Bytes", "Digests", "Signing", "XMLText"],
@@ -259,7 +275,8 @@ let package = Package(
         layer(
             "Gateway",
             [
-                "Administration", "Companion", "GatewayKit", "Identity", "LiveEvents", "ManagementAPI", "ObjectGateway",
+                "Administration", "AliyunVOD", "CloudCalls", "Companion", "GatewayKit", "Identity", "LiveEvents",
+                "ManagementAPI", "ObjectGateway",
                 "Operations", "PlainUploads", "Pulls", "RESTKit", "SettingsKit", "Stores", "Telemetry", "TencentVOD",
                 "Tus", "Webhooks", "UploadCore", "HTTPServer", "HTTPWire", "Signing", "Transport", "SystemIO",
                 "MetricsKit", handles,
@@ -338,9 +355,17 @@ let package = Package(
         tests(
             "TencentVODTests",
             [
-                "TencentVOD", "ObjectGateway", "ObjectGrants", "GatewayKit", "Pulls", "MetricsKit", "RESTKit",
+                "VODKit", "TencentVOD", "ObjectGateway", "ObjectGrants", "GatewayKit", "Pulls", "MetricsKit", "RESTKit",
                 "UploadCore", "HTTPClient",
                 "HTTPWire", "Signing", "Digests", "Bytes", "SluiceTesting",
+            ]
+        ),
+        tests(
+            "AliyunVODTests",
+            [
+                "AliyunVOD", "VODKit", "Callbacks", "CloudCalls", "ObjectGateway", "ObjectGrants", "ObjectStore",
+                "GatewayKit", "Pulls", "MetricsKit", "RESTKit", "UploadCore", "HTTPClient", "HTTPWire", "Signing",
+                "Digests", "Bytes", "SluiceTesting",
             ]
         ),
         tests(

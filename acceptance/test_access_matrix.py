@@ -128,6 +128,8 @@ class World:
         self.credentials = {name: self.make(actor) for name, actor in ACTORS.items()}
         self.owner = self.token(OWNER, objects=True)
         self.media = self.upload("complete")["id"]
+        video = {"title": "t", "fileName": "t.mp4", "subject": OWNER}
+        self.video = self.api.post("/v1/aliyun/uploads", video).json()["VideoId"]
 
     def key(self, scopes, *extra):
         arguments = [text for scope in sorted(scopes) for text in ("--scope", scope)]
@@ -178,7 +180,9 @@ def world(tmp_path_factory):
 
 JSON = {
     "createTencentSignature": {"subject": OWNER},
-    "callTencentVOD": {"FileIds": ["1"]},
+    "callCloud": {"FileIds": ["1"]},
+    "beginAliyunUpload": {"title": "t", "fileName": "t.mp4", "subject": OWNER},
+    "refreshAliyunUpload": {},
     "callTencentUGC": {"signature": "x"},
     "reportTencentUGC": {"reqType": 40001},
     "reportTencentUGCOfOldClients": {"reqType": 40001},
@@ -208,7 +212,7 @@ CONTENT = {
 }
 FIELDS = {
     "createUpload": TUS | {"Upload-Length": "3"},
-    "callTencentVOD": {"X-TC-Action": "DescribeMediaInfos"},
+    "callCloud": {"X-TC-Action": "DescribeMediaInfos"},
     "headUpload": TUS,
     "terminateUpload": TUS,
 }
@@ -217,7 +221,7 @@ QUERY = {
     "followUploads": {"subject": OWNER},
     "getCompanionParameters": {"filename": "f"},
     "signCompanionParts": {"partNumbers": "1"},
-    "callTencentVODByGet": {"Action": "SearchMedia", "SecretId": "x"},
+    "callCloudByGet": {"Action": "SearchMedia", "SecretId": "x"},
     "callTencentUGCByGet": {"Action": "PrepareUploadUGC"},
 }
 # Without query and content.
@@ -252,6 +256,8 @@ def places(world, name, path, actor, state, begun_by_actor):
         key = world.credentials[actor] if begun_by_actor else world.owner
         upload, key = world.multipart(key)
         return {"uploadId": upload, "partNumber": "1"}, {"key": key}
+    if "{media}" in path:
+        return {"media": world.video}, {}
     if "{kind}" in path:
         return {"kind": "subjects", "name": OWNER}, {}
     if "{upload}" in path or path.startswith("/v1/uploads/"):

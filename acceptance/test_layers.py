@@ -15,9 +15,9 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     ["sluice"],
     ["Gateway"],
-    ["Administration", "Migration", "Identity", "Companion", "TencentVOD"],
+    ["Administration", "Migration", "Identity", "Companion", "TencentVOD", "AliyunVOD"],
     ["ObjectGateway"],
-    ["PlainUploads", "Callbacks", "LiveEvents", "ManagementAPI", "Operations", "Pulls", "Stores", "Webhooks"],
+    ["PlainUploads", "Callbacks", "LiveEvents", "ManagementAPI", "Operations", "Pulls", "Stores", "Webhooks", "VODKit"],
     ["Tus", "ResumableHTTP", "Forms", "ObjectStore", "TokenServices", "Presigning"],
     ["GatewayKit"],
     ["Telemetry"],

@@ -67,6 +67,7 @@ package struct CallbackClient: CallbackSender {
         let isNamed = hosts.contains { !$0.isWildcard && $0.covers(address) }
         var headers = [(name: "Content-Type", value: message.contentType)]
         if let host = message.host { headers.append((name: "Host", value: host)) }
+        headers += message.fields.map { (name: $0.name, value: $0.value) }
         headers += signer.fields(
             id: message.id,
             timestamp: Int64(clock.now.timeIntervalSince1970),

@@ -1,4 +1,6 @@
 internal import Administration
+internal import AliyunVOD
+internal import CloudCalls
 internal import Companion
 internal import GatewayKit
 internal import Identity
@@ -72,17 +74,22 @@ struct GatewayModules {
         } catch {
             throw StartFailure("the state cannot be written: \(error.message)")
         }
-        objects = try await ObjectModule(context, identities: identities)
+        let aliyunMedia = AliyunVODMedia(context)
+        objects = try await ObjectModule(context, identities: identities, owner: aliyunMedia.ownership)
         // URLs for the object endpoint need its port.
         context.objectPort = objects.port
         self.context = context
         hooks = caller.map { [locator = context.locator] _ in HookContext(locator: locator) }
         let pulls = PullModule(context)
+        let tencent = TencentModule(context, objects: objects.handler, starter: pulls.starter)
+        let aliyun = AliyunVODModule(context, aliyunMedia, starter: pulls.starter)
         all = [
             SweepModule(context),
             HooksModule(context, caller: caller, report: hookReport),
             pulls,
-            TencentModule(context, objects: objects.handler, starter: pulls.starter),
+            tencent,
+            aliyun,
+            CloudAPIs([aliyun.api, tencent.api].compactMap { $0 }, clock: context.clock),
             TusModule(context),
             PlainUploads(context),
             objects,
@@ -105,6 +112,7 @@ package enum GatewaySettings {
         IdentitySettings.self,
         AWSSettings.self,
         AliyunSettings.self,
+        AliyunVODSettings.self,
         TencentSettings.self,
         LimitSettings.self,
         TimeoutSettings.self,

@@ -6,7 +6,7 @@ package import HTTPServer
 package import HTTPWire
 internal import MetricsKit
 internal import ObjectGrants
-internal import ObjectStore
+package import ObjectStore
 package import RESTKit
 internal import SettingsKit
 package import Signing
@@ -29,8 +29,16 @@ package struct ObjectModule: GatewayModule {
 
     /// Creates missing buckets and binds the listener, if it is configured.
     ///
+    /// - Parameters:
+    ///   - context: What every module receives.
+    ///   - identities: Verifies identity tokens; `nil` accepts none.
+    ///   - owner: Makes media of some objects.
     /// - Throws: `StartFailure` with a message for the operator.
-    package init(_ context: GatewayContext, identities: (any WebIdentityVerifier)?) async throws(StartFailure) {
+    package init(
+        _ context: GatewayContext,
+        identities: (any WebIdentityVerifier)?,
+        owner: (any ObjectOwnership)? = nil
+    ) async throws(StartFailure) {
         let settings = context.settings
         let calledBack = context.metrics.counters(
             "sluice_object_callbacks_total",
@@ -47,7 +55,7 @@ package struct ObjectModule: GatewayModule {
             let callbacks = settings.callbackClient(context.master, context.clock) { hasResponse in
                 calledBack[hasResponse ? "answered" : "failed"].increment()
             }
-            let handler = Self.handler(context, callbacks, identities)
+            let handler = Self.handler(context, callbacks, identities, owner)
             let server = try Self.listener(listen, context, handler)
             port = server.address.port
             (listeners, self.handler, self.callbacks) = ([server], handler, callbacks)
@@ -131,7 +139,8 @@ package struct ObjectModule: GatewayModule {
     private static func handler(
         _ context: GatewayContext,
         _ callbacks: CallbackClient?,
-        _ identities: (any WebIdentityVerifier)?
+        _ identities: (any WebIdentityVerifier)?,
+        _ owner: (any ObjectOwnership)?
     ) -> ObjectHandler {
         let (settings, master) = (context.settings, context.master)
         let (state, clock, region) = (context.state, context.clock, settings.object.region)
@@ -159,6 +168,7 @@ package struct ObjectModule: GatewayModule {
             },
             cors: settings.bucketCORS,
             callbacks: callbacks,
+            owner: owner,
             baseURL: { url.base(for: $0) },
             clock: clock
         ) { blob, range, isHead throws(UploadError) in

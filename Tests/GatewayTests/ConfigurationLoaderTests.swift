@@ -118,6 +118,8 @@ struct ConfigurationLoaderTests {
         "aliyun.buckets": "media", "aliyun.accessKeyId": "LTAI1", "aliyun.accessKeySecret": "secret",
         "aliyun.region": "cn-shanghai", "aliyun.roleArn": "acs:ram::1234567890123456:role/up",
         "aliyun.stsEndpoint": "https://sts.example", "aliyun.ossEndpoint": "https://oss.example",
+        "aliyun.vod.bucket": "films-1", "aliyun.vod.region": "cn-beijing", "aliyun.vod.appIds": "app-1000001, app-2",
+        "aliyun.vod.authLifetime": "10m", "aliyun.vod.uploadLifetime": "7d",
         "tencent.region": "ap-guangzhou", "tencent.buckets": "media-1250000000",
         "tencent.stsEndpoint": "https://sts.example", "tencent.cosEndpoint": "https://cos.example",
         "tencent.endpoint": "https://vod2.qcloud.com", "tencent.endpointTimeout": "7s",

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import TencentVOD
+@testable import VODKit
 
 @Suite("Rate limiter")
 struct RateLimiterTests {

@@ -10,6 +10,7 @@ import Testing
 import UploadCore
 
 @testable import TencentVOD
+@testable import VODKit
 
 /// Sessions over adapters in memory that can be made to fail.
 struct VODBench {

@@ -5,6 +5,7 @@ import Testing
 import UploadCore
 
 @testable import TencentVOD
+@testable import VODKit
 
 @Suite("Events of VOD applications")
 struct VODEventsTests {

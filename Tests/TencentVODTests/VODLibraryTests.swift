@@ -4,6 +4,7 @@ import Testing
 import UploadCore
 
 @testable import TencentVOD
+@testable import VODKit
 
 @Suite("Media of VOD applications")
 struct VODLibraryTests {

@@ -8,6 +8,7 @@ import UploadCore
 
 @testable import Pulls
 @testable import TencentVOD
+@testable import VODKit
 
 private let day: TimeInterval = 86_400
 
@@ -69,7 +70,7 @@ struct VODPullsTests {
         /// Keys of the objects of all media.
         func mediaKeys() async throws -> Set<String> {
             let records = try await base.state.records(VODMedia.kind, prefix: "", after: nil, limit: 100)
-            return Set(try records.map { try VODRecord<VODMedia>($0).content.video.key })
+            return Set(try records.map { try CodedRecord<VODMedia>($0).content.video.key })
         }
     }
 

@@ -5,6 +5,7 @@ import Testing
 import UploadCore
 
 @testable import TencentVOD
+@testable import VODKit
 
 @Suite("Searches for VOD media")
 struct VODSearchTests {

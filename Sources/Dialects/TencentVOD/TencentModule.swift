@@ -1,4 +1,4 @@
-internal import CloudCalls
+package import CloudCalls
 internal import Foundation
 package import GatewayKit
 package import HTTPWire
@@ -11,6 +11,7 @@ package import ServiceLifecycle
 internal import SettingsKit
 internal import Signing
 internal import UploadCore
+internal import VODKit
 internal import Webhooks
 
 /// Tencent Cloud VOD: signatures for its upload SDKs, and in `relay` mode the calls of these SDKs.
@@ -19,6 +20,8 @@ package struct TencentModule: GatewayModule {
     package let routes: [Route]
     package let claims: [Claim]
     package let services: [any Service]
+    /// API 3.0; `nil` in `direct` mode.
+    package let api: (any CloudAPI)?
     /// Forwards calls in `direct` mode; `nil` if none are served there.
     private let cloud: CloudForwarder?
 
@@ -40,6 +43,7 @@ package struct TencentModule: GatewayModule {
         guard context.settings.tencentMode == .relay else {
             claims = cloud.map { Self.claims(DirectUGCHandler(context, $0)) } ?? []
             services = []
+            api = nil
             return
         }
         let library = VODLibrary(
@@ -66,24 +70,20 @@ package struct TencentModule: GatewayModule {
             documents: documents,
             isServed: objects != nil
         )
-        let api = VODAPIHandler(context, actions, calls)
+        api = VODAPIHandler(context, actions, calls)
         claims =
             Self.claims(UGCHandler(context, uploads, isServed: objects != nil, calls))
-            + [Self.claim(api)]
             + (objects.map { Self.forwarded(to: $0) } ?? [])
         guard context.mismatch == nil else {
             services = []
             return
         }
-        let cleaning = SessionCleaning(
-            uploads: uploads,
-            library: library,
-            interval: context.settings.uploads.sweepEvery,
-            logger: context.logger
-        )
-        let delivery = VODEventDelivery(context, events, documents).map { DeliveryService(delivery: $0) }
-        let finishing = starter.pulls.map { _ in PullFinishing(pulls: pulls, logger: context.logger) }
-        services = [cleaning] + (delivery.map { [$0] } ?? []) + (finishing.map { [$0] } ?? [])
+        let cleaning = uploads.cleaning(every: context.settings.uploads.sweepEvery, context.logger)
+        let delivery = VODEventDelivery(context, events, documents).map { delivery in
+            BackgroundLoop { await delivery.run() }
+        }
+        let finishing = starter.pulls.map { _ in pulls.finishing(context.logger) }
+        services = [cleaning] + [delivery, finishing].compactMap { $0 }
     }
 
     /// In direct mode there are no objects here, so a key that is limited to some may not sign.
@@ -91,14 +91,6 @@ package struct TencentModule: GatewayModule {
         guard settings.tencentMode == .relay else { return { limits, _ in !limits.isForObjectsOnly } }
         let place = VODPlace(settings.tencent)
         return { limits, application in place.allows(limits, application) }
-    }
-
-    private static func claim(_ api: VODAPIHandler) -> Claim {
-        Claim(
-            ["/"],
-            when: Claim.Condition(text: "API 3.0 of Tencent VOD", holds: VODAPIHandler.isMeant),
-            operations: [(method: .post, template: "/"), (method: .get, template: "/")]
-        ) { request in await api.respond(to: request) }
     }
 
     /// Aborts calls of the cloud in progress.
@@ -244,19 +236,16 @@ extension VODEventDelivery {
     }
 }
 
-/// Makes media of what was pulled.
-private struct PullFinishing: Service {
-    let pulls: VODPulls
-    let logger: Logger
-
-    func run() async throws {
-        await cancelWhenGracefulShutdown {
+extension VODPulls {
+    /// Makes media of what was pulled.
+    fileprivate func finishing(_ logger: Logger) -> BackgroundLoop {
+        BackgroundLoop {
             while !Task.isCancelled {
-                let count = pulls.bell.count
+                let count = bell.count
                 let start = ContinuousClock.now
                 var hasTasks = true
                 do {
-                    hasTasks = try await pulls.finishAll()
+                    hasTasks = try await finishAll()
                 } catch {
                     logger.warning(
                         "tasks of Tencent VOD were not finished; they will be",
@@ -265,38 +254,20 @@ private struct PullFinishing: Service {
                 }
                 try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .seconds(2)))
                 // Those of a node that has died can wait.
-                if !hasTasks { await pulls.bell.wait(after: count, timeout: .seconds(60)) }
+                if !hasTasks { await bell.wait(after: count, timeout: .seconds(60)) }
             }
         }
-        // If one service returned early, the group would stop all the others.
-        try? await gracefulShutdown()
     }
 }
 
-/// Posts events to the app.
-private struct DeliveryService: Service {
-    let delivery: VODEventDelivery
-
-    func run() async throws {
-        await cancelWhenGracefulShutdown { await delivery.run() }
-        // If one service returned early, the group would stop all the others.
-        try? await gracefulShutdown()
-    }
-}
-
-/// Removes what expired sessions have left.
-private struct SessionCleaning: Service {
-    let uploads: VODUploads
-    let library: VODLibrary
-    let interval: Duration
-    let logger: Logger
-
-    func run() async throws {
-        await cancelWhenGracefulShutdown {
+extension VODUploads {
+    /// Removes what expired sessions have left.
+    fileprivate func cleaning(every interval: Duration, _ logger: Logger) -> BackgroundLoop {
+        BackgroundLoop {
             while !Task.isCancelled {
                 do {
                     try await library.finishRemovals()
-                    try await uploads.removeExpired()
+                    try await removeExpired()
                 } catch {
                     logger.warning(
                         "expired uploads, or deleted media, of Tencent VOD clients were not removed",
@@ -306,7 +277,5 @@ private struct SessionCleaning: Service {
                 try? await Task.sleep(for: interval)
             }
         }
-        // If one service returned early, the group would stop all the others.
-        try? await gracefulShutdown()
     }
 }

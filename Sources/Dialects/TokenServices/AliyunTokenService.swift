@@ -1,7 +1,7 @@
+package import CloudCalls
 internal import Foundation
 package import ObjectGrants
 internal import Signing
-internal import XMLText
 
 /// Alibaba Cloud's Security Token Service, API version 2015-04-01: AssumeRole.
 ///
@@ -24,7 +24,7 @@ package enum AliyunTokenService {
         guard left.take("Version") == version else {
             throw TokenRefusal(400, "InvalidVersion", "`Version` must be \(version).")
         }
-        left.drop(commonParameters.contains)
+        left.drop(AliyunCalls.commonParameters.contains)
         let role = try role(&left)
         guard let name = left.take("RoleSessionName") else { throw missing("RoleSessionName") }
         guard TokenSyntax.isValid(name, counts: 2...64, others: ".@-_") else {
@@ -56,75 +56,33 @@ package enum AliyunTokenService {
         TokenRefusal(400, "InvalidParameter.PolicySize", problem.message)
     }
 
-    /// Response formats.
-    package enum Format: Sendable {
-        case json, xml
-
-        package var contentType: String {
-            switch self {
-            case .json: "application/json;charset=utf-8"
-            case .xml: "text/xml;charset=utf-8"
-            }
-        }
-    }
-
-    /// The response to a request; without `AssumedRoleUser` if the request names no role.
-    package static func response(
-        to request: TokenRequest,
-        _ credentials: SessionCredentials,
-        requestID: String,
-        in format: Format
-    ) -> String {
-        let user = AssumedRoleUser(request)
-        let coded = Credentials(credentials)
-        switch format {
-        case .json: return encoded(Reply(AssumedRoleUser: user, Credentials: coded, RequestId: requestID))
-        case .xml:
-            return document(
-                "AssumeRoleResponse",
-                text("RequestId", requestID)
-                    + (user.map {
-                        element("AssumedRoleUser", text("Arn", $0.Arn) + text("AssumedRoleId", $0.AssumedRoleId))
-                    } ?? "")
-                    + element(
-                        "Credentials",
-                        text("AccessKeyId", coded.AccessKeyId) + text("AccessKeySecret", coded.AccessKeySecret)
-                            + text("SecurityToken", coded.SecurityToken) + text("Expiration", coded.Expiration)
-                    )
+    /// What the response to a request tells; without `AssumedRoleUser` if the request names no role.
+    package static func document(to request: TokenRequest, _ credentials: SessionCredentials) -> AliyunDocument {
+        var document = AliyunDocument()
+        if case .assumeRole(let role) = request.operation {
+            document.add(
+                "AssumedRoleUser",
+                .object(
+                    AliyunDocument([
+                        ("Arn", .text("\(role.resourceName)/\(request.name)")),
+                        ("AssumedRoleId", .text("\(role.id(prefix: "")):\(request.name)")),
+                    ])
+                )
             )
         }
-    }
-
-    /// Writes an error response.
-    ///
-    /// - Parameters:
-    ///   - refusal: The error.
-    ///   - requestID: The request id, as in logs.
-    ///   - host: The host of the request.
-    ///   - format: The response format.
-    /// - Returns: UTF-8.
-    package static func response(
-        _ refusal: TokenRefusal,
-        requestID: String,
-        host: String,
-        in format: Format
-    ) -> String {
-        switch format {
-        case .json:
-            encoded(Refusal(Code: refusal.code, HostId: host, Message: refusal.message, RequestId: requestID))
-        case .xml:
-            document(
-                "Error",
-                text("RequestId", requestID) + text("HostId", host) + text("Code", refusal.code)
-                    + text("Message", refusal.message)
+        document.add(
+            "Credentials",
+            .object(
+                AliyunDocument([
+                    ("AccessKeyId", .text(credentials.accessKeyID)),
+                    ("AccessKeySecret", .text(credentials.secretAccessKey.text)),
+                    ("SecurityToken", .text(credentials.sessionToken)),
+                    ("Expiration", .text(credentials.expiresAt.formatted(.iso8601))),
+                ])
             )
-        }
+        )
+        return document
     }
-
-    private static let commonParameters: Set<String> = [
-        "Format", "AccessKeyId", "Signature", "SignatureMethod", "SignatureVersion", "SignatureNonce", "SignatureType",
-        "Timestamp", "SecurityToken", "RegionId",
-    ]
 
     private static func role(_ left: inout TokenParameters) throws(TokenRefusal) -> TokenRequest.Role {
         guard let text = left.take("RoleArn") else { throw missing("RoleArn") }
@@ -153,65 +111,11 @@ package enum AliyunTokenService {
     }
 
     private static func missing(_ name: String) -> TokenRefusal {
-        TokenRefusal(400, "MissingParameter", "`\(name)` is mandatory for this action.")
+        let failure = AliyunCallFailure.missing(name)
+        return TokenRefusal(failure.status, failure.code, failure.message)
     }
 
     private static func invalid(_ name: String, _ problem: String) -> TokenRefusal {
         TokenRefusal(400, "InvalidParameter.\(name)", "`\(name)` \(problem)")
     }
-
-    // Names as in the response document.
-
-    private struct Reply: Encodable {
-        let AssumedRoleUser: AssumedRoleUser?
-        let Credentials: Credentials
-        let RequestId: String
-    }
-
-    private struct AssumedRoleUser: Encodable {
-        let Arn: String
-        let AssumedRoleId: String
-
-        init?(_ request: TokenRequest) {
-            guard case .assumeRole(let role) = request.operation else { return nil }
-            Arn = "\(role.resourceName)/\(request.name)"
-            AssumedRoleId = "\(role.id(prefix: "")):\(request.name)"
-        }
-    }
-
-    private struct Credentials: Encodable {
-        let AccessKeyId: String
-        let AccessKeySecret: String
-        let Expiration: String
-        let SecurityToken: String
-
-        init(_ credentials: SessionCredentials) {
-            AccessKeyId = credentials.accessKeyID
-            AccessKeySecret = credentials.secretAccessKey.text
-            Expiration = credentials.expiresAt.formatted(.iso8601)
-            SecurityToken = credentials.sessionToken
-        }
-    }
-
-    private struct Refusal: Encodable {
-        let Code: String
-        let HostId: String
-        let Message: String
-        let RequestId: String
-    }
-
-    private static func encoded(_ value: some Encodable) -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Strings always encode.
-        return String(decoding: (try? encoder.encode(value)) ?? Data(), as: UTF8.self)
-    }
-
-    private static func document(_ name: String, _ content: String) -> String {
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\(element(name, content))\n"
-    }
-
-    private static func element(_ name: String, _ content: String) -> String { "<\(name)>\(content)</\(name)>" }
-
-    private static func text(_ name: String, _ value: String) -> String { element(name, xmlEscaped(value)) }
 }

@@ -68,7 +68,7 @@ package struct TokenServiceHandler: Sendable {
     /// Detects the vendor by what only its requests have; requests to object stores have none of it.
     private static func vendor(of head: RequestHead, parameters: [String]) -> Vendor? {
         if TencentTokenDialect.isMeant(by: head) || parameters.contains("SecretId") { return .tencent }
-        if AliyunTokenDialect.isMeant(by: head) || parameters.contains("SignatureNonce") { return .aliyun }
+        if AliyunCalls.isMeant(by: head) || parameters.contains("SignatureNonce") { return .aliyun }
         return nil
     }
 

@@ -9,9 +9,20 @@ enum ActionNames {
     static func actions(named name: String, in vendor: Vendor) -> Set<ObjectAction>? {
         if name == "*" { return Set(ObjectAction.allCases) }
         let lowercased = name.lowercased()
+        if vendor == .aliyun, lowercased.hasPrefix(vodPrefix) {
+            return actions(like: lowercased.dropFirst(vodPrefix.count), in: vod)
+        }
         guard let prefix = prefixes[vendor].first(where: { lowercased.hasPrefix($0) }) else { return nil }
-        let pattern = WildcardPattern(String(lowercased.dropFirst(prefix.count)))
-        let found = tables[vendor].filter { pattern.matches($0.key.lowercased()) }.values
+        return actions(like: lowercased.dropFirst(prefix.count), in: tables[vendor])
+    }
+
+    /// What a pattern in lower case matches.
+    private static func actions(
+        like pattern: Substring,
+        in table: [String: Set<ObjectAction>]
+    ) -> Set<ObjectAction>? {
+        let pattern = WildcardPattern(String(pattern))
+        let found = table.filter { pattern.matches($0.key.lowercased()) }.values
         return found.isEmpty ? nil : found.reduce(into: []) { $0.formUnion($1) }
     }
 
@@ -57,6 +68,13 @@ enum ActionNames {
         "GetBucketInfo": [.headBucket],
         "GetBucketLocation": [.getBucketLocation],
     ]
+
+    private static let vodPrefix = "vod:"
+
+    /// ApsaraVideo VOD, "RAM authorization": the names of its calls.
+    private static let vod = ObjectAction.allCases.reduce(into: [String: Set<ObjectAction>]()) { table, action in
+        if let name = action.videoCall { table[name] = [action] }
+    }
 
     /// COS, "Working with COS API authorization policies": one action per request.
     private static let cos: [String: Set<ObjectAction>] = [

@@ -1,6 +1,6 @@
 package import UploadCore
 
-/// An action on the object endpoint, independent of the vendor.
+/// An action on the object endpoint, independent of the vendor, or a call of ApsaraVideo VOD by a session.
 ///
 /// Raw values are stored in session tokens and must never change.
 package enum ObjectAction: Int, Sendable, CaseIterable {
@@ -22,6 +22,51 @@ package enum ObjectAction: Int, Sendable, CaseIterable {
     case copySource = 13
     case headBucket = 14
     case getBucketLocation = 15
+    case createUploadVideo = 16
+    case createUploadImage = 17
+    case createUploadAttachedMedia = 18
+    case refreshUploadVideo = 19
+    case uploadMediaByURL = 20
+    case getURLUploadInfos = 21
+    case getUploadDetails = 22
+    case deleteMultipartUpload = 23
+    case getVideoInfo = 24
+    case getVideoInfos = 25
+    case updateVideoInfo = 26
+    case deleteVideo = 27
+    case getMezzanineInfo = 28
+    case getPlayInfo = 29
+    case getImageInfo = 30
+    case deleteImage = 31
+    case searchMedia = 32
+    case setMessageCallback = 33
+    case getMessageCallback = 34
+
+    /// Beginning and continuing uploads of ApsaraVideo VOD.
+    package static let videoUpload: Set<ObjectAction> = [
+        .createUploadVideo, .createUploadImage, .createUploadAttachedMedia, .refreshUploadVideo,
+    ]
+
+    /// Reading what ApsaraVideo VOD knows of media.
+    package static let videoRead: Set<ObjectAction> = [
+        .getURLUploadInfos, .getUploadDetails, .getVideoInfo, .getVideoInfos, .getMezzanineInfo, .getPlayInfo,
+        .getImageInfo, .searchMedia, .getMessageCallback,
+    ]
+
+    /// Changing media of ApsaraVideo VOD, or making it from a URL.
+    package static let videoChange: Set<ObjectAction> = [.uploadMediaByURL, .updateVideoInfo, .setMessageCallback]
+
+    package static let videoDeletion: Set<ObjectAction> = [.deleteVideo, .deleteImage, .deleteMultipartUpload]
+
+    /// The name of a call of ApsaraVideo VOD, such as `CreateUploadVideo`; `nil` for the object endpoint.
+    package var videoCall: String? {
+        guard isVideoCall else { return nil }
+        let name = "\(self)"
+        return name.prefix(1).uppercased() + name.dropFirst()
+    }
+
+    /// Whether it is a call of ApsaraVideo VOD, and not a request to the object endpoint.
+    package var isVideoCall: Bool { rawValue >= Self.createUploadVideo.rawValue }
 
     /// Everything needed to upload an object, in one request, in parts or by appending, and to look at the result.
     package static let upload: Set<ObjectAction> = [
@@ -40,8 +85,10 @@ package enum ObjectAction: Int, Sendable, CaseIterable {
         if key.allows(.admin) { return Set(allCases) }
         var actions: Set<ObjectAction> = []
         if key.allows(.mint) || key.allows(.upload) { actions.formUnion(upload) }
-        if key.allows(.read) { actions.formUnion(read) }
-        if key.allows(.delete) { actions.insert(.deleteObject) }
+        if key.allows(.mint) { actions.formUnion(videoUpload) }
+        if key.allows(.upload) { actions.formUnion(videoChange) }
+        if key.allows(.read) { actions.formUnion(read.union(videoRead)) }
+        if key.allows(.delete) { actions.formUnion(videoDeletion.union([.deleteObject])) }
         return actions
     }
 

@@ -6,7 +6,8 @@ enum ResourceNames {
     ///
     /// - Parameters:
     ///   - name: `*`, or the vendor's name for a bucket or an object: `arn:aws:s3:::bucket/key`,
-    ///     `acs:oss:region:account:bucket/key`, `qcs::cos:region:uid/appid:bucket-appid/key`.
+    ///     `acs:oss:region:account:bucket/key`, `acs:vod:region:account:*`,
+    ///     `qcs::cos:region:uid/appid:bucket-appid/key`.
     ///   - vendor: The vendor of the policy.
     /// - Returns: `nil` for any other name.
     static func pattern(of name: String, in vendor: Vendor) -> WildcardPattern? {
@@ -22,9 +23,11 @@ enum ResourceNames {
                 parts[2] == "s3", parts[3].isEmpty, parts[4].isEmpty
             else { return nil }
         case .aliyun:
-            guard parts.count == 5, parts[0] == "acs", parts[1] == "oss", isRegion(parts[2]),
-                parts[3] == "*" || isNumber(parts[3])
+            guard parts.count == 5, parts[0] == "acs", isRegion(parts[2]), parts[3] == "*" || isNumber(parts[3])
             else { return nil }
+            // ApsaraVideo VOD has no smaller resources.
+            if parts[1] == "vod", parts[4] == "*" { return WildcardPattern(videoCalls) }
+            guard parts[1] == "oss" else { return nil }
         case .tencent:
             guard parts.count == 6, parts[0] == "qcs", parts[1].isEmpty, parts[2] == "cos", isRegion(parts[3]),
                 isAccount(parts[4], ofBucketIn: parts[5])
@@ -33,6 +36,9 @@ enum ResourceNames {
         guard let resource = parts.last, isBucketPattern(resource.prefix { $0 != "/" }) else { return nil }
         return WildcardPattern(resource)
     }
+
+    /// What stands for all of ApsaraVideo VOD; no bucket can have this name.
+    static let videoCalls = "vod:"
 
     private static func isRegion(_ text: String) -> Bool {
         text == "*" || !text.isEmpty && text.utf8.allSatisfy { isLowercaseOrDigit($0) || $0 == UInt8(ascii: "-") }

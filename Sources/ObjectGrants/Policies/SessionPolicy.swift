@@ -25,10 +25,10 @@ package struct SessionPolicy: Sendable, Equatable {
     let statements: [Statement]
 
     package func allows(_ access: ObjectAccess) -> Bool {
-        let resource = resource(of: access)
+        let resources = resources(of: access)
         var isAllowed = false
         for statement in statements where statement.actions.contains(access.action) {
-            guard statement.resources.contains(where: { $0.matches(resource) }) else { continue }
+            guard statement.resources.contains(where: { resources.contains(where: $0.matches) }) else { continue }
             let isDenial = statement.effect == .deny
             guard statement.conditions.allSatisfy({ $0.isMet(by: access) ?? isDenial }) else { continue }
             if isDenial { return false }
@@ -37,10 +37,13 @@ package struct SessionPolicy: Sendable, Equatable {
         return isAllowed
     }
 
-    /// The text that resource patterns are compared with.
+    /// The texts that resource patterns are compared with; one must match.
     ///
-    /// In COS policies the resource of a listing is the requested prefix, in the others it is the bucket.
-    private func resource(of access: ObjectAccess) -> String {
-        access.action.isForBucket && vendor != .tencent ? access.bucket : access.bucket + "/" + access.key
+    /// In COS policies the resource of a listing is the requested prefix, in the others it is the bucket. A call of
+    /// ApsaraVideo VOD concerns that service, and objects.
+    private func resources(of access: ObjectAccess) -> [String] {
+        let object = access.bucket + "/" + access.key
+        if access.action.isVideoCall { return [ResourceNames.videoCalls, object] }
+        return [access.action.isForBucket && vendor != .tencent ? access.bucket : object]
     }
 }

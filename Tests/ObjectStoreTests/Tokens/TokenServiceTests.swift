@@ -330,14 +330,13 @@ struct TokenServiceTests {
     func responsesOfAliyun() throws {
         let credentials = try credentials()
         let request = try AliyunTokenService.request(Self.aliyun)
-        let json = AliyunTokenService.response(to: request, credentials, requestID: "R-1", in: .json)
-        guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(json.utf8)),
+        let document = AliyunTokenService.document(to: request, credentials)
+        guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(document.json)),
             case .object(let user)? = members["AssumedRoleUser"], case .string(let roleID)? = user["AssumedRoleId"]
         else {
-            Issue.record("\(json)")
+            Issue.record("\(document)")
             return
         }
-        #expect(members["RequestId"] == .string("R-1"))
         #expect(user["Arn"] == .string("acs:ram::1234567890123456:role/adminrole/alice"))
         #expect(roleID.hasSuffix(":alice"))
         #expect(
@@ -349,22 +348,19 @@ struct TokenServiceTests {
                     "Expiration": .string("2026-01-02T04:04:05Z"),
                 ])
         )
-        let xml = AliyunTokenService.response(to: request, credentials, requestID: "R-1", in: .xml)
-        let root = try #require(XMLNode.parse(Array(xml.utf8)))
+        let root = try #require(XMLNode.parse(document.xml("AssumeRoleResponse")))
         #expect(root.name == "AssumeRoleResponse")
-        #expect(root["RequestId"] == "R-1")
         #expect(root.all("AssumedRoleUser").first?["AssumedRoleId"] == roleID)
         #expect(root.all("Credentials").first?["AccessKeyId"] == credentials.accessKeyID)
         #expect(root.all("Credentials").first?["AccessKeySecret"] == credentials.secretAccessKey.text)
         #expect(root.all("Credentials").first?["SecurityToken"] == credentials.sessionToken)
         #expect(root.all("Credentials").first?["Expiration"] == "2026-01-02T04:04:05Z")
-        let refusal = TokenRefusal(400, "InvalidParameter.RoleArn", "x & y")
+        let refusal = AliyunCallFailure(400, "InvalidParameter.RoleArn", "x & y").document(requestID: "R", host: "h")
         #expect(
-            AliyunTokenService.response(refusal, requestID: "R", host: "sts.x", in: .json)
-                == #"{"Code":"InvalidParameter.RoleArn","HostId":"sts.x","Message":"x & y","RequestId":"R"}"#
+            String(decoding: refusal.json, as: UTF8.self)
+                == #"{"Code":"InvalidParameter.RoleArn","HostId":"h","Message":"x & y","RequestId":"R"}"#
         )
-        let refused = AliyunTokenService.response(refusal, requestID: "R", host: "h", in: .xml)
-        let error = try #require(XMLNode.parse(Array(refused.utf8)))
+        let error = try #require(XMLNode.parse(refusal.xml("Error")))
         #expect(error.name == "Error")
         #expect(error["Code"] == "InvalidParameter.RoleArn")
         #expect(error["Message"] == "x & y")

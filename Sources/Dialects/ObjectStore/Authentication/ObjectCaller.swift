@@ -107,7 +107,7 @@ package struct ObjectCaller: Sendable {
 extension ObjectGrant {
     /// Reports the requested action and what these credentials allow, which their holder may know.
     func refusal(of action: ObjectAction) -> ObjectError {
-        let allowed = actions.map { Self.name($0) }.sorted().joined(separator: ", ")
+        let allowed = actions.filter { !$0.isVideoCall }.map { Self.name($0) }.sorted().joined(separator: ", ")
         let scope =
             switch keys {
             case .only(let key): "the key \(key)"

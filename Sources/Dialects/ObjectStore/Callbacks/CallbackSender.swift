@@ -35,6 +35,18 @@ package struct CallbackMessage: Sendable, Equatable {
     package let host: String?
     package let contentType: String
     package let content: [UInt8]
+    /// Further header fields.
+    package var fields: [Field] = []
+
+    package struct Field: Sendable, Equatable {
+        package let name: String
+        package let value: String
+
+        package init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
 
     package init(id: String, host: String?, contentType: String, content: [UInt8]) {
         self.id = id
@@ -46,7 +58,7 @@ package struct CallbackMessage: Sendable, Equatable {
 
 /// An app's response.
 package struct CallbackResponse: Sendable, Equatable {
-    private let status: Int
+    package let status: Int
     /// The announced content length.
     private let length: Int64?
     private let body: [UInt8]
@@ -85,7 +97,7 @@ package enum CallbackFailure: Error, Sendable, Equatable {
 
     /// Message for the client; it begins as OSS clients expect ("Errors returned with HTTP status code 203", OSS
     /// documentation).
-    var message: String {
+    package var message: String {
         switch self {
         case .timedOut: "Error status : -1. The server of the callbackUrl did not respond within 5 seconds."
         case .unreachable: "Error status : -1. The server of the callbackUrl cannot be reached, please check it."

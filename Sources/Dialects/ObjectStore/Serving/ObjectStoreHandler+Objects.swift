@@ -51,18 +51,21 @@ extension ObjectStoreHandler {
         for vendor: Vendor,
         isAppendable: Bool = false
     ) async throws(ObjectError) -> Upload {
+        try await admit(name)
         var attributes = headers.attributes(checksum: content.checksum.map { ObjectChecksum($0) })
         attributes.condition = condition
         attributes.isAppendable = isAppendable ? true : nil
         let new = headers.upload(name, attributes, length: content.object.size, for: vendor)
         let object = content.object
-        return try await core { () async throws(UploadError) in
+        let stored = try await core { () async throws(UploadError) in
             try await service.putObject(new, under: grant, object) { attributes, digests in
                 attributes.entityTag = Hexadecimal.encode(digests.md5)
                 attributes.crc64 = digests.crc64
                 attributes.checksum?.value = digests.checksum
             }
         }
+        await owner?.stored(name)
+        return stored
     }
 
     // MARK: Reading

@@ -10,6 +10,7 @@ extension ObjectStoreHandler {
     func create(_ name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
         let (headers, checksum) = (call.command.write.headers, call.command.write.checksum)
         let grant = call.grant
+        try await admit(name)
         let upload = try await core { () async throws(UploadError) in
             try await uploads.begin(name, headers, checksum: checksum, for: call.vendor, under: grant)
         }
@@ -124,6 +125,7 @@ extension ObjectStoreHandler {
                 }
             }
         }
+        await owner?.stored(name)
         var response = Self.document(
             UploadDocuments.completed(
                 name,

@@ -24,6 +24,8 @@ package struct ObjectStoreHandler: RequestHandler {
     let cors: BucketCORS?
     /// `nil` if clients must not name callbacks.
     let callbacks: (any CallbackSender)?
+    /// `nil` if there is no video service.
+    let owner: (any ObjectOwnership)?
     let baseURL: @Sendable (Request) -> String
     let clock: any WallClock
 
@@ -35,6 +37,7 @@ package struct ObjectStoreHandler: RequestHandler {
     ///   - authentication: Authenticates requests.
     ///   - cors: Rules for buckets that have none of their own.
     ///   - callbacks: Sends callbacks for OSS clients; `nil` if they must not name any.
+    ///   - owner: Makes media of some objects; `nil` if there is none.
     ///   - baseURL: The URL by which the client of a request reaches the endpoint, without a trailing slash.
     ///   - clock: The current time.
     ///   - content: Makes the content of responses.
@@ -46,6 +49,7 @@ package struct ObjectStoreHandler: RequestHandler {
         authentication: ObjectAuthentication,
         cors: BucketCORS?,
         callbacks: (any CallbackSender)?,
+        owner: (any ObjectOwnership)? = nil,
         baseURL: @escaping @Sendable (Request) -> String,
         clock: any WallClock,
         content: @escaping ContentMaker
@@ -57,6 +61,7 @@ package struct ObjectStoreHandler: RequestHandler {
         self.authentication = authentication
         self.cors = cors
         self.callbacks = callbacks
+        self.owner = owner
         self.baseURL = baseURL
         self.clock = clock
         self.content = content

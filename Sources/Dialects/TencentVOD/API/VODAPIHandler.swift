@@ -8,7 +8,7 @@ internal import Signing
 internal import UploadCore
 
 /// Tencent Cloud VOD API 3.0, version 2018-07-17: what an app's server calls, with Tencent's SDK for servers.
-struct VODAPIHandler: Sendable {
+struct VODAPIHandler: CloudAPI {
     private static let version = "2018-07-17"
     static let service = "vod"
 
@@ -24,15 +24,12 @@ struct VODAPIHandler: Sendable {
     let report: @Sendable (_ call: String, _ error: any Error) -> Void
     let clock: any WallClock
 
-    /// Whether a request is for this API.
-    static func isMeant(by head: RequestHead) -> Bool {
-        guard head.method == .get || head.method == .post else { return false }
-        if TencentCalls.isSignedInHeader(head) || CloudCall.hasForm(head) { return true }
-        return (try? head.target.queryItems())?.items.contains { $0.name == "SecretId" } ?? false
+    func isMeant(by call: CloudCall) -> Bool {
+        TencentCalls.isSignedInHeader(call.head) || call.parameter("SecretId") != nil
+            || call.parameter("Version") == Self.version
     }
 
-    func respond(to request: Request) async -> Response {
-        let call = await CloudCall(request, at: clock.now)
+    func respond(to call: CloudCall, _ request: Request) async -> Response {
         let named = call.head.fields["X-TC-Action"] ?? call.parameter("Action") ?? ""
         let action = VODActions.Action(rawValue: named)
         let name = action?.rawValue ?? "other"

@@ -4,6 +4,7 @@ internal import HTTPWire
 internal import RESTKit
 internal import Signing
 internal import UploadCore
+internal import VODKit
 
 /// The actions of API 3.0 that are served.
 struct VODActions: Sendable {
@@ -219,7 +220,7 @@ struct VODActions: Sendable {
         guard !ids.isEmpty else { throw VODParameters.missing("FileIds") }
         let filters = Set(try parameters.texts("Filters", atMost: 50))
         try parameters.finish()
-        var found: [VODRecord<VODMedia>] = []
+        var found: [CodedRecord<VODMedia>] = []
         var missing: [String] = []
         for id in ids {
             if let media = try await library.media(id, of: application), caller.maySee(media.content) {

@@ -4,6 +4,7 @@ internal import HTTPWire
 internal import ObjectGrants
 internal import RESTKit
 internal import UploadCore
+internal import VODKit
 
 /// The responses of API 3.0, and the events, with the vendor's names.
 struct VODDocuments: Sendable {
@@ -137,7 +138,7 @@ struct VODDocuments: Sendable {
 
     /// The response to `DescribeMediaInfos`; `filters` are the kinds of information that are wanted, none means all.
     func media(
-        _ found: [VODRecord<VODMedia>],
+        _ found: [CodedRecord<VODMedia>],
         missing: [String],
         _ filters: Set<String>,
         for request: Request,
@@ -169,7 +170,7 @@ struct VODDocuments: Sendable {
     }
 
     private func information(
-        _ record: VODRecord<VODMedia>,
+        _ record: CodedRecord<VODMedia>,
         _ filters: Set<String>,
         for request: Request?
     ) -> Information {
@@ -180,7 +181,7 @@ struct VODDocuments: Sendable {
         )
     }
 
-    private func basic(_ record: VODRecord<VODMedia>, for request: Request?) -> Basic {
+    private func basic(_ record: CodedRecord<VODMedia>, for request: Request?) -> Basic {
         let media = record.content
         let base = base(of: media, for: request)
         let updated = media.updatedAt.map { Date(timeIntervalSince1970: Double($0)) } ?? record.record.createdAt
@@ -298,8 +299,8 @@ struct VODDocuments: Sendable {
 
     /// The response to `DescribeTaskDetail`.
     func task(
-        _ task: VODRecord<VODPull>,
-        _ media: VODRecord<VODMedia>?,
+        _ task: CodedRecord<VODPull>,
+        _ media: CodedRecord<VODMedia>?,
         for request: Request,
         _ requestID: String
     ) -> Response {
@@ -318,7 +319,7 @@ struct VODDocuments: Sendable {
         )
     }
 
-    private func task(_ task: VODPull, _ media: VODRecord<VODMedia>?, for request: Request?) -> Task {
+    private func task(_ task: VODPull, _ media: CodedRecord<VODMedia>?, for request: Request?) -> Task {
         Task(
             TaskId: task.taskID,
             Status: task.finishedAt == nil ? "PROCESSING" : "FINISH",

@@ -5,6 +5,7 @@ internal import ObjectGateway
 internal import SettingsKit
 internal import Signing
 internal import UploadCore
+internal import VODKit
 
 extension Settings {
     /// Forwards calls in `direct` mode; `nil` if they are not served there.

@@ -2,6 +2,7 @@ internal import CoreMetrics
 internal import Foundation
 internal import MetricsKit
 internal import UploadCore
+internal import VODKit
 internal import Webhooks
 
 /// Posts events to an app's server, each until it has answered with a status of 2xx.

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import UploadCore
+internal import VODKit
 
 /// An event for an app's server that it has not received yet.
 struct VODEvent: Sendable, Equatable, Codable {
@@ -33,9 +34,9 @@ struct VODEvents: Sendable {
 
     /// A claimed event.
     struct Claimed: Sendable {
-        let record: VODRecord<VODEvent>
+        let record: CodedRecord<VODEvent>
         /// `nil` if it could not be pulled.
-        let media: VODRecord<VODMedia>?
+        let media: CodedRecord<VODMedia>?
         /// `nil` for media that was not pulled.
         let task: VODPull?
     }
@@ -58,7 +59,7 @@ struct VODEvents: Sendable {
         guard mode != .off else { return }
         let now = clock.now
         let event = VODEvent(kind: kind, fileID: fileID, application: application)
-        let record = VODRecord(
+        let record = CodedRecord(
             VODEvent.recordKind,
             "\(application)/\(fileID)/\(kind.rawValue)",
             event,
@@ -95,7 +96,7 @@ struct VODEvents: Sendable {
             )
             for record in page {
                 last = record.key
-                let found = try VODRecord<VODEvent>(record)
+                let found = try CodedRecord<VODEvent>(record)
                 guard found.content.dueAt <= now.unixSeconds, record.expiresAt.map({ now < $0 }) ?? true else {
                     continue
                 }
@@ -117,7 +118,7 @@ struct VODEvents: Sendable {
     private func facts(
         of event: VODEvent,
         where isAllowed: (VODMedia) -> Bool
-    ) async throws(UploadError) -> (media: VODRecord<VODMedia>?, task: VODPull?)? {
+    ) async throws(UploadError) -> (media: CodedRecord<VODMedia>?, task: VODPull?)? {
         let record = try await library.record(event.fileID, of: event.application)
         let task = event.kind == .pulled ? try await task(of: event) : nil
         guard let owned = record?.content ?? task?.media, isAllowed(owned) else { return nil }
@@ -134,7 +135,7 @@ struct VODEvents: Sendable {
     private func task(of event: VODEvent) async throws(UploadError) -> VODPull? {
         let key = VODMedia.key(event.fileID, of: event.application)
         return try await records.record(VODPull.kind, key).map { record throws(UploadError) in
-            try VODRecord<VODPull>(record).content
+            try CodedRecord<VODPull>(record).content
         }
     }
 
@@ -176,7 +177,7 @@ struct VODEvents: Sendable {
         guard key.hasPrefix("\(application)/"), DialectRecord.canBeKey(key) else { return false }
         guard let record = try await records.record(VODEvent.recordKind, key) else { return true }
         guard record.version == version else { return false }
-        let event = try VODRecord<VODEvent>(record).content
+        let event = try CodedRecord<VODEvent>(record).content
         // Also for media that is deleted, or could not be pulled.
         var owned = try await library.record(event.fileID, of: application)?.content
         if owned == nil { owned = try await task(of: event)?.media }

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import UploadCore
+internal import VODKit
 
 /// The media of all applications: reads, changes, finds and deletes them.
 struct VODLibrary: Sendable {
@@ -12,15 +13,15 @@ struct VODLibrary: Sendable {
     let clock: any WallClock
 
     /// - Returns: The record, also of media that is being deleted, or `nil`.
-    func record(_ fileID: String, of application: Int64) async throws(UploadError) -> VODRecord<VODMedia>? {
+    func record(_ fileID: String, of application: Int64) async throws(UploadError) -> CodedRecord<VODMedia>? {
         let key = VODMedia.key(fileID, of: application)
         // A client may send any text as an id.
         guard DialectRecord.canBeKey(key), let record = try await records.record(VODMedia.kind, key) else { return nil }
-        return try VODRecord<VODMedia>(record)
+        return try CodedRecord<VODMedia>(record)
     }
 
     /// Media that is not being deleted.
-    func media(_ fileID: String, of application: Int64) async throws(UploadError) -> VODRecord<VODMedia>? {
+    func media(_ fileID: String, of application: Int64) async throws(UploadError) -> CodedRecord<VODMedia>? {
         guard let found = try await record(fileID, of: application), !found.content.isDeleted else { return nil }
         return found
     }
@@ -29,7 +30,7 @@ struct VODLibrary: Sendable {
     func insert(_ media: VODMedia) async throws(UploadError) -> Bool {
         let key = VODMedia.key(media.fileID, of: media.owner.application)
         let now = clock.now
-        return try await records.insert(VODRecord(VODMedia.kind, key, media, at: now, until: nil).record, at: now)
+        return try await records.insert(CodedRecord(VODMedia.kind, key, media, at: now, until: nil).record, at: now)
     }
 
     /// Changes media in one step.
@@ -62,7 +63,7 @@ struct VODLibrary: Sendable {
         /// Of all media that match.
         var count = 0
         /// Those of the page.
-        var media: [VODRecord<VODMedia>] = []
+        var media: [CodedRecord<VODMedia>] = []
     }
 
     /// Finds media of an application.
@@ -90,7 +91,7 @@ struct VODLibrary: Sendable {
             for record in page {
                 last = record.key
                 if let end, !record.key.utf8.lexicographicallyPrecedes(end.utf8) { return found.page(of: query) }
-                let one = try VODRecord<VODMedia>(record)
+                let one = try CodedRecord<VODMedia>(record)
                 guard !one.content.isDeleted, isAllowed(one.content), query.matches(one) else { continue }
                 found.count += 1
                 found.media.append(one)
@@ -124,7 +125,7 @@ struct VODLibrary: Sendable {
     private func remove(_ key: String) async throws(UploadError) {
         // A record with an expiry is what a deletion leaves: the objects are gone.
         while let record = try await records.record(VODMedia.kind, key), record.expiresAt == nil {
-            var found = try VODRecord<VODMedia>(record)
+            var found = try CodedRecord<VODMedia>(record)
             if !found.content.isDeleted {
                 // From now on no call finds this media, so its cover cannot be replaced either.
                 var media = found.content

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import UploadCore
+internal import VODKit
 
 /// What `SearchMedia` looks for: media that satisfies each condition; a list is satisfied by any of its members.
 struct VODQuery: Sendable, Equatable {
@@ -27,7 +28,7 @@ struct VODQuery: Sendable, Equatable {
     var offset = 0
     var limit = 10
 
-    func matches(_ record: VODRecord<VODMedia>) -> Bool {
+    func matches(_ record: CodedRecord<VODMedia>) -> Bool {
         let media = record.content
         func any<Wanted>(_ wanted: [Wanted], _ holds: (Wanted) -> Bool) -> Bool {
             wanted.isEmpty || wanted.contains(where: holds)
@@ -49,13 +50,13 @@ struct VODQuery: Sendable, Equatable {
             && (createdBefore.map { created <= $0 } ?? true)
     }
 
-    fileprivate func precedes(_ first: VODRecord<VODMedia>, _ second: VODRecord<VODMedia>) -> Bool {
+    fileprivate func precedes(_ first: CodedRecord<VODMedia>, _ second: CodedRecord<VODMedia>) -> Bool {
         let (one, other) = (Self.rank(first), Self.rank(second))
         return order == .oldestFirst ? one < other : one > other
     }
 
     /// By time, and for equal times by id.
-    private static func rank(_ record: VODRecord<VODMedia>) -> (Date, String) {
+    private static func rank(_ record: CodedRecord<VODMedia>) -> (Date, String) {
         (record.record.createdAt, record.content.fileID)
     }
 }

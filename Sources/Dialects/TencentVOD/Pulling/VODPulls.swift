@@ -1,6 +1,7 @@
 internal import Foundation
 internal import Pulls
 internal import UploadCore
+internal import VODKit
 
 /// Fetches media from URLs, on the pulls of the gateway.
 ///
@@ -63,7 +64,7 @@ struct VODPulls: Sendable {
         )
         let now = clock.now
         let key = VODMedia.key(task.fileID, of: task.owner.application)
-        let record = VODRecord(VODPull.kind, key, task, at: now, until: nil)
+        let record = CodedRecord(VODPull.kind, key, task, at: now, until: nil)
         guard try await records.insert(record.record, at: now) else {
             throw UploadError(.unavailable, "The id of the task is taken; try again.")
         }
@@ -88,11 +89,11 @@ struct VODPulls: Sendable {
     func task(
         _ taskID: String,
         of application: Int64
-    ) async throws(UploadError) -> (task: VODRecord<VODPull>, media: VODRecord<VODMedia>?)? {
+    ) async throws(UploadError) -> (task: CodedRecord<VODPull>, media: CodedRecord<VODMedia>?)? {
         guard let fileID = VODPull.fileID(in: taskID, of: application) else { return nil }
         let key = VODMedia.key(fileID, of: application)
         guard DialectRecord.canBeKey(key), let record = try await records.record(VODPull.kind, key) else { return nil }
-        return (try VODRecord<VODPull>(record), try await library.media(fileID, of: application))
+        return (try CodedRecord<VODPull>(record), try await library.media(fileID, of: application))
     }
 
     // MARK: Finishing
@@ -111,13 +112,13 @@ struct VODPulls: Sendable {
                     _ = try await records.removeRecord(Self.open, record.key)
                     continue
                 }
-                try await look(at: try VODRecord<VODPull>(found))
+                try await look(at: try CodedRecord<VODPull>(found))
             }
             if page.count < 100 { return last != nil }
         }
     }
 
-    private func look(at found: VODRecord<VODPull>) async throws {
+    private func look(at found: CodedRecord<VODPull>) async throws {
         let task = found.content
         // The gateway died before it told of the end.
         if task.finishedAt != nil { return try await finish(found, failure: task.failure) }
@@ -143,7 +144,7 @@ struct VODPulls: Sendable {
 
     /// Ends a task; there is no event if it is not to be told, because the call itself failed.
     private func finish(
-        _ found: VODRecord<VODPull>,
+        _ found: CodedRecord<VODPull>,
         failure: VODPull.Failure?,
         isTold: Bool = true
     ) async throws(UploadError) {

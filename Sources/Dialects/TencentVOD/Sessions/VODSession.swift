@@ -150,47 +150,6 @@ struct VODMedia: Sendable, Equatable, Codable {
     static func key(_ fileID: String, of application: Int64) -> String { "\(application)/\(fileID)" }
 }
 
-/// A record with its decoded content.
-struct VODRecord<Content: Sendable & Codable>: Sendable {
-    private(set) var record: DialectRecord
-    private(set) var content: Content
-
-    init(_ kind: String, _ key: String, _ content: Content, at now: Date, until end: Date?) {
-        record = DialectRecord(kind: kind, key: key, text: Self.text(content), createdAt: now, expiresAt: end)
-        self.content = content
-    }
-
-    /// - Throws: `.storageFailure` if another version of this server wrote something else.
-    init(_ record: DialectRecord) throws(UploadError) {
-        guard let content = try? JSONDecoder().decode(Content.self, from: Data(record.text.utf8)) else {
-            throw UploadError(.storageFailure, "The record \(record.kind) \(record.key) cannot be read.")
-        }
-        self.record = record
-        self.content = content
-    }
-
-    /// The record with this content, for `DialectRecords.replace`.
-    func replaced(by content: Content, until end: Date?) -> VODRecord {
-        var copy = self
-        copy.content = content
-        copy.record.text = Self.text(content)
-        copy.record.expiresAt = end
-        return copy
-    }
-
-    /// The record as it is after a successful `DialectRecords.replace`.
-    var next: VODRecord {
-        var copy = self
-        copy.record.version += 1
-        return copy
-    }
-
-    private static func text(_ content: Content) -> String {
-        // Texts, numbers and flags always encode.
-        String(decoding: (try? JSONEncoder().encode(content)) ?? Data(), as: UTF8.self)
-    }
-}
-
 /// Seals the id of a session into the `vodSessionKey` that clients keep.
 struct VODSessionKeys: Sendable {
     /// A sealed text can begin with a hyphen, which command lines take for an option.

@@ -2,6 +2,7 @@ internal import Foundation
 internal import ObjectGrants
 internal import Signing
 internal import UploadCore
+internal import VODKit
 
 /// A file that a client wants to upload.
 struct VODNewFile: Sendable, Equatable {
@@ -91,7 +92,7 @@ struct VODUploads: Sendable {
         let session = try await newSession(request, region: region, by: signer, at: now)
         for file in session.files { try await admit(file, of: session, by: signer) }
         try await prepareBucket()
-        let record = VODRecord(VODSession.kind, session.fileID, session, at: now, until: end(of: session))
+        let record = CodedRecord(VODSession.kind, session.fileID, session, at: now, until: end(of: session))
         guard try await records.insert(record.record, at: now) else {
             // The same millisecond and the same six digits.
             throw UploadError(.unavailable, "The id of the upload is taken; try again.")
@@ -202,18 +203,18 @@ struct VODUploads: Sendable {
         _ sessionKey: String,
         of signer: VODSigner,
         at now: Date
-    ) async throws -> VODRecord<VODSession> {
+    ) async throws -> CodedRecord<VODSession> {
         let unknown = VODFailure(.invalidSession, "the session is unknown or has expired; begin the upload again")
         guard let id = keys.open(sessionKey), let record = try await records.record(VODSession.kind, id) else {
             throw unknown
         }
-        let found = try VODRecord<VODSession>(record)
+        let found = try CodedRecord<VODSession>(record)
         guard signer.owns(found.content.owner), now.unixSeconds < found.content.validUntil else { throw unknown }
         return found
     }
 
     /// The end of a session that is used now.
-    private func extendedEnd(of found: VODRecord<VODSession>, at now: Date) -> Int64 {
+    private func extendedEnd(of found: CodedRecord<VODSession>, at now: Date) -> Int64 {
         let last = found.record.createdAt.addingTimeInterval(Self.longestUpload).unixSeconds
         return max(found.content.validUntil, min(now.unixSeconds + place.sessionSeconds, last))
     }
@@ -375,7 +376,7 @@ struct VODUploads: Sendable {
     }
 
     /// Media of the signer's application and user.
-    private func media(_ fileID: String, of signer: VODSigner) async throws -> VODRecord<VODMedia>? {
+    private func media(_ fileID: String, of signer: VODSigner) async throws -> CodedRecord<VODMedia>? {
         guard let found = try await library.media(fileID, of: signer.owner.application) else { return nil }
         return signer.owns(found.content.owner) ? found : nil
     }
@@ -396,7 +397,7 @@ struct VODUploads: Sendable {
                 guard let id = UInt64(record.key), Int64(id / 1_000_000_000) + place.sessionSeconds <= now else {
                     return
                 }
-                let found = try VODRecord<VODSession>(record)
+                let found = try CodedRecord<VODSession>(record)
                 if now >= found.content.validUntil { try await remove(found) }
             }
             if page.count < 100 { return }
@@ -404,7 +405,7 @@ struct VODUploads: Sendable {
     }
 
     /// Ends a session, and removes its files unless media has them.
-    private func remove(_ found: VODRecord<VODSession>) async throws {
+    private func remove(_ found: CodedRecord<VODSession>) async throws {
         let session = found.content
         var ended = session
         ended.validUntil = 0

@@ -1,8 +1,8 @@
-internal import Foundation
+package import Foundation
 internal import Synchronization
 
 /// Limits how often something happens for each name: a bucket of tokens that fills steadily.
-final class RateLimiter: Sendable {
+package final class RateLimiter: Sendable {
     private struct Bucket {
         var tokens: Double
         var filledAt: Date
@@ -14,9 +14,9 @@ final class RateLimiter: Sendable {
     private let buckets = Mutex<[String: Bucket]>([:])
 
     /// - Parameter perSecond: Also how many may come at once.
-    init(perSecond: Int) { self.perSecond = Double(perSecond) }
+    package init(perSecond: Int) { self.perSecond = Double(perSecond) }
 
-    func admits(_ name: String, at now: Date) -> Bool {
+    package func admits(_ name: String, at now: Date) -> Bool {
         buckets.withLock { buckets in
             // Forgetting all of them admits a few more than it should.
             if buckets.count >= Self.mostNames, buckets[name] == nil { buckets = [:] }

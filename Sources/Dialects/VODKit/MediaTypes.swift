@@ -1,7 +1,7 @@
 /// Media types of the extensions that apps upload, for limits on media types.
-enum MediaTypes {
+package enum MediaTypes {
     /// `nil` for an unknown extension.
-    static func type(ofExtension suffix: String) -> String? { known[suffix.lowercased()] }
+    package static func type(ofExtension suffix: String) -> String? { known[suffix.lowercased()] }
 
     private static let known = [
         "3gp": "video/3gpp", "asf": "video/x-ms-asf", "avi": "video/x-msvideo", "flv": "video/x-flv",

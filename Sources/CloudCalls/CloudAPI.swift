@@ -1,0 +1,25 @@
+package import HTTPWire
+
+/// An API of a cloud at the root of the gateway's listener, where several clouds have theirs.
+package protocol CloudAPI: Sendable {
+    /// Whether a call has what only callers of this API send.
+    func isMeant(by call: CloudCall) -> Bool
+
+    /// - Parameters:
+    ///   - call: The call, with its content.
+    ///   - request: The request, without its content.
+    /// - Returns: The response, in the form of this API.
+    func respond(to call: CloudCall, _ request: Request) async -> Response
+}
+
+extension CloudCall {
+    /// Whether a request at the root may be a call of a cloud's API.
+    ///
+    /// Only its content can show that of a form.
+    package static func canBe(_ head: RequestHead) -> Bool {
+        guard head.method == .get || head.method == .post else { return false }
+        if TencentCalls.isSignedInHeader(head) || AliyunCalls.isMeant(by: head) || hasForm(head) { return true }
+        let query = (try? head.target.queryItems())?.items ?? []
+        return query.contains { $0.name == "SecretId" || $0.name == "AccessKeyId" || $0.name == "Action" }
+    }
+}

@@ -1,0 +1,283 @@
+internal import Bytes
+internal import CloudCalls
+internal import Foundation
+internal import ObjectStore
+internal import Pulls
+internal import UploadCore
+internal import VODKit
+
+/// Beginning, refreshing and pulling.
+extension ApsaraActions {
+    /// 48.8 TB, the largest object of OSS.
+    static let largestFile: Int64 = 48_800_000_000_000
+
+    private static let imageTypes: Set<String> = ["png", "jpg", "jpeg", "gif", "heic", "webp"]
+
+    func newUpload(_ call: Call) throws -> ApsaraNewUpload {
+        let parameters = call.parameters
+        let application = try application(of: call)
+        var new: ApsaraNewUpload
+        switch call.action {
+        case .createUploadImage: new = try image(parameters)
+        case .createUploadAttachedMedia: new = try attachedMedia(parameters)
+        default: new = try video(parameters)
+        }
+        new.application = application
+        new.labels = try labels(parameters, for: new.kind)
+        if new.labels.title.isEmpty { new.labels.title = String(new.fileName.prefix(128)) }
+        new.size = try parameters.integer("FileSize", in: 0...Self.largestFile)
+        return new
+    }
+
+    private func video(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> ApsaraNewUpload {
+        _ = try parameters.required("Title")
+        let name = try fileName(parameters, "FileName", isRequired: true)
+        guard let name, let suffix = name.suffix else {
+            throw AliyunCallFailure(
+                400,
+                "InvalidFileName.Extension",
+                "`FileName` must end in an extension of 1 to 16 letters and digits, such as .mp4."
+            )
+        }
+        return ApsaraNewUpload(kind: .video, fileName: name.name, suffix: suffix)
+    }
+
+    private func image(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> ApsaraNewUpload {
+        _ = try parameters.required("ImageType")
+        let type = try parameters.choice("ImageType", of: ["default", "cover"])
+        let name = try fileName(parameters, "OriginalFileName", isRequired: false)
+        let suffix =
+            parameters["ImageExt"]?.lowercased() ?? name?.suffix.flatMap { Self.imageTypes.contains($0) ? $0 : nil }
+            ?? "png"
+        guard Self.imageTypes.contains(suffix) else {
+            throw .invalid("ImageExt", "must be \(Self.imageTypes.sorted().joined(separator: ", "))")
+        }
+        return ApsaraNewUpload(kind: .image, fileName: name?.name ?? "", suffix: suffix, category: type)
+    }
+
+    private func attachedMedia(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> ApsaraNewUpload {
+        _ = try parameters.required("BusinessType")
+        let type = try parameters.choice("BusinessType", of: ["watermark", "subtitle", "material"])
+        let name = try fileName(parameters, "FileName", isRequired: false)
+        guard let suffix = parameters["MediaExt"]?.lowercased() ?? name?.suffix else { throw .missing("MediaExt") }
+        guard ApsaraFileName.isSuffix(suffix) else {
+            throw .invalid("MediaExt", "must have 1 to 16 letters and digits")
+        }
+        return ApsaraNewUpload(kind: .attached, fileName: name?.name ?? "", suffix: suffix, category: type)
+    }
+
+    private func fileName(
+        _ parameters: ApsaraParameters,
+        _ parameter: String,
+        isRequired: Bool
+    ) throws(AliyunCallFailure) -> ApsaraFileName? {
+        if isRequired { _ = try parameters.required(parameter) }
+        return try parameters.text(parameter, atMost: 2048).map { ApsaraFileName(path: $0) }
+    }
+
+    /// What is kept with media.
+    func labels(
+        _ parameters: ApsaraParameters,
+        for kind: ApsaraMedia.Kind
+    ) throws(AliyunCallFailure) -> ApsaraMedia.Labels {
+        var labels = ApsaraMedia.Labels()
+        labels.title = try parameters.text("Title", atMost: 128) ?? ""
+        labels.description = try parameters.text("Description", atMost: 1024) ?? ""
+        labels.coverURL = try parameters.text("CoverURL", atMost: 1024) ?? ""
+        labels.tags = try parameters.tags() ?? []
+        labels.categoryIDs = try categories(parameters)
+        labels.templateGroupID = try parameters.text("TemplateGroupId", atMost: 64)
+        labels.workflowID = try parameters.text("WorkflowId", atMost: 64)
+        labels.storageLocation = try parameters.text("StorageLocation", atMost: 256)
+        labels.userData = try userData(parameters)
+        if kind == .video { labels.referenceID = try parameters.referenceID() }
+        return labels
+    }
+
+    private func categories(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> [Int64] {
+        if let one = try parameters.integer("CateId", in: -1...Int64.max) { return [one] }
+        let texts = parameters.list("CateIds")
+        let numbers = texts.compactMap { Int64($0) }
+        guard texts.count <= 5, numbers.count == texts.count else {
+            throw .invalid("CateIds", "must be at most 5 numbers, separated by commas")
+        }
+        return numbers
+    }
+
+    func userData(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> String? {
+        guard let text = try parameters.text("UserData", atMost: 4096) else { return nil }
+        guard let parsed = ApsaraUserData(text) else {
+            throw .invalid(
+                "UserData",
+                "must be a JSON object; its Extend may have 512 bytes, its MessageCallback a CallbackURL of 256 and the CallbackType http"
+            )
+        }
+        if let url = parsed.callbackURL { try check(callbackURL: url, "UserData") }
+        return text
+    }
+
+    func check(callbackURL url: String, _ name: String) throws(AliyunCallFailure) {
+        switch sender.map({ $0.problem(with: url) }) ?? .notAllowed {
+        case nil: return
+        case .malformed: throw .invalid(name, "must have an absolute http or https URL as its callback")
+        case .notAllowed:
+            throw .invalid(name, "must have a callback at a host that the setting object.callbackHosts allows")
+        }
+    }
+
+    // MARK: Refreshing
+
+    func refresh(_ call: Call) async throws -> AliyunDocument {
+        let found = try await video(call)
+        guard let issued = try await uploads.refresh(found.content, by: call.caller) else {
+            throw AliyunCallFailure.noVideo
+        }
+        return call.documents.begun(issued)
+    }
+
+    // MARK: Pulling
+
+    func pull(_ call: Call) async throws -> AliyunDocument {
+        let parameters = call.parameters
+        let application = try application(of: call)
+        let urls = try parameters.required("UploadURLs").split(separator: ",").map(String.init)
+        guard urls.count <= 20 else {
+            throw AliyunCallFailure.invalid("UploadURLs", "must be at most 20 URLs, separated by commas")
+        }
+        for url in urls {
+            if let problem = pulls.starter.problem(with: url) { throw AliyunCallFailure.invalid("UploadURLs", problem) }
+        }
+        let metadata = try pullMetadata(parameters)
+        var news: [(url: String, new: ApsaraNewUpload)] = []
+        for url in urls { news.append((url, try newPull(url, metadata[url], parameters, application))) }
+        if let session = parameters["SessionId"] {
+            guard session.utf8.count <= 50 else {
+                throw AliyunCallFailure.invalid("SessionId", "must have at most 50 characters")
+            }
+            guard try await pulls.take(session: session, of: application) else {
+                throw AliyunCallFailure(
+                    400,
+                    "InvalidParameter.SessionIdDuplicated",
+                    "There was a request with this `SessionId` in the last ten minutes."
+                )
+            }
+        }
+        var jobs: [AliyunDocument.Value] = []
+        for (url, new) in news {
+            let job = try await pulls.begin(new, from: url, by: call.caller)
+            jobs.append(.object(AliyunDocument([("JobId", .text(job.id)), ("SourceURL", .text(url))])))
+        }
+        return AliyunDocument([("UploadJobs", .list(of: "UploadJob", jobs))])
+    }
+
+    private func newPull(
+        _ url: String,
+        _ metadata: ApsaraParameters?,
+        _ parameters: ApsaraParameters,
+        _ application: String
+    ) throws -> ApsaraNewUpload {
+        let path = url.prefix { $0 != "?" && $0 != "#" }
+        let name = ApsaraFileName(path: String(path).removingPercentEncoding ?? String(path))
+        let own = metadata?["FileExtension"]?.lowercased()
+        guard let suffix = own ?? (path.split(separator: "/").count > 2 ? name.suffix : nil),
+            ApsaraFileName.isSuffix(suffix)
+        else {
+            throw AliyunCallFailure(
+                400,
+                "InvalidFileName.Extension",
+                "A URL in `UploadURLs` must end in an extension such as .mp4, or its `UploadMetadatas` name one in `FileExtension`."
+            )
+        }
+        var new = ApsaraNewUpload(
+            kind: .video,
+            application: application,
+            fileName: ApsaraParameters.isLegal(name.name) ? name.name : "",
+            suffix: suffix
+        )
+        new.labels = try metadata.map { (own) throws(AliyunCallFailure) in try labels(own, for: .video) } ?? .init()
+        if new.labels.title.isEmpty { new.labels.title = String(new.fileName.prefix(128)) }
+        new.labels.templateGroupID = try parameters.text("TemplateGroupId", atMost: 64) ?? new.labels.templateGroupID
+        new.labels.storageLocation = try parameters.text("StorageLocation", atMost: 256)
+        new.labels.userData = try userData(parameters)
+        return new
+    }
+
+    /// By URL.
+    private func pullMetadata(_ parameters: ApsaraParameters) throws(AliyunCallFailure) -> [String: ApsaraParameters] {
+        guard let text = parameters["UploadMetadatas"] else { return [:] }
+        let wrong = AliyunCallFailure.invalid("UploadMetadatas", "must be a JSON list of objects with a SourceURL")
+        guard JSONLimits().excess(in: Array(text.utf8)) == nil,
+            case .array(let elements)? = try? JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
+        else { throw wrong }
+        var metadata: [String: ApsaraParameters] = [:]
+        for element in elements {
+            guard case .object(let members) = element, case .string(let url)? = members["SourceURL"] else {
+                throw wrong
+            }
+            var values: [(name: String, value: String)] = []
+            for (name, value) in members {
+                switch value {
+                case .string(let text): values.append((name, text))
+                case .integer(let number): values.append((name, String(number)))
+                case .null: continue
+                default: throw wrong
+                }
+            }
+            metadata[url] = try ApsaraParameters(values)
+        }
+        return metadata
+    }
+
+    func jobs(_ call: Call) async throws -> AliyunDocument {
+        var ids = call.parameters.list("JobIds")
+        let urls = call.parameters.list("UploadURLs")
+        guard !ids.isEmpty || !urls.isEmpty else { throw AliyunCallFailure.missing("JobIds") }
+        guard ids.count <= 10, urls.count <= 10 else {
+            throw AliyunCallFailure.invalid(ids.isEmpty ? "UploadURLs" : "JobIds", "must be at most 10")
+        }
+        var missing: [String] = []
+        if ids.isEmpty {
+            for url in urls {
+                let found = try await pulls.jobIDs(for: url.removingPercentEncoding ?? url)
+                if found.isEmpty { missing.append(url) }
+                ids += found
+            }
+        }
+        var infos: [AliyunDocument.Value] = []
+        for id in ids {
+            guard let found = try await pulls.job(id), call.caller.owns(found.content.subject),
+                call.caller.may(call.action, in: found.content.application, at: place)
+            else {
+                missing.append(id)
+                continue
+            }
+            infos.append(.object(Self.document(of: found)))
+        }
+        return AliyunDocument([
+            ("URLUploadInfoList", .list(of: "URLUploadInfo", infos)), ("NonExists", Self.texts(missing, "NonExist")),
+        ])
+    }
+
+    private static func document(of found: CodedRecord<ApsaraPull>) -> AliyunDocument {
+        let job = found.content
+        var document = AliyunDocument([
+            ("JobId", .text(job.id)), ("UploadURL", .text(job.url)),
+            ("CreationTime", .text(ApsaraDocuments.time(found.record.createdAt))),
+        ])
+        if let failure = job.failure {
+            document.add("Status", "UPLOAD_FAIL")
+            document.add("ErrorCode", failure.code)
+            document.add("ErrorMessage", failure.message)
+        } else {
+            document.add("MediaId", job.mediaID)
+            document.add(
+                "Status",
+                job.finishedAt != nil ? "UPLOAD_SUCCESS" : job.uploadID == nil ? "PENDING" : "UPLOADING"
+            )
+        }
+        if let size = job.size { document.add("FileSize", String(size)) }
+        document.add("CompleteTime", job.finishedAt.map { ApsaraDocuments.time($0) })
+        document.add("UserData", job.userData)
+        return document
+    }
+}

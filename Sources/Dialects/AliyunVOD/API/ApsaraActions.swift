@@ -1,0 +1,292 @@
+internal import CloudCalls
+internal import Foundation
+internal import HTTPWire
+internal import ObjectStore
+internal import UploadCore
+internal import VODKit
+
+/// Performs the actions of ApsaraVideo VOD, API version 2017-03-21.
+struct ApsaraActions: Sendable {
+    let uploads: ApsaraUploads
+    let pulls: ApsaraPulls
+    let callbacks: ApsaraCallbacks
+    /// `nil` if callbacks are not allowed.
+    let sender: (any CallbackSender)?
+    var library: ApsaraLibrary { uploads.library }
+    var place: ApsaraPlace { uploads.place }
+
+    /// A call, authenticated.
+    struct Call: Sendable {
+        let action: ApsaraAction
+        let parameters: ApsaraParameters
+        let caller: ApsaraCaller
+        let documents: ApsaraDocuments
+    }
+
+    /// - Throws: `AliyunCallFailure`; `UploadError`.
+    func perform(_ call: Call) async throws -> AliyunDocument {
+        switch call.action {
+        case .createUploadVideo, .createUploadImage, .createUploadAttachedMedia:
+            return call.documents.begun(try await uploads.begin(try newUpload(call), by: call.caller))
+        case .refreshUploadVideo: return try await refresh(call)
+        case .uploadMediaByURL: return try await pull(call)
+        case .getURLUploadInfos: return try await jobs(call)
+        case .getUploadDetails: return try await details(call)
+        case .deleteMultipartUpload: return try await deleteParts(call)
+        case .getVideoInfo: return AliyunDocument([("Video", .object(try await info(call)))])
+        case .getVideoInfos: return try await infos(call)
+        case .updateVideoInfo: return try await update(call)
+        case .deleteVideo: return try await deleteVideos(call)
+        case .getMezzanineInfo: return try await mezzanine(call)
+        case .getPlayInfo: return try await play(call)
+        case .getImageInfo: return try await image(call)
+        case .deleteImage: return try await deleteImages(call)
+        case .searchMedia: return try await search(call)
+        case .setMessageCallback: return try await setCallback(call)
+        case .getMessageCallback: return try await callback(call)
+        case .reportUploadProgress, .getUploadProgress: return AliyunDocument()
+        }
+    }
+
+    // MARK: What callers name
+
+    /// The application that a call names, in which its caller may perform it.
+    ///
+    /// - Throws: `InvalidAppId.NotFound`, `Forbidden`.
+    func application(of call: Call) throws(AliyunCallFailure) -> String {
+        let application = call.parameters["AppId"] ?? ApsaraPlace.defaultApplication
+        guard place.has(application) else {
+            throw AliyunCallFailure(404, "InvalidAppId.NotFound", "There is no application with this `AppId`.")
+        }
+        try check(call, in: application)
+        return application
+    }
+
+    private func check(_ call: Call, in application: String) throws(AliyunCallFailure) {
+        guard call.caller.may(call.action, in: application, at: place) else { throw .forbidden }
+    }
+
+    /// Whether a caller may perform an action on media.
+    func allows(_ call: Call, _ media: ApsaraMedia) -> Bool {
+        call.caller.may(call.action, in: media.application, at: place) && call.caller.owns(media.subject)
+    }
+
+    /// The media that a call names by its id.
+    ///
+    /// - Throws: `missing` also for media of others, so that nobody learns of it.
+    func media(
+        _ id: String,
+        _ kind: ApsaraMedia.Kind,
+        _ call: Call,
+        orElse missing: AliyunCallFailure
+    ) async throws -> CodedRecord<ApsaraMedia> {
+        guard let found = try await library.media(id), found.content.kind == kind, allows(call, found.content) else {
+            // A caller that may do this nowhere is told so.
+            if case .session = call.caller.identity {
+                try check(call, in: call.parameters["AppId"] ?? ApsaraPlace.defaultApplication)
+            }
+            throw missing
+        }
+        return found
+    }
+
+    /// The video that a call names by `VideoId` or `ReferenceId`.
+    func video(_ call: Call) async throws -> CodedRecord<ApsaraMedia> {
+        if let id = call.parameters["VideoId"] {
+            return try await media(id, .video, call, orElse: .noVideo)
+        }
+        guard let reference = try call.parameters.referenceID() else { throw AliyunCallFailure.missing("VideoId") }
+        let application = call.parameters["AppId"] ?? ApsaraPlace.defaultApplication
+        guard let id = try await library.id(ofReference: reference, in: application) else {
+            throw AliyunCallFailure.noVideo
+        }
+        return try await media(id, .video, call, orElse: .noVideo)
+    }
+
+    /// Ids separated by commas, at most 20.
+    func ids(
+        _ name: String,
+        _ call: Call,
+        orElse tooMany: String
+    ) throws(AliyunCallFailure) -> [String] {
+        let ids = call.parameters.list(name)
+        guard ids.count <= 20 else {
+            throw AliyunCallFailure(400, tooMany, "`\(name)` must be at most 20 ids, separated by commas.")
+        }
+        return ids
+    }
+
+    /// Media of several ids.
+    struct Several {
+        var found: [CodedRecord<ApsaraMedia>] = []
+        var missing: [String] = []
+        var forbidden: [String] = []
+    }
+
+    func several(_ ids: [String], _ kind: ApsaraMedia.Kind?, _ call: Call) async throws -> Several {
+        var several = Several()
+        var seen: Set<String> = []
+        for id in ids where seen.insert(id).inserted {
+            guard let found = try await library.media(id), kind == nil || found.content.kind == kind,
+                call.caller.owns(found.content.subject)
+            else {
+                several.missing.append(id)
+                continue
+            }
+            if allows(call, found.content) { several.found.append(found) } else { several.forbidden.append(id) }
+        }
+        return several
+    }
+
+    static func texts(_ texts: [String], _ name: String) -> AliyunDocument.Value {
+        .list(of: name, texts.map { .text($0) })
+    }
+
+    // MARK: Reading
+
+    private func info(_ call: Call) async throws -> AliyunDocument {
+        var document = call.documents.video(try await video(call))
+        document.add("Snapshots", .named("Snapshot", []))
+        return document
+    }
+
+    private func infos(_ call: Call) async throws -> AliyunDocument {
+        var ids = try ids("VideoIds", call, orElse: "VideoIdsExceededMax")
+        var missing: [String] = []
+        let references = try self.ids("ReferenceIds", call, orElse: "VideoIdsExceededMax")
+        if ids.isEmpty, references.isEmpty { throw AliyunCallFailure.missing("VideoIds") }
+        if ids.isEmpty { (ids, missing) = try await resolved(references, call) }
+        let several = try await several(ids, .video, call)
+        return AliyunDocument([
+            ("VideoList", .list(of: "Video", several.found.map { .object(call.documents.video($0)) })),
+            ("NonExistVideoIds", Self.texts(several.missing + several.forbidden, "VideoId")),
+            ("NonExistReferenceIds", Self.texts(missing, "ReferenceId")),
+        ])
+    }
+
+    /// The ids of media with these reference ids, and the reference ids of none.
+    func resolved(_ references: [String], _ call: Call) async throws -> (ids: [String], missing: [String]) {
+        let application = call.parameters["AppId"] ?? ApsaraPlace.defaultApplication
+        var (ids, missing): ([String], [String]) = ([], [])
+        for reference in references {
+            if let id = try await library.id(ofReference: reference, in: application) {
+                ids.append(id)
+            } else {
+                missing.append(reference)
+            }
+        }
+        return (ids, missing)
+    }
+
+    private func details(_ call: Call) async throws -> AliyunDocument {
+        _ = try call.parameters.required("MediaIds")
+        let ids = try ids("MediaIds", call, orElse: "LimitExceeded.MediaIds")
+        let type = try call.parameters.choice("MediaType", of: ["video", "image", "attached"]) ?? "video"
+        let kind: ApsaraMedia.Kind = type == "video" ? .video : type == "image" ? .image : .attached
+        let several = try await several(ids, kind, call)
+        var details: [AliyunDocument.Value] = []
+        for found in several.found {
+            var arrived: Int64 = 0
+            if found.content.content == nil {
+                for upload in try await library.openUploads(of: found.content) {
+                    arrived = max(arrived, try await library.arrivedBytes(of: upload))
+                }
+            }
+            details.append(.object(call.documents.details(found, arrived: arrived)))
+        }
+        return AliyunDocument([
+            ("UploadDetails", .list(of: "UploadDetail", details)),
+            ("NonExistMediaIds", Self.texts(several.missing, "MediaId")),
+            ("ForbiddenMediaIds", Self.texts(several.forbidden, "MediaId")),
+        ])
+    }
+
+    private func mezzanine(_ call: Call) async throws -> AliyunDocument {
+        let seconds = try linkLifetime(call)
+        let found = try await video(call)
+        return AliyunDocument([("Mezzanine", .object(call.documents.mezzanine(found, linkFor: seconds)))])
+    }
+
+    private func play(_ call: Call) async throws -> AliyunDocument {
+        let seconds = try linkLifetime(call)
+        let found = try await video(call)
+        guard found.content.content != nil else {
+            throw AliyunCallFailure(403, "Forbidden.IllegalStatus", "The video has not been uploaded completely.")
+        }
+        let formats = call.parameters.list("Formats").map { $0.lowercased() }
+        let types = call.parameters.list("StreamType")
+        let definitions = call.parameters.list("Definition")
+        let type = found.content.isAudio ? "audio" : "video"
+        guard formats.isEmpty || formats.contains(found.content.suffix), types.isEmpty || types.contains(type),
+            definitions.isEmpty || definitions.contains("OD") || definitions.contains("AUTO")
+        else {
+            throw AliyunCallFailure(
+                404,
+                "InvalidVideo.NoneStream",
+                "There is only the original of this video: \(found.content.suffix), \(type), OD."
+            )
+        }
+        return call.documents.play(found, linkFor: seconds)
+    }
+
+    private func image(_ call: Call) async throws -> AliyunDocument {
+        let seconds = try linkLifetime(call)
+        let id = try call.parameters.required("ImageId")
+        let found = try await media(id, .image, call, orElse: .noImage)
+        return AliyunDocument([("ImageInfo", .object(call.documents.image(found, linkFor: seconds)))])
+    }
+
+    private func linkLifetime(_ call: Call) throws(AliyunCallFailure) -> Int64 {
+        _ = try call.parameters.choice("OutputType", of: ["oss", "cdn"])
+        return try call.parameters.integer("AuthTimeout", in: 1...2_592_000).map { min($0, 604_800) } ?? 3600
+    }
+
+    private func search(_ call: Call) async throws -> AliyunDocument {
+        var query = ApsaraQuery()
+        let kinds = ApsaraQuery.Kind.allCases.map(\.rawValue)
+        if let type = call.parameters["SearchType"] {
+            let wanted = type.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+            guard !wanted.isEmpty, wanted.allSatisfy(kinds.contains) else {
+                throw AliyunCallFailure.invalid("SearchType", "must be \(kinds.joined(separator: ", "))")
+            }
+            query.kinds = Set(wanted.compactMap { ApsaraQuery.Kind(rawValue: $0) })
+        }
+        do throws(ApsaraMatch.Problem) {
+            query.match = try ApsaraMatch(call.parameters["Match"] ?? "")
+        } catch {
+            throw AliyunCallFailure.invalid("Match", error.message)
+        }
+        let order = try call.parameters.choice("SortBy", of: ["CreationTime:Desc", "CreationTime:Asc"])
+        query.isOldestFirst = order == "CreationTime:Asc"
+        query.limit = Int(try call.parameters.integer("PageSize", in: 1...100) ?? 10)
+        if let token = call.parameters["ScrollToken"] {
+            guard ApsaraMedia.isID(token) else {
+                throw AliyunCallFailure.invalid("ScrollToken", "must be from an earlier answer")
+            }
+            query.after = token
+        } else {
+            query.offset = (Int(try call.parameters.integer("PageNo", in: 1...200) ?? 1) - 1) * query.limit
+        }
+        if case .session = call.caller.identity { _ = try application(of: call) }
+        let found = try await library.search(query) { allows(call, $0) }
+        var document = AliyunDocument([
+            ("MediaList", .list(of: "Media", found.media.map { .object(call.documents.found($0)) })),
+            ("Total", .integer(found.count)),
+        ])
+        document.add("ScrollToken", found.media.last?.content.id ?? query.after)
+        return document
+    }
+}
+
+extension ApsaraLibrary {
+    /// Bytes of the parts of an upload that have arrived.
+    func arrivedBytes(of upload: Upload) async throws(UploadError) -> Int64 {
+        var (sum, last): (Int64, Int) = (0, 0)
+        while true {
+            let (_, page) = try await parts.parts(of: upload.id, after: last, limit: 1000)
+            sum += page.reduce(0) { $0 + $1.size }
+            guard page.count == 1000, let number = page.last?.number else { return sum }
+            last = number
+        }
+    }
+}

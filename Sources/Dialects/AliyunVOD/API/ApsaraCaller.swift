@@ -1,0 +1,170 @@
+internal import CloudCalls
+internal import Foundation
+internal import ObjectGateway
+internal import ObjectGrants
+internal import Signing
+internal import UploadCore
+
+/// Who called, authenticated, and what they may do.
+struct ApsaraCaller: Sendable {
+    enum Identity: Sendable {
+        /// An API key, for an app's server.
+        case key(APIKey)
+        /// Session credentials, for an app.
+        case session(ObjectGrant)
+    }
+
+    let identity: Identity
+
+    /// The user of a session; an app's server acts for all its users.
+    var subject: String? {
+        switch identity {
+        case .key(let key): key.limits.onlySubject
+        case .session(let grant): grant.upload.subject
+        }
+    }
+
+    /// The API key that calls, or that minted the session.
+    var issuer: String? {
+        switch identity {
+        case .key(let key): key.id
+        case .session(let grant): grant.upload.issuer
+        }
+    }
+
+    /// Whether the caller may perform an action in an application.
+    func may(_ action: ApsaraAction, in application: String, at place: ApsaraPlace) -> Bool {
+        switch identity {
+        case .key(let key): return key.allows(action.scope) && place.allows(key.limits, application)
+        case .session(let grant):
+            return grant.allows(action.right, bucket: place.bucket, key: ApsaraPlace.directory(application))
+        }
+    }
+
+    /// Whether the caller may see media of this user.
+    func owns(_ subject: String?) -> Bool {
+        switch identity {
+        case .key(let key): key.limits.allows(subject: subject)
+        case .session(let grant): grant.upload.subject == nil || grant.upload.subject == subject
+        }
+    }
+
+    func mayBegin(for subject: String?) -> Bool {
+        if case .key(let key) = identity { return key.limits.allows(subject: subject) }
+        return true
+    }
+
+    /// The least of the caller's own limit and another one, in bytes.
+    func limit(_ wanted: Int64?) -> Int64? {
+        guard case .session(let grant) = identity, let own = grant.upload.maximumBytes else { return wanted }
+        return min(own, wanted ?? own)
+    }
+}
+
+/// Authenticates calls: by the pair of an API key, or by session credentials.
+struct ApsaraAuthentication: Sendable {
+    let issuer: CredentialIssuer
+    let revoked: RevocationList
+    let pairs: KeyPairCache
+    private let nonces = UsedNonces()
+
+    init(issuer: CredentialIssuer, revoked: RevocationList, pairs: KeyPairCache) {
+        self.issuer = issuer
+        self.revoked = revoked
+        self.pairs = pairs
+    }
+
+    /// - Throws: `AliyunCallFailure`; `UploadError` if the state does not respond.
+    func caller(of call: CloudCall, scope: Scope) async throws -> ApsaraCaller {
+        let claim: AliyunCalls.Claim
+        do throws(RequestSignatureFailure) {
+            claim = try AliyunCalls.claim(call)
+        } catch {
+            throw AliyunCallFailure(error, stringToSign: "")
+        }
+        let (caller, credentials) = try await find(claim, scope, at: call.time)
+        do throws(RequestSignatureFailure) {
+            try credentials.verified(by: claim.verify)
+        } catch {
+            throw AliyunCallFailure(error, stringToSign: claim.stringToSign)
+        }
+        switch nonces.use(claim.nonce.text, of: claim.accessKeyID, until: claim.nonce.expiry, at: call.time.unixSeconds)
+        {
+        case .new: return caller
+        case .used: throw AliyunCallFailure.usedNonce
+        case .full: throw AliyunCallFailure.tooManyNonces
+        }
+    }
+
+    private func find(
+        _ claim: AliyunCalls.Claim,
+        _ scope: Scope,
+        at now: Date
+    ) async throws -> (ApsaraCaller, [SigningCredentials]) {
+        guard let token = claim.token, !token.isEmpty else {
+            guard let found = try await pairs.pairs(claim.accessKeyID, scope) else {
+                throw AliyunCallFailure(
+                    404,
+                    "InvalidAccessKeyId.NotFound",
+                    "The access key is unknown, or is not allowed to call this action."
+                )
+            }
+            return (ApsaraCaller(identity: .key(found.key)), found.credentials)
+        }
+        let session: Session
+        do throws(CredentialFailure) {
+            session = try issuer.open(accessKeyID: claim.accessKeyID, token: token, at: now)
+        } catch {
+            throw AliyunCallFailure(error)
+        }
+        do throws(UploadError) {
+            try await revoked.check(session.grant.upload)
+        } catch {
+            guard error.code == .unauthenticated else { throw error }
+            throw AliyunCallFailure.expiredToken
+        }
+        let credentials = SigningCredentials(
+            accessKeyID: claim.accessKeyID,
+            secretAccessKey: session.secretAccessKey.text,
+            sessionToken: token
+        )
+        return (ApsaraCaller(identity: .session(session.grant)), [credentials])
+    }
+}
+
+extension AliyunCallFailure {
+    /// SDKs in apps then ask for other credentials.
+    fileprivate static let expiredToken = AliyunCallFailure(
+        400,
+        "InvalidSecurityToken.Expired",
+        "The security token has expired, or was revoked; assume the role again."
+    )
+
+    fileprivate init(_ failure: CredentialFailure) {
+        switch failure {
+        case .expired: self = .expiredToken
+        case .noToken, .invalidToken:
+            self.init(400, "InvalidSecurityToken.Malformed", "The security token was not issued by this server.")
+        case .otherAccessKeyID:
+            self.init(
+                400,
+                "InvalidSecurityToken.MismatchWithAccessKey",
+                "The token does not belong to the access key."
+            )
+        }
+    }
+
+    static let forbidden = AliyunCallFailure(
+        403,
+        "Forbidden",
+        "The caller is not allowed to do this: check the scopes and limits of the API key, or the policy of the session."
+    )
+
+    static func invalid(_ name: String, _ rule: String) -> AliyunCallFailure {
+        AliyunCallFailure(400, "InvalidParameter", "`\(name)` \(rule).")
+    }
+
+    static let noVideo = AliyunCallFailure(404, "InvalidVideo.NotFound", "There is no video with this id.")
+    static let noImage = AliyunCallFailure(404, "InvalidImage.NotFound", "There is no image with this id.")
+    static let noMedia = AliyunCallFailure(404, "InvalidMedia.NotFound", "There is no media with this id.")
+}

@@ -1,0 +1,197 @@
+internal import Callbacks
+package import CloudCalls
+internal import CoreMetrics
+internal import Foundation
+package import GatewayKit
+internal import HTTPWire
+internal import Logging
+internal import MetricsKit
+internal import ObjectGateway
+package import ObjectStore
+package import Pulls
+package import RESTKit
+package import ServiceLifecycle
+internal import SettingsKit
+internal import Signing
+internal import UploadCore
+internal import VODKit
+
+/// ApsaraVideo VOD of Alibaba Cloud: its API for app servers, and the media that upload SDKs bring through the object
+/// endpoint.
+package struct AliyunVODModule: GatewayModule {
+    package let name = "ApsaraVideo VOD"
+    package let routes: [Route]
+    package let services: [any Service]
+    /// The API at the root of the listener.
+    package let api: any CloudAPI
+    private let sender: CallbackClient?
+
+    /// - Parameters:
+    ///   - context: What every module receives.
+    ///   - media: The media.
+    ///   - starter: Starts pulls.
+    package init(_ context: GatewayContext, _ media: AliyunVODMedia, starter: PullStarter) {
+        let settings = context.settings
+        let logger = context.logger
+        let library = media.library
+        let place = library.place
+        let sender = settings.callbackClient(context.master, context.clock) { _ in }
+        self.sender = sender
+        let uploads = ApsaraUploads(
+            place: place,
+            library: library,
+            uploads: context.services.uploads,
+            issuer: context.issuer,
+            clock: context.clock
+        )
+        let pulls = ApsaraPulls(uploads: uploads, starter: starter)
+        let actions = ApsaraActions(
+            uploads: uploads,
+            pulls: pulls,
+            callbacks: library.events.callbacks,
+            sender: sender
+        )
+        let links = ApsaraLinks(
+            issuer: context.issuer,
+            objectURL: context.objectURL,
+            region: settings.object.region,
+            clock: context.clock
+        )
+        api = ApsaraAPIHandler(
+            actions: actions,
+            authentication: ApsaraAuthentication(
+                issuer: context.issuer,
+                revoked: context.revoked,
+                pairs: KeyPairCache(state: context.state, master: context.master, clock: context.clock)
+            ),
+            presigning: links,
+            cors: context.cors,
+            calls: context.metrics.counters(
+                "sluice_aliyun_vod_calls_total",
+                "Calls of the API of ApsaraVideo VOD.",
+                by: "call",
+                "code"
+            ),
+            report: { call, error in
+                logger.warning(
+                    "a call of the API of ApsaraVideo VOD could not be served",
+                    metadata: ["call": "\(call)", "error": "\((error as? UploadError)?.message ?? "\(error)")"]
+                )
+            }
+        )
+        routes =
+            AliyunAPI(
+                actions: actions,
+                links: links,
+                access: context.access,
+                minted: context.metrics.mintCounter("aliyun_vod_upload"),
+                bodyLimit: context.bodyLimit,
+                maximumBytes: settings.limits.uploadBytes
+            ).routes
+        guard context.mismatch == nil else {
+            services = []
+            return
+        }
+        let report: @Sendable (String) -> Void = { message in
+            logger.warning(
+                "work on media of ApsaraVideo VOD was interrupted; it will be continued",
+                metadata: ["error": "\(message)"]
+            )
+        }
+        var services: [any Service] = [library.watching(report)]
+        if starter.pulls != nil { services.append(pulls.finishing(report)) }
+        if let sender {
+            let url = context.objectURL
+            let delivery = ApsaraEventDelivery(
+                events: library.events,
+                callbacks: library.events.callbacks,
+                sender: sender,
+                objectURL: { bucket, key in
+                    let base = url.configured.map { ObjectURL.origin(of: $0, port: nil) }
+                    return base.map { "\($0)/\(bucket)/\(key)" }
+                        // The name by which SDKs reach the bucket.
+                        ?? "http://\(bucket).oss-\(place.region).aliyuncs.com/\(key)"
+                },
+                counters: context.metrics.counters(
+                    "sluice_aliyun_vod_events_total",
+                    "Attempts to post an event of ApsaraVideo VOD to the app.",
+                    by: "outcome"
+                ),
+                report: { message in
+                    logger.warning(
+                        "an event of ApsaraVideo VOD was not delivered; it will be tried again",
+                        metadata: ["error": "\(message)"]
+                    )
+                }
+            )
+            services.append(BackgroundLoop { await delivery.run() })
+        }
+        self.services = services
+    }
+
+    /// Aborts callbacks in progress.
+    package func close() { sender?.close() }
+}
+
+/// The media of ApsaraVideo VOD, for the object endpoint.
+package struct AliyunVODMedia: Sendable {
+    let library: ApsaraLibrary
+
+    package init(_ context: GatewayContext) {
+        library = ApsaraLibrary(
+            place: ApsaraPlace(context.settings.aliyunVOD),
+            records: context.state,
+            objects: context.services.objects,
+            uploads: context.services.uploads,
+            parts: context.services.parts,
+            events: ApsaraEvents(
+                records: context.state,
+                callbacks: ApsaraCallbacks(records: context.state, master: context.master, clock: context.clock),
+                bell: EventBell(),
+                clock: context.clock
+            ),
+            clock: context.clock
+        )
+    }
+
+    /// What the object endpoint asks and tells.
+    package var ownership: any ObjectOwnership { library }
+}
+
+extension ApsaraLibrary {
+    /// Finds what a gateway that died has left: content that nobody recorded, and deletions.
+    fileprivate func watching(_ report: @escaping @Sendable (String) -> Void) -> BackgroundLoop {
+        BackgroundLoop {
+            while !Task.isCancelled {
+                let start = ContinuousClock.now
+                do throws(UploadError) {
+                    try await finishRemovals()
+                    try await lookAtOpen()
+                } catch {
+                    report(error.message)
+                }
+                try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .seconds(20)))
+            }
+        }
+    }
+}
+
+extension ApsaraPulls {
+    fileprivate func finishing(_ report: @escaping @Sendable (String) -> Void) -> BackgroundLoop {
+        BackgroundLoop {
+            while !Task.isCancelled {
+                let count = bell.count
+                let start = ContinuousClock.now
+                var hasJobs = true
+                do throws(UploadError) {
+                    hasJobs = try await finishAll()
+                } catch {
+                    report(error.message)
+                }
+                try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .seconds(2)))
+                // Those of a node that has died can wait.
+                if !hasJobs { await bell.wait(after: count, timeout: .seconds(60)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+internal import CloudCalls
+internal import Foundation
+internal import UploadCore
+internal import VODKit
+
+/// An event for an app's server that it has not received yet ("Event notification", ApsaraVideo VOD documentation).
+struct ApsaraEvent: Sendable, Equatable, Codable {
+    enum Kind: String, Sendable, Codable {
+        case stored
+        case pulled
+        case deleted
+    }
+
+    /// What a pull has ended with.
+    struct Pull: Sendable, Equatable, Codable {
+        var jobID: String
+        var url: String
+        var failure: ApsaraPull.Failure?
+    }
+
+    var kind: Kind
+    var mediaID: String
+    var mediaKind: ApsaraMedia.Kind
+    var application: String
+    var bucket: String
+    var key: String
+    /// Bytes; 0 without content.
+    var size: Int64
+    /// Unix milliseconds of what it tells of.
+    var at: Int64
+    /// The app's own data, as JSON.
+    var extend: String?
+    /// Where the app wants it instead of the usual URL.
+    var url: String?
+    var pull: Pull?
+    var attempts = 0
+    /// Unix milliseconds of the next attempt; while it is claimed, the end of the claim.
+    var dueAt: Int64 = 0
+
+    static let recordKind = "aliyun event"
+
+    /// Its name in `EventTypeList`.
+    var type: String {
+        switch (kind, mediaKind) {
+        case (.deleted, _): "DeleteMediaComplete"
+        case (.pulled, _): "UploadByURLComplete"
+        case (.stored, .video): "FileUploadComplete"
+        case (.stored, .image): "ImageUploadComplete"
+        case (.stored, .attached): "AttachedMediaUploadComplete"
+        }
+    }
+}
+
+/// Events for apps' servers, each a record until its receiver has confirmed it.
+///
+/// Keys begin with the id of the media, followed by the time, so the events of one media stand in their order.
+struct ApsaraEvents: Sendable {
+    struct Claimed: Sendable {
+        let record: CodedRecord<ApsaraEvent>
+        let callback: ApsaraCallback
+    }
+
+    /// Seconds for which an event is kept.
+    static let retention: TimeInterval = 4 * 86_400
+    private static let page = 100
+
+    let records: any DialectRecords
+    let callbacks: ApsaraCallbacks
+    /// Rings for each event that this process can deliver now.
+    let bell: EventBell
+    let clock: any WallClock
+
+    /// Records an event if the application wants it; a second time it changes nothing.
+    func record(
+        _ kind: ApsaraEvent.Kind,
+        of media: ApsaraMedia,
+        pull: ApsaraEvent.Pull? = nil
+    ) async throws(UploadError) {
+        let now = clock.now
+        let userData = media.labels.userData.flatMap { ApsaraUserData($0) }
+        let at =
+            switch kind {
+            case .stored: media.content?.storedAt ?? now.unixMilliseconds
+            case .pulled, .deleted: now.unixMilliseconds
+            }
+        let event = ApsaraEvent(
+            kind: kind,
+            mediaID: media.id,
+            mediaKind: media.kind,
+            application: media.application,
+            bucket: media.bucket,
+            key: media.key,
+            size: media.content?.size ?? 0,
+            at: at,
+            extend: userData?.extend,
+            url: userData?.callbackURL,
+            pull: pull
+        )
+        guard let callback = try await callbacks.callback(of: media.application), callback.wants(event.type) else {
+            return
+        }
+        // What a media ends with comes last, whatever the clock says.
+        let order =
+            switch kind {
+            case .stored: 1
+            case .pulled: 2
+            case .deleted: 3
+            }
+        let name =
+            switch kind {
+            case .stored: media.content?.objectID ?? ""
+            case .pulled: pull?.jobID ?? ""
+            case .deleted: ""
+            }
+        let time = String(at)
+        let padded = String(repeating: "0", count: max(0, 15 - time.utf8.count)) + time
+        let key = "\(media.id)/\(kind == .deleted ? "9" : "1")/\(padded)/\(order)/\(name)"
+        let record = CodedRecord(
+            ApsaraEvent.recordKind,
+            // A deletion has one event, whenever it is recorded again.
+            kind == .deleted ? "\(media.id)/9" : key,
+            event,
+            at: now,
+            until: now.addingTimeInterval(Self.retention)
+        )
+        _ = try await records.insert(record.record, at: now)
+    }
+
+    /// Claims events that are due: of each media only the first, so that they arrive in their order.
+    ///
+    /// - Parameters:
+    ///   - limit: Maximum number of events.
+    ///   - milliseconds: How long the claim lasts; until then no other node sends these events.
+    /// - Returns: The events.
+    /// - Throws: `UploadError`.
+    func claim(limit: Int, for milliseconds: Int64) async throws(UploadError) -> [Claimed] {
+        var claimed: [Claimed] = []
+        var last: String?
+        var lastMedia = ""
+        let now = clock.now
+        while true {
+            let page = try await records.records(ApsaraEvent.recordKind, prefix: "", after: last, limit: Self.page)
+            for record in page {
+                last = record.key
+                guard record.expiresAt.map({ now < $0 }) ?? true else { continue }
+                let found = try CodedRecord<ApsaraEvent>(record)
+                let event = found.content
+                guard event.mediaID != lastMedia else { continue }
+                lastMedia = event.mediaID
+                guard event.dueAt <= now.unixMilliseconds, try await hasHappened(event) else { continue }
+                guard let callback = try await callbacks.callback(of: event.application) else {
+                    // Nobody wants it any more.
+                    try await remove(record.key)
+                    continue
+                }
+                var changed = event
+                changed.dueAt = now.unixMilliseconds + milliseconds
+                changed.attempts += 1
+                let replaced = found.replaced(by: changed, until: record.expiresAt)
+                // If not, another node has claimed it.
+                guard try await records.replace(replaced.record) else { continue }
+                claimed.append(Claimed(record: replaced.next, callback: callback))
+                if claimed.count == limit { return claimed }
+            }
+            if page.count < Self.page { return claimed }
+        }
+    }
+
+    /// Whether what an event tells of is recorded; it is recorded after the event.
+    private func hasHappened(_ event: ApsaraEvent) async throws(UploadError) -> Bool {
+        guard let record = try await records.record(ApsaraMedia.recordKind, event.mediaID) else { return true }
+        let media = try CodedRecord<ApsaraMedia>(record).content
+        switch event.kind {
+        case .deleted: return media.isDeleted
+        case .pulled: return true
+        case .stored: return media.isDeleted || media.content.map { $0.storedAt >= event.at } ?? false
+        }
+    }
+
+    /// Removes an event that its receiver has.
+    func remove(_ key: String) async throws(UploadError) {
+        _ = try await records.removeRecord(ApsaraEvent.recordKind, key)
+    }
+
+    /// Puts the next attempt off, if the caller's claim still holds.
+    func postpone(_ claimed: Claimed, by milliseconds: Int64) async throws(UploadError) {
+        var event = claimed.record.content
+        event.dueAt = clock.now.unixMilliseconds + milliseconds
+        let changed = claimed.record.replaced(by: event, until: claimed.record.record.expiresAt)
+        _ = try await records.replace(changed.record)
+    }
+}

@@ -1,0 +1,291 @@
+internal import Foundation
+internal import HTTPWire
+internal import ObjectStore
+internal import UploadCore
+internal import VODKit
+
+/// All media: reads and changes them, finds their content, and deletes them.
+///
+/// That an object is there decides whether media has content. Whoever sees it first records it: the request that stored it,
+/// a reader, or, if the gateway died in between, the next look at what is open.
+struct ApsaraLibrary: Sendable {
+    /// Media whose content may arrive.
+    static let openKind = "aliyun open"
+    static let referenceKind = "aliyun reference"
+    private static let removalKind = "aliyun removal"
+
+    let place: ApsaraPlace
+    let records: any DialectRecords
+    let objects: ObjectService
+    let uploads: UploadService
+    let parts: PartService
+    let events: ApsaraEvents
+    let clock: any WallClock
+
+    /// The record, also of media that is being deleted.
+    func record(_ id: String) async throws(UploadError) -> CodedRecord<ApsaraMedia>? {
+        guard ApsaraMedia.isID(id), let record = try await records.record(ApsaraMedia.recordKind, id) else {
+            return nil
+        }
+        return try CodedRecord<ApsaraMedia>(record)
+    }
+
+    /// Media that is not being deleted, with its content if that has arrived.
+    func media(_ id: String) async throws(UploadError) -> CodedRecord<ApsaraMedia>? {
+        guard let found = try await record(id), !found.content.isDeleted else { return nil }
+        return try await settled(found)
+    }
+
+    /// The id of the media with a reference id.
+    func id(ofReference reference: String, in application: String) async throws(UploadError) -> String? {
+        let key = "\(application)/\(reference)"
+        guard DialectRecord.canBeKey(key) else { return nil }
+        return try await records.record(Self.referenceKind, key)?.text
+    }
+
+    // MARK: Beginning
+
+    /// Records new media.
+    ///
+    /// - Returns: `false` if its reference id is taken.
+    func insert(_ media: ApsaraMedia) async throws(UploadError) -> Bool {
+        let now = clock.now
+        if let reference = media.labels.referenceID, try await !take(reference, for: media) { return false }
+        // Before the media, so that whatever happens next is found.
+        try await open(media.id)
+        let record = CodedRecord(ApsaraMedia.recordKind, media.id, media, at: now, until: nil)
+        guard try await records.insert(record.record, at: now) else {
+            throw UploadError(.unavailable, "The id of the media is taken; try again.")
+        }
+        return true
+    }
+
+    /// Whether a reference id is this media's now.
+    func take(_ reference: String, for media: ApsaraMedia) async throws(UploadError) -> Bool {
+        let now = clock.now
+        let key = "\(media.application)/\(reference)"
+        let record = DialectRecord(kind: Self.referenceKind, key: key, text: media.id, createdAt: now)
+        if try await records.insert(record, at: now) { return true }
+        guard let holder = try await records.record(Self.referenceKind, key) else { return false }
+        if holder.text == media.id { return true }
+        // A gateway that died can have left a reference to media that it never recorded.
+        guard now.timeIntervalSince(holder.createdAt) > 60, try await self.record(holder.text) == nil else {
+            return false
+        }
+        var changed = holder
+        changed.text = media.id
+        return try await records.replace(changed)
+    }
+
+    func giveUp(_ reference: String, of media: ApsaraMedia) async throws(UploadError) {
+        let key = "\(media.application)/\(reference)"
+        guard try await records.record(Self.referenceKind, key)?.text == media.id else { return }
+        _ = try await records.removeRecord(Self.referenceKind, key)
+    }
+
+    private func open(_ id: String) async throws(UploadError) {
+        let now = clock.now
+        _ = try await records.insert(DialectRecord(kind: Self.openKind, key: id, text: "{}", createdAt: now), at: now)
+    }
+
+    /// Lets content arrive again, for as long as new credentials are valid.
+    ///
+    /// - Returns: The media; `nil` if it was deleted meanwhile.
+    func reopen(_ id: String, until end: Int64) async throws(UploadError) -> ApsaraMedia? {
+        try await open(id)
+        return try await change(id) { $0.openUntil = max($0.openUntil, end) }
+    }
+
+    // MARK: Content
+
+    /// Records content that has arrived since.
+    private func settled(
+        _ found: CodedRecord<ApsaraMedia>
+    ) async throws(UploadError) -> CodedRecord<ApsaraMedia>? {
+        var found = found
+        while true {
+            guard clock.now.unixSeconds < found.content.openUntil || found.content.content == nil else { return found }
+            guard let object = try await objects.object(found.content.name),
+                // What is appended to is never complete.
+                object.attributes?.isAppendable != true, object.id.text != found.content.content?.objectID
+            else { return found }
+            var media = found.content
+            media.content = ApsaraMedia.Content(
+                objectID: object.id.text,
+                size: object.size,
+                md5: object.attributes?.entityTag.flatMap { $0.utf8.count == 32 ? $0.lowercased() : nil },
+                storedAt: object.createdAt.unixMilliseconds
+            )
+            media.modifiedAt = max(media.modifiedAt, object.createdAt.unixSeconds)
+            // Before the media: it is delivered only once that is changed, and nobody would record it afterwards.
+            try await events.record(.stored, of: media)
+            let changed = found.replaced(by: media, until: nil)
+            if try await records.replace(changed.record) {
+                events.bell.ring()
+                return changed.next
+            }
+            guard let current = try await record(found.content.id), !current.content.isDeleted else { return nil }
+            found = current
+        }
+    }
+
+    /// Changes media in one step.
+    ///
+    /// - Parameters:
+    ///   - id: The id.
+    ///   - change: The change; may be called several times.
+    /// - Returns: The media after the change; `nil` if there is none.
+    /// - Throws: `UploadError`.
+    func change(_ id: String, _ change: (inout ApsaraMedia) -> Void) async throws(UploadError) -> ApsaraMedia? {
+        while let found = try await media(id) {
+            var media = found.content
+            change(&media)
+            guard media != found.content else { return media }
+            if try await records.replace(found.replaced(by: media, until: nil).record) { return media }
+        }
+        return nil
+    }
+
+    // MARK: Deleting
+
+    /// Deletes media with its object, and ends its uploads.
+    ///
+    /// A record of the intention comes first: if the gateway dies in between, `finishRemovals` deletes the rest.
+    ///
+    /// - Parameters:
+    ///   - media: The media.
+    ///   - isTold: Whether an event tells of it.
+    /// - Throws: `UploadError`.
+    func delete(_ media: ApsaraMedia, isTold: Bool) async throws(UploadError) {
+        let now = clock.now
+        let record = DialectRecord(
+            kind: Self.removalKind,
+            key: media.id,
+            text: isTold ? "{}" : "",
+            createdAt: now
+        )
+        _ = try await records.insert(record, at: now)
+        try await remove(media.id, isTold: isTold)
+    }
+
+    private func remove(_ id: String, isTold: Bool) async throws(UploadError) {
+        // A record with an expiry is what a deletion leaves.
+        while let found = try await record(id), found.record.expiresAt == nil {
+            var current = found
+            if !found.content.isDeleted {
+                var media = found.content
+                media.isDeleted = true
+                media.modifiedAt = clock.now.unixSeconds
+                if isTold { try await events.record(.deleted, of: media) }
+                let marked = found.replaced(by: media, until: nil)
+                guard try await records.replace(marked.record) else { continue }
+                current = marked.next
+                events.bell.ring()
+            }
+            let media = current.content
+            if let reference = media.labels.referenceID { try await giveUp(reference, of: media) }
+            try await endUploads(of: media)
+            _ = try await objects.removeObject(media.name)
+            // Until the last credentials have ended, bytes can come that must be removed.
+            let end = Date(timeIntervalSince1970: Double(max(media.openUntil, media.modifiedAt) + 86_400))
+            _ = try await records.replace(current.replaced(by: media.remains, until: end).record)
+        }
+        _ = try await records.removeRecord(Self.removalKind, id)
+    }
+
+    /// Ends the multipart uploads that are open for media.
+    ///
+    /// - Returns: How many there were.
+    @discardableResult
+    func endUploads(of media: ApsaraMedia) async throws(UploadError) -> Int {
+        let open = try await openUploads(of: media)
+        for upload in open {
+            do throws(UploadError) {
+                try await uploads.terminate(upload.id, .open)
+            } catch  where [.notFound, .gone, .notOpen].contains(error.code) {
+                continue
+            }
+        }
+        return open.count
+    }
+
+    func openUploads(of media: ApsaraMedia) async throws(UploadError) -> [Upload] {
+        let query = PartUploadQuery(bucket: media.bucket, prefix: media.key, after: nil, afterID: nil, limit: 1000)
+        return try await parts.partUploads(query).filter { $0.key == media.key }
+    }
+
+    // MARK: Cleaning up
+
+    /// Ends deletions that were interrupted.
+    ///
+    /// - Throws: `UploadError`; the next call continues.
+    func finishRemovals() async throws(UploadError) {
+        while true {
+            let page = try await records.records(Self.removalKind, prefix: "", after: nil, limit: 100)
+            for record in page { try await remove(record.key, isTold: !record.text.isEmpty) }
+            if page.count < 100 { return }
+        }
+    }
+
+    /// Looks for content that nobody has recorded, and removes media that got none in time.
+    ///
+    /// - Throws: `UploadError`; the next call continues.
+    func lookAtOpen() async throws(UploadError) {
+        var last: String?
+        while true {
+            let page = try await records.records(Self.openKind, prefix: "", after: last, limit: 100)
+            for record in page {
+                last = record.key
+                try await look(at: record)
+            }
+            if page.count < 100 { return }
+        }
+    }
+
+    private func look(at open: DialectRecord) async throws(UploadError) {
+        let now = clock.now
+        guard let found = try await record(open.key) else {
+            // It is about to be recorded, or never was.
+            if now.timeIntervalSince(open.createdAt) > 86_400 {
+                _ = try await records.removeRecord(Self.openKind, open.key)
+            }
+            return
+        }
+        if found.content.isDeleted {
+            // What came after the deletion, from a gateway that died before it could remove it.
+            _ = try await objects.removeObject(found.content.name)
+            if now.unixSeconds >= found.content.openUntil {
+                _ = try await records.removeRecord(Self.openKind, open.key)
+            }
+            return
+        }
+        guard let media = try await settled(found)?.content, now.unixSeconds >= media.openUntil else { return }
+        if media.content != nil {
+            _ = try await records.removeRecord(Self.openKind, open.key)
+            // New credentials may have been issued meanwhile.
+            if let current = try await record(open.key), current.content.openUntil > now.unixSeconds {
+                try await self.open(open.key)
+            }
+        } else if now.unixSeconds >= media.openUntil + place.uploadSeconds {
+            try await delete(media, isTold: false)
+        }
+    }
+}
+
+extension ApsaraLibrary: ObjectOwnership {
+    func admit(_ name: ObjectName) async throws(UploadError) {
+        guard let id = place.mediaID(of: name), try await record(id)?.content.isDeleted == true else { return }
+        throw UploadError(.gone, "The media was deleted; begin another upload.")
+    }
+
+    func stored(_ name: ObjectName) async {
+        guard let id = place.mediaID(of: name) else { return }
+        // What fails here is found by the next look at what is open.
+        guard let found = try? await record(id) else { return }
+        if found.content.isDeleted {
+            _ = try? await objects.removeObject(name)
+        } else {
+            _ = try? await settled(found)
+        }
+    }
+}

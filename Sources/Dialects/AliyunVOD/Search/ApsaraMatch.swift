@@ -1,0 +1,257 @@
+internal import Foundation
+internal import UploadCore
+internal import VODKit
+
+/// A filter of `SearchMedia` ("Media asset search protocol", ApsaraVideo VOD documentation): comparisons of fields joined
+/// by `and`, `or` and `not`, with brackets.
+///
+/// A field is compared with a text (`=`, `!=`), with several of which one must match (`in`, `not in`), or with a range
+/// (`CreationTime = ('2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z']`), whose brackets tell whether it has its ends.
+indirect enum ApsaraMatch: Sendable, Equatable {
+    case all
+    case isOne(of: [String], Field)
+    /// Ends as text; empty for none.
+    case isWithin(lower: String, hasLower: Bool, upper: String, hasUpper: Bool, Field)
+    case both(ApsaraMatch, ApsaraMatch)
+    case either(ApsaraMatch, ApsaraMatch)
+    case not(ApsaraMatch)
+
+    enum Field: String, Sendable, CaseIterable {
+        case title = "Title"
+        case description = "Description"
+        case tags = "Tags"
+        case status = "Status"
+        case categoryID = "CateId"
+        case creationTime = "CreationTime"
+        case modificationTime = "ModificationTime"
+        case application = "AppId"
+        case size = "Size"
+        case mediaID = "MediaId"
+        case videoID = "VideoId"
+        case imageID = "ImageId"
+        case referenceID = "ReferenceId"
+        case storageLocation = "StorageLocation"
+        case businessType = "BusinessType"
+        case imageType = "ImageType"
+        case mediaSource = "MediaSource"
+    }
+
+    struct Problem: Error, Equatable {
+        let message: String
+    }
+
+    /// Most comparisons in one filter.
+    static let maximumCount = 64
+
+    /// - Throws: `Problem`.
+    init(_ text: String) throws(Problem) {
+        var parser = Parser(text)
+        self = try parser.whole()
+    }
+
+    /// Whether media satisfies it.
+    func holds(for record: CodedRecord<ApsaraMedia>) -> Bool {
+        switch self {
+        case .all: true
+        case .not(let inner): !inner.holds(for: record)
+        case .both(let first, let second): first.holds(for: record) && second.holds(for: record)
+        case .either(let first, let second): first.holds(for: record) || second.holds(for: record)
+        case .isOne(let wanted, let field):
+            switch field {
+            case .title, .description:
+                // Searched for words, not compared.
+                wanted.contains { field.texts(of: record).first?.lowercased().contains($0.lowercased()) ?? false }
+            default: field.texts(of: record).contains { wanted.contains($0) }
+            }
+        case .isWithin(let lower, let hasLower, let upper, let hasUpper, let field):
+            field.texts(of: record).contains { text in
+                (lower.isEmpty || Self.precedes(lower, text) || hasLower && lower == text)
+                    && (upper.isEmpty || Self.precedes(text, upper) || hasUpper && upper == text)
+            }
+        }
+    }
+
+    /// Numbers by their size; times, which all have one length, by their text.
+    private static func precedes(_ first: String, _ second: String) -> Bool {
+        if let one = Int64(first), let other = Int64(second) { return one < other }
+        return first < second
+    }
+
+    /// The times in which media that can satisfy it was created.
+    var creation: (after: Date?, before: Date?) {
+        switch self {
+        case .isWithin(let lower, _, let upper, _, .creationTime):
+            return (try? Date(lower, strategy: .iso8601), try? Date(upper, strategy: .iso8601))
+        case .both(let first, let second):
+            let (one, other) = (first.creation, second.creation)
+            return (one.after ?? other.after, one.before ?? other.before)
+        default: return (nil, nil)
+        }
+    }
+}
+
+extension ApsaraMatch.Field {
+    /// The values of media; several for tags.
+    fileprivate func texts(of record: CodedRecord<ApsaraMedia>) -> [String] {
+        let media = record.content
+        switch self {
+        case .title: return [media.labels.title]
+        case .description: return [media.labels.description]
+        case .tags: return media.labels.tags
+        case .status: return [media.content == nil ? "Uploading" : "Normal"]
+        case .categoryID: return media.labels.categoryIDs.map(String.init)
+        case .creationTime: return [ApsaraDocuments.time(record.record.createdAt)]
+        case .modificationTime: return [ApsaraDocuments.time(media.modifiedAt)]
+        case .application: return [media.application]
+        case .size: return [String(media.content?.size ?? media.announced ?? 0)]
+        case .mediaID, .videoID, .imageID: return [media.id]
+        case .referenceID: return media.labels.referenceID.map { [$0] } ?? []
+        case .storageLocation: return [media.labels.storageLocation ?? media.bucket]
+        case .businessType, .imageType: return media.category.map { [$0] } ?? []
+        case .mediaSource: return ["general"]
+        }
+    }
+}
+
+/// Reads a filter.
+private struct Parser {
+    private enum Token: Equatable {
+        case word(String)
+        case text(String)
+        case mark(Character)
+        case unequal
+    }
+
+    private var tokens: [Token] = []
+    private var next = 0
+    private var count = 0
+    private var depth = 0
+    private var problem: ApsaraMatch.Problem?
+
+    init(_ text: String) {
+        var rest = text[...]
+        while let first = rest.first {
+            if first.isWhitespace {
+                rest.removeFirst()
+            } else if first == "'" || first == "\"" {
+                let content = rest.dropFirst()
+                guard let end = content.firstIndex(of: first) else {
+                    problem = .init(message: "has a text without its closing quote")
+                    return
+                }
+                tokens.append(.text(String(content[..<end])))
+                rest = content[content.index(after: end)...]
+            } else if rest.hasPrefix("!=") {
+                tokens.append(.unequal)
+                rest = rest.dropFirst(2)
+            } else if "=()[],".contains(first) {
+                tokens.append(.mark(first))
+                rest.removeFirst()
+            } else {
+                let word = rest.prefix { !$0.isWhitespace && !"=()[],'\"!".contains($0) }
+                guard !word.isEmpty else {
+                    problem = .init(message: "has an unexpected \(first)")
+                    return
+                }
+                tokens.append(.word(String(word)))
+                rest = rest.dropFirst(word.count)
+            }
+        }
+    }
+
+    mutating func whole() throws(ApsaraMatch.Problem) -> ApsaraMatch {
+        if let problem { throw problem }
+        if tokens.isEmpty { return .all }
+        let match = try alternatives()
+        guard next == tokens.count else { throw .init(message: "has something after its end") }
+        return match
+    }
+
+    private mutating func alternatives() throws(ApsaraMatch.Problem) -> ApsaraMatch {
+        var match = try conjunction()
+        while takeWord("or") { match = .either(match, try conjunction()) }
+        return match
+    }
+
+    private mutating func conjunction() throws(ApsaraMatch.Problem) -> ApsaraMatch {
+        var match = try term()
+        while takeWord("and") { match = .both(match, try term()) }
+        return match
+    }
+
+    private mutating func term() throws(ApsaraMatch.Problem) -> ApsaraMatch {
+        depth += 1
+        defer { depth -= 1 }
+        guard depth <= 16 else { throw .init(message: "has too many brackets inside each other") }
+        if takeWord("not") { return .not(try term()) }
+        if take(.mark("(")) {
+            let match = try alternatives()
+            guard take(.mark(")")) else { throw .init(message: "lacks a closing bracket") }
+            return match
+        }
+        return try comparison()
+    }
+
+    private mutating func comparison() throws(ApsaraMatch.Problem) -> ApsaraMatch {
+        count += 1
+        guard count <= ApsaraMatch.maximumCount else {
+            throw .init(message: "has more than \(ApsaraMatch.maximumCount) comparisons")
+        }
+        guard next < tokens.count, case .word(let name) = tokens[next] else { throw .init(message: "lacks a field") }
+        guard let field = ApsaraMatch.Field.allCases.first(where: { $0.rawValue.lowercased() == name.lowercased() })
+        else { throw .init(message: "has the field \(name.prefix(64)), which is not supported") }
+        next += 1
+        if take(.unequal) { return .not(.isOne(of: [try value()], field)) }
+        let isNegated = takeWord("not")
+        if takeWord("in") {
+            let match = ApsaraMatch.isOne(of: try values(), field)
+            return isNegated ? .not(match) : match
+        }
+        guard !isNegated, take(.mark("=")) else {
+            throw .init(message: "needs =, !=, in or not in after \(field.rawValue)")
+        }
+        return take(.mark("("))
+            ? try range(of: field, hasLower: false)
+            : take(.mark("[")) ? try range(of: field, hasLower: true) : .isOne(of: [try value()], field)
+    }
+
+    private mutating func range(of field: ApsaraMatch.Field, hasLower: Bool) throws(ApsaraMatch.Problem) -> ApsaraMatch
+    {
+        let lower = take(.mark(",")) ? "" : try value()
+        if !lower.isEmpty, !take(.mark(",")) { throw .init(message: "needs two values in a range") }
+        var upper = ""
+        if next < tokens.count, tokens[next] != .mark(")"), tokens[next] != .mark("]") { upper = try value() }
+        let hasUpper = take(.mark("]"))
+        guard hasUpper || take(.mark(")")) else { throw .init(message: "lacks the closing bracket of a range") }
+        return .isWithin(lower: lower, hasLower: hasLower, upper: upper, hasUpper: hasUpper, field)
+    }
+
+    private mutating func values() throws(ApsaraMatch.Problem) -> [String] {
+        guard take(.mark("(")) || take(.mark("[")) else { throw .init(message: "needs values in brackets after in") }
+        var values = [try value()]
+        while take(.mark(",")) { values.append(try value()) }
+        guard take(.mark(")")) || take(.mark("]")) else { throw .init(message: "lacks a closing bracket") }
+        return values
+    }
+
+    private mutating func value() throws(ApsaraMatch.Problem) -> String {
+        guard next < tokens.count else { throw .init(message: "lacks a value") }
+        defer { next += 1 }
+        switch tokens[next] {
+        case .text(let text), .word(let text): return text
+        default: throw .init(message: "lacks a value")
+        }
+    }
+
+    private mutating func take(_ token: Token) -> Bool {
+        guard next < tokens.count, tokens[next] == token else { return false }
+        next += 1
+        return true
+    }
+
+    private mutating func takeWord(_ word: String) -> Bool {
+        guard next < tokens.count, case .word(let text) = tokens[next], text.lowercased() == word else { return false }
+        next += 1
+        return true
+    }
+}

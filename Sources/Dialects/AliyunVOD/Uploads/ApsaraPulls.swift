@@ -1,0 +1,219 @@
+internal import Bytes
+internal import CloudCalls
+internal import Digests
+internal import Foundation
+internal import Pulls
+internal import UploadCore
+internal import VODKit
+
+/// A job in which the gateway fetches media from a URL (`UploadMediaByURL`).
+struct ApsaraPull: Sendable, Equatable, Codable {
+    /// Why nothing was fetched.
+    struct Failure: Sendable, Equatable, Codable {
+        var code: String
+        var message: String
+    }
+
+    /// 32 hexadecimal digits.
+    var id: String
+    /// The media that it makes.
+    var mediaID: String
+    var application: String
+    var subject: String?
+    /// Without user, password and query.
+    var url: String
+    var userData: String?
+    /// The pulled upload; `nil` until that is recorded.
+    var uploadID: String?
+    /// Unix seconds; `nil` while it is fetched.
+    var finishedAt: Int64?
+    var size: Int64?
+    /// `nil` without one.
+    var failure: Failure?
+
+    static let recordKind = "aliyun job"
+}
+
+/// Fetches media from URLs, on the pulls of the gateway.
+///
+/// A job is a record, and while it is not finished another record lists it: whichever node looks next finishes it.
+struct ApsaraPulls: Sendable {
+    private static let openKind = "aliyun pull"
+    private static let urlKind = "aliyun job url"
+    private static let sessionKind = "aliyun pull session"
+    /// Seconds for which a finished job can be read ("GetURLUploadInfos": a year).
+    private static let retention: TimeInterval = 365 * 86_400
+    /// Seconds after which a job whose upload was never recorded has failed.
+    private static let lost: TimeInterval = 86_400
+
+    let uploads: ApsaraUploads
+    let starter: PullStarter
+    /// Rings for each job that this process begins.
+    let bell = EventBell()
+    private var library: ApsaraLibrary { uploads.library }
+    private var records: any DialectRecords { uploads.library.records }
+    private var clock: any WallClock { uploads.clock }
+
+    init(uploads: ApsaraUploads, starter: PullStarter) {
+        self.uploads = uploads
+        self.starter = starter
+    }
+
+    /// Whether a request with this id may be served: no other one had it in the last ten minutes.
+    func take(session: String, of application: String) async throws(UploadError) -> Bool {
+        let now = clock.now
+        let record = DialectRecord(
+            kind: Self.sessionKind,
+            key: "\(application)/\(session)",
+            text: "{}",
+            createdAt: now,
+            expiresAt: now.addingTimeInterval(600)
+        )
+        return try await records.insert(record, at: now)
+    }
+
+    /// Begins a job.
+    ///
+    /// - Parameters:
+    ///   - new: The media.
+    ///   - url: A URL that `PullStarter.problem` accepts.
+    ///   - caller: Who called.
+    /// - Returns: The job.
+    /// - Throws: `AliyunCallFailure`; `UploadError`.
+    func begin(_ new: ApsaraNewUpload, from url: String, by caller: ApsaraCaller) async throws -> ApsaraPull {
+        guard let pulls = starter.pulls else {
+            throw AliyunCallFailure(403, "OperationDenied", "Pulling is disabled on this server (pull.enabled).")
+        }
+        let media = try await uploads.admitted(new, by: caller)
+        var job = ApsaraPull(
+            id: ApsaraMedia.newID(at: clock.now),
+            mediaID: media.id,
+            application: media.application,
+            subject: media.subject,
+            url: starter.shown(url),
+            userData: media.labels.userData
+        )
+        let now = clock.now
+        let record = CodedRecord(ApsaraPull.recordKind, job.id, job, at: now, until: nil)
+        guard try await records.insert(record.record, at: now) else {
+            throw UploadError(.unavailable, "The id of the job is taken; try again.")
+        }
+        // Before the pull, so that what it brings is found wherever the gateway dies.
+        _ = try await records.insert(
+            DialectRecord(kind: Self.openKind, key: job.id, text: "{}", createdAt: now),
+            at: now
+        )
+        bell.ring()
+        do {
+            try await uploads.record(media)
+            try await listByURL(job)
+            var pulled = starter.upload(from: url, metadata: ["filename": media.fileName])
+            pulled.object = NewObject(media.name)
+            let grant = uploads.grant(for: media, by: caller, until: .distantFuture)
+            job.uploadID = try await pulls.begin(pulled, under: grant).id.text
+        } catch {
+            let message = (error as? UploadError)?.message ?? (error as? AliyunCallFailure)?.message ?? "\(error)"
+            try await finish(record, ApsaraPull.Failure(code: "InternalError", message: message), isTold: false)
+            if let error = error as? UploadError, let refusal = AliyunCallFailure(refusal: error) { throw refusal }
+            throw error
+        }
+        _ = try await records.replace(record.replaced(by: job, until: nil).record)
+        return job
+    }
+
+    /// A job by its id.
+    func job(_ id: String) async throws(UploadError) -> CodedRecord<ApsaraPull>? {
+        guard ApsaraMedia.isID(id), let record = try await records.record(ApsaraPull.recordKind, id) else { return nil }
+        return try CodedRecord<ApsaraPull>(record)
+    }
+
+    /// The ids of the jobs for a URL, the oldest first.
+    func jobIDs(for url: String) async throws(UploadError) -> [String] {
+        let prefix = Self.urlPrefix(starter.shown(url))
+        return try await records.records(Self.urlKind, prefix: prefix, after: nil, limit: 100).map(\.text)
+    }
+
+    private func listByURL(_ job: ApsaraPull) async throws(UploadError) {
+        let now = clock.now
+        let record = DialectRecord(
+            kind: Self.urlKind,
+            key: Self.urlPrefix(job.url) + job.id,
+            text: job.id,
+            createdAt: now,
+            expiresAt: now.addingTimeInterval(Self.retention)
+        )
+        _ = try await records.insert(record, at: now)
+    }
+
+    /// Keys are limited in length, URLs are not.
+    private static func urlPrefix(_ url: String) -> String {
+        Hexadecimal.encode(Digest.hash(url.utf8, .sha256)) + "/"
+    }
+
+    // MARK: Finishing
+
+    /// Ends the jobs whose content has arrived, or that have failed.
+    ///
+    /// - Returns: Whether there were any jobs to look at.
+    /// - Throws: `UploadError`; the next call continues.
+    func finishAll() async throws(UploadError) -> Bool {
+        var last: String?
+        while true {
+            let page = try await records.records(Self.openKind, prefix: "", after: last, limit: 100)
+            for record in page {
+                last = record.key
+                guard let found = try await job(record.key) else {
+                    _ = try await records.removeRecord(Self.openKind, record.key)
+                    continue
+                }
+                try await look(at: found)
+            }
+            if page.count < 100 { return last != nil }
+        }
+    }
+
+    private func look(at found: CodedRecord<ApsaraPull>) async throws(UploadError) {
+        let job = found.content
+        // The gateway died before it told of the end.
+        if job.finishedAt != nil { return try await finish(found, job.failure) }
+        let id = job.uploadID.flatMap { UploadID($0) }
+        if let id, try await uploads.uploads.state(of: id) == .open { return }
+        if let media = try await library.media(job.mediaID), media.content.content != nil {
+            return try await finish(found, nil)
+        }
+        guard let id else {
+            guard clock.now.timeIntervalSince(found.record.createdAt) > Self.lost else { return }
+            return try await finish(
+                found,
+                ApsaraPull.Failure(code: "InternalError", message: "The job was interrupted.")
+            )
+        }
+        let reason = try await starter.pulls?.job(of: id)?.lastError?.message ?? "The upload was ended."
+        try await finish(found, ApsaraPull.Failure(code: "FileDownloadFailed", message: reason))
+    }
+
+    /// Ends a job; there is no event if it is not to be told, because the call itself failed.
+    private func finish(
+        _ found: CodedRecord<ApsaraPull>,
+        _ failure: ApsaraPull.Failure?,
+        isTold: Bool = true
+    ) async throws(UploadError) {
+        let now = clock.now
+        var job = found.content
+        let media = try await library.record(job.mediaID)?.content
+        job.finishedAt = job.finishedAt ?? now.unixSeconds
+        job.failure = failure
+        job.size = media?.content?.size
+        let end = now.addingTimeInterval(Self.retention)
+        // If not, another node was faster, or the upload was recorded meanwhile: the next look ends it.
+        guard try await records.replace(found.replaced(by: job, until: end).record) else { return }
+        if let media, isTold {
+            let pull = ApsaraEvent.Pull(jobID: job.id, url: job.url, failure: failure)
+            try await library.events.record(.pulled, of: media, pull: pull)
+            library.events.bell.ring()
+        }
+        // Media that never came is not there.
+        if let media, failure != nil, !media.isDeleted { try await library.delete(media, isTold: false) }
+        _ = try await records.removeRecord(Self.openKind, found.record.key)
+    }
+}

@@ -1,0 +1,157 @@
+internal import Bytes
+internal import CloudCalls
+internal import Foundation
+internal import HTTPWire
+internal import ObjectGrants
+internal import Signing
+internal import UploadCore
+internal import VODKit
+
+/// What a caller wants to upload.
+struct ApsaraNewUpload: Sendable, Equatable {
+    var kind: ApsaraMedia.Kind
+    var application = ApsaraPlace.defaultApplication
+    var subject: String?
+    var fileName: String
+    /// In lower case.
+    var suffix: String
+    /// Bytes; `nil` if the caller does not say.
+    var size: Int64?
+    var maximumBytes: Int64?
+    var category: String?
+    var labels = ApsaraMedia.Labels()
+}
+
+/// Begins uploads and issues credentials for them.
+struct ApsaraUploads: Sendable {
+    /// Credentials for one object.
+    struct Issued: Sendable {
+        let media: ApsaraMedia
+        let credentials: SessionCredentials
+        /// Seconds for which they are valid.
+        let seconds: Int64
+    }
+
+    let place: ApsaraPlace
+    let library: ApsaraLibrary
+    let uploads: UploadService
+    let issuer: CredentialIssuer
+    let clock: any WallClock
+
+    /// Begins the upload of new media.
+    ///
+    /// - Throws: `AliyunCallFailure`; `UploadError` if the state does not respond.
+    func begin(_ new: ApsaraNewUpload, by caller: ApsaraCaller) async throws -> Issued {
+        let media = try await admitted(new, by: caller)
+        try await record(media)
+        return try issue(media, by: caller)
+    }
+
+    /// New media that limits and quotas allow, not recorded yet.
+    func admitted(_ new: ApsaraNewUpload, by caller: ApsaraCaller) async throws -> ApsaraMedia {
+        let now = clock.now
+        let id = ApsaraMedia.newID(at: now)
+        let media = ApsaraMedia(
+            id: id,
+            kind: new.kind,
+            application: new.application,
+            subject: new.subject ?? caller.subject,
+            issuer: caller.issuer,
+            bucket: place.bucket,
+            key: ApsaraPlace.key(new.kind, id, of: new.application, suffix: new.suffix),
+            fileName: new.fileName,
+            suffix: new.suffix,
+            announced: new.size,
+            maximumBytes: caller.limit(new.maximumBytes),
+            category: new.category,
+            labels: new.labels,
+            modifiedAt: now.unixSeconds,
+            openUntil: now.unixSeconds + place.authSeconds + ApsaraPlace.grace
+        )
+        guard caller.mayBegin(for: media.subject) else { throw AliyunCallFailure.forbidden }
+        try await admit(media, by: caller)
+        if try await library.objects.bucket(place.bucket) == nil {
+            _ = try await library.objects.createBucket(place.bucket)
+        }
+        return media
+    }
+
+    func record(_ media: ApsaraMedia) async throws {
+        guard try await library.insert(media) else {
+            throw AliyunCallFailure(
+                400,
+                "InvalidReferenceId.Duplicated",
+                "The `ReferenceId` belongs to other media of this application."
+            )
+        }
+    }
+
+    /// New credentials for media: its object and its uploads stay the same.
+    ///
+    /// - Returns: `nil` if it was deleted.
+    func refresh(_ media: ApsaraMedia, by caller: ApsaraCaller) async throws -> Issued? {
+        try await admit(media, by: caller)
+        let end = clock.now.unixSeconds + place.authSeconds + ApsaraPlace.grace
+        guard let current = try await library.reopen(media.id, until: end) else { return nil }
+        return try issue(current, by: caller)
+    }
+
+    /// Checks limits and quotas before a byte is sent.
+    private func admit(_ media: ApsaraMedia, by caller: ApsaraCaller) async throws {
+        var values = ["filename": media.fileName.isEmpty ? "\(media.id).\(media.suffix)" : media.fileName]
+        values["filetype"] = MediaTypes.type(ofExtension: media.suffix)
+        let new = NewUpload(dialect: "oss", length: media.announced, metadata: UploadMetadata(describing: values))
+        do throws(UploadError) {
+            try await uploads.checkAdmission(of: new, under: grant(for: media, by: caller, until: .distantFuture))
+        } catch {
+            throw AliyunCallFailure(refusal: error) ?? error
+        }
+    }
+
+    private func issue(_ media: ApsaraMedia, by caller: ApsaraCaller) throws(AliyunCallFailure) -> Issued {
+        let end = clock.now.addingTimeInterval(Double(place.authSeconds))
+        let grant = ObjectGrant(
+            upload: grant(for: media, by: caller, until: end),
+            bucket: media.bucket,
+            files: [.init(key: media.key, maximumBytes: nil)]
+        )
+        do throws(GrantTooLong) {
+            return Issued(
+                media: media,
+                credentials: try issuer.mint(grant, for: .aliyun),
+                seconds: place.authSeconds
+            )
+        } catch {
+            throw .invalid("Title", "is too long: \(error.message)")
+        }
+    }
+
+    /// The grant of an upload; it has the same id after each refresh, so uploads go on with other credentials.
+    func grant(for media: ApsaraMedia, by caller: ApsaraCaller, until end: Date) -> Grant {
+        var types: [String] = []
+        if case .session(let grant) = caller.identity { types = grant.upload.contentTypes }
+        return Grant(
+            id: "aliyun_" + media.id,
+            issuer: media.issuer,
+            subject: media.subject,
+            maximumBytes: media.largest,
+            contentTypes: types,
+            expiresAt: end,
+            metadata: ["mediaId": media.id],
+            issuedAt: clock.now
+        )
+    }
+}
+
+extension AliyunCallFailure {
+    /// What the core's refusal of an upload means to the caller; `nil` for an error of the server.
+    init?(refusal error: UploadError) {
+        switch error.code {
+        case .tooLarge: self = .invalid("FileSize", "is too large: \(error.message)")
+        case .contentTypeRefused: self = .invalid("FileName", "has a type that is not allowed: \(error.message)")
+        case .quotaExceeded: self.init(403, "OperationDenied", error.message)
+        case .forbidden, .rejected: self.init(403, "Forbidden", error.message)
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,43 @@
+package import Foundation
+package import UploadCore
+
+/// A record with its decoded content.
+package struct CodedRecord<Content: Sendable & Codable>: Sendable {
+    package private(set) var record: DialectRecord
+    package private(set) var content: Content
+
+    package init(_ kind: String, _ key: String, _ content: Content, at now: Date, until end: Date?) {
+        record = DialectRecord(kind: kind, key: key, text: Self.text(content), createdAt: now, expiresAt: end)
+        self.content = content
+    }
+
+    /// - Throws: `.storageFailure` if another version of this server wrote something else.
+    package init(_ record: DialectRecord) throws(UploadError) {
+        guard let content = try? JSONDecoder().decode(Content.self, from: Data(record.text.utf8)) else {
+            throw UploadError(.storageFailure, "The record \(record.kind) \(record.key) cannot be read.")
+        }
+        self.record = record
+        self.content = content
+    }
+
+    /// The record with this content, for `DialectRecords.replace`.
+    package func replaced(by content: Content, until end: Date?) -> CodedRecord {
+        var copy = self
+        copy.content = content
+        copy.record.text = Self.text(content)
+        copy.record.expiresAt = end
+        return copy
+    }
+
+    /// The record as it is after a successful `DialectRecords.replace`.
+    package var next: CodedRecord {
+        var copy = self
+        copy.record.version += 1
+        return copy
+    }
+
+    private static func text(_ content: Content) -> String {
+        // Texts, numbers and flags always encode.
+        String(decoding: (try? JSONEncoder().encode(content)) ?? Data(), as: UTF8.self)
+    }
+}

@@ -1,0 +1,64 @@
+package import SettingsKit
+
+/// ApsaraVideo VOD.
+package struct AliyunVODSettings: SettingsSection {
+    package var bucket = "outin-sluice"
+    package var region = "cn-shanghai"
+    /// If empty, callers may name any application.
+    package var appIDs: [String] = []
+    package var authLifetime = Duration.seconds(3000)
+    package var uploadLifetime = Duration.seconds(30 * 86_400)
+
+    package init() {}
+
+    package static let table: [Setting] = [
+        setting(
+            "aliyun.vod.bucket",
+            \.bucket,
+            .bucket,
+            "Bucket of the object endpoint for uploads to ApsaraVideo VOD."
+        ),
+        setting(
+            "aliyun.vod.region",
+            \.region,
+            .region,
+            "Region that upload SDKs are told; they report their progress to the VOD host of this region."
+        ),
+        setting(
+            "aliyun.vod.appIds",
+            \.appIDs,
+            .texts("application ids separated by commas, such as app-1000001", AliyunVODSettings.isAppID),
+            "Applications (AppId) besides app-1000000 that callers may name; if empty, any."
+        ),
+        setting(
+            "aliyun.vod.authLifetime",
+            \.authLifetime,
+            .duration(.seconds(1) ... .seconds(43_200)),
+            "How long an UploadAuth is valid; SDKs then ask the app for another one."
+        ),
+        setting(
+            "aliyun.vod.uploadLifetime",
+            \.uploadLifetime,
+            .duration(.seconds(3600) ... .seconds(31_536_000)),
+            "How long after its last UploadAuth media without content is kept."
+        ),
+    ]
+
+    /// Letters, digits, hyphens and underscores: it becomes part of object keys.
+    package static func isAppID(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                    || byte == 0x2D || byte == 0x5F
+            }
+    }
+
+    package static func check(_ settings: Settings, _ demands: inout SettingsDemands) {}
+}
+
+extension Settings {
+    package var aliyunVOD: AliyunVODSettings {
+        get { self[AliyunVODSettings.self] }
+        set { self[AliyunVODSettings.self] = newValue }
+    }
+}
