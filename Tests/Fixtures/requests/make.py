@@ -1,4 +1,4 @@
-"""Writes oss, cos, tencent, aliyun, aws and tokens.json: requests as the SDKs of the vendors sign them.
+"""Writes oss, cos, tencent, aliyun, aliyun-hard, aws and tokens.json: requests as the SDKs of the vendors sign them.
 
     python3 -m venv /tmp/sdks && /tmp/sdks/bin/pip install oss2==2.19.1 alibabacloud-oss-v2==1.4.1 \\
         cos-python-sdk-v5==1.9.44 tencentcloud-sdk-python-common==3.1.195 qcloud-python-sts==3.1.6 \\
@@ -342,6 +342,174 @@ def acs_vectors():
         )  # fmt: skip
 
 
+# Unusual requests: what is unusual, the parameters in the query, and those in the form of a POST.
+HARD = [
+    ("spaces", {"Title": " a  b "}, {"Description": "a b"}),
+    ("plus", {"Title": "+a+b++"}, {"Description": "1+1=2"}),
+    ("star", {"Title": "*a**"}, {"Tags": "*"}),
+    ("tilde", {"Title": "~a~%7E%7e"}, {"Tags": "~"}),
+    ("percent", {"Title": "100% %20 %2B %zz %"}, {"Tags": "%2A%25"}),
+    ("slash", {"Title": "/a//b/../c\\"}, {"Tags": "/"}),
+    ("ampersand", {"Title": "a&b=c&Action=x&"}, {"Tags": "&"}),
+    ("equals", {"Title": "=a==b="}, {"Tags": "="}),
+    ("Chinese", {"Title": "中文 标题"}, {"Tags": "标签,视频"}),
+    ("emoji", {"Title": "🎬👩‍🚀🇨🇳"}, {"Tags": "👍🏽"}),
+    ("accents", {"Title": "é e\u0301 ñ Ü ß"}, {"Tags": "ÅK\u212b\u212a"}),
+    ("quotes", {"Title": "\"it's\" `x` «y»"}, {"Tags": "''"}),
+    ("newlines", {"Title": "a\nb\r\n\tc"}, {"Description": "\n"}),
+    ("punctuation", {"Title": "!$'(),:;@?#[]{}|^<>"}, {"Tags": "-_."}),
+    ("empty values", {"Title": "", "Tags": ""}, {"Description": ""}),
+    ("numbers", {"Tag.1.Key": "a", "Tag.1.Value": "b", "Tag.10.Key": "c", "Tag.2.Key": ""}, {"Tag.2.Value": "a"}),
+    ("upper and lower case", {"a": "1", "B": "2", "b": "3", "A": "4"}, {"Z": "5", "z": "6"}),
+    ("alike names", {"a-b": "1", "a.b": "2", "a_b": "3", "a~": "4", "aB": "5"}, {"a": "6", "a0": "7", "ab": ""}),
+    ("names like those of the scheme", {"Signatur": "1", "SignatureX": "2", "Time": "3"}, {"AccessKey": "4"}),
+    ("JSON", {"UserData": '{"a":["b c",null],"é":1.5}'}, {"TemplateGroupId": "0"}),
+    ("a URL", {"CoverURL": "https://x.example/a%20b.jpg?c=d&e=f+g#h"}, {"CateId": "-1"}),
+    ("control characters", {"Title": "\x01\x1f\x7f\u0085\u2028"}, {"Tags": "\ufeff"}),
+    ("no parameters", {}, {}),
+    ("2 KiB", {"Description": "0 +/~é中🎬" + "0123456789abcdef" * 127 + "\n*"}, {}),
+]  # fmt: skip
+HARD_TOKENS = ["CAIS+/==", "a+b/c=", "CAIS%2B~*", "=/+"]
+HARD_TIMES = [NOW, 1709251199, 1830297600]  # And 2024-02-29 23:59:59 UTC, 2028-01-01 00:00:00 UTC.
+
+
+def hard_requests(lines):
+    """For each line its index, name, query, form, keys, time in seconds and as text."""
+    for index, (name, query, form) in enumerate(lines):
+        token = HARD_TOKENS[index // 2 % 4] if index % 2 else None
+        keys = (("STS.NU" if token else "LTAI") + f"x{index}", f"secret+/ é{index}", token)
+        moment = HARD_TIMES[index // 4 % 3]
+        yield index, name, query, form, keys, moment, datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def rpc_hard_vectors():
+    from aliyunsdkcore.auth.composer import rpc_signature_composer as composer
+
+    # The other SDK does not escape names.
+    names = {"a b": "1", "a+b": "2", "a*": "3", "~": "4", "标签": "5", "é": "6", "x/y&z=": "7", "%41": "8", "A%": "9"}
+    lines = [*HARD, ("names to escape", names, {"🎬": "", '"': "1", "": "2"})]
+    for index, name, query, form, keys, moment, text in hard_requests(lines):
+        composer.helper.get_iso_8061_date = lambda text=text: text
+        composer.helper.get_uuid = lambda index=index: f"n-{index}"
+        method = "POST" if index % 3 else "GET"
+        parameters = {"Action": "CreateUploadVideo", "Version": "2017-03-21"} | query
+        if keys[2]:
+            parameters["SecurityToken"] = keys[2]
+        if method == "GET":
+            parameters, form = parameters | form, {}
+        url, _ = composer.get_signed_url(parameters, keys[0], keys[1], "JSON" if index % 4 else None, method, form)
+        yield vector(
+            package("aliyun-python-sdk-core"), "rpc", keys, name=name, time=moment, method=method, path="/",
+            query=query_of(url) + pairs(form), headers=[["host", "127.0.0.1"]],
+        )  # fmt: skip
+
+
+HARD_PATHS = ["/", "/", "", "/api/v1/a%20b/%E6%97%A5", "/~a.b_c-d//", "/*+=&"]
+HARD_HEADERS = [
+    {"accept": "application/json", "user-agent": "AlibabaCloud (Linux) TeaDSL/2"},
+    {},
+    {"User-Agent": "a  b\tc", "x-acs-empty": ""},
+    {"Accept": " */* ", "X-Acs-Retry-Attempts": "1", "X-ACS-B": "2", "x-acs-a-b": "3", "x-acs-a": "4"},
+    {"accept-language": 'de, "x";q=0.5', "content-md5": "1B2M2Y8AsgTpgAmY7PhCfg==", "x~!#$%&'*+.^_`|": "5"},
+]  # fmt: skip
+
+
+def acs_hard_vectors():
+    from alibabacloud_tea_openapi.utils import Utils
+
+    for index, name, query, form, keys, moment, text in hard_requests(HARD):
+        method = ("POST", "GET", "POST", "PUT", "DELETE")[index % 5]
+        body, more = "", {}
+        if method in ("GET", "DELETE"):
+            query = query | form
+        if method == "POST":
+            body, more = Utils.to_form(form), {"content-type": "application/x-www-form-urlencoded"}
+        elif method == "PUT":
+            body, more = json.dumps(form, ensure_ascii=False), {"Content-Type": "application/json; charset=utf-8"}
+        headers = {
+            "host": ("127.0.0.1:18480", "vod.cn-shanghai.aliyuncs.com")[index % 2], "x-acs-version": "2017-03-21",
+            "x-acs-action": "CreateUploadVideo", "x-acs-date": text, "x-acs-signature-nonce": f"n-{index}",
+        } | HARD_HEADERS[index % 4 if index % 6 else 4] | more  # fmt: skip
+        payload = Utils.hash(body.encode(), "ACS3-HMAC-SHA256").hex()
+        headers["x-acs-content-sha256"] = payload
+        if keys[2]:
+            headers |= {"x-acs-accesskey-id": keys[0], "x-acs-security-token": keys[2]}
+        request = SimpleNamespace(method=method, pathname=HARD_PATHS[index % 6], headers=headers, query=query)
+        headers["Authorization"] = Utils.get_authorization(request, "ACS3-HMAC-SHA256", payload, keys[0], keys[1])
+        yield vector(
+            package("alibabacloud-tea-openapi"), "acs3", keys, name=name, time=moment, method=method,
+            path=request.pathname, query=pairs(query), headers=pairs(headers), payload=payload, body=body,
+        )  # fmt: skip
+
+
+def aliyun_known_vectors():
+    """Requests whose signatures are known; those of the documentation first. The SDKs make the same signatures."""
+    from alibabacloud_tea_openapi.utils import Utils
+    from aliyunsdkcore.auth.composer import rpc_signature_composer as composer
+
+    ecs = {
+        "AccessKeyId": "testid", "Timestamp": "2016-02-23T12:46:24Z",
+        "SignatureNonce": "3ee8c1b8-83d3-44af-a94f-4e0ad82fd6cf",
+    }  # fmt: skip
+    upload = {"Action": "CreateUploadVideo", "Version": "2017-03-21", "Format": "JSON", "SignatureType": ""}
+    hard = ecs | upload | {
+        "RegionId": "cn-shanghai", "Title": "日本 a+b*~/&=é", "FileName": "D:\\x y.mp4", "Tags": "a,b",
+    }  # fmt: skip
+    rpc = [
+        ("documentation of ApsaraVideo VOD", "GET", "testAccessKeySecret", "Ibgh7y8Vp47LBuAsf5Xhi1SvDss=", {
+            "Action": "GetVideoPlayAuth", "VideoId": "5aed81b74ba84920be578cdfe004af4b", "Version": "2017-03-21",
+            "Format": "JSON", "AccessKeyId": "testAccessKeyId", "Timestamp": "2017-10-10T12:02:54Z",
+            "SignatureNonce": "8f8a035d-6496-4268-afd4-67c22837e38d"}),
+        ("documentation of ECS", "GET", "testsecret", "OLeaidS1JvxuMvnyHOwuJ+uX5qY=",
+            ecs | {"Action": "DescribeRegions", "Format": "XML", "Version": "2014-05-26"}),
+        (package("aliyun-python-sdk-core"), "POST", "testsecret", "CMHjTJlMx17KN/Kq+uN6gJjhMO0=", hard),
+        (package("aliyun-python-sdk-core"), "GET", "testsecret", "axVJpMrIEiiSjtSq2SqPtVnXC8s=", hard),
+        (package("aliyun-python-sdk-core"), "POST", "examplesecret", "TLMe91603susWqj9DGb6KjInYMQ=", upload | {
+            "Title": "a b+c", "FileName": "x.mp4", "AccessKeyId": TEMPORARY[0], "SecurityToken": TEMPORARY[2],
+            "Timestamp": "2026-01-02T03:04:05Z", "SignatureNonce": "00000000-1111-2222-3333-444444444444"}),
+    ]  # fmt: skip
+    for source, method, secret, signature, parameters in rpc:
+        parameters |= {"SignatureMethod": "HMAC-SHA1", "SignatureVersion": "1.0"}
+        text = vars(composer)["__compose_string_to_sign"](method, parameters)
+        assert vars(composer)["__get_signature"](text, secret) == signature
+        keys = (parameters["AccessKeyId"], secret, parameters.get("SecurityToken"))
+        moment = int(datetime.fromisoformat(parameters["Timestamp"]).timestamp())
+        yield vector(
+            source, "rpc", keys, name="known", time=moment, method=method, path="/",
+            query=pairs(parameters | {"Signature": signature}), headers=[["host", "127.0.0.1"]],
+        )  # fmt: skip
+    acs = [
+        ("documentation of ECS", ("YourAccessKeyId", "YourAccessKeySecret", None),
+            "06563a9e1b43f5dfe96b81484da74bceab24a1d853912eee15083a6f0f3283c0", {
+                "ImageId": "win2019_1809_x64_dtc_zh-cn_40G_alibase_20230811.vhd", "RegionId": "cn-shanghai",
+            }, {
+                "host": "ecs.cn-shanghai.aliyuncs.com", "x-acs-action": "RunInstances",
+                "x-acs-content-sha256": digest(b""), "x-acs-date": "2023-10-26T10:22:32Z",
+                "x-acs-signature-nonce": "3156853299f313e23d1673dc12e1703d", "x-acs-version": "2014-05-26",
+            }),
+        (package("alibabacloud-tea-openapi"), TEMPORARY,
+            "ab6dd3efde34d35d90bf61d743d1a5e8f2aeb53350cb8fe70752600fdca51955",
+            {"Title": "a b+c", "FileName": "x.mp4"}, {
+                "accept": "application/json", "host": "127.0.0.1:18480", "user-agent": "ua",
+                "x-acs-accesskey-id": TEMPORARY[0], "x-acs-action": "CreateUploadVideo",
+                "x-acs-content-sha256": digest(b""), "x-acs-credentials-provider": "static_sts",
+                "x-acs-date": "2026-01-02T03:04:05Z", "x-acs-security-token": TEMPORARY[2],
+                "x-acs-signature-nonce": "00000000111122223333444444444444", "x-acs-version": "2017-03-21",
+            }),
+    ]  # fmt: skip
+    for source, keys, signature, query, headers in acs:
+        authorization = (
+            f"ACS3-HMAC-SHA256 Credential={keys[0]},SignedHeaders={';'.join(headers)},Signature={signature}"
+        )
+        request = SimpleNamespace(method="POST", pathname="/", headers=headers, query=query)
+        assert Utils.get_authorization(request, "ACS3-HMAC-SHA256", digest(b""), *keys[:2]) == authorization
+        yield vector(
+            source, "acs3", keys, name="known",
+            time=int(datetime.fromisoformat(headers["x-acs-date"]).timestamp()), method="POST", path="/",
+            query=pairs(query), headers=pairs(headers | {"Authorization": authorization}), payload=digest(b""), body="",
+        )  # fmt: skip
+
+
 # MARK: Amazon S3
 
 AWS_LONG_TERM = ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", None)
@@ -658,5 +826,6 @@ write("oss", oss2_vectors(), oss_v2_vectors())
 write("cos", cos_vectors())
 write("tencent", tencent_vectors(), sts_vectors())
 write("aliyun", rpc_vectors(), acs_vectors())
+write("aliyun-hard", rpc_hard_vectors(), acs_hard_vectors(), aliyun_known_vectors())
 write("aws", aws_vectors())
 write("tokens", token_vectors())

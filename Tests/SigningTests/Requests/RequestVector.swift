@@ -10,8 +10,10 @@ import Testing
 struct RequestVector: Sendable, Decodable, CustomTestStringConvertible {
     /// `oss1`, `oss4`, `cos`, `tc1`, `tc3`, `rpc` or `acs3`.
     let scheme: String
-    /// The package that signed it, and its version.
+    /// The package that signed it, and its version; or the documentation that has it.
     let source: String
+    /// What is unusual about it.
+    let name: String?
     let id: String
     let secret: String
     let token: String?
@@ -28,14 +30,19 @@ struct RequestVector: Sendable, Decodable, CustomTestStringConvertible {
     let headers: [[String]]
     /// SHA-256 of the content.
     let payload: String?
+    /// The content, if it was recorded.
+    let body: String?
 
-    var testDescription: String { "\(source) \(scheme) \(method) \(key ?? path ?? "") \(query.count)" }
+    var testDescription: String {
+        "\(source) \(scheme) \(method) \(name ?? "\(key ?? path ?? "") \(query.count)")"
+    }
 
     static let oss = read("oss")
     static let cos = read("cos")
     static let tencent = read("tencent")
     static let aliyun = read("aliyun")
-    static let all = oss + cos + tencent + aliyun
+    static let aliyunHard = read("aliyun-hard")
+    static let all = oss + cos + tencent + aliyun + aliyunHard
 
     private static func read(_ file: String) -> [RequestVector] {
         let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

@@ -8,7 +8,7 @@ struct RequestVectorTests {
     @Test("there are vectors for each scheme")
     func count() {
         let counts = Dictionary(grouping: RequestVector.all, by: \.scheme).mapValues(\.count)
-        #expect(counts == ["oss1": 84, "oss4": 96, "cos": 48, "tc1": 34, "tc3": 12, "rpc": 12, "acs3": 12])
+        #expect(counts == ["oss1": 84, "oss4": 96, "cos": 48, "tc1": 34, "tc3": 12, "rpc": 42, "acs3": 38])
     }
 
     @Test("requests of the SDKs are accepted", arguments: RequestVector.all)
