@@ -151,7 +151,7 @@ let package = Package(
             [
                 "VODKit", "Callbacks", "ObjectGateway", "ObjectGrants", "ObjectStore", "Presigning", "CloudCalls",
                 "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit", "UploadCore", "Pulls", "HTTPWire", "Digests",
-                "Bytes", "Signing", handles,
+                "Bytes", "Signing", "XMLText", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],

@@ -127,6 +127,11 @@ package enum AliyunCalls {
         return response(Status(failure.status), document, "Error", format(of: call) ?? .xml)
     }
 
+    /// A response whose content is in the format that the call wants already.
+    package static func response(_ status: Status, _ content: [UInt8], to call: CloudCall) -> Response {
+        Response(status, ["Content-Type": (format(of: call) ?? .xml).contentType], .bytes(content))
+    }
+
     private static func response(
         _ status: Status,
         _ document: AliyunDocument,

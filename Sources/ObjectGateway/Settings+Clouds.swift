@@ -172,7 +172,7 @@ extension Settings {
     }
 
     /// As clients write it in the signed `Host`.
-    private static func endpoint(_ url: String) -> CloudEndpoint {
+    static func endpoint(_ url: String) -> CloudEndpoint {
         CloudEndpoint(origin: ObjectURL.origin(of: url, port: nil))
     }
 

@@ -119,7 +119,8 @@ struct ConfigurationLoaderTests {
         "aliyun.region": "cn-shanghai", "aliyun.roleArn": "acs:ram::1234567890123456:role/up",
         "aliyun.stsEndpoint": "https://sts.example", "aliyun.ossEndpoint": "https://oss.example",
         "aliyun.vod.bucket": "films-1", "aliyun.vod.region": "cn-beijing", "aliyun.vod.appIds": "app-1000001, app-2",
-        "aliyun.vod.authLifetime": "10m", "aliyun.vod.uploadLifetime": "7d",
+        "aliyun.vod.mode": "direct", "aliyun.vod.endpoint": "https://vod.example", "aliyun.vod.authLifetime": "10m",
+        "aliyun.vod.uploadLifetime": "7d",
         "tencent.region": "ap-guangzhou", "tencent.buckets": "media-1250000000",
         "tencent.stsEndpoint": "https://sts.example", "tencent.cosEndpoint": "https://cos.example",
         "tencent.endpoint": "https://vod2.qcloud.com", "tencent.endpointTimeout": "7s",
@@ -175,6 +176,12 @@ struct ConfigurationLoaderTests {
         case "aws.accessKeyId": ["SLUICE_AWS_SECRET_ACCESS_KEY": "secret"]
         case "aws.secretAccessKey": ["SLUICE_AWS_ACCESS_KEY_ID": "id"]
         case "aws.externalId": ["SLUICE_AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/up"]
+        case "aliyun.vod.mode": ["SLUICE_ALIYUN_ACCESS_KEY_ID": "id", "SLUICE_ALIYUN_ACCESS_KEY_SECRET": "secret"]
+        case "aliyun.vod.endpoint":
+            [
+                "SLUICE_ALIYUN_VOD_MODE": "direct", "SLUICE_ALIYUN_ACCESS_KEY_ID": "id",
+                "SLUICE_ALIYUN_ACCESS_KEY_SECRET": "secret",
+            ]
         case "aliyun.accessKeyId": ["SLUICE_ALIYUN_ACCESS_KEY_SECRET": "secret"]
         case "aliyun.accessKeySecret": ["SLUICE_ALIYUN_ACCESS_KEY_ID": "id"]
         case "s3.accessKeyId": ["SLUICE_S3_SECRET_ACCESS_KEY": "secret"]

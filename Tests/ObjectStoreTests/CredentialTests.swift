@@ -205,9 +205,10 @@ struct CredentialTests {
         let known = #"{"k":"ASIAX","i":"g","e":1767326645,"b":"b","p":"k","a":5}"#
         #expect(failure(issuer, "ASIAX", token(known)) == nil)
         let unknown = [
-            "", "[]", known.replacing(#""a":5"#, with: #""a":65536"#), known.replacing(#""a":5"#, with: #""a":-1"#),
+            "", "[]", known.replacing(#""a":5"#, with: #""a":4611686018427387904"#),
+            known.replacing(#""a":5"#, with: #""a":-1"#),
             known.replacing(#""a":5"#, with: #""a":5,"n":[{"d":"gcs","s":[]}]"#),
-            known.replacing(#""a":5"#, with: #""a":5,"n":[{"d":"s3","s":[{"a":65536,"r":["*"]}]}]"#),
+            known.replacing(#""a":5"#, with: #""a":5,"n":[{"d":"s3","s":[{"a":4611686018427387904,"r":["*"]}]}]"#),
             known.replacing(
                 #""a":5"#,
                 with: #""a":5,"n":[{"d":"s3","s":[{"a":1,"r":["*"],"c":[{"k":9,"o":0,"t":["a"]}]}]}]"#

@@ -45,26 +45,32 @@ package struct AliyunVODModule: GatewayModule {
             clock: context.clock
         )
         let pulls = ApsaraPulls(uploads: uploads, starter: starter)
-        let actions = ApsaraActions(
-            uploads: uploads,
-            pulls: pulls,
-            callbacks: library.events.callbacks,
-            sender: sender
-        )
         let links = ApsaraLinks(
             issuer: context.issuer,
             objectURL: context.objectURL,
             region: settings.object.region,
             clock: context.clock
         )
+        let reader = ApsaraUploadReader(place: place) { url in
+            guard let sender else { return .notAllowed }
+            return sender.problem(with: url)
+        }
+        let actions = ApsaraActions(
+            uploads: uploads,
+            pulls: pulls,
+            callbacks: library.events.callbacks,
+            reader: reader,
+            links: links
+        )
+        let broker = ApsaraBroker(context, place)
+        let service: any ApsaraService = broker ?? actions
         api = ApsaraAPIHandler(
-            actions: actions,
+            service: service,
             authentication: ApsaraAuthentication(
                 issuer: context.issuer,
                 revoked: context.revoked,
                 pairs: KeyPairCache(state: context.state, master: context.master, clock: context.clock)
             ),
-            presigning: links,
             cors: context.cors,
             calls: context.metrics.counters(
                 "sluice_aliyun_vod_calls_total",
@@ -81,8 +87,7 @@ package struct AliyunVODModule: GatewayModule {
         )
         routes =
             AliyunAPI(
-                actions: actions,
-                links: links,
+                service: service,
                 access: context.access,
                 minted: context.metrics.mintCounter("aliyun_vod_upload"),
                 bodyLimit: context.bodyLimit,
@@ -156,6 +161,24 @@ package struct AliyunVODMedia: Sendable {
 
     /// What the object endpoint asks and tells.
     package var ownership: any ObjectOwnership { library }
+}
+
+extension ApsaraBroker {
+    /// `nil` in `relay` mode.
+    fileprivate init?(_ context: GatewayContext, _ place: ApsaraPlace) {
+        guard let forwarder = AliyunVODForwarder(context) else { return nil }
+        self.init(
+            place: place,
+            cloud: { (action, parameters, isXML) async throws(CloudForwarder.Failure) in
+                try await forwarder.perform(action, parameters, isXML: isXML)
+            },
+            // The cloud calls back, whoever may be called from here.
+            reader: ApsaraUploadReader(place: place) { _ in nil },
+            records: context.state,
+            uploads: context.services.uploads,
+            clock: context.clock
+        )
+    }
 }
 
 extension ApsaraLibrary {

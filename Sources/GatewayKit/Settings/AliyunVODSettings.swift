@@ -2,6 +2,9 @@ package import SettingsKit
 
 /// ApsaraVideo VOD.
 package struct AliyunVODSettings: SettingsSection {
+    package var mode = Mode.relay
+    /// `nil` for that of the cloud in the region; only in `direct` mode.
+    package var endpoint: String?
     package var bucket = "outin-sluice"
     package var region = "cn-shanghai"
     /// If empty, callers may name any application.
@@ -9,9 +12,28 @@ package struct AliyunVODSettings: SettingsSection {
     package var authLifetime = Duration.seconds(3000)
     package var uploadLifetime = Duration.seconds(30 * 86_400)
 
+    package enum Mode: String, Sendable, CaseIterable {
+        /// Media is kept here.
+        case relay
+        /// Calls are performed by the cloud, with the account's key; the bytes go there.
+        case direct
+    }
+
     package init() {}
 
     package static let table: [Setting] = [
+        setting(
+            "aliyun.vod.mode",
+            \.mode,
+            .choice,
+            "Whether media of ApsaraVideo VOD is kept here, or calls are signed and passed on to Alibaba Cloud."
+        ),
+        setting(
+            "aliyun.vod.endpoint",
+            \.endpoint,
+            optional: .origin,
+            "URL of ApsaraVideo VOD for direct mode; if not set, that of Alibaba Cloud in aliyun.vod.region."
+        ),
         setting(
             "aliyun.vod.bucket",
             \.bucket,
@@ -53,7 +75,21 @@ package struct AliyunVODSettings: SettingsSection {
             }
     }
 
-    package static func check(_ settings: Settings, _ demands: inout SettingsDemands) {}
+    package static func check(_ settings: Settings, _ demands: inout SettingsDemands) {
+        let vod = settings.aliyunVOD
+        demands.demand(
+            vod.mode == .relay || settings.aliyun.accessKeyID != nil,
+            "aliyun.accessKeyId",
+            because: "aliyun.vod.mode",
+            "must be set, because aliyun.vod.mode is direct"
+        )
+        demands.demand(
+            vod.endpoint == nil || vod.mode == .direct,
+            "aliyun.vod.mode",
+            because: "aliyun.vod.endpoint",
+            "must be direct, because aliyun.vod.endpoint is set"
+        )
+    }
 }
 
 extension Settings {

@@ -4,16 +4,15 @@ internal import CoreMetrics
 internal import Foundation
 internal import GatewayKit
 internal import HTTPWire
+internal import ObjectGateway
 internal import RESTKit
 internal import UploadCore
-internal import VODKit
 
 /// `/v1/aliyun/uploads`: an app's backend begins and refreshes uploads without the vendor's SDK for servers.
 ///
 /// Responses are those of the vendor's API, unchanged: apps give them to the upload SDK.
 struct AliyunAPI: Sendable {
-    let actions: ApsaraActions
-    let links: ApsaraLinks
+    let service: any ApsaraService
     let access: Access
     let minted: Counter
     let bodyLimit: Int
@@ -51,7 +50,7 @@ struct AliyunAPI: Sendable {
         for (member, name) in Self.texts.sorted(by: { $0.key < $1.key }) {
             if let text = fields.string(member, maximumLength: 8192) { values.append((name, text)) }
         }
-        if let size = fields.integer("fileSize", in: 0...ApsaraActions.largestFile) {
+        if let size = fields.integer("fileSize", in: 0...ApsaraUploadReader.largestFile) {
             values.append(("FileSize", String(size)))
         }
         if let category = fields.integer("cateId", in: -1...Int64.max) { values.append(("CateId", String(category))) }
@@ -64,70 +63,56 @@ struct AliyunAPI: Sendable {
             case "attachedMedia": .createUploadAttachedMedia
             default: .createUploadVideo
             }
-        let call = try call(action, values, key, request)
-        let begun = try await answering { () async throws in
-            var new = try actions.newUpload(call)
-            new.subject = subject
-            new.maximumBytes = most
-            return call.documents.begun(try await actions.uploads.begin(new, by: call.caller))
+        let order = ApsaraOrder(
+            action: action,
+            parameters: ApsaraParameters(distinct: values),
+            caller: ApsaraCaller(identity: .key(key)),
+            subject: subject,
+            maximumBytes: most
+        )
+        return try await answering(201, request) { () async throws in
+            try await service.perform(order, for: request)
         }
-        minted.increment()
-        return Self.response(201, begun, request)
     }
 
     private func refresh(_ id: String, _ request: Request) async throws(Problem) -> Response {
         let key = try await access.limitedKey(.mint, request)
-        let call = try call(.refreshUploadVideo, [], key, request)
-        let begun = try await answering { () async throws in
-            guard let found = try await actions.library.media(id), actions.allows(call, found.content),
-                let issued = try await actions.uploads.refresh(found.content, by: call.caller)
-            else { throw AliyunCallFailure.noMedia }
-            return call.documents.begun(issued)
-        }
-        minted.increment()
-        return Self.response(200, begun, request)
-    }
-
-    private func call(
-        _ action: ApsaraAction,
-        _ values: [(name: String, value: String)],
-        _ key: APIKey,
-        _ request: Request
-    ) throws(Problem) -> ApsaraActions.Call {
-        let parameters: ApsaraParameters
-        do throws(AliyunCallFailure) {
-            parameters = try ApsaraParameters(values)
-        } catch {
-            throw Problem(error)
-        }
-        return ApsaraActions.Call(
-            action: action,
-            parameters: parameters,
-            caller: ApsaraCaller(identity: .key(key)),
-            documents: try links.documents(for: request, at: actions.place)
+        let order = ApsaraOrder(
+            action: .refreshUploadVideo,
+            parameters: ApsaraParameters(distinct: []),
+            caller: ApsaraCaller(identity: .key(key))
         )
+        return try await answering(200, request) { () async throws in
+            try await service.refresh(id, order, for: request)
+        }
     }
 
-    private func answering(_ body: () async throws -> AliyunDocument) async throws(Problem) -> AliyunDocument {
+    private func answering(
+        _ status: Status,
+        _ request: Request,
+        _ body: () async throws -> ApsaraAnswer
+    ) async throws(Problem) -> Response {
+        let content: [UInt8]
         do {
-            return try await body()
+            switch try await body() {
+            case .document(var document):
+                document.add("RequestId", request.id)
+                content = document.json + [UInt8(ascii: "\n")]
+            case .forwarded(let answer):
+                guard answer.status == 200 else { throw Problem(answer) }
+                content = answer.content
+            }
         } catch let failure as AliyunCallFailure {
             throw Problem(failure)
         } catch let error as UploadError {
             throw RESTErrors.problem(error)
+        } catch let problem as Problem {
+            throw problem
         } catch {
             throw Problem(500, "internal", "an internal error occurred; try again")
         }
-    }
-
-    private static func response(_ status: Status, _ document: AliyunDocument, _ request: Request) -> Response {
-        var document = document
-        document.add("RequestId", request.id)
-        return Response(
-            status,
-            ["Content-Type": "application/json", "Cache-Control": "no-store"],
-            .bytes(document.json + [UInt8(ascii: "\n")])
-        )
+        minted.increment()
+        return Response(status, ["Content-Type": "application/json", "Cache-Control": "no-store"], .bytes(content))
     }
 }
 
@@ -135,12 +120,30 @@ extension Problem {
     /// The vendor's refusal as a problem document, with the name of the parameter as members are named.
     fileprivate init(_ failure: AliyunCallFailure) {
         let message = "\(failure.code): \(failure.message)"
-        if failure == .noMedia {
+        if failure.status == 503 {
+            self.init(503, "cloud_unavailable", message)
+            fields["Retry-After"] = "5"
+        } else if failure == .noMedia {
             self.init(404, "not_found", message)
         } else if failure.status == 403 {
             self.init(403, "forbidden", message)
         } else {
             self.init(422, "invalid_fields", message)
         }
+    }
+
+    /// What the cloud refused.
+    fileprivate init(_ answer: CloudForwarder.Reply) {
+        var text = "the cloud answered with status \(answer.status)"
+        if case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(answer.content)),
+            case .string(let code)? = members["Code"], code.utf8.count <= 100, ApsaraParameters.isLegal(code)
+        {
+            text = "the cloud refused this: \(code)"
+            // With such codes the message contains what was signed.
+            if !code.contains("Signature"), case .string(let message)? = members["Message"] {
+                text += " (\(message.prefix(300)))"
+            }
+        }
+        self.init(502, "cloud_failed", text)
     }
 }

@@ -3,6 +3,7 @@ internal import CoreMetrics
 internal import Foundation
 internal import HTTPWire
 internal import MetricsKit
+internal import ObjectGateway
 internal import ObjectGrants
 internal import Presigning
 internal import RESTKit
@@ -14,9 +15,8 @@ internal import UploadCore
 struct ApsaraAPIHandler: CloudAPI {
     private static let version = "2017-03-21"
 
-    let actions: ApsaraActions
+    let service: any ApsaraService
     let authentication: ApsaraAuthentication
-    let presigning: ApsaraLinks
     let cors: CORSPolicy
     /// By call and code.
     let calls: CounterTable
@@ -34,8 +34,12 @@ struct ApsaraAPIHandler: CloudAPI {
         var response: Response
         var code = "OK"
         do {
-            let (action, document) = try await perform(call, request, &name)
-            response = AliyunCalls.response(document, to: action.rawValue, call)
+            switch try await perform(call, request, &name) {
+            case .document(let document): response = AliyunCalls.response(document, to: name, call)
+            case .forwarded(let reply):
+                response = AliyunCalls.response(Status(reply.status), reply.content, to: call)
+                if reply.status != 200 { code = "forwarded" }
+            }
         } catch let failure as AliyunCallFailure {
             code = failure.code
             response = AliyunCalls.response(failure, to: call)
@@ -63,9 +67,9 @@ struct ApsaraAPIHandler: CloudAPI {
         _ call: CloudCall,
         _ request: Request,
         _ name: inout String
-    ) async throws -> (ApsaraAction, AliyunDocument) {
+    ) async throws -> ApsaraAnswer {
         if let problem = call.problem { throw AliyunCallFailure(400, "InvalidParameter", problem) }
-        guard AliyunCalls.format(of: call) != nil else {
+        guard let format = AliyunCalls.format(of: call) else {
             throw AliyunCallFailure.invalid("Format", "must be JSON or XML")
         }
         let parameters = try ApsaraParameters(AliyunCalls.parameters(of: call))
@@ -78,65 +82,20 @@ struct ApsaraAPIHandler: CloudAPI {
             )
         }
         name = action.rawValue
+        let isReport = action == .reportUploadProgress
         if action.isAlsoUnsigned, !AliyunCalls.isSigned(call) {
-            return (action, try await progress(action, parameters, request))
+            if isReport { try await service.report(parameters, from: request.peerAddress) }
+            return .document(AliyunDocument())
         }
         guard parameters["Version"] == Self.version else {
             throw AliyunCallFailure(400, "InvalidVersion", "`Version` must be \(Self.version).")
         }
         let caller = try await authentication.caller(of: call, scope: action.scope)
-        if action.isAlsoUnsigned { return (action, try await progress(action, parameters, request)) }
-        let documents = try documents(for: request)
-        let document = try await actions.perform(
-            ApsaraActions.Call(action: action, parameters: parameters, caller: caller, documents: documents)
+        if isReport { try await service.report(parameters, from: request.peerAddress) }
+        return try await service.perform(
+            ApsaraOrder(action: action, parameters: parameters, caller: caller, wantsXML: format == .xml),
+            for: request
         )
-        return (action, document)
-    }
-
-    /// - Throws: `OperationDenied` if there is no object endpoint for the bytes.
-    func documents(for request: Request) throws(AliyunCallFailure) -> ApsaraDocuments {
-        do throws(Problem) {
-            return try presigning.documents(for: request, at: actions.place)
-        } catch {
-            throw AliyunCallFailure(
-                403,
-                "OperationDenied",
-                "This server has no object endpoint (object.listen, object.publicURL)."
-            )
-        }
-    }
-
-    // MARK: Progress
-
-    /// What upload SDKs report of their progress, most of them without a signature: kept with media that is being uploaded,
-    /// for `GetUploadDetails`.
-    private func progress(
-        _ action: ApsaraAction,
-        _ parameters: ApsaraParameters,
-        _ request: Request
-    ) async throws -> AliyunDocument {
-        guard action == .reportUploadProgress, let id = parameters["VideoId"] ?? parameters["MediaId"] else {
-            return AliyunDocument()
-        }
-        func short(_ name: String) -> String? {
-            parameters[name].map { String($0.prefix(64)) }.flatMap { ApsaraParameters.isLegal($0) ? $0 : nil }
-        }
-        let ratio = parameters["UploadRatio"].flatMap { Double($0) }.flatMap { (0...1).contains($0) ? $0 : nil }
-        let size = parameters["FileSize"].flatMap { Int64($0) }.flatMap {
-            (0...ApsaraActions.largestFile).contains($0) ? $0 : nil
-        }
-        let now = actions.library.clock.now.unixSeconds
-        _ = try await actions.library.change(id) { media in
-            guard media.content == nil, now < media.openUntil else { return }
-            var progress = media.progress ?? ApsaraMedia.Progress()
-            progress.ratio = ratio ?? progress.ratio
-            if let ratio, let size { progress.uploadedBytes = Int64(ratio * Double(size)) }
-            progress.deviceModel = short("DeviceModel") ?? progress.deviceModel
-            progress.source = short("Source") ?? progress.source
-            progress.address = request.peerAddress
-            media.progress = progress
-        }
-        return AliyunDocument()
     }
 }
 
@@ -148,9 +107,18 @@ struct ApsaraLinks: Sendable {
     let region: String
     let clock: any WallClock
 
-    /// - Throws: `Problem` 403 if there is no object endpoint.
-    func documents(for request: Request, at place: ApsaraPlace) throws(Problem) -> ApsaraDocuments {
-        let origin = try objectURL.origin(for: request)
+    /// - Throws: `OperationDenied` if there is no object endpoint for the bytes.
+    func documents(for request: Request, at place: ApsaraPlace) throws(AliyunCallFailure) -> ApsaraDocuments {
+        let origin: String
+        do throws(Problem) {
+            origin = try objectURL.origin(for: request)
+        } catch {
+            throw AliyunCallFailure(
+                403,
+                "OperationDenied",
+                "This server has no object endpoint (object.listen, object.publicURL)."
+            )
+        }
         let presigner = ObjectPresigner(issuer: issuer, vendor: .aliyun, origin: origin, region: region)
         return ApsaraDocuments(place: place, endpoint: origin) { [clock] media, seconds in
             let now = clock.now

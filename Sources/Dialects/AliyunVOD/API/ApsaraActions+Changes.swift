@@ -8,7 +8,7 @@ extension ApsaraActions {
     func update(_ call: Call) async throws -> AliyunDocument {
         let parameters = call.parameters
         let found = try await video(call)
-        let given = try labels(parameters, for: .video)
+        let given = try reader.labels(parameters, for: .video)
         // `ReferenceId` finds the video if there is no `VideoId`, and is set if there is.
         let reference = parameters["VideoId"] == nil ? nil : given.referenceID
         let before = found.content.labels.referenceID
@@ -117,7 +117,7 @@ extension ApsaraActions {
         }
         let url = try parameters.required("CallbackURL")
         guard url.utf8.count <= ApsaraUserData.maximumURL else { throw ApsaraParameters.tooLong("CallbackURL", 256) }
-        try check(callbackURL: url, "CallbackURL")
+        try reader.check(callbackURL: url, "CallbackURL")
         let isSigned = try parameters.choice("AuthSwitch", of: ["on", "off"]) == "on"
         let key = try parameters.text("AuthKey", atMost: 32) ?? ""
         if isSigned, key.isEmpty { throw AliyunCallFailure.missing("AuthKey") }

@@ -1,7 +1,6 @@
 internal import CloudCalls
 internal import Foundation
 internal import HTTPWire
-internal import ObjectStore
 internal import UploadCore
 internal import VODKit
 
@@ -10,24 +9,28 @@ struct ApsaraActions: Sendable {
     let uploads: ApsaraUploads
     let pulls: ApsaraPulls
     let callbacks: ApsaraCallbacks
-    /// `nil` if callbacks are not allowed.
-    let sender: (any CallbackSender)?
+    let reader: ApsaraUploadReader
+    let links: ApsaraLinks
     var library: ApsaraLibrary { uploads.library }
     var place: ApsaraPlace { uploads.place }
 
-    /// A call, authenticated.
+    /// An action, and what its response is made with.
     struct Call: Sendable {
-        let action: ApsaraAction
-        let parameters: ApsaraParameters
-        let caller: ApsaraCaller
+        let order: ApsaraOrder
         let documents: ApsaraDocuments
+        var action: ApsaraAction { order.action }
+        var parameters: ApsaraParameters { order.parameters }
+        var caller: ApsaraCaller { order.caller }
     }
 
     /// - Throws: `AliyunCallFailure`; `UploadError`.
     func perform(_ call: Call) async throws -> AliyunDocument {
         switch call.action {
         case .createUploadVideo, .createUploadImage, .createUploadAttachedMedia:
-            return call.documents.begun(try await uploads.begin(try newUpload(call), by: call.caller))
+            var new = try reader.newUpload(call.order)
+            new.subject = call.order.subject
+            new.maximumBytes = call.order.maximumBytes
+            return call.documents.begun(try await uploads.begin(new, by: call.caller))
         case .refreshUploadVideo: return try await refresh(call)
         case .uploadMediaByURL: return try await pull(call)
         case .getURLUploadInfos: return try await jobs(call)
@@ -50,21 +53,7 @@ struct ApsaraActions: Sendable {
 
     // MARK: What callers name
 
-    /// The application that a call names, in which its caller may perform it.
-    ///
-    /// - Throws: `InvalidAppId.NotFound`, `Forbidden`.
-    func application(of call: Call) throws(AliyunCallFailure) -> String {
-        let application = call.parameters["AppId"] ?? ApsaraPlace.defaultApplication
-        guard place.has(application) else {
-            throw AliyunCallFailure(404, "InvalidAppId.NotFound", "There is no application with this `AppId`.")
-        }
-        try check(call, in: application)
-        return application
-    }
-
-    private func check(_ call: Call, in application: String) throws(AliyunCallFailure) {
-        guard call.caller.may(call.action, in: application, at: place) else { throw .forbidden }
-    }
+    func application(of call: Call) throws(AliyunCallFailure) -> String { try reader.application(of: call.order) }
 
     /// Whether a caller may perform an action on media.
     func allows(_ call: Call, _ media: ApsaraMedia) -> Bool {
@@ -83,7 +72,7 @@ struct ApsaraActions: Sendable {
         guard let found = try await library.media(id), found.content.kind == kind, allows(call, found.content) else {
             // A caller that may do this nowhere is told so.
             if case .session = call.caller.identity {
-                try check(call, in: call.parameters["AppId"] ?? ApsaraPlace.defaultApplication)
+                try reader.check(call.order, in: call.parameters["AppId"] ?? ApsaraPlace.defaultApplication)
             }
             throw missing
         }
@@ -275,6 +264,43 @@ struct ApsaraActions: Sendable {
         ])
         document.add("ScrollToken", found.media.last?.content.id ?? query.after)
         return document
+    }
+}
+
+extension ApsaraActions: ApsaraService {
+    func perform(_ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer {
+        let documents = try links.documents(for: request, at: place)
+        return .document(try await perform(Call(order: order, documents: documents)))
+    }
+
+    func refresh(_ id: String, _ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer {
+        let call = Call(order: order, documents: try links.documents(for: request, at: place))
+        guard let found = try await library.media(id), allows(call, found.content),
+            let issued = try await uploads.refresh(found.content, by: order.caller)
+        else { throw AliyunCallFailure.noMedia }
+        return .document(call.documents.begun(issued))
+    }
+
+    /// Kept with media that is being uploaded, for `GetUploadDetails`.
+    func report(_ parameters: ApsaraParameters, from address: String) async throws {
+        guard let id = parameters["VideoId"] ?? parameters["MediaId"] else { return }
+        func short(_ name: String) -> String? {
+            parameters[name].map { String($0.prefix(64)) }.flatMap { ApsaraParameters.isLegal($0) ? $0 : nil }
+        }
+        let ratio = parameters["UploadRatio"].flatMap { Double($0) }.flatMap { (0...1).contains($0) ? $0 : nil }
+        let sizes = 0...ApsaraUploadReader.largestFile
+        let size = parameters["FileSize"].flatMap { Int64($0) }.flatMap { sizes.contains($0) ? $0 : nil }
+        let now = library.clock.now.unixSeconds
+        _ = try await library.change(id) { media in
+            guard media.content == nil, now < media.openUntil else { return }
+            var progress = media.progress ?? ApsaraMedia.Progress()
+            progress.ratio = ratio ?? progress.ratio
+            if let ratio, let size { progress.uploadedBytes = Int64(ratio * Double(size)) }
+            progress.deviceModel = short("DeviceModel") ?? progress.deviceModel
+            progress.source = short("Source") ?? progress.source
+            progress.address = address
+            media.progress = progress
+        }
     }
 }
 

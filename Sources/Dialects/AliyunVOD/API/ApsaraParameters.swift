@@ -18,6 +18,19 @@ struct ApsaraParameters: Sendable {
         self.values = values
     }
 
+    /// - Parameter parameters: Each name once.
+    init(distinct parameters: [(name: String, value: String)]) {
+        values = Dictionary(parameters.map { ($0.name, $0.value) }) { first, _ in first }
+    }
+
+    /// All but the common ones, for another service.
+    var forCloud: [(name: String, value: String)] {
+        let common = AliyunCalls.commonParameters.union(["Action", "Version"])
+        return values.sorted { $0.key < $1.key }.filter { !common.contains($0.key) }.map {
+            (name: $0.key, value: $0.value)
+        }
+    }
+
     /// The value as sent; `nil` if it is missing or empty.
     subscript(_ name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
 

@@ -1,0 +1,87 @@
+internal import Foundation
+internal import HTTPClient
+package import Signing
+package import UploadCore
+
+/// ApsaraVideo VOD of Alibaba Cloud, version 2017-03-21.
+///
+/// A POST with its parameters in the query, as the vendor's SDKs send it, signed in the header (ACS3-HMAC-SHA256).
+package struct AliyunVODCloud: Sendable {
+    /// The cloud's response, as it is.
+    package struct Answer: Sendable, Equatable {
+        package let status: Int
+        package let content: [UInt8]
+    }
+
+    private let caller: CloudCaller
+    private let credentials: SigningCredentials
+    private let endpoint: CloudEndpoint
+    private let clock: any WallClock
+
+    /// - Parameters:
+    ///   - caller: Sends the requests.
+    ///   - credentials: Of a RAM user who may use ApsaraVideo VOD.
+    ///   - endpoint: The address of the service.
+    ///   - clock: The time for signatures.
+    package init(
+        caller: CloudCaller,
+        credentials: SigningCredentials,
+        endpoint: CloudEndpoint,
+        clock: any WallClock
+    ) {
+        self.caller = caller
+        self.credentials = credentials
+        self.endpoint = endpoint
+        self.clock = clock
+    }
+
+    /// Performs an action.
+    ///
+    /// - Parameters:
+    ///   - action: Such as `CreateUploadVideo`.
+    ///   - parameters: Those of the action, without the common ones.
+    ///   - isXML: Whether the response is to be XML instead of JSON.
+    /// - Returns: The response, whatever its status.
+    /// - Throws: `.unavailable`, `.malformed`.
+    package func perform(
+        _ action: String,
+        _ parameters: [SigningField],
+        isXML: Bool
+    ) async throws(CloudFailure) -> Answer {
+        let query = parameters + [SigningField("Format", isXML ? "XML" : "JSON")]
+        let headers = [
+            SigningField("accept", isXML ? "text/xml" : "application/json"), SigningField("x-acs-action", action),
+            SigningField("x-acs-version", "2017-03-21"),
+        ]
+        let signed = SigningRequest(
+            method: "POST",
+            host: endpoint.host,
+            path: "/",
+            query: query,
+            headers: headers,
+            payload: .empty
+        )
+        let fields = ACS3Signature.sign(
+            signed,
+            credentials: credentials,
+            nonce: UUID().uuidString,
+            at: clock.now.unixSeconds
+        )
+        let call = CloudCaller.Call(
+            name: action,
+            url: "\(endpoint.origin)/?\(SigningRequest.query(of: query))",
+            headers: headers + fields,
+            credentials: credentials,
+            // The nonce is valid only once.
+            isOnce: true
+        )
+        let response = try await caller.post(call)
+        guard (200..<600).contains(response.status), ![204, 205, 304].contains(response.status) else {
+            throw caller.malformed(call)
+        }
+        return Answer(
+            status: response.status,
+            content: response.body
+        )
+    }
+}

@@ -1,0 +1,227 @@
+internal import Bytes
+internal import CloudCalls
+internal import Foundation
+internal import HTTPWire
+internal import ObjectGateway
+internal import UploadCore
+internal import VODKit
+internal import XMLText
+
+/// Media at the cloud whose upload was begun here.
+struct ApsaraCloudMedia: Sendable, Equatable, Codable {
+    var id: String
+    var kind: ApsaraMedia.Kind
+    var application: String
+    var subject: String?
+    var issuer: String?
+    /// Bytes, as announced.
+    var announced: Int64?
+    /// As the cloud last said; `Uploading` at first.
+    var status = "Uploading"
+    /// Bytes, as the cloud last said.
+    var size: Int64?
+
+    static let recordKind = "aliyun cloud media"
+}
+
+/// `direct` mode: calls are checked here, and performed by the cloud with the account's key.
+///
+/// The bytes go to the cloud. What was begun here is recorded, so that a caller reaches only the media of its users.
+struct ApsaraBroker: ApsaraService {
+    let place: ApsaraPlace
+    /// Performs an action at the cloud.
+    let cloud:
+        @Sendable (
+            _ action: String, _ parameters: [(name: String, value: String)], _ isXML: Bool
+        ) async throws(CloudForwarder.Failure) -> CloudForwarder.Reply
+    let reader: ApsaraUploadReader
+    let records: any DialectRecords
+    let uploads: UploadService
+    let clock: any WallClock
+
+    func perform(_ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer {
+        switch order.action {
+        case .createUploadVideo, .createUploadImage, .createUploadAttachedMedia: return try await begin(order)
+        case .refreshUploadVideo, .getVideoInfo, .updateVideoInfo, .getMezzanineInfo, .getPlayInfo:
+            return try await forward(order, onMedia: ["VideoId"], orElse: .noVideo)
+        case .getUploadDetails: return try await forward(order, onMedia: ["MediaIds"], orElse: .noVideo)
+        case .deleteMultipartUpload: return try await forward(order, onMedia: ["MediaId"], orElse: .noVideo)
+        case .getVideoInfos, .deleteVideo: return try await forward(order, onMedia: ["VideoIds"], orElse: .noVideo)
+        case .getImageInfo: return try await forward(order, onMedia: ["ImageId"], orElse: .noImage)
+        case .deleteImage: return try await forward(order, onMedia: ["ImageIds"], orElse: .noImage)
+        case .uploadMediaByURL, .getURLUploadInfos, .searchMedia, .setMessageCallback, .getMessageCallback:
+            // They concern the whole account.
+            guard reachesAll(order) else { throw AliyunCallFailure.forbidden }
+            return try await forward(order)
+        case .reportUploadProgress, .getUploadProgress: return .document(AliyunDocument())
+        }
+    }
+
+    func refresh(_ id: String, _ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer {
+        guard try await mayReach(id, order) else { throw AliyunCallFailure.noMedia }
+        return try await forward(order, [(name: "VideoId", value: id)])
+    }
+
+    /// SDKs report to the cloud themselves.
+    func report(_ parameters: ApsaraParameters, from address: String) async throws {}
+
+    // MARK: Whose media
+
+    /// A key without limits acts for the account.
+    private func reachesAll(_ order: ApsaraOrder) -> Bool {
+        guard case .key(let key) = order.caller.identity else { return false }
+        return key.limits.isEmpty && key.allows(order.action.scope)
+    }
+
+    private func mayReach(_ id: String, _ order: ApsaraOrder) async throws(UploadError) -> Bool {
+        if reachesAll(order) { return true }
+        guard DialectRecord.canBeKey(id), id.utf8.count <= 64,
+            let record = try await records.record(ApsaraCloudMedia.recordKind, id)
+        else { return false }
+        let media = try CodedRecord<ApsaraCloudMedia>(record).content
+        return order.caller.may(order.action, in: media.application, at: place) && order.caller.owns(media.subject)
+    }
+
+    // MARK: Forwarding
+
+    /// Forwards a call that names media.
+    ///
+    /// - Throws: `missing` if the caller may not reach one of them.
+    private func forward(
+        _ order: ApsaraOrder,
+        onMedia names: [String],
+        orElse missing: AliyunCallFailure
+    ) async throws -> ApsaraAnswer {
+        let ids = names.flatMap { order.parameters.list($0) }
+        // Reference ids and URLs also name media, which are not known here.
+        if ids.isEmpty, !reachesAll(order) { throw AliyunCallFailure.missing(names[0]) }
+        for id in ids where try await !mayReach(id, order) { throw missing }
+        let others = ["ReferenceId", "ReferenceIds", "ImageURLs"].filter { order.parameters[$0] != nil }
+        if let other = others.first, !reachesAll(order), order.action != .updateVideoInfo {
+            throw AliyunCallFailure.invalid(other, "must be left out by a caller with limits")
+        }
+        let answer = try await forward(order)
+        if case .forwarded(let answer) = answer, answer.status == 200 { await learn(from: answer) }
+        return answer
+    }
+
+    private func forward(_ order: ApsaraOrder, _ more: [(name: String, value: String)] = []) async throws
+        -> ApsaraAnswer
+    {
+        .forwarded(try await called(order.action, order.parameters.forCloud + more, order.wantsXML))
+    }
+
+    private func called(
+        _ action: ApsaraAction,
+        _ parameters: [(name: String, value: String)],
+        _ isXML: Bool
+    ) async throws -> CloudForwarder.Reply {
+        do throws(CloudForwarder.Failure) {
+            return try await cloud(action.rawValue, parameters, isXML)
+        } catch {
+            throw AliyunCallFailure(503, "ServiceUnavailable", "\(error.message).")
+        }
+    }
+
+    // MARK: Beginning
+
+    private func begin(_ order: ApsaraOrder) async throws -> ApsaraAnswer {
+        let new = try reader.newUpload(order)
+        let subject = order.subject ?? order.caller.subject
+        guard order.caller.mayBegin(for: subject) else { throw AliyunCallFailure.forbidden }
+        if let most = order.caller.limit(order.maximumBytes) {
+            guard let size = new.size else {
+                throw AliyunCallFailure.invalid("FileSize", "is required where the size is limited")
+            }
+            guard size <= most else { throw AliyunCallFailure.invalid("FileSize", "must be at most \(most)") }
+        }
+        try await admit(new, subject, order.caller)
+        let answer = try await called(order.action, order.parameters.forCloud, order.wantsXML)
+        if answer.status == 200, let id = Self.id(in: answer, order.wantsXML) {
+            let media = ApsaraCloudMedia(
+                id: id,
+                kind: new.kind,
+                application: new.application,
+                subject: subject,
+                issuer: order.caller.issuer,
+                announced: new.size
+            )
+            let now = clock.now
+            _ = try await records.insert(
+                CodedRecord(ApsaraCloudMedia.recordKind, id, media, at: now, until: nil).record,
+                at: now
+            )
+        }
+        return .forwarded(answer)
+    }
+
+    /// Checks limits and quotas, and asks the app.
+    private func admit(_ new: ApsaraNewUpload, _ subject: String?, _ caller: ApsaraCaller) async throws {
+        var values = ["filename": new.fileName]
+        values["filetype"] = MediaTypes.type(ofExtension: new.suffix)
+        let upload = NewUpload(dialect: "oss", length: new.size, metadata: UploadMetadata(describing: values))
+        let grant = Grant(
+            id: Grant.newID(at: clock.now),
+            issuer: caller.issuer,
+            subject: subject,
+            expiresAt: .distantFuture,
+            issuedAt: clock.now
+        )
+        do {
+            // A context of its own, so that a hook does not change the cloud's response.
+            let own = RequestContext.current.map { RequestContext($0.info, fields: $0.fields) }
+            try await RequestContext.$current.withValue(own) {
+                try await uploads.admitElsewhere([upload], under: grant)
+            }
+        } catch let error as UploadError {
+            throw AliyunCallFailure(refusal: error) ?? error
+        }
+    }
+
+    /// The id of new media in the cloud's answer.
+    static func id(in answer: CloudForwarder.Reply, _ isXML: Bool) -> String? {
+        let names = ["VideoId", "ImageId", "MediaId"]
+        let ids: [String?]
+        if isXML {
+            let root = XMLNode.parse(answer.content)
+            ids = names.map { root?[$0] }
+        } else {
+            guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(answer.content))
+            else { return nil }
+            ids = names.map { name in
+                if case .string(let text)? = members[name] { text } else { nil }
+            }
+        }
+        return ids.compactMap { $0 }.first { !$0.isEmpty && $0.utf8.count <= 64 && DialectRecord.canBeKey($0) }
+    }
+
+    // MARK: Learning
+
+    /// Records what the cloud tells of media that was begun here.
+    private func learn(from answer: CloudForwarder.Reply) async {
+        guard let root = try? JSONDecoder().decode(JSONValue.self, from: Data(answer.content)),
+            case .object(let members) = root
+        else { return }
+        var told: [[String: JSONValue]] = []
+        if case .object(let video)? = members["Video"] { told.append(video) }
+        for name in ["UploadDetails", "VideoList"] {
+            guard case .array(let elements)? = members[name] else { continue }
+            for case .object(let element) in elements { told.append(element) }
+        }
+        for one in told {
+            guard case .string(let id)? = one["VideoId"] ?? one["MediaId"], DialectRecord.canBeKey(id),
+                case .string(let status)? = one["Status"], status.utf8.count <= 32
+            else { continue }
+            var size: Int64?
+            if case .integer(let number)? = one["Size"] ?? one["FileSize"] { size = number }
+            // What fails here is told again.
+            guard let record = try? await records.record(ApsaraCloudMedia.recordKind, id),
+                let found = try? CodedRecord<ApsaraCloudMedia>(record)
+            else { continue }
+            var media = found.content
+            media.status = status
+            media.size = size ?? media.size
+            if media != found.content { _ = try? await records.replace(found.replaced(by: media, until: nil).record) }
+        }
+    }
+}
