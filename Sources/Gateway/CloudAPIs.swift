@@ -2,6 +2,7 @@ internal import CloudCalls
 internal import Foundation
 internal import GatewayKit
 internal import HTTPWire
+internal import RESTKit
 internal import UploadCore
 
 /// The APIs of clouds, which all are at the root of the listener: only the content of a form shows which one it is for.
@@ -10,20 +11,21 @@ struct CloudAPIs: GatewayModule {
     let claims: [Claim]
 
     /// - Parameters:
-    ///   - apis: In the order in which they are asked; the last one answers what none recognises.
+    ///   - apis: In the order in which they are asked.
+    ///   - fallback: Answers what none recognises, so that a wrong call is told what is wrong; `nil` serves nothing then.
     ///   - clock: The time of calls.
-    init(_ apis: [any CloudAPI], clock: any WallClock) {
-        guard let last = apis.last else {
-            claims = []
-            return
-        }
+    init(_ apis: [any CloudAPI], fallback: (any CloudAPI)?, clock: any WallClock) {
         let claim = Claim(
             ["/"],
             when: Claim.Condition(text: "calls of the API of a cloud", holds: CloudCall.canBe),
             operations: [(method: .post, template: "/"), (method: .get, template: "/")]
         ) { request in
             let call = await CloudCall(request, at: clock.now)
-            return await (apis.first { $0.isMeant(by: call) } ?? last).respond(to: call, request)
+            guard let api = apis.first(where: { $0.isMeant(by: call) }) ?? fallback else {
+                return Problem(404, "not_found", "this server does not serve the API that this call is for")
+                    .response(requestID: request.id)
+            }
+            return await api.respond(to: call, request)
         }
         claims = [claim]
     }

@@ -89,7 +89,11 @@ struct GatewayModules {
             pulls,
             tencent,
             aliyun,
-            CloudAPIs([aliyun.api, tencent.api].compactMap { $0 }, clock: context.clock),
+            CloudAPIs(
+                [aliyun.api, tencent.api].compactMap { $0 },
+                fallback: tencent.api,
+                clock: context.clock
+            ),
             TusModule(context),
             PlainUploads(context),
             objects,

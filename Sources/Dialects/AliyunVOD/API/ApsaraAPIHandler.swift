@@ -108,7 +108,11 @@ struct ApsaraLinks: Sendable {
     let clock: any WallClock
 
     /// - Throws: `OperationDenied` if there is no object endpoint for the bytes.
-    func documents(for request: Request, at place: ApsaraPlace) throws(AliyunCallFailure) -> ApsaraDocuments {
+    func documents(
+        for request: Request,
+        at place: ApsaraPlace,
+        by caller: ApsaraCaller
+    ) throws(AliyunCallFailure) -> ApsaraDocuments {
         let origin: String
         do throws(Problem) {
             origin = try objectURL.origin(for: request)
@@ -124,7 +128,7 @@ struct ApsaraLinks: Sendable {
             let now = clock.now
             let grant = Grant(
                 id: "aliyun_" + media.id,
-                issuer: media.issuer,
+                issuer: caller.issuer,
                 subject: media.subject,
                 expiresAt: now.addingTimeInterval(Double(seconds)),
                 issuedAt: now

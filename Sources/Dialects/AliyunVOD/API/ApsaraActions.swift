@@ -269,12 +269,12 @@ struct ApsaraActions: Sendable {
 
 extension ApsaraActions: ApsaraService {
     func perform(_ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer {
-        let documents = try links.documents(for: request, at: place)
+        let documents = try links.documents(for: request, at: place, by: order.caller)
         return .document(try await perform(Call(order: order, documents: documents)))
     }
 
     func refresh(_ id: String, _ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer {
-        let call = Call(order: order, documents: try links.documents(for: request, at: place))
+        let call = Call(order: order, documents: try links.documents(for: request, at: place, by: order.caller))
         guard let found = try await library.media(id), allows(call, found.content),
             let issued = try await uploads.refresh(found.content, by: order.caller)
         else { throw AliyunCallFailure.noMedia }

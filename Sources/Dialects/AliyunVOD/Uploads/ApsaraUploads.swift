@@ -132,7 +132,8 @@ struct ApsaraUploads: Sendable {
         if case .session(let grant) = caller.identity { types = grant.upload.contentTypes }
         return Grant(
             id: "aliyun_" + media.id,
-            issuer: media.issuer,
+            // Not the key that began it, which may have been revoked since.
+            issuer: caller.issuer,
             subject: media.subject,
             maximumBytes: media.largest,
             contentTypes: types,
