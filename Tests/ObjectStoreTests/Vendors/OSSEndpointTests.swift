@@ -123,7 +123,10 @@ struct OSSEndpointTests {
             by: .ossV4
         )
         #expect(second.element("KeyCount") == "1")
+        #expect(try await bench.send("POST", "/bucket-1/c?uploads", by: .ossV1).outcome == "200")
         let uploads = try await bench.send("GET", "/bucket-1/?uploads", by: .ossV1)
+        // The SDK for Swift drops an upload with an element that has elements.
+        #expect(uploads.element("Key") == "c" && uploads.text?.contains("<Owner>") == false)
         #expect(uploads.element("NextKeyMarker") == "" && uploads.element("IsTruncated") == "false")
         let document = Array("<Delete><Object><Key>a/1</Key></Object><Object><Key>none</Key></Object></Delete>".utf8)
         let deleted = try await bench.send("POST", "/bucket-1/?delete", by: .ossV1, content: document)
@@ -255,6 +258,7 @@ struct OSSEndpointTests {
         let response = try await bench.send("HEAD", "/bucket-1/none", by: .ossV4)
         #expect(response.status == 404)
         let bytes = try #require(response.fields["x-oss-err"].flatMap { Base64.decode($0) })
+        #expect(response.fields["x-oss-error"] == response.fields["x-oss-err"])
         #expect(String(decoding: bytes, as: UTF8.self).contains("<Code>NoSuchKey</Code>"))
     }
 }

@@ -145,8 +145,10 @@ extension UploadListing {
             document.element("Upload") { node in
                 node.element("Key", text(upload.key))
                 node.element("UploadId", upload.uploadID)
-                owner.write("Initiator", to: &node)
-                owner.write("Owner", to: &node)
+                if vendor.profile.documents.listsOwnersOfUploads {
+                    owner.write("Initiator", to: &node)
+                    owner.write("Owner", to: &node)
+                }
                 node.element("StorageClass", vendor.profile.storageClass)
                 node.element("Initiated", upload.createdAt)
                 if let checksum = upload.checksum {

@@ -81,8 +81,8 @@ package struct ObjectError: Error, Sendable, Equatable {
         if head.method != .head, !status.forbidsContent {
             response.fields["Content-Type"] = "application/xml"
             response.content = .bytes(document)
-        } else if let field = vendor.profile.errors.headField, !document.isEmpty {
-            response.fields[field] = Base64.encode(document)
+        } else if !document.isEmpty {
+            for field in vendor.profile.errors.headFields { response.fields[field] = Base64.encode(document) }
         }
         response.closesConnection = closesConnection
         response.trace.errorCode = codeText(vendor)

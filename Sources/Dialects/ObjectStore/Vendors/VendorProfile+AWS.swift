@@ -21,6 +21,7 @@ extension VendorProfile {
             hasFractions: true,
             namesNextMarker: false,
             namesNextUpload: false,
+            listsOwnersOfUploads: true,
             namesNextPart: true,
             namesLocations: false,
             namesEndpoints: false,
@@ -32,7 +33,7 @@ extension VendorProfile {
             statuses: [:],
             messages: [:],
             forbiddenOverwrite: .preconditionFailed,
-            headField: nil
+            headFields: []
         )
     )
 }

@@ -23,6 +23,8 @@ extension VendorProfile {
             hasFractions: false,
             namesNextMarker: true,
             namesNextUpload: true,
+            // The SDK for Swift drops an upload with them.
+            listsOwnersOfUploads: false,
             namesNextPart: true,
             namesLocations: true,
             namesEndpoints: true,
@@ -45,7 +47,8 @@ extension VendorProfile {
             ],
             messages: [.expiredToken: "The security token you provided has expired."],
             forbiddenOverwrite: .fileAlreadyExists,
-            headField: "x-oss-err"
+            // Another name for each generation of the SDKs.
+            headFields: ["x-oss-err", "x-oss-error"]
         )
     )
 }

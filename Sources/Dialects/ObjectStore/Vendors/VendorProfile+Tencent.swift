@@ -23,6 +23,7 @@ extension VendorProfile {
             hasFractions: false,
             namesNextMarker: true,
             namesNextUpload: false,
+            listsOwnersOfUploads: true,
             namesNextPart: false,
             namesLocations: true,
             namesEndpoints: false,
@@ -45,7 +46,7 @@ extension VendorProfile {
             // COS clients recognise expired credentials by this text.
             messages: [.expiredToken: "Request has expired"],
             forbiddenOverwrite: .preconditionFailed,
-            headField: nil
+            headFields: []
         )
     )
 }

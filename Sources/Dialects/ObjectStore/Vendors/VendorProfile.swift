@@ -37,6 +37,8 @@ final class VendorProfile: Sendable {
         let namesNextMarker: Bool
         /// Whether upload listings include the next marker even on the last page.
         let namesNextUpload: Bool
+        /// Whether a list of uploads says whose they are.
+        let listsOwnersOfUploads: Bool
         /// Whether part listings include the next marker even on the last page.
         let namesNextPart: Bool
         /// Whether bucket listings include locations.
@@ -58,8 +60,8 @@ final class VendorProfile: Sendable {
         let messages: [ObjectErrorCode: String]
         /// For an existing object that the request must not replace.
         let forbiddenOverwrite: ObjectErrorCode
-        /// Header field with the error of a response without content.
-        let headField: FieldName?
+        /// Header fields with the error of a response without content.
+        let headFields: [FieldName]
     }
 
     let fields: FieldTable
