@@ -210,7 +210,7 @@ def test_what_the_cloud_refuses_or_does_not_answer(gateway, cloud):
     cloud.server.shutdown()
     cloud.server.server_close()
     answer = Plain(gateway).answer("CreateUploadVideo", VIDEO)
-    assert (answer.status_code, answer.json()["Code"]) == (503, "ServiceUnavailable")
+    assert (answer.status_code, answer.json()["Code"]) == (503, "ServiceUnAvailable")
     answer = api.post("/v1/aliyun/uploads", {"title": "t", "fileName": "t.mp4"})
     assert (answer.status_code, answer.json()["code"]) == (503, "cloud_unavailable")
     assert answer.headers["Retry-After"]

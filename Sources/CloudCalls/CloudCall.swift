@@ -33,8 +33,10 @@ package struct CloudCall: Sendable {
         var form: [SigningField] = []
         var problem: String?
         do throws(Problem) {
+            let read = await Self.content(of: request)
+            content = read.bytes
             signed = try Self.signed(request.head)
-            content = try await Self.content(of: request)
+            if let problem = read.problem { throw problem }
             signed.payload = SigV4Payload(content: content)
             if Self.hasForm(request.head) { form = try Self.form(content) }
         } catch {
@@ -57,7 +59,23 @@ package struct CloudCall: Sendable {
     }
 
     /// The value of the first parameter with this name.
-    package func parameter(_ name: String) -> String? { parameters.first { $0.name == name }?.value }
+    ///
+    /// Of a call with a `problem`, what can be read of it, so that it is refused in the form that its sender understands.
+    package func parameter(_ name: String) -> String? {
+        if let value = parameters.first(where: { $0.name == name })?.value { return value }
+        return problem == nil
+            ? nil : Self.readable(name, head.target.rawQuery ?? "", String(decoding: content, as: UTF8.self))
+    }
+
+    /// The value of a parameter in texts that cannot be read as a whole.
+    private static func readable(_ name: String, _ texts: String...) -> String? {
+        for text in texts {
+            for item in text.utf8.split(separator: UInt8(ascii: "&")) where item.starts(with: "\(name)=".utf8) {
+                if let read = try? QueryItems(String(Substring(item))), let value = read.first(name) { return value }
+            }
+        }
+        return nil
+    }
 
     package static func hasForm(_ head: RequestHead) -> Bool {
         head.method == .post
@@ -72,12 +90,18 @@ package struct CloudCall: Sendable {
         }
     }
 
-    private static func content(of request: Request) async throws(Problem) -> [UInt8] {
+    /// The content, of which more than the maximum is not read.
+    private static func content(of request: Request) async -> (bytes: [UInt8], problem: Problem?) {
+        var bytes: [UInt8] = []
         do throws(SourceFailure) {
-            return try await request.body.collect(limit: maximumContent)
+            while bytes.count <= maximumContent, let piece = try await request.body.next(maximum: 65536) {
+                bytes += piece
+            }
         } catch {
-            throw Problem(text: "The content cannot be read, or is larger than \(maximumContent >> 10) KiB.")
+            return (bytes, Problem(text: "The content cannot be read."))
         }
+        let isTooLarge = bytes.count > maximumContent
+        return (bytes, isTooLarge ? Problem(text: "The content is larger than \(maximumContent >> 10) KiB.") : nil)
     }
 
     private static func form(_ content: [UInt8]) throws(Problem) -> [SigningField] {

@@ -211,7 +211,7 @@ struct ConfigurationFileTests {
         let loaded = try GatewaySettings.catalog.load(environment: environment)
         let text = loaded.describe()
         #expect(text.contains("gateway.listen: '[::1]:0'  # environment variable SLUICE_GATEWAY_LISTEN\n"))
-        #expect(text.contains("limits.requestLine: 8KiB  # default\n"))
+        #expect(text.contains("limits.requestLine: 32KiB  # default\n"))
         #expect(text.contains("uploads.expireAfter: 0  # environment"))
         #expect(text.contains("# publicURL is not set\n"))
         #expect(text.contains("cors.origins: 'https://a.example, https://b.example'  #"))

@@ -26,7 +26,7 @@ struct ConfigurationLoaderTests {
         #expect(loaded.values == Settings())
         #expect(loaded.values.general.dataDirectory == "./data")
         #expect(loaded.values.general.gateway.listen == ListenAddress(host: "127.0.0.1", port: 8080))
-        #expect(loaded.values.limits.requestLine == 8192)
+        #expect(loaded.values.limits.requestLine == 32_768)
         #expect(loaded.values.limits.uploadBytes == 1_099_511_627_776)
         #expect(loaded.values.timeouts.request == nil)
         #expect(loaded.values.uploads.expireAfter == .seconds(86400))

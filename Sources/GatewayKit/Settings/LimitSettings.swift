@@ -2,7 +2,7 @@ package import SettingsKit
 
 package struct LimitSettings: SettingsSection {
     /// Bytes.
-    package var requestLine = 8 << 10
+    package var requestLine = 32 << 10
     /// Bytes.
     package var headerBytes = 64 << 10
     package var headerCount = 100

@@ -57,6 +57,14 @@ package struct ObjectGrant: Sendable, Equatable {
         return policies.allSatisfy { $0.allows(access) }
     }
 
+    /// Whether it allows an action anywhere.
+    package func mayAllow(_ action: ObjectAction) -> Bool {
+        actions.contains(action)
+            && policies.allSatisfy { policy in
+                policy.statements.contains { $0.effect == .allow && $0.actions.contains(action) }
+            }
+    }
+
     package func allows(_ action: ObjectAction, bucket: String, key: String) -> Bool {
         allows(ObjectAccess(action, bucket: bucket, key: key))
     }

@@ -1,3 +1,5 @@
+package import Foundation
+
 /// A client's request to create an upload.
 package struct NewUpload: Sendable, Equatable {
     /// The client's protocol, such as `tus`.
@@ -15,6 +17,8 @@ package struct NewUpload: Sendable, Equatable {
     package var pull: NewPull?
     /// The object to create at the object endpoint; `nil` for other media.
     package var object: NewObject?
+    /// Seconds for which it is kept at least, where uploads expire.
+    package var keptFor: TimeInterval?
 
     package init(
         dialect: String,

@@ -82,7 +82,10 @@ extension UploadService {
             concatenation: new.concatenation,
             expectedDigests: new.expectedDigests,
             createdAt: now,
-            expiresAt: context.limits.lifetime.map { now.addingTimeInterval($0).wholeMilliseconds }
+            // Bytes that come later never make it shorter.
+            expiresAt: context.limits.lifetime.map { lifetime in
+                now.addingTimeInterval(max(lifetime, new.keptFor ?? 0)).wholeMilliseconds
+            }
         )
     }
 

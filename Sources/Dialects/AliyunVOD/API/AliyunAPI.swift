@@ -40,6 +40,15 @@ struct AliyunAPI: Sendable {
         "userData": "UserData", "appId": "AppId", "referenceId": "ReferenceId",
     ]
 
+    /// The member that stands for a parameter.
+    fileprivate static func member(of parameter: String) -> String? {
+        switch parameter {
+        case "FileSize": "fileSize"
+        case "CateId": "cateId"
+        default: texts.first { $0.value == parameter }?.key
+        }
+    }
+
     private func begin(_ request: Request) async throws(Problem) -> Response {
         let key = try await access.limitedKey(.mint, request)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
@@ -128,7 +137,12 @@ extension Problem {
         } else if failure.status == 403 {
             self.init(403, "forbidden", message)
         } else {
-            self.init(422, "invalid_fields", message)
+            // Messages begin with the name of the parameter.
+            let name = failure.message.split(separator: "`").first.map(String.init) ?? ""
+            let member = AliyunAPI.member(of: name)
+            self =
+                member.map { .invalidFields([.init(field: $0, message: message)]) }
+                ?? Problem(422, "invalid_field", message)
         }
     }
 

@@ -49,7 +49,7 @@ struct ApsaraAPIHandler: CloudAPI {
             let isBusy = (error as? UploadError).map { $0.code == .unavailable } ?? false
             response = AliyunCalls.response(
                 isBusy
-                    ? AliyunCallFailure(503, "ServiceUnavailable", "The server cannot do this now; try again.")
+                    ? AliyunCallFailure(503, "ServiceUnAvailable", "The server cannot do this now; try again.")
                     : AliyunCallFailure(500, code, "The server cannot do this now; try again."),
                 to: call
             )
@@ -68,7 +68,10 @@ struct ApsaraAPIHandler: CloudAPI {
         _ request: Request,
         _ name: inout String
     ) async throws -> ApsaraAnswer {
-        if let problem = call.problem { throw AliyunCallFailure(400, "InvalidParameter", problem) }
+        if let problem = call.problem {
+            let code = problem.contains("NUL") ? "IllegalCharacters" : "InvalidParameter"
+            throw AliyunCallFailure(400, code, problem)
+        }
         guard let format = AliyunCalls.format(of: call) else {
             throw AliyunCallFailure.invalid("Format", "must be JSON or XML")
         }

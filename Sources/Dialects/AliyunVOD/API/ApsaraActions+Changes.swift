@@ -101,8 +101,7 @@ extension ApsaraActions {
     func setCallback(_ call: Call) async throws -> AliyunDocument {
         let parameters = call.parameters
         let application = try application(of: call)
-        _ = try parameters.required("CallbackType")
-        guard try parameters.choice("CallbackType", of: ["HTTP", "MNS"]) == "HTTP" else {
+        guard try parameters.choice("CallbackType", of: ["HTTP", "MNS"]) ?? "HTTP" == "HTTP" else {
             throw AliyunCallFailure.invalid("CallbackType", "must be HTTP on this server")
         }
         let types = parameters.list("EventTypeList")

@@ -23,7 +23,11 @@ extension ApsaraActions {
     func pull(_ call: Call) async throws -> AliyunDocument {
         let parameters = call.parameters
         let application = try application(of: call)
-        let urls = try parameters.required("UploadURLs").split(separator: ",").map(String.init)
+        let urls = try parameters.required("UploadURLs").split(separator: ",").map { url in
+            // The documentation wants them escaped as a whole.
+            let text = String(url)
+            return text.contains("://") ? text : text.removingPercentEncoding ?? text
+        }
         guard urls.count <= 20 else {
             throw AliyunCallFailure.invalid("UploadURLs", "must be at most 20 URLs, separated by commas")
         }
@@ -149,14 +153,14 @@ extension ApsaraActions {
             ("CreationTime", .text(ApsaraDocuments.time(found.record.createdAt))),
         ])
         if let failure = job.failure {
-            document.add("Status", "UPLOAD_FAIL")
+            document.add("Status", "FAIL")
             document.add("ErrorCode", failure.code)
             document.add("ErrorMessage", failure.message)
         } else {
             document.add("MediaId", job.mediaID)
             document.add(
                 "Status",
-                job.finishedAt != nil ? "UPLOAD_SUCCESS" : job.uploadID == nil ? "PENDING" : "UPLOADING"
+                job.finishedAt != nil ? "SUCCESS" : job.uploadID == nil ? "PENDING" : "UPLOADING"
             )
         }
         if let size = job.size { document.add("FileSize", String(size)) }

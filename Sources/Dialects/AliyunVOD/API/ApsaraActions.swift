@@ -70,10 +70,6 @@ struct ApsaraActions: Sendable {
         orElse missing: AliyunCallFailure
     ) async throws -> CodedRecord<ApsaraMedia> {
         guard let found = try await library.media(id), found.content.kind == kind, allows(call, found.content) else {
-            // A caller that may do this nowhere is told so.
-            if case .session = call.caller.identity {
-                try reader.check(call.order, in: call.parameters["AppId"] ?? ApsaraPlace.defaultApplication)
-            }
             throw missing
         }
         return found
@@ -85,11 +81,16 @@ struct ApsaraActions: Sendable {
             return try await media(id, .video, call, orElse: .noVideo)
         }
         guard let reference = try call.parameters.referenceID() else { throw AliyunCallFailure.missing("VideoId") }
-        let application = call.parameters["AppId"] ?? ApsaraPlace.defaultApplication
-        guard let id = try await library.id(ofReference: reference, in: application) else {
-            throw AliyunCallFailure.noVideo
-        }
+        guard let id = try await self.id(ofReference: reference, call) else { throw AliyunCallFailure.noVideo }
         return try await media(id, .video, call, orElse: .noVideo)
+    }
+
+    /// The media with a reference id: in the application that the call names, or in the first one that its caller may use.
+    func id(ofReference reference: String, _ call: Call) async throws(UploadError) -> String? {
+        for id in try await library.ids(ofReference: reference, in: call.parameters["AppId"]) {
+            if let found = try await library.record(id), allows(call, found.content) { return id }
+        }
+        return nil
     }
 
     /// Ids separated by commas, at most 20.
@@ -155,10 +156,9 @@ struct ApsaraActions: Sendable {
 
     /// The ids of media with these reference ids, and the reference ids of none.
     func resolved(_ references: [String], _ call: Call) async throws -> (ids: [String], missing: [String]) {
-        let application = call.parameters["AppId"] ?? ApsaraPlace.defaultApplication
         var (ids, missing): ([String], [String]) = ([], [])
         for reference in references {
-            if let id = try await library.id(ofReference: reference, in: application) {
+            if let id = try await id(ofReference: reference, call) {
                 ids.append(id)
             } else {
                 missing.append(reference)
@@ -256,7 +256,6 @@ struct ApsaraActions: Sendable {
         } else {
             query.offset = (Int(try call.parameters.integer("PageNo", in: 1...200) ?? 1) - 1) * query.limit
         }
-        if case .session = call.caller.identity { _ = try application(of: call) }
         let found = try await library.search(query) { allows(call, $0) }
         var document = AliyunDocument([
             ("MediaList", .list(of: "Media", found.media.map { .object(call.documents.found($0)) })),
@@ -269,6 +268,7 @@ struct ApsaraActions: Sendable {
 
 extension ApsaraActions: ApsaraService {
     func perform(_ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer {
+        guard order.caller.mayAnywhere(order.action) else { throw AliyunCallFailure.forbidden }
         let documents = try links.documents(for: request, at: place, by: order.caller)
         return .document(try await perform(Call(order: order, documents: documents)))
     }
@@ -292,7 +292,7 @@ extension ApsaraActions: ApsaraService {
         let size = parameters["FileSize"].flatMap { Int64($0) }.flatMap { sizes.contains($0) ? $0 : nil }
         let now = library.clock.now.unixSeconds
         _ = try await library.change(id) { media in
-            guard media.content == nil, now < media.openUntil else { return }
+            guard now < media.openUntil else { return }
             var progress = media.progress ?? ApsaraMedia.Progress()
             progress.ratio = ratio ?? progress.ratio
             if let ratio, let size { progress.uploadedBytes = Int64(ratio * Double(size)) }

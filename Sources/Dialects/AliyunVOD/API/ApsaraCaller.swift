@@ -41,6 +41,14 @@ struct ApsaraCaller: Sendable {
         }
     }
 
+    /// Whether the caller may perform an action in some application, as far as its scopes or policies tell.
+    func mayAnywhere(_ action: ApsaraAction) -> Bool {
+        switch identity {
+        case .key(let key): key.allows(action.scope)
+        case .session(let grant): grant.mayAllow(action.right)
+        }
+    }
+
     /// Whether the caller may see media of this user.
     func owns(_ subject: String?) -> Bool {
         switch identity {

@@ -119,7 +119,7 @@ struct ApsaraBroker: ApsaraService {
         do throws(CloudForwarder.Failure) {
             return try await cloud(action.rawValue, parameters, isXML)
         } catch {
-            throw AliyunCallFailure(503, "ServiceUnavailable", "\(error.message).")
+            throw AliyunCallFailure(503, "ServiceUnAvailable", "\(error.message).")
         }
     }
 

@@ -104,10 +104,23 @@ struct ApsaraUserData: Sendable, Equatable {
         }
         guard extend.map({ $0.utf8.count <= Self.maximumExtend }) ?? true else { return nil }
         guard let callback = members["MessageCallback"] else { return }
-        guard case .object(let named) = callback, case .string(let url)? = named["CallbackURL"],
+        guard let named = Self.object(callback), case .string(let url)? = named["CallbackURL"],
             url.utf8.count <= Self.maximumURL
         else { return nil }
         if let type = named["CallbackType"], type != .string("http") { return nil }
         callbackURL = url
+    }
+
+    /// An object, also as text.
+    private static func object(_ value: JSONValue) -> [String: JSONValue]? {
+        switch value {
+        case .object(let members): return members
+        case .string(let text):
+            guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(text.utf8)) else {
+                return nil
+            }
+            return members
+        default: return nil
+        }
     }
 }

@@ -120,6 +120,7 @@ struct ApsaraEventDelivery: Sendable {
             document.add("VideoId", event.mediaID)
             document.add("Size", .integer(event.size))
             document.add("FileUrl", url)
+            document.add("Status", "success")
         case (.stored, let kind):
             document.add(kind == .image ? "ImageId" : "AttachedMediaId", event.mediaID)
             document.add("Size", .integer(event.size))
@@ -135,6 +136,7 @@ struct ApsaraEventDelivery: Sendable {
         case (.deleted, let kind):
             document.add("MediaId", event.mediaID)
             document.add("MediaType", ApsaraDocuments.mediaType(kind))
+            document.add("DeleteType", "all")
             document.add("Status", "success")
         }
         document.add("AppId", event.application)

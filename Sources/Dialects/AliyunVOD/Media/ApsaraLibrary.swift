@@ -36,11 +36,22 @@ struct ApsaraLibrary: Sendable {
         return try await settled(found)
     }
 
-    /// The id of the media with a reference id.
-    func id(ofReference reference: String, in application: String) async throws(UploadError) -> String? {
-        let key = "\(application)/\(reference)"
-        guard DialectRecord.canBeKey(key) else { return nil }
-        return try await records.record(Self.referenceKind, key)?.text
+    /// The ids of the media with a reference id: one in each application that has it, of the default one first.
+    func ids(ofReference reference: String, in application: String?) async throws(UploadError) -> [String] {
+        if let application {
+            let key = Self.referenceKey(reference, of: application)
+            guard DialectRecord.canBeKey(key) else { return [] }
+            return try await records.record(Self.referenceKind, key).map { [$0.text] } ?? []
+        }
+        let prefix = Self.referenceKey(reference, of: "")
+        guard DialectRecord.canBeKey(prefix) else { return [] }
+        let found = try await records.records(Self.referenceKind, prefix: prefix, after: nil, limit: 100)
+        let usual = Self.referenceKey(reference, of: ApsaraPlace.defaultApplication)
+        return (found.filter { $0.key == usual } + found.filter { $0.key != usual }).map(\.text)
+    }
+
+    private static func referenceKey(_ reference: String, of application: String) -> String {
+        "\(reference)/\(application)"
     }
 
     // MARK: Beginning
@@ -63,7 +74,7 @@ struct ApsaraLibrary: Sendable {
     /// Whether a reference id is this media's now.
     func take(_ reference: String, for media: ApsaraMedia) async throws(UploadError) -> Bool {
         let now = clock.now
-        let key = "\(media.application)/\(reference)"
+        let key = Self.referenceKey(reference, of: media.application)
         let record = DialectRecord(kind: Self.referenceKind, key: key, text: media.id, createdAt: now)
         if try await records.insert(record, at: now) { return true }
         guard let holder = try await records.record(Self.referenceKind, key) else { return false }
@@ -78,7 +89,7 @@ struct ApsaraLibrary: Sendable {
     }
 
     func giveUp(_ reference: String, of media: ApsaraMedia) async throws(UploadError) {
-        let key = "\(media.application)/\(reference)"
+        let key = Self.referenceKey(reference, of: media.application)
         guard try await records.record(Self.referenceKind, key)?.text == media.id else { return }
         _ = try await records.removeRecord(Self.referenceKind, key)
     }
@@ -273,9 +284,10 @@ struct ApsaraLibrary: Sendable {
 }
 
 extension ApsaraLibrary: ObjectOwnership {
-    func admit(_ name: ObjectName) async throws(UploadError) {
-        guard let id = place.mediaID(of: name), try await record(id)?.content.isDeleted == true else { return }
-        throw UploadError(.gone, "The media was deleted; begin another upload.")
+    func admit(_ name: ObjectName) async throws(UploadError) -> TimeInterval? {
+        guard let id = place.mediaID(of: name), let media = try await record(id)?.content else { return nil }
+        guard !media.isDeleted else { throw UploadError(.gone, "The media was deleted; begin another upload.") }
+        return Double(place.uploadSeconds)
     }
 
     func stored(_ name: ObjectName) async {

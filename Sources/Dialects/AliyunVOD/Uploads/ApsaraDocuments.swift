@@ -115,7 +115,7 @@ struct ApsaraDocuments: Sendable {
             .object(
                 AliyunDocument([
                     ("OriginalFileName", .text(media.fileName)), ("FileURL", .text(url(of: media))),
-                    ("FileSize", .integer(media.content?.size ?? 0)),
+                    ("FileSize", .text(String(media.content?.size ?? 0))),
                 ])
             )
         )

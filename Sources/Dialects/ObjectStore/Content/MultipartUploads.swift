@@ -1,3 +1,4 @@
+package import Foundation
 package import Signing
 package import UploadCore
 
@@ -18,6 +19,7 @@ package struct MultipartUploads: Sendable {
     ///   - name: Name of the future object.
     ///   - headers: Header fields of the object.
     ///   - checksum: The requested checksum, if any.
+    ///   - keptFor: Seconds for which it is kept at least, where uploads expire.
     ///   - vendor: The vendor whose API the request uses.
     ///   - grant: What the upload may be.
     /// - Returns: The recorded upload.
@@ -26,10 +28,12 @@ package struct MultipartUploads: Sendable {
         _ name: ObjectName,
         _ headers: S3ObjectHeaders,
         checksum: ObjectChecksum? = nil,
+        keptFor: TimeInterval? = nil,
         for vendor: Vendor = .aws,
         under grant: Grant
     ) async throws(UploadError) -> Upload {
-        let new = headers.upload(name, headers.attributes(checksum: checksum), takesParts: true, for: vendor)
+        var new = headers.upload(name, headers.attributes(checksum: checksum), takesParts: true, for: vendor)
+        new.keptFor = keptFor
         return try await uploads.create(new, under: grant)
     }
 

@@ -139,6 +139,8 @@ extension FieldTable {
             "allow-same-action-overlap": .ignored, "bypass-governance-retention": .ignored,
             "hash-crc64ecma": .ignored, "request-id": .ignored, "request-payer": .ignored, "traffic-limit": .ignored,
             "user-agent": .ignored,
+            // Sent by the VOD SDK for browsers; what it says is in the UserData of the media.
+            "notification": .ignored,
             // Known but not supported.
             "symlink-target": .refused(.because(noLinks)),
         ],
