@@ -40,6 +40,8 @@ SECONDS = {
     "test_aliyun_api.py": 45,
     "test_aliyun_nodes.py": 45,
     "test_aliyun_uploads.py": 45,
+    "test_aliyun_faults.py": 80,
+    "test_aliyun_browser.py": 50,
     "test_tencent_api.py": 45,
     "test_tencent_nodes.py": 40,
     "test_tencent_faults.py": 40,

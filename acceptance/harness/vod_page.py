@@ -18,7 +18,8 @@ from pathlib import Path
 from harness.browser import BROWSER, SiteHandler
 from harness.cutter import reset
 
-UPLOADER = Path(__file__).with_name("vod_uploader.js")
+# The uploader needs the first one.
+SCRIPTS = [Path(__file__).with_name(name) for name in ("md5.js", "vod_uploader.js")]
 ORIGIN = "https://app.example"
 
 
@@ -77,7 +78,7 @@ class Site:
         """The page runs an asynchronous function body after the uploader, with `values` as `given`."""
         self.html = f"""<!doctype html><meta charset=utf-8><script type=module>
             const given = {json.dumps(values)}
-            {UPLOADER.read_text()}
+            {"".join(path.read_text() for path in SCRIPTS)}
             let result
             try {{ result = await (async () => {{ {script} }})() }}
             catch (error) {{ result = {{error: error.message, requests}} }}
@@ -90,16 +91,19 @@ class Site:
 
 
 class Browser:
-    """A process with a profile that is kept. `ports`: where each host name leads; others lead nowhere."""
+    """A process with a profile that is kept. `ports`: where each host name leads; others lead nowhere.
 
-    def __init__(self, profile, ports):
+    The names of loopback lead there.
+    """
+
+    def __init__(self, profile, ports, url=ORIGIN):
         rules = [f"MAP {host} 127.0.0.1:{port}" for host, port in ports.items()]
+        rules += ["MAP * ~NOTFOUND", *(f"EXCLUDE {host}" for host in ("127.0.0.1", "localhost", "*.localhost"))]
         self.process = subprocess.Popen(
             [
                 BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                 "--no-first-run", "--disable-background-networking", "--ignore-certificate-errors",
-                f"--host-resolver-rules={' , '.join([*rules, 'MAP * ~NOTFOUND'])}",
-                f"--user-data-dir={profile}", ORIGIN,
+                f"--host-resolver-rules={' , '.join(rules)}", f"--user-data-dir={profile}", url,
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
