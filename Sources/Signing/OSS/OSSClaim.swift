@@ -36,6 +36,12 @@ package struct OSSClaim: Sendable {
 }
 
 extension OSSClaim {
+    /// Whether the client's clock differs too much; a signature in a query has an expiry instead.
+    package func isSkewed(at now: Int64) -> Bool {
+        guard expiry == nil, let date else { return false }
+        return abs(now - date) > OSSVerifier.maximumSkew
+    }
+
     /// What the client should have signed for `resource`; sent with `SignatureDoesNotMatch`.
     ///
     /// Contains the token of the request, but no secret.

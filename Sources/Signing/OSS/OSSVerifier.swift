@@ -37,6 +37,13 @@ package struct OSSVerifier: Sendable {
     /// - Returns: The claim.
     /// - Throws: The first problem found: any failure except `.wrongToken` and `.wrongSignature`.
     package func claim(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> OSSClaim {
+        let claim = try claimOfAnyClock(request, at: now)
+        guard !claim.isSkewed(at: now) else { throw .skewed }
+        return claim
+    }
+
+    /// The same, but with whatever date in the header: the caller checks `OSSClaim.isSkewed`.
+    package func claimOfAnyClock(_ request: SigningRequest, at now: Int64) throws(RequestSignatureFailure) -> OSSClaim {
         let headers = RequestHeaders(request.headers)
         for name in headers.names where OSSCanonical.isAlwaysSigned(name) { _ = try headers.single(name) }
         let authorization = try headers.single("authorization")
@@ -45,7 +52,7 @@ package struct OSSVerifier: Sendable {
         switch (authorization, isV1, isV4) {
         case (nil, true, false): return try queryV1(request, headers, at: now)
         case (nil, false, true): return try queryV4(request, headers, at: now)
-        case (let text?, false, false): return try header(text, request, headers, at: now)
+        case (let text?, false, false): return try header(text, request, headers)
         case (nil, false, false): throw .noSignature
         default: throw .twoSignatures
         }
@@ -81,12 +88,11 @@ package struct OSSVerifier: Sendable {
     private func header(
         _ authorization: String,
         _ request: SigningRequest,
-        _ headers: RequestHeaders,
-        at now: Int64
+        _ headers: RequestHeaders
     ) throws(RequestSignatureFailure) -> OSSClaim {
         let token = try headers.single("x-oss-security-token")
         guard authorization.utf8.starts(with: Self.schemeV1.utf8) else {
-            return try headerV4(authorization, token, request, headers, at: now)
+            return try headerV4(authorization, token, request, headers)
         }
         let parts = SigningText.trimmed(authorization.dropFirst(Self.schemeV1.count))
             .split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -96,7 +102,6 @@ package struct OSSVerifier: Sendable {
         let name = isEmpty ? "date" : "x-oss-date"
         let text = try headers.required(name)
         guard let date = SigningTime.parse(text) ?? parseDate(text) else { throw .malformed(name) }
-        try checkSkew(date, at: now)
         return OSSClaim(
             version: .v1,
             accessKeyID: String(parts[0]),
@@ -115,8 +120,7 @@ package struct OSSVerifier: Sendable {
         _ authorization: String,
         _ token: String?,
         _ request: SigningRequest,
-        _ headers: RequestHeaders,
-        at now: Int64
+        _ headers: RequestHeaders
     ) throws(RequestSignatureFailure) -> OSSClaim {
         let parts = try AuthorizationParts(authorization, algorithm: OSSVersion.algorithmV4)
         try parts.allow(["Credential", "AdditionalHeaders", "Signature"])
@@ -124,7 +128,6 @@ package struct OSSVerifier: Sendable {
         let signature = try AuthorizationParts.signature(try parts.value("Signature"), count: 32)
         // The header Date is not signed, and some clients use their own format for it.
         let (timestamp, date) = try Self.timestamp(try headers.required("x-oss-date"), scope)
-        try checkSkew(date, at: now)
         let payload = try headers.required("x-oss-content-sha256")
         guard payload == OSSVersion.unsignedPayload else { throw .malformed("x-oss-content-sha256") }
         return OSSClaim(
@@ -245,9 +248,5 @@ package struct OSSVerifier: Sendable {
         let names = try AuthorizationParts.names(sorted.joined(separator: ";"), "AdditionalHeaders")
         for name in names where !headers.contains(name) { throw .missingHeader(name) }
         return names
-    }
-
-    private func checkSkew(_ date: Int64, at now: Int64) throws(RequestSignatureFailure) {
-        guard abs(now - date) <= Self.maximumSkew else { throw .skewed }
     }
 }

@@ -85,7 +85,7 @@ struct VendorDenialTests {
                 content: [1, 2, 3, 4]
             )
         },
-        Row("a media type that the session does not allow", "403 AccessDenied") {
+        Row("a media type that the session does not allow", "400 InvalidArgument", cos: "403 AccessDenied") {
             let session = try session($0, $0.grant(contentTypes: ["video/*"]))
             return try await $0.send(
                 "PUT",

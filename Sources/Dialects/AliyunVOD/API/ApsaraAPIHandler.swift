@@ -130,7 +130,7 @@ struct ApsaraLinks: Sendable {
         return ApsaraDocuments(place: place, endpoint: origin) { [clock] media, seconds in
             let now = clock.now
             let grant = Grant(
-                id: "aliyun_" + media.id,
+                id: ObjectGrant.videoUploadPrefix + media.id,
                 issuer: caller.issuer,
                 subject: media.subject,
                 expiresAt: now.addingTimeInterval(Double(seconds)),

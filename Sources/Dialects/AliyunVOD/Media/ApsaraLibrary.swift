@@ -284,10 +284,13 @@ struct ApsaraLibrary: Sendable {
 }
 
 extension ApsaraLibrary: ObjectOwnership {
-    func admit(_ name: ObjectName) async throws(UploadError) -> TimeInterval? {
+    func admit(_ name: ObjectName) async throws(UploadError) -> ObjectAdmission? {
         guard let id = place.mediaID(of: name), let media = try await record(id)?.content else { return nil }
         guard !media.isDeleted else { throw UploadError(.gone, "The media was deleted; begin another upload.") }
-        return Double(place.uploadSeconds)
+        return ObjectAdmission(
+            keptFor: Double(place.uploadSeconds),
+            contentType: MediaTypes.type(ofExtension: media.suffix)
+        )
     }
 
     func stored(_ name: ObjectName) async {

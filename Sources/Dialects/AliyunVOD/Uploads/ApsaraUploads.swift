@@ -131,7 +131,7 @@ struct ApsaraUploads: Sendable {
         var types: [String] = []
         if case .session(let grant) = caller.identity { types = grant.upload.contentTypes }
         return Grant(
-            id: "aliyun_" + media.id,
+            id: ObjectGrant.videoUploadPrefix + media.id,
             // Not the key that began it, which may have been revoked since.
             issuer: caller.issuer,
             subject: media.subject,

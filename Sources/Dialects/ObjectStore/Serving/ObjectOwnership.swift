@@ -5,14 +5,39 @@ package import UploadCore
 package protocol ObjectOwnership: Sendable {
     /// Refuses an object that nobody would make media of.
     ///
-    /// - Returns: Seconds for which an upload in parts is to be kept at least; `nil` for an object of nobody.
+    /// - Returns: What is known of it; `nil` for an object of nobody.
     /// - Throws: `.gone` for media that was deleted; `.unavailable`, `.storageFailure`.
-    func admit(_ name: ObjectName) async throws(UploadError) -> TimeInterval?
+    func admit(_ name: ObjectName) async throws(UploadError) -> ObjectAdmission?
 
     /// An object was stored; called before the client learns of it.
     ///
     /// If the gateway dies before, the owner finds the object by itself.
     func stored(_ name: ObjectName) async
+}
+
+/// What the owner of an object knows of it before it arrives.
+package struct ObjectAdmission: Sendable, Equatable {
+    /// Seconds for which an upload in parts is to be kept at least.
+    package let keptFor: TimeInterval
+    /// For a client that does not know the type; `nil` if it is not known here either.
+    package let contentType: String?
+
+    package init(keptFor: TimeInterval, contentType: String?) {
+        self.keptFor = keptFor
+        self.contentType = contentType
+    }
+}
+
+extension S3ObjectHeaders {
+    /// The same with the media type of the object, if the request says none.
+    func typed(by admission: ObjectAdmission?) -> S3ObjectHeaders {
+        guard let type = admission?.contentType, contentType == nil || contentType == "application/octet-stream" else {
+            return self
+        }
+        var copy = self
+        copy.contentType = type
+        return copy
+    }
 }
 
 extension ObjectStoreHandler {
@@ -21,7 +46,7 @@ extension ObjectStoreHandler {
     /// - Returns: As `ObjectOwnership.admit`.
     /// - Throws: `NoSuchKey`.
     @discardableResult
-    func admit(_ name: ObjectName) async throws(ObjectError) -> TimeInterval? {
+    func admit(_ name: ObjectName) async throws(ObjectError) -> ObjectAdmission? {
         guard let owner else { return nil }
         do throws(UploadError) {
             return try await owner.admit(name)

@@ -51,7 +51,7 @@ extension ObjectStoreHandler {
         for vendor: Vendor,
         isAppendable: Bool = false
     ) async throws(ObjectError) -> Upload {
-        try await admit(name)
+        let headers = headers.typed(by: try await admit(name))
         var attributes = headers.attributes(checksum: content.checksum.map { ObjectChecksum($0) })
         attributes.condition = condition
         attributes.isAppendable = isAppendable ? true : nil

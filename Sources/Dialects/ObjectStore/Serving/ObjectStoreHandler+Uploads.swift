@@ -10,9 +10,16 @@ extension ObjectStoreHandler {
     func create(_ name: ObjectName, _ call: ObjectCall) async throws(ObjectError) -> Response {
         let (headers, checksum) = (call.command.write.headers, call.command.write.checksum)
         let grant = call.grant
-        let keptFor = try await admit(name)
+        let admission = try await admit(name)
         let upload = try await core { () async throws(UploadError) in
-            try await uploads.begin(name, headers, checksum: checksum, keptFor: keptFor, for: call.vendor, under: grant)
+            try await uploads.begin(
+                name,
+                headers.typed(by: admission),
+                checksum: checksum,
+                keptFor: admission?.keptFor,
+                for: call.vendor,
+                under: grant
+            )
         }
         var response = Self.document(UploadDocuments.initiated(name, uploadID: upload.id.text, for: call.vendor))
         if let checksum {

@@ -25,9 +25,9 @@ extension ObjectAuthentication {
     ) async throws(ObjectError) -> (ObjectCaller, EndpointHosts.Address) {
         let request = try SigningRequest(parsing: head)
         let claim = try Vendor.aliyun.checking { () throws(RequestSignatureFailure) in
-            try Self.verifierOSS.claim(request, at: now.unixSeconds)
+            try Self.verifierOSS.claimOfAnyClock(request, at: now.unixSeconds)
         }
-        let (holder, isInGrace) = try await find(claim.accessKeyID, token: claim.token, at: now, grace: grace)
+        let (holder, isInGrace) = try await holder(of: claim, at: now)
         let resources = endpoint.addresses(of: head, bucket: holder.identity.bucket, plusIsSpace: true)
             .map { OSSResource(bucket: $0.bucket, key: $0.key) }
         do throws(RequestSignatureFailure) {
@@ -52,6 +52,37 @@ extension ObjectAuthentication {
             }
             throw refusal
         }
+    }
+
+    /// Looks up the owner of the credentials, and checks the time of the request.
+    ///
+    /// Not for uploads to ApsaraVideo VOD, whose credentials end soon: after `RequestTimeTooSkewed` its SDK for browsers repeats
+    /// a request without its content.
+    private func holder(of claim: OSSClaim, at now: Date) async throws(ObjectError) -> (KeyHolder, isInGrace: Bool) {
+        let found: (KeyHolder, isInGrace: Bool)
+        do throws(ObjectError) {
+            found = try await find(claim.accessKeyID, token: claim.token, at: now, grace: grace)
+        } catch {
+            guard error.code == .expiredToken, let token = claim.token else { throw error }
+            var refusal = error
+            refusal.details += [
+                ObjectError.Detail("SecurityToken", token), ObjectError.Detail("EC", "0002-00000007"),
+            ]
+            throw refusal
+        }
+        guard !found.0.identity.isForVideoUpload, let date = claim.date, claim.isSkewed(at: now.unixSeconds) else {
+            return found
+        }
+        let time = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+        throw ObjectError(
+            .requestTimeTooSkewed,
+            details: [
+                ObjectError.Detail("MaxAllowedSkewMilliseconds", String(OSSVerifier.maximumSkew * 1000)),
+                ObjectError.Detail("RequestTime", Date(timeIntervalSince1970: Double(date)).formatted(time)),
+                // The SDK for browsers corrects its clock by it.
+                ObjectError.Detail("ServerTime", now.formatted(time)),
+            ]
+        )
     }
 
     /// Authenticates the policy of an OSS form ("PostObject", OSS documentation) and checks that the form satisfies it.
@@ -79,6 +110,10 @@ extension ObjectAuthentication {
 }
 
 extension ObjectCaller.Identity {
+    fileprivate var isForVideoUpload: Bool {
+        if case .grant(let grant) = self { grant.isForVideoUpload } else { false }
+    }
+
     /// The only bucket that it covers, if there is just one.
     var bucket: String? {
         if case .grant(let grant) = self { grant.bucket } else { nil }

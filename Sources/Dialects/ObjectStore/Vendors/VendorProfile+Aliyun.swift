@@ -34,7 +34,7 @@ extension VendorProfile {
         errors: Errors(
             codes: [
                 .expiredToken: "SecurityTokenExpired", .invalidToken: "InvalidSecurityToken",
-                .keyTooLong: "InvalidObjectName", .contentTypeRefused: "AccessDenied", .badDigest: "InvalidDigest",
+                .keyTooLong: "InvalidObjectName", .contentTypeRefused: "InvalidArgument", .badDigest: "InvalidDigest",
                 .maxMessageLengthExceeded: "MalformedXML", .invalidStorageClass: "InvalidArgument",
                 .invalidRequest: "InvalidArgument", .invalidURI: "InvalidArgument",
                 .metadataTooLarge: "InvalidArgument", .invalidTag: "InvalidArgument",
@@ -43,7 +43,7 @@ extension VendorProfile {
             statuses: [
                 .expiredToken: 403, .invalidToken: 403, .notImplemented: 400,
                 // Mobile clients take every 403 for expired credentials and request new ones forever.
-                .quotaExceeded: 400,
+                .quotaExceeded: 400, .contentTypeRefused: 400,
             ],
             messages: [.expiredToken: "The security token you provided has expired."],
             forbiddenOverwrite: .fileAlreadyExists,
