@@ -105,9 +105,13 @@ package struct CloudCall: Sendable {
     }
 
     private static func form(_ content: [UInt8]) throws(Problem) -> [SigningField] {
-        guard let text = String(validating: content, as: UTF8.self), let items = try? QueryItems(text) else {
+        guard let text = String(validating: content, as: UTF8.self) else {
             throw Problem(text: "The form must be encoded like a query.")
         }
-        return items.items.map { SigningField($0.name, $0.value) }
+        do throws(QueryItems.Failure) {
+            return try QueryItems(text).items.map { SigningField($0.name, $0.value) }
+        } catch {
+            throw Problem(text: "The form must be encoded like a query: \(error.reason).")
+        }
     }
 }

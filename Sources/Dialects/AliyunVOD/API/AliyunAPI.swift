@@ -137,9 +137,9 @@ extension Problem {
         } else if failure.status == 403 {
             self.init(403, "forbidden", message)
         } else {
-            // Messages begin with the name of the parameter.
-            let name = failure.message.split(separator: "`").first.map(String.init) ?? ""
-            let member = AliyunAPI.member(of: name)
+            // Messages name the parameter.
+            let parts = failure.message.split(separator: "`", maxSplits: 2, omittingEmptySubsequences: false)
+            let member = parts.count > 1 ? AliyunAPI.member(of: String(parts[1])) : nil
             self =
                 member.map { .invalidFields([.init(field: $0, message: message)]) }
                 ?? Problem(422, "invalid_field", message)

@@ -59,17 +59,7 @@ extension ObjectAuthentication {
     /// Not for uploads to ApsaraVideo VOD, whose credentials end soon: after `RequestTimeTooSkewed` its SDK for browsers repeats
     /// a request without its content.
     private func holder(of claim: OSSClaim, at now: Date) async throws(ObjectError) -> (KeyHolder, isInGrace: Bool) {
-        let found: (KeyHolder, isInGrace: Bool)
-        do throws(ObjectError) {
-            found = try await find(claim.accessKeyID, token: claim.token, at: now, grace: grace)
-        } catch {
-            guard error.code == .expiredToken, let token = claim.token else { throw error }
-            var refusal = error
-            refusal.details += [
-                ObjectError.Detail("SecurityToken", token), ObjectError.Detail("EC", "0002-00000007"),
-            ]
-            throw refusal
-        }
+        let found = try await find(claim.accessKeyID, token: claim.token, at: now, grace: grace)
         guard !found.0.identity.isForVideoUpload, let date = claim.date, claim.isSkewed(at: now.unixSeconds) else {
             return found
         }

@@ -48,6 +48,10 @@ extension ObjectError {
         document.element("RequestId", requestID)
         if vendor == .aliyun { document.element("HostId", host) }
         if vendor == .tencent { document.element("TraceId", requestID) }
+        if vendor == .aliyun, code == .expiredToken {
+            document.element("SecurityToken", ifPresent: head.fields["x-oss-security-token"])
+            document.element("EC", "0002-00000007")
+        }
         for detail in details {
             document.element(
                 detail.name,
