@@ -308,7 +308,7 @@ EXPECTED = {
     writing_with_what_is_for_reading: DENIED,
     twice_with_what_is_for_once: DENIED,
     more_than_allowed: (400, "EntityTooLarge"),
-    another_type: {"aws": (403, "ContentTypeRefused"), "aliyun": DENIED, "tencent": DENIED},
+    another_type: {"aws": (403, "ContentTypeRefused"), "aliyun": (400, "InvalidArgument"), "tencent": DENIED},
     none_at_all: DENIED,
     wrong_secret: FORGED,
     key_of_other_credentials: WRONG_TOKEN,

@@ -105,6 +105,11 @@ package struct AliyunVODModule: GatewayModule {
         }
         var services: [any Service] = [library.watching(report)]
         if starter.pulls != nil { services.append(pulls.finishing(report)) }
+        let delivered = context.metrics.counters(
+            "sluice_aliyun_vod_events_total",
+            "Attempts to post an event of ApsaraVideo VOD to the app.",
+            by: "outcome"
+        )
         if let sender {
             let url = context.objectURL
             let delivery = ApsaraEventDelivery(
@@ -117,11 +122,7 @@ package struct AliyunVODModule: GatewayModule {
                         // The name by which SDKs reach the bucket.
                         ?? "http://\(bucket).oss-\(place.region).aliyuncs.com/\(key)"
                 },
-                counters: context.metrics.counters(
-                    "sluice_aliyun_vod_events_total",
-                    "Attempts to post an event of ApsaraVideo VOD to the app.",
-                    by: "outcome"
-                ),
+                counters: delivered,
                 report: { message in
                     logger.warning(
                         "an event of ApsaraVideo VOD was not delivered; it will be tried again",
