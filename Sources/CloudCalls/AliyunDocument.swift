@@ -84,10 +84,24 @@ package struct AliyunDocument: Sendable {
         switch value {
         case .object(let document): document.members.map { element($0.name, $0.value) }.joined()
         case .list(let name, let values), .named(let name, let values): values.map { element(name, $0) }.joined()
-        case .text(let text): xmlEscaped(text)
+        case .text(let text): xmlEscaped(legal(text))
         case .integer(let number): String(number)
         case .number(let number): String(number)
         case .flag(let flag): String(flag)
         }
+    }
+
+    /// The text with U+FFFD instead of what no XML document can have (XML 1.0 §2.2); ids that were not found can have any.
+    private static func legal(_ text: String) -> String {
+        func isLegal(_ scalar: Unicode.Scalar) -> Bool {
+            switch scalar.value {
+            case 0x9, 0xA, 0xD, 0x20...0xFFFD, 0x10000...: true
+            default: false
+            }
+        }
+        guard !text.unicodeScalars.allSatisfy(isLegal) else { return text }
+        var copy = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars { copy.append(isLegal(scalar) ? scalar : "\u{FFFD}") }
+        return String(copy)
     }
 }

@@ -188,11 +188,12 @@ extension ApsaraLibrary {
         BackgroundLoop {
             while !Task.isCancelled {
                 let start = ContinuousClock.now
-                do throws(UploadError) {
-                    try await finishRemovals()
-                    try await lookAtOpen()
-                } catch {
-                    report(error.message)
+                for work in [finishRemovals, lookAtOpen] {
+                    do throws(UploadError) {
+                        try await work()
+                    } catch {
+                        report(error.message)
+                    }
                 }
                 try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .seconds(20)))
             }

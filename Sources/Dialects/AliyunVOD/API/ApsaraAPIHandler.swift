@@ -45,14 +45,10 @@ struct ApsaraAPIHandler: CloudAPI {
             response = AliyunCalls.response(failure, to: call)
         } catch {
             report(name, error)
-            code = "InternalError"
             let isBusy = (error as? UploadError).map { $0.code == .unavailable } ?? false
-            response = AliyunCalls.response(
-                isBusy
-                    ? AliyunCallFailure(503, "ServiceUnAvailable", "The server cannot do this now; try again.")
-                    : AliyunCallFailure(500, code, "The server cannot do this now; try again."),
-                to: call
-            )
+            code = isBusy ? "ServiceUnAvailable" : "InternalError"
+            let failure = AliyunCallFailure(isBusy ? 503 : 500, code, "The server cannot do this now; try again.")
+            response = AliyunCalls.response(failure, to: call)
         }
         // The second half of a code has many values.
         calls[name, String(code.prefix { $0 != "." })].increment()
@@ -93,7 +89,9 @@ struct ApsaraAPIHandler: CloudAPI {
         guard parameters["Version"] == Self.version else {
             throw AliyunCallFailure(400, "InvalidVersion", "`Version` must be \(Self.version).")
         }
-        let caller = try await authentication.caller(of: call, scope: action.scope)
+        // What needs no signature needs no scope.
+        let scopes = action.isAlsoUnsigned ? Scope.allCases : [action.scope]
+        let caller = try await authentication.caller(of: call, scopes: scopes)
         if isReport { try await service.report(parameters, from: request.peerAddress) }
         return try await service.perform(
             ApsaraOrder(action: action, parameters: parameters, caller: caller, wantsXML: format == .xml),

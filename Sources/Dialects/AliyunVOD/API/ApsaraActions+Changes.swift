@@ -11,17 +11,11 @@ extension ApsaraActions {
         let given = try reader.labels(parameters, for: .video)
         // `ReferenceId` finds the video if there is no `VideoId`, and is set if there is.
         let reference = parameters["VideoId"] == nil ? nil : given.referenceID
-        let before = found.content.labels.referenceID
-        if let reference, reference != before {
-            guard try await library.take(reference, for: found.content) else {
-                throw AliyunCallFailure(
-                    400,
-                    "InvalidReferenceId.Duplicated",
-                    "The `ReferenceId` belongs to other media of this application."
-                )
-            }
+        if let reference, try await !library.take(reference, for: found.content) {
+            throw AliyunCallFailure.duplicatedReference
         }
         let now = library.clock.now.unixSeconds
+        var before: String?
         let changed = try await library.change(found.content.id) { media in
             if parameters.has("Title"), !given.title.isEmpty { media.labels.title = given.title }
             if parameters.has("Description") { media.labels.description = given.description }
@@ -29,12 +23,22 @@ extension ApsaraActions {
             if parameters.has("Tags") { media.labels.tags = given.tags }
             if parameters.has("CateId") { media.labels.categoryIDs = given.categoryIDs }
             if parameters.has("UserData") { media.labels.userData = given.userData }
+            before = media.labels.referenceID
             if let reference { media.labels.referenceID = reference }
             media.modifiedAt = now
         }
-        guard let changed else { throw AliyunCallFailure.noVideo }
-        if let before, let reference, before != reference { try await library.giveUp(before, of: changed) }
-        return AliyunDocument()
+        guard let changed else {
+            if let reference { try await library.giveUp(reference, of: found.content) }
+            throw AliyunCallFailure.noVideo
+        }
+        guard let reference else { return AliyunDocument() }
+        if let before, before != reference { try await library.giveUp(before, of: changed) }
+        // Another change of this video may have given it up meanwhile, and other media may have taken it.
+        if try await library.take(reference, for: changed) { return AliyunDocument() }
+        _ = try await library.change(found.content.id) { media in
+            if media.labels.referenceID == reference { media.labels.referenceID = nil }
+        }
+        throw AliyunCallFailure.duplicatedReference
     }
 
     // MARK: Deleting

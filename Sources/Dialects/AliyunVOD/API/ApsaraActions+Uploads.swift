@@ -37,10 +37,7 @@ extension ApsaraActions {
         let metadata = try pullMetadata(parameters)
         var news: [(url: String, new: ApsaraNewUpload)] = []
         for url in urls { news.append((url, try newPull(url, metadata[url], parameters, application))) }
-        if let session = parameters["SessionId"] {
-            guard session.utf8.count <= 50 else {
-                throw AliyunCallFailure.invalid("SessionId", "must have at most 50 characters")
-            }
+        if let session = try parameters.text("SessionId", atMost: 50) {
             guard try await pulls.take(session: session, of: application) else {
                 throw AliyunCallFailure(
                     400,

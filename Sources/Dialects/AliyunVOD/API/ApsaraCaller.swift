@@ -82,15 +82,19 @@ struct ApsaraAuthentication: Sendable {
         self.pairs = pairs
     }
 
+    /// - Parameters:
+    ///   - call: The call.
+    ///   - scopes: Of an API key, one of which it must have.
+    /// - Returns: The caller.
     /// - Throws: `AliyunCallFailure`; `UploadError` if the state does not respond.
-    func caller(of call: CloudCall, scope: Scope) async throws -> ApsaraCaller {
+    func caller(of call: CloudCall, scopes: [Scope]) async throws -> ApsaraCaller {
         let claim: AliyunCalls.Claim
         do throws(RequestSignatureFailure) {
             claim = try AliyunCalls.claim(call)
         } catch {
             throw AliyunCallFailure(error, stringToSign: "")
         }
-        let (caller, credentials) = try await find(claim, scope, at: call.time)
+        let (caller, credentials) = try await find(claim, scopes, at: call.time)
         do throws(RequestSignatureFailure) {
             try credentials.verified(by: claim.verify)
         } catch {
@@ -106,18 +110,19 @@ struct ApsaraAuthentication: Sendable {
 
     private func find(
         _ claim: AliyunCalls.Claim,
-        _ scope: Scope,
+        _ scopes: [Scope],
         at now: Date
     ) async throws -> (ApsaraCaller, [SigningCredentials]) {
         guard let token = claim.token, !token.isEmpty else {
-            guard let found = try await pairs.pairs(claim.accessKeyID, scope) else {
-                throw AliyunCallFailure(
-                    404,
-                    "InvalidAccessKeyId.NotFound",
-                    "The access key is unknown, or is not allowed to call this action."
-                )
+            for scope in scopes {
+                guard let found = try await pairs.pairs(claim.accessKeyID, scope) else { continue }
+                return (ApsaraCaller(identity: .key(found.key)), found.credentials)
             }
-            return (ApsaraCaller(identity: .key(found.key)), found.credentials)
+            throw AliyunCallFailure(
+                404,
+                "InvalidAccessKeyId.NotFound",
+                "The access key is unknown, or is not allowed to call this action."
+            )
         }
         let session: Session
         do throws(CredentialFailure) {
@@ -171,6 +176,12 @@ extension AliyunCallFailure {
     static func invalid(_ name: String, _ rule: String) -> AliyunCallFailure {
         AliyunCallFailure(400, "InvalidParameter", "`\(name)` \(rule).")
     }
+
+    static let duplicatedReference = AliyunCallFailure(
+        400,
+        "InvalidReferenceId.Duplicated",
+        "The `ReferenceId` belongs to other media of this application."
+    )
 
     static let noVideo = AliyunCallFailure(404, "InvalidVideo.NotFound", "There is no video with this id.")
     static let noImage = AliyunCallFailure(404, "InvalidImage.NotFound", "There is no image with this id.")

@@ -48,7 +48,9 @@ struct ApsaraBroker: ApsaraService {
         case .deleteMultipartUpload: return try await forward(order, onMedia: ["MediaId"], orElse: .noVideo)
         case .getVideoInfos, .deleteVideo: return try await forward(order, onMedia: ["VideoIds"], orElse: .noVideo)
         case .getImageInfo: return try await forward(order, onMedia: ["ImageId"], orElse: .noImage)
-        case .deleteImage: return try await forward(order, onMedia: ["ImageIds"], orElse: .noImage)
+        case .deleteImage:
+            // `VideoId` names the video whose snapshots are deleted.
+            return try await forward(order, onMedia: ["ImageIds", "VideoId"], orElse: .noImage)
         case .uploadMediaByURL, .getURLUploadInfos, .searchMedia, .setMessageCallback, .getMessageCallback:
             // They concern the whole account.
             guard reachesAll(order) else { throw AliyunCallFailure.forbidden }

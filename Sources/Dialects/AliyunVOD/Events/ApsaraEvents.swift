@@ -71,17 +71,27 @@ struct ApsaraEvents: Sendable {
     let clock: any WallClock
 
     /// Records an event if the application wants it; a second time it changes nothing.
+    ///
+    /// - Parameters:
+    ///   - kind: What has happened.
+    ///   - media: The media after it.
+    ///   - pull: For `.pulled`.
+    ///   - time: When it happened, in Unix milliseconds; `nil` for now. That of content is its own.
+    /// - Returns: The key of the record if this call made it.
+    /// - Throws: `UploadError`.
+    @discardableResult
     func record(
         _ kind: ApsaraEvent.Kind,
         of media: ApsaraMedia,
-        pull: ApsaraEvent.Pull? = nil
-    ) async throws(UploadError) {
+        pull: ApsaraEvent.Pull? = nil,
+        at time: Int64? = nil
+    ) async throws(UploadError) -> String? {
         let now = clock.now
         let userData = media.labels.userData.flatMap { ApsaraUserData($0) }
         let at =
             switch kind {
             case .stored: media.content?.storedAt ?? now.unixMilliseconds
-            case .pulled, .deleted: now.unixMilliseconds
+            case .pulled, .deleted: time ?? now.unixMilliseconds
             }
         let event = ApsaraEvent(
             kind: kind,
@@ -97,7 +107,7 @@ struct ApsaraEvents: Sendable {
             pull: pull
         )
         guard let callback = try await callbacks.callback(of: media.application), callback.wants(event.type) else {
-            return
+            return nil
         }
         // What a media ends with comes last, whatever the clock says.
         let order =
@@ -112,8 +122,8 @@ struct ApsaraEvents: Sendable {
             case .pulled: pull?.jobID ?? ""
             case .deleted: ""
             }
-        let time = String(at)
-        let padded = String(repeating: "0", count: max(0, 15 - time.utf8.count)) + time
+        let digits = String(at)
+        let padded = String(repeating: "0", count: max(0, 15 - digits.utf8.count)) + digits
         let key = "\(media.id)/\(kind == .deleted ? "9" : "1")/\(padded)/\(order)/\(name)"
         let record = CodedRecord(
             ApsaraEvent.recordKind,
@@ -123,7 +133,7 @@ struct ApsaraEvents: Sendable {
             at: now,
             until: now.addingTimeInterval(Self.retention)
         )
-        _ = try await records.insert(record.record, at: now)
+        return try await records.insert(record.record, at: now) ? record.record.key : nil
     }
 
     /// Claims events that are due: of each media only the first, so that they arrive in their order.

@@ -38,20 +38,32 @@ struct ApsaraLibrary: Sendable {
 
     /// The ids of the media with a reference id: one in each application that has it, of the default one first.
     func ids(ofReference reference: String, in application: String?) async throws(UploadError) -> [String] {
-        if let application {
-            let key = Self.referenceKey(reference, of: application)
-            guard DialectRecord.canBeKey(key) else { return [] }
-            return try await records.record(Self.referenceKind, key).map { [$0.text] } ?? []
-        }
-        let prefix = Self.referenceKey(reference, of: "")
+        let prefix = Self.referenceKey(reference, of: application ?? "")
         guard DialectRecord.canBeKey(prefix) else { return [] }
-        let found = try await records.records(Self.referenceKind, prefix: prefix, after: nil, limit: 100)
+        var found: [DialectRecord]
+        if application != nil {
+            found = try await records.record(Self.referenceKind, prefix).map { [$0] } ?? []
+        } else {
+            found = try await records.records(Self.referenceKind, prefix: prefix, after: nil, limit: 100)
+        }
         let usual = Self.referenceKey(reference, of: ApsaraPlace.defaultApplication)
-        return (found.filter { $0.key == usual } + found.filter { $0.key != usual }).map(\.text)
+        found = found.filter { $0.key == usual } + found.filter { $0.key != usual }
+        var ids: [String] = []
+        for record in found {
+            let holder = ReferenceHolder(record)
+            if try await has(holder, reference) { ids.append(holder.id) }
+        }
+        return ids
     }
 
     private static func referenceKey(_ reference: String, of application: String) -> String {
         "\(reference)/\(application)"
+    }
+
+    /// Whether the holder of a reference id is media that is not being deleted and has it.
+    private func has(_ holder: ReferenceHolder, _ reference: String) async throws(UploadError) -> Bool {
+        guard let media = try await record(holder.id)?.content else { return false }
+        return !media.isDeleted && media.labels.referenceID == reference
     }
 
     // MARK: Beginning
@@ -72,26 +84,34 @@ struct ApsaraLibrary: Sendable {
     }
 
     /// Whether a reference id is this media's now.
+    ///
+    /// A gateway that died can have left it to media that never got it; such a holder is replaced after a minute.
     func take(_ reference: String, for media: ApsaraMedia) async throws(UploadError) -> Bool {
         let now = clock.now
         let key = Self.referenceKey(reference, of: media.application)
-        let record = DialectRecord(kind: Self.referenceKind, key: key, text: media.id, createdAt: now)
-        if try await records.insert(record, at: now) { return true }
-        guard let holder = try await records.record(Self.referenceKind, key) else { return false }
-        if holder.text == media.id { return true }
-        // A gateway that died can have left a reference to media that it never recorded.
-        guard now.timeIntervalSince(holder.createdAt) > 60, try await self.record(holder.text) == nil else {
-            return false
+        let text = ReferenceHolder(id: media.id, since: now.unixSeconds).text
+        let record = DialectRecord(kind: Self.referenceKind, key: key, text: text, createdAt: now)
+        while true {
+            if try await records.insert(record, at: now) { return true }
+            guard var found = try await records.record(Self.referenceKind, key) else { continue }
+            let holder = ReferenceHolder(found)
+            let isHolder = holder.id == media.id
+            if try await has(holder, reference) { return isHolder }
+            guard isHolder || now.unixSeconds - holder.since > 60 else { return false }
+            found.text = text
+            if try await records.replace(found) { return true }
         }
-        var changed = holder
-        changed.text = media.id
-        return try await records.replace(changed)
     }
 
     func giveUp(_ reference: String, of media: ApsaraMedia) async throws(UploadError) {
         let key = Self.referenceKey(reference, of: media.application)
-        guard try await records.record(Self.referenceKind, key)?.text == media.id else { return }
+        guard let found = try await records.record(Self.referenceKind, key), ReferenceHolder(found).id == media.id
+        else {
+            return
+        }
         _ = try await records.removeRecord(Self.referenceKind, key)
+        // Another change may have given it back to this media meanwhile.
+        if try await has(ReferenceHolder(found), reference) { _ = try await take(reference, for: media) }
     }
 
     private func open(_ id: String) async throws(UploadError) {
@@ -103,19 +123,31 @@ struct ApsaraLibrary: Sendable {
     ///
     /// - Returns: The media; `nil` if it was deleted meanwhile.
     func reopen(_ id: String, until end: Int64) async throws(UploadError) -> ApsaraMedia? {
+        guard let media = try await change(id, { $0.openUntil = max($0.openUntil, end) }) else { return nil }
+        // Afterwards: a look that has not seen the change yet removes the record.
         try await open(id)
-        return try await change(id) { $0.openUntil = max($0.openUntil, end) }
+        return media
     }
 
     // MARK: Content
 
     /// Records content that has arrived since.
+    ///
+    /// - Parameters:
+    ///   - found: The media.
+    ///   - isCertain: Whether to look for other content although no credentials are valid any more: a request that
+    ///     began in time may have ended late.
+    /// - Returns: The media; `nil` if it is being deleted.
+    /// - Throws: `UploadError`.
     private func settled(
-        _ found: CodedRecord<ApsaraMedia>
+        _ found: CodedRecord<ApsaraMedia>,
+        isCertain: Bool = false
     ) async throws(UploadError) -> CodedRecord<ApsaraMedia>? {
         var found = found
         while true {
-            guard clock.now.unixSeconds < found.content.openUntil || found.content.content == nil else { return found }
+            guard isCertain || clock.now.unixSeconds < found.content.openUntil || found.content.content == nil else {
+                return found
+            }
             guard let object = try await objects.object(found.content.name),
                 // What is appended to is never complete.
                 object.attributes?.isAppendable != true, object.id.text != found.content.content?.objectID
@@ -125,17 +157,22 @@ struct ApsaraLibrary: Sendable {
                 objectID: object.id.text,
                 size: object.size,
                 md5: object.attributes?.entityTag.flatMap { $0.utf8.count == 32 ? $0.lowercased() : nil },
-                storedAt: object.createdAt.unixMilliseconds
+                // Clocks of nodes differ, and events are in the order of these times.
+                storedAt: max(object.createdAt.unixMilliseconds, (found.content.content?.storedAt ?? 0) + 1)
             )
             media.modifiedAt = max(media.modifiedAt, object.createdAt.unixSeconds)
             // Before the media: it is delivered only once that is changed, and nobody would record it afterwards.
-            try await events.record(.stored, of: media)
+            let event = try await events.record(.stored, of: media)
             let changed = found.replaced(by: media, until: nil)
             if try await records.replace(changed.record) {
                 events.bell.ring()
                 return changed.next
             }
-            guard let current = try await record(found.content.id), !current.content.isDeleted else { return nil }
+            guard let current = try await record(found.content.id), !current.content.isDeleted else {
+                // The deletion may have been told already, and is the last that is told.
+                if let event { try await events.remove(event) }
+                return nil
+            }
             found = current
         }
     }
@@ -231,10 +268,8 @@ struct ApsaraLibrary: Sendable {
     ///
     /// - Throws: `UploadError`; the next call continues.
     func finishRemovals() async throws(UploadError) {
-        while true {
-            let page = try await records.records(Self.removalKind, prefix: "", after: nil, limit: 100)
-            for record in page { try await remove(record.key, isTold: !record.text.isEmpty) }
-            if page.count < 100 { return }
+        _ = try await records.each(Self.removalKind) { (record) throws(UploadError) in
+            try await remove(record.key, isTold: !record.text.isEmpty)
         }
     }
 
@@ -242,15 +277,7 @@ struct ApsaraLibrary: Sendable {
     ///
     /// - Throws: `UploadError`; the next call continues.
     func lookAtOpen() async throws(UploadError) {
-        var last: String?
-        while true {
-            let page = try await records.records(Self.openKind, prefix: "", after: last, limit: 100)
-            for record in page {
-                last = record.key
-                try await look(at: record)
-            }
-            if page.count < 100 { return }
-        }
+        _ = try await records.each(Self.openKind) { (record) throws(UploadError) in try await look(at: record) }
     }
 
     private func look(at open: DialectRecord) async throws(UploadError) {
@@ -263,6 +290,7 @@ struct ApsaraLibrary: Sendable {
             return
         }
         if found.content.isDeleted {
+            if found.record.expiresAt == nil { try await remove(open.key, isTold: false) }
             // What came after the deletion, from a gateway that died before it could remove it.
             _ = try await objects.removeObject(found.content.name)
             if now.unixSeconds >= found.content.openUntil {
@@ -270,7 +298,9 @@ struct ApsaraLibrary: Sendable {
             }
             return
         }
-        guard let media = try await settled(found)?.content, now.unixSeconds >= media.openUntil else { return }
+        guard let current = try await settled(found, isCertain: true) else { return }
+        var media = current.content
+        guard now.unixSeconds >= media.openUntil else { return }
         if media.content != nil {
             _ = try await records.removeRecord(Self.openKind, open.key)
             // New credentials may have been issued meanwhile.
@@ -278,7 +308,11 @@ struct ApsaraLibrary: Sendable {
                 try await self.open(open.key)
             }
         } else if now.unixSeconds >= media.openUntil + place.uploadSeconds {
-            try await delete(media, isTold: false)
+            media.isDeleted = true
+            media.modifiedAt = now.unixSeconds
+            // If not, new credentials were issued meanwhile. The next look removes the rest if this gateway dies.
+            guard try await records.replace(current.replaced(by: media, until: nil).record) else { return }
+            try await remove(open.key, isTold: false)
         }
     }
 }
@@ -300,7 +334,55 @@ extension ApsaraLibrary: ObjectOwnership {
         if found.content.isDeleted {
             _ = try? await objects.removeObject(name)
         } else {
-            _ = try? await settled(found)
+            _ = try? await settled(found, isCertain: true)
         }
     }
+}
+
+extension DialectRecords {
+    /// Does something with each record of a kind; those that fail do not keep the others waiting.
+    ///
+    /// - Returns: Whether there were any.
+    /// - Throws: The first failure, at the end.
+    func each(
+        _ kind: String,
+        _ body: (DialectRecord) async throws(UploadError) -> Void
+    ) async throws(UploadError) -> Bool {
+        var last: String?
+        var failure: UploadError?
+        while true {
+            let page = try await records(kind, prefix: "", after: last, limit: 100)
+            for record in page {
+                last = record.key
+                do throws(UploadError) {
+                    try await body(record)
+                } catch {
+                    failure = failure ?? error
+                }
+            }
+            guard page.count < 100 else { continue }
+            if let failure { throw failure }
+            return last != nil
+        }
+    }
+}
+
+/// The media to which a reference id was given, and when.
+private struct ReferenceHolder {
+    let id: String
+    /// Unix seconds.
+    let since: Int64
+
+    init(id: String, since: Int64) {
+        self.id = id
+        self.since = since
+    }
+
+    init(_ record: DialectRecord) {
+        let parts = record.text.split(separator: " ")
+        id = parts.first.map(String.init) ?? ""
+        since = parts.last.flatMap { Int64($0) } ?? record.createdAt.unixSeconds
+    }
+
+    var text: String { "\(id) \(since)" }
 }

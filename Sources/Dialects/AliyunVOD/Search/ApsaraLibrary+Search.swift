@@ -40,8 +40,9 @@ extension ApsaraLibrary {
     func search(_ query: ApsaraQuery, where isAllowed: (ApsaraMedia) -> Bool) async throws(UploadError) -> ApsaraFound {
         var found = ApsaraFound()
         let times = query.match.creation
-        // Ids begin with the time. A second more, because times in a query have no fraction.
-        var last = times.after.map { ApsaraMedia.id(notBefore: $0.addingTimeInterval(-1)) }
+        // Ids begin with the time, which is some seconds before that of the record if the server is slow. Times in a query
+        // have no fraction.
+        var last = times.after.map { ApsaraMedia.id(notBefore: $0.addingTimeInterval(-60)) }
         let end = times.before.map { ApsaraMedia.id(notBefore: $0.addingTimeInterval(2)) }
         let most = query.offset + query.limit
         while true {

@@ -157,18 +157,12 @@ struct ApsaraPulls: Sendable {
     /// - Returns: Whether there were any jobs to look at.
     /// - Throws: `UploadError`; the next call continues.
     func finishAll() async throws(UploadError) -> Bool {
-        var last: String?
-        while true {
-            let page = try await records.records(Self.openKind, prefix: "", after: last, limit: 100)
-            for record in page {
-                last = record.key
-                guard let found = try await job(record.key) else {
-                    _ = try await records.removeRecord(Self.openKind, record.key)
-                    continue
-                }
+        try await records.each(Self.openKind) { (record) throws(UploadError) in
+            if let found = try await job(record.key) {
                 try await look(at: found)
+            } else {
+                _ = try await records.removeRecord(Self.openKind, record.key)
             }
-            if page.count < 100 { return last != nil }
         }
     }
 
@@ -177,7 +171,10 @@ struct ApsaraPulls: Sendable {
         // The gateway died before it told of the end.
         if job.finishedAt != nil { return try await finish(found, job.failure) }
         let id = job.uploadID.flatMap { UploadID($0) }
-        if let id, try await uploads.uploads.state(of: id) == .open { return }
+        if let id, try await uploads.uploads.state(of: id) == .open {
+            if let media = try await library.record(job.mediaID)?.content, !media.isDeleted { return }
+            try await end(id)
+        }
         if let media = try await library.media(job.mediaID), media.content.content != nil {
             return try await finish(found, nil)
         }
@@ -190,6 +187,16 @@ struct ApsaraPulls: Sendable {
         }
         let reason = try await starter.pulls?.job(of: id)?.lastError?.message ?? "The upload was ended."
         try await finish(found, ApsaraPull.Failure(code: "FileDownloadFailed", message: reason))
+    }
+
+    /// Stops fetching for media that was deleted.
+    private func end(_ id: UploadID) async throws(UploadError) {
+        do throws(UploadError) {
+            try await uploads.uploads.terminate(id, .open)
+        } catch  where [.notFound, .gone, .notOpen].contains(error.code) {
+            return
+        }
+        starter.pulls?.cancel(id)
     }
 
     /// Ends a job; there is no event if it is not to be told, because the call itself failed.
@@ -209,11 +216,15 @@ struct ApsaraPulls: Sendable {
         guard try await records.replace(found.replaced(by: job, until: end).record) else { return }
         if let media, isTold {
             let pull = ApsaraEvent.Pull(jobID: job.id, url: job.url, failure: failure)
-            try await library.events.record(.pulled, of: media, pull: pull)
+            // With the time of the first call, so that another one records the same event.
+            let end = max((job.finishedAt ?? 0) * 1000, media.content?.storedAt ?? 0)
+            try await library.events.record(.pulled, of: media, pull: pull, at: end)
             library.events.bell.ring()
         }
         // Media that never came is not there.
         if let media, failure != nil, !media.isDeleted { try await library.delete(media, isTold: false) }
+        // It may have come after the deletion, and after the last look at what is open.
+        if let media, media.isDeleted { _ = try await library.objects.removeObject(media.name) }
         _ = try await records.removeRecord(Self.openKind, found.record.key)
     }
 }

@@ -43,8 +43,10 @@ struct ApsaraUploads: Sendable {
     /// - Throws: `AliyunCallFailure`; `UploadError` if the state does not respond.
     func begin(_ new: ApsaraNewUpload, by caller: ApsaraCaller) async throws -> Issued {
         let media = try await admitted(new, by: caller)
+        // Before the record: nothing is left of a grant that is too long.
+        let issued = try issue(media, by: caller)
         try await record(media)
-        return try issue(media, by: caller)
+        return issued
     }
 
     /// New media that limits and quotas allow, not recorded yet.
@@ -77,13 +79,7 @@ struct ApsaraUploads: Sendable {
     }
 
     func record(_ media: ApsaraMedia) async throws {
-        guard try await library.insert(media) else {
-            throw AliyunCallFailure(
-                400,
-                "InvalidReferenceId.Duplicated",
-                "The `ReferenceId` belongs to other media of this application."
-            )
-        }
+        guard try await library.insert(media) else { throw AliyunCallFailure.duplicatedReference }
     }
 
     /// New credentials for media: its object and its uploads stay the same.
