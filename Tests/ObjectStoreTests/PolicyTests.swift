@@ -72,6 +72,58 @@ struct PolicyTests {
         }
     }
 
+    @Test("a RAM policy names calls of ApsaraVideo VOD, alone or besides objects")
+    func videoCalls() throws {
+        let mixed = try policy(
+            #"""
+            {"Version":"1","Statement":[
+              {"Effect":"Allow","Action":["vod:CreateUploadVideo","vod:refreshuploadvideo"],"Resource":"acs:vod:*:*:*"},
+              {"Effect":"Allow","Action":"oss:PutObject","Resource":"acs:oss:*:*:b/sv/*"},
+              {"Effect":"Allow","Action":["vod:Delete*"],"Resource":"*"},
+              {"Effect":"Deny","Action":"vod:DeleteImage","Resource":"*"}]}
+            """#,
+            .aliyun
+        )
+        let calls: Set<ObjectAction> = [.createUploadVideo, .refreshUploadVideo, .deleteVideo, .deleteMultipartUpload]
+        for action in ObjectAction.allCases where action.isVideoCall {
+            #expect(mixed.allows(access(action, "app-1/")) == calls.contains(action), "\(action)")
+        }
+        #expect(mixed.allows(access(.putObject, "sv/1.mp4")) && !mixed.allows(access(.putObject, "x")))
+        #expect(!mixed.allows(access(.getObject, "sv/1.mp4")) && !mixed.allows(access(.listObjects)))
+        // Calls concern the objects of their application, too.
+        let objects = try policy(
+            #"{"Version":"1","Statement":[{"Effect":"Allow","Action":"vod:*","Resource":"acs:oss:*:*:b/app-1/*"}]}"#,
+            .aliyun
+        )
+        #expect(objects.allows(access(.getVideoInfo, "app-1/")) && !objects.allows(access(.getVideoInfo, "app-2/")))
+        #expect(!objects.allows(access(.getObject, "app-1/x")))
+        for vendor in [Vendor.aws, .tencent] {
+            let name = vendor == .aws ? "s3:*" : "cos:*"
+            let json =
+                vendor == .aws
+                ? #"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"\#(name)","Resource":"*"}]}"#
+                : #"{"version":"2.0","statement":[{"effect":"allow","action":"\#(name)","resource":"*"}]}"#
+            let policy = try policy(json, vendor)
+            for action in ObjectAction.allCases where action.isVideoCall {
+                #expect(!policy.allows(access(action, "app-1/")))
+            }
+        }
+    }
+
+    @Test("the numbers of calls in tokens, and their names in policies, stay the same")
+    func videoNumbers() {
+        let names = [
+            "CreateUploadVideo", "CreateUploadImage", "CreateUploadAttachedMedia", "RefreshUploadVideo",
+            "UploadMediaByURL", "GetURLUploadInfos", "GetUploadDetails", "DeleteMultipartUpload", "GetVideoInfo",
+            "GetVideoInfos", "UpdateVideoInfo", "DeleteVideo", "GetMezzanineInfo", "GetPlayInfo", "GetImageInfo",
+            "DeleteImage", "SearchMedia", "SetMessageCallback", "GetMessageCallback",
+        ]
+        for (index, name) in names.enumerated() { #expect(ObjectAction(rawValue: 16 + index)?.videoCall == name) }
+        #expect(ObjectAction.allCases.count == 16 + names.count)
+        #expect(ObjectAction.allCases.filter { $0.videoCall == nil }.count == 16)
+        #expect(ObjectAction.upload.union(ObjectAction.read).allSatisfy { !$0.isVideoCall })
+    }
+
     @Test("the CAM policy of qcloud-python-sts allows multipart uploads below its prefix, including their listings")
     func cam() throws {
         let bucket = "vodtest-1250000000"
@@ -260,6 +312,16 @@ struct PolicyTests {
         oss(.unsupported, "Statement[0].Resource", #""Effect":"Allow","Action":"oss:*","Resource":"acs:oss:*:b/*""#),
         oss(.unsupported, "Statement[0].Resource", #""Effect":"Allow","Action":"oss:*","Resource":"acs:*:*:*:b/*""#),
         oss(.unsupported, "Statement[0].Resource", #""Effect":"Allow","Action":"oss:*","Resource":"acs:oss:*:a*:b""#),
+        oss(.unsupported, "Statement[0].Action", #""Effect":"Allow","Action":"vod:Nothing","Resource":"*""#),
+        oss(.unsupported, "Statement[0].Action", #""Effect":"Allow","Action":"vod:PutObject","Resource":"*""#),
+        oss(.unsupported, "Statement[0].Action", #""Effect":"Allow","Action":"vod:ReportUpload*","Resource":"*""#),
+        oss(.unsupported, "Statement[0].Action", #""Effect":"Allow","Action":"v*:GetVideoInfo","Resource":"*""#),
+        oss(.unsupported, "Statement[0].Action", #""Effect":"Allow","Action":"oss:GetVideoInfo","Resource":"*""#),
+        oss(.unsupported, "Statement[0].Resource", #""Effect":"Allow","Action":"vod:*","Resource":"acs:vod:*:*:v/*""#),
+        oss(.unsupported, "Statement[0].Resource", #""Effect":"Allow","Action":"vod:*","Resource":"acs:vod:*:*:""#),
+        oss(.unsupported, "Statement[0].Resource", #""Effect":"Allow","Action":"vod:*","Resource":"acs:vod:*:x:*""#),
+        s3(.unsupported, "Statement[0].Action", #""Effect":"Allow","Action":"vod:*","Resource":"*""#),
+        cos(.unsupported, "statement[0].action", #""effect":"allow","action":"vod:*","resource":"*""#),
         cos(.malformed, "statement[0].effect", #""effect":"Allow","action":"cos:*","resource":"*""#),
         cos(.unsupported, "statement[0].principal", #""principal":{"qcs":["*"]},"effect":"allow""#),
         cos(.unsupported, "statement[0].action", #""effect":"allow","action":"name/cvm:*","resource":"*""#),
@@ -312,7 +374,9 @@ struct PolicyTests {
         "resources in the form of each vendor are understood",
         arguments: [
             (Vendor.aws, "arn:aws-cn:s3:::b/a:b/*", "b/a:b/*"), (.aliyun, "acs:oss:oss-cn-x:123:b/a:b", "b/a:b"),
-            (.aliyun, "acs:oss:*:*:b", "b"), (.tencent, "qcs::cos:*:uid/1:b-1/a:b*", "b-1/a:b*"),
+            (.aliyun, "acs:oss:*:*:b", "b"), (.aliyun, "acs:vod:*:*:*", "vod:"),
+            (.aliyun, "acs:vod:cn-shanghai:123:*", "vod:"), (.aws, "acs:vod:*:*:*", nil),
+            (.tencent, "qcs::cos:*:uid/1:b-1/a:b*", "b-1/a:b*"),
             (.tencent, "qcs::cos:ap-x:uid/1:*", "*"), (.tencent, "qcs::cos::uid/1:b-1/*", nil), (.aws, "*", "*"),
         ] as [(Vendor, String, String?)]
     )

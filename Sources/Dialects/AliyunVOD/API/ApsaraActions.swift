@@ -25,6 +25,10 @@ struct ApsaraActions: Sendable {
 
     /// - Throws: `AliyunCallFailure`; `UploadError`.
     func perform(_ call: Call) async throws -> AliyunDocument {
+        // What needs no signature needs no right.
+        guard call.action.isAlsoUnsigned || call.caller.mayAnywhere(call.action) else {
+            throw AliyunCallFailure.forbidden
+        }
         switch call.action {
         case .createUploadVideo, .createUploadImage, .createUploadAttachedMedia:
             var new = try reader.newUpload(call.order)
@@ -268,7 +272,6 @@ struct ApsaraActions: Sendable {
 
 extension ApsaraActions: ApsaraService {
     func perform(_ order: ApsaraOrder, for request: Request) async throws -> ApsaraAnswer {
-        guard order.caller.mayAnywhere(order.action) else { throw AliyunCallFailure.forbidden }
         let documents = try links.documents(for: request, at: place, by: order.caller)
         return .document(try await perform(Call(order: order, documents: documents)))
     }

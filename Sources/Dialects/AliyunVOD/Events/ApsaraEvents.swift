@@ -136,7 +136,8 @@ struct ApsaraEvents: Sendable {
         return try await records.insert(record.record, at: now) ? record.record.key : nil
     }
 
-    /// Claims events that are due: of each media only the first, so that they arrive in their order.
+    /// Claims events that are due: of each media only the first, so that they arrive in their order, and half of them at
+    /// most for one host, so that one that does not answer does not delay the others.
     ///
     /// - Parameters:
     ///   - limit: Maximum number of events.
@@ -147,6 +148,7 @@ struct ApsaraEvents: Sendable {
         var claimed: [Claimed] = []
         var last: String?
         var lastMedia = ""
+        var hosts: [String: Int] = [:]
         let now = clock.now
         while true {
             let page = try await records.records(ApsaraEvent.recordKind, prefix: "", after: last, limit: Self.page)
@@ -157,8 +159,11 @@ struct ApsaraEvents: Sendable {
                 let event = found.content
                 guard event.mediaID != lastMedia else { continue }
                 lastMedia = event.mediaID
-                guard event.dueAt <= now.unixMilliseconds, try await hasHappened(event) else { continue }
-                guard let callback = try await callbacks.callback(of: event.application) else {
+                guard event.dueAt <= now.unixMilliseconds else { continue }
+                let callback = try await callbacks.callback(of: event.application)
+                let host = (event.url ?? callback?.url).map { URL(string: $0)?.host() ?? $0 } ?? ""
+                guard hosts[host, default: 0] < max(limit / 2, 1), try await hasHappened(event) else { continue }
+                guard let callback else {
                     // Nobody wants it any more.
                     try await remove(record.key)
                     continue
@@ -169,6 +174,7 @@ struct ApsaraEvents: Sendable {
                 let replaced = found.replaced(by: changed, until: record.expiresAt)
                 // If not, another node has claimed it.
                 guard try await records.replace(replaced.record) else { continue }
+                hosts[host, default: 0] += 1
                 claimed.append(Claimed(record: replaced.next, callback: callback))
                 if claimed.count == limit { return claimed }
             }

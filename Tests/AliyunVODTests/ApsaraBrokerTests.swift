@@ -1,0 +1,156 @@
+import Bytes
+import CloudCalls
+import Foundation
+import HTTPWire
+import ObjectGateway
+import SluiceTesting
+import Synchronization
+import Testing
+import UploadCore
+
+@testable import AliyunVOD
+@testable import VODKit
+
+@Suite("Calls of ApsaraVideo VOD that the cloud performs")
+struct ApsaraBrokerTests {
+    /// A cloud that gives each media an id, and says yes to everything.
+    private final class Cloud: Sendable {
+        private let state = Mutex<(calls: [(String, [String: String])], failure: CloudForwarder.Failure?)>(([], nil))
+
+        var calls: [(action: String, parameters: [String: String])] { state.withLock { $0.calls.map { ($0.0, $0.1) } } }
+
+        func fail() { state.withLock { $0.failure = CloudForwarder.Failure("away") } }
+
+        func perform(_ action: String, _ parameters: [(name: String, value: String)]) throws(CloudForwarder.Failure)
+            -> CloudForwarder.Reply
+        {
+            let (number, failure) = state.withLock { state in
+                state.calls.append((action, Dictionary(uniqueKeysWithValues: parameters.map { ($0.name, $0.value) })))
+                return (state.calls.count, state.failure)
+            }
+            if let failure { throw failure }
+            return CloudForwarder.Reply(status: 200, content: Array(#"{"VideoId":"cloud\#(number)"}"#.utf8))
+        }
+    }
+
+    private struct Bench {
+        let base: ApsaraBench
+        let cloud = Cloud()
+        let broker: ApsaraBroker
+
+        init() throws {
+            base = try ApsaraBench()
+            broker = ApsaraBroker(
+                place: base.place,
+                cloud: { [cloud] (action, parameters, _) async throws(CloudForwarder.Failure) in
+                    try cloud.perform(action, parameters)
+                },
+                reader: ApsaraUploadReader(place: base.place) { _ in nil },
+                records: base.state,
+                uploads: base.services.uploads,
+                clock: base.clock
+            )
+        }
+
+        func call(
+            _ action: ApsaraAction,
+            _ parameters: [String: String],
+            by caller: ApsaraCaller
+        ) async throws -> String? {
+            let head = RequestHead(method: .get, target: try RequestTarget(parsing: "/", method: .get), fields: [:])
+            let request = Request(head: head, body: NoBody(), id: "r", peerAddress: "::1", isEncrypted: false) { _ in }
+            return try await code {
+                _ = try await broker.perform(try ApsaraBench.order(action, parameters, by: caller), for: request)
+            }
+        }
+
+        /// The id of new media.
+        func begin(by caller: ApsaraCaller) async throws -> String {
+            let refused = try await call(.createUploadVideo, ["Title": "t", "FileName": "t.mp4"], by: caller)
+            #expect(refused == nil)
+            return "cloud\(cloud.calls.count)"
+        }
+    }
+
+    private final class NoBody: RequestBody {
+        var trailers: HTTPFields { HTTPFields() }
+        var remaining: Int64? { 0 }
+        let interrupter = ArraySource([]).interrupter
+
+        func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? { nil }
+    }
+
+    private static func user(_ name: String) -> ApsaraCaller {
+        ApsaraCaller(identity: .key(ApsaraBench.key(KeyLimits(subjects: [name]))))
+    }
+
+    @Test("a caller with limits reaches media of its users only, by whichever parameter it is named")
+    func owners() async throws {
+        let bench = try Bench()
+        let (dora, eve) = (Self.user("dora"), Self.user("eve"))
+        let own = try await bench.begin(by: dora)
+        let foreign = try await bench.begin(by: eve)
+        let unknown = "cloud99"
+        let count = bench.cloud.calls.count
+        for id in [foreign, unknown] {
+            let calls: [(ApsaraAction, [String: String])] = [
+                (.getVideoInfo, ["VideoId": id]), (.refreshUploadVideo, ["VideoId": id]),
+                (.updateVideoInfo, ["VideoId": id, "Title": "x"]), (.getPlayInfo, ["VideoId": id]),
+                (.getMezzanineInfo, ["VideoId": id]), (.getUploadDetails, ["MediaIds": "\(own),\(id)"]),
+                (.getVideoInfos, ["VideoIds": "\(own),\(id)"]), (.deleteVideo, ["VideoIds": "\(own), \(id)"]),
+                (.deleteMultipartUpload, ["MediaId": id]), (.getImageInfo, ["ImageId": id]),
+                (.deleteImage, ["DeleteImageType": "ImageId", "ImageIds": id]),
+                (.deleteImage, ["DeleteImageType": "VideoId", "VideoId": id]),
+                (.deleteImage, ["DeleteImageType": "VideoId", "VideoId": id, "ImageIds": own]),
+                (.deleteImage, ["DeleteImageType": "ImageURL", "ImageURLs": id, "ImageIds": own]),
+                (.deleteVideo, ["VideoIds": own, "ReferenceIds": "film-1"]),
+                (.getVideoInfo, ["VideoId": own, "ReferenceId": "film-1"]), (.deleteVideo, ["ReferenceIds": "film-1"]),
+            ]
+            for (action, parameters) in calls {
+                #expect(try await bench.call(action, parameters, by: dora) != nil, "\(action) \(parameters)")
+            }
+        }
+        for action in [ApsaraAction.searchMedia, .setMessageCallback, .getMessageCallback, .uploadMediaByURL] {
+            #expect(try await bench.call(action, [:], by: dora) == "Forbidden")
+        }
+        #expect(bench.cloud.calls.count == count)
+        #expect(try await bench.call(.getVideoInfo, ["VideoId": own], by: dora) == nil)
+        #expect(try await bench.call(.updateVideoInfo, ["VideoId": own, "ReferenceId": "film-1"], by: dora) == nil)
+        #expect(try await bench.call(.deleteVideo, ["VideoIds": own], by: dora) == nil)
+        // A key without limits acts for the account.
+        for parameters in [["VideoIds": "\(foreign),\(unknown)"], ["ReferenceIds": "film-1"]] {
+            #expect(try await bench.call(.deleteVideo, parameters, by: ApsaraBench.server) == nil)
+        }
+        #expect(bench.cloud.calls.count == count + 5)
+    }
+
+    @Test("what is passed on has neither the caller's key nor its signature")
+    func parameters() async throws {
+        let bench = try Bench()
+        let sent = [
+            "Title": "t", "FileName": "t.mp4", "AccessKeyId": "x", "Signature": "x", "SecurityToken": "x",
+            "Action": "DeleteVideo", "Version": "x", "Unknown": "x",
+        ]
+        #expect(try await bench.call(.createUploadVideo, sent, by: ApsaraBench.server) == nil)
+        let call = try #require(bench.cloud.calls.first)
+        #expect(call.action == "CreateUploadVideo")
+        #expect(call.parameters == ["Title": "t", "FileName": "t.mp4", "Unknown": "x"])
+    }
+
+    @Test("limits refuse before the cloud is called, and a cloud that is away leaves nothing")
+    func refusals() async throws {
+        let bench = try Bench()
+        let video = ["Title": "t", "FileName": "t.mp4"]
+        for (change, expected) in [
+            (["FileSize": "1001"], "InvalidParameter"), (["FileName": "t"], "InvalidFileName.Extension"),
+            (["AppId": "a/b"], "InvalidAppId.NotFound"),
+        ] {
+            let parameters = video.merging(change) { $1 }
+            #expect(try await bench.call(.createUploadVideo, parameters, by: ApsaraBench.server) == expected)
+        }
+        #expect(bench.cloud.calls.isEmpty)
+        bench.cloud.fail()
+        #expect(try await bench.call(.createUploadVideo, video, by: ApsaraBench.server) == "ServiceUnAvailable")
+        #expect(try await bench.base.count(ApsaraCloudMedia.recordKind) == 0)
+    }
+}

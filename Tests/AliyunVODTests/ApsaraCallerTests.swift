@@ -1,0 +1,539 @@
+import Bytes
+import CloudCalls
+import Digests
+import Foundation
+import GatewayKit
+import HTTPWire
+import MetricsKit
+import ObjectGateway
+import ObjectGrants
+import Signing
+import SluiceTesting
+import Synchronization
+import Testing
+import UploadCore
+
+@testable import AliyunVOD
+@testable import VODKit
+
+@Suite("Callers of ApsaraVideo VOD")
+struct ApsaraCallerTests {
+    private static let application = ApsaraBench.application
+
+    private static func session(
+        of subject: String? = "dora",
+        _ policy: String? = nil,
+        keys: ObjectGrant.Keys = .all,
+        bucket: String? = nil,
+        scopes: Set<Scope> = [.admin],
+        until end: Date = .distantFuture,
+        issuer: String? = nil
+    ) throws -> ObjectGrant {
+        let grant = ObjectGrant(
+            upload: Grant(id: "s", issuer: issuer, subject: subject, expiresAt: end, issuedAt: .distantPast),
+            bucket: bucket,
+            keys: keys,
+            actions: ObjectAction.allowed(to: ApsaraBench.key(KeyLimits(), scopes))
+        )
+        guard let policy else { return grant }
+        return grant.narrowed(by: try SessionPolicy(policy, vendor: .aliyun))
+    }
+
+    private static func policy(
+        _ actions: String...,
+        on resource: String = "*",
+        denying denied: [String] = []
+    ) -> String {
+        func list(_ names: [String]) -> String { names.map { #""\#($0)""# }.joined(separator: ",") }
+        let denial =
+            denied.isEmpty ? "" : #",{"Effect":"Deny","Action":[\#(list(denied))],"Resource":"*"}"#
+        return
+            #"{"Version":"1","Statement":[{"Effect":"Allow","Action":[\#(list(actions))],"Resource":"\#(resource)"}\#(denial)]}"#
+    }
+
+    /// The actions that a session may perform, besides those that need no signature.
+    private static func allowed(_ grant: ObjectGrant, in application: String = application) -> Set<String> {
+        let caller = ApsaraCaller(identity: .session(grant))
+        let place = ApsaraPlace(.init())
+        let all = ApsaraAction.allCases.filter { !$0.isAlsoUnsigned && caller.may($0, in: application, at: place) }
+        return Set(all.map(\.rawValue))
+    }
+
+    private static let all = Set(ApsaraAction.allCases.filter { !$0.isAlsoUnsigned }.map(\.rawValue))
+
+    // MARK: Keys
+
+    @Test(
+        "each scope of a key allows its actions, as documented",
+        arguments: [
+            (
+                Scope.mint,
+                ["CreateUploadVideo", "CreateUploadImage", "CreateUploadAttachedMedia", "RefreshUploadVideo"]
+            ),
+            (.upload, ["UploadMediaByURL", "UpdateVideoInfo", "SetMessageCallback"]),
+            (.delete, ["DeleteVideo", "DeleteImage", "DeleteMultipartUpload"]),
+            (
+                .read,
+                [
+                    "GetURLUploadInfos", "GetUploadDetails", "GetVideoInfo", "GetVideoInfos", "GetImageInfo",
+                    "SearchMedia",
+                    "GetMezzanineInfo", "GetPlayInfo", "GetMessageCallback",
+                ]
+            ),
+        ]
+    )
+    func scopes(_ scope: Scope, _ names: [String]) throws {
+        let caller = ApsaraCaller(identity: .key(ApsaraBench.key(KeyLimits(), [scope])))
+        let place = ApsaraPlace(.init())
+        for action in ApsaraAction.allCases where !action.isAlsoUnsigned {
+            let isAllowed = names.contains(action.rawValue)
+            #expect(caller.may(action, in: Self.application, at: place) == isAllowed, "\(action)")
+        }
+        // The same for its sessions.
+        #expect(Self.allowed(try Self.session(scopes: [scope])) == Set(names))
+    }
+
+    @Test(
+        "limits of a key decide about users and applications",
+        arguments: [
+            (KeyLimits(), true, true, true), (KeyLimits(subjects: ["dora"]), true, true, false),
+            (KeyLimits(subjects: ["d*"]), true, true, false), (KeyLimits(subjects: ["eve"]), true, false, false),
+            (KeyLimits(buckets: ["outin-sluice"]), true, true, true),
+            (KeyLimits(buckets: ["other"]), false, true, true),
+            (KeyLimits(buckets: ["outin-sluice"], prefixes: ["app-1000000/"]), true, true, true),
+            (KeyLimits(buckets: ["outin-sluice"], prefixes: ["app-7/"]), false, true, true),
+            (KeyLimits(buckets: ["outin-sluice"], prefixes: ["app-1000000/sv/"]), false, true, true),
+            (KeyLimits(buckets: ["outin-sluice"], prefixes: ["app-"]), true, true, true),
+        ]
+    )
+    func limits(_ limits: KeyLimits, _ may: Bool, _ ownsDora: Bool, _ ownsNobody: Bool) {
+        let caller = ApsaraCaller(identity: .key(ApsaraBench.key(limits)))
+        #expect(caller.may(.getVideoInfo, in: Self.application, at: ApsaraPlace(.init())) == may)
+        #expect(caller.owns("dora") == ownsDora && caller.owns(nil) == ownsNobody)
+        #expect(caller.mayBegin(for: "dora") == ownsDora && caller.mayBegin(for: nil) == ownsNobody)
+        #expect(caller.issuer == "key_a")
+        #expect(caller.limit(nil) == nil && caller.limit(5) == 5)
+    }
+
+    @Test("media that a key may not see is not there; of an application that is not its own it is forbidden")
+    func foreignMedia() async throws {
+        let bench = try await ApsaraBench.telling()
+        let media = try await bench.begin { new in
+            new.subject = "eve"
+            new.labels.referenceID = "film-1"
+        }
+        let dora = ApsaraCaller(identity: .key(ApsaraBench.key(KeyLimits(subjects: ["dora"]))))
+        let other = ApsaraCaller(
+            identity: .key(ApsaraBench.key(KeyLimits(buckets: ["outin-sluice"], prefixes: ["app-7/"])))
+        )
+        let calls: [(ApsaraAction, [String: String])] = [
+            (.getVideoInfo, ["VideoId": media.id]), (.getVideoInfo, ["ReferenceId": "film-1"]),
+            (.refreshUploadVideo, ["VideoId": media.id]), (.updateVideoInfo, ["VideoId": media.id, "Title": "x"]),
+            (.deleteVideo, ["VideoIds": media.id]), (.getPlayInfo, ["VideoId": media.id]),
+            (.getMezzanineInfo, ["VideoId": media.id]),
+            (.deleteMultipartUpload, ["MediaId": media.id, "MediaType": "video"]),
+        ]
+        for (action, parameters) in calls {
+            for caller in [dora, other] where action != .deleteVideo || caller.subject != nil {
+                let refused = try await code { try await bench.call(action, parameters, by: caller) }
+                #expect(refused == "InvalidVideo.NotFound", "\(action)")
+            }
+        }
+        let several = try await bench.call(.deleteVideo, ["VideoIds": media.id], by: other)
+        #expect(several.texts("ForbiddenVideoIds") == [media.id])
+        let details = try await bench.call(.getUploadDetails, ["MediaIds": media.id], by: other)
+        #expect(details.texts("ForbiddenMediaIds") == [media.id] && details.list("UploadDetails").isEmpty)
+        #expect(try await bench.recorded(media.id) == media)
+        for action in [ApsaraAction.createUploadVideo, .setMessageCallback, .getMessageCallback] {
+            let parameters = ["Title": "t", "FileName": "t.mp4", "CallbackType": "HTTP"]
+            #expect(try await code { try await bench.call(action, parameters, by: other) } == "Forbidden")
+        }
+        #expect(try await code { _ = try await bench.begin(by: dora) { $0.subject = "eve" } } == "Forbidden")
+        #expect(try await bench.begin(by: dora).subject == "dora")
+    }
+
+    // MARK: Sessions
+
+    @Test(
+        "a session may do what its policy allows",
+        arguments: [
+            (policy("vod:CreateUploadVideo"), ["CreateUploadVideo"]),
+            (policy("VOD:createuploadvideo", "vod:RefreshUploadVideo"), ["CreateUploadVideo", "RefreshUploadVideo"]),
+            (policy("vod:CreateUpload*"), ["CreateUploadVideo", "CreateUploadImage", "CreateUploadAttachedMedia"]),
+            (policy("vod:GetVideoInfo?"), ["GetVideoInfos"]),
+            (policy("vod:SearchMedia", on: "acs:vod:*:*:*"), ["SearchMedia"]),
+            (policy("vod:SearchMedia", on: "acs:vod:cn-shanghai:1234567890123456:*"), ["SearchMedia"]),
+            (policy("vod:Delete*", denying: ["vod:DeleteVideo"]), ["DeleteImage", "DeleteMultipartUpload"]),
+            (policy("vod:SearchMedia", denying: ["vod:*"]), []), (policy("vod:SearchMedia", denying: ["*"]), []),
+            (policy("oss:*"), []), (policy("oss:PutObject", "oss:GetObject"), []),
+            (policy("oss:*", on: "acs:oss:*:*:outin-sluice/*"), []),
+            (policy("vod:SearchMedia", on: "acs:oss:*:*:other/*"), []),
+        ]
+    )
+    func policies(_ policy: String, _ names: [String]) throws {
+        #expect(Self.allowed(try Self.session("dora", policy)) == Set(names))
+    }
+
+    private static func session(_ subject: String?, _ policy: String) throws -> ObjectGrant {
+        try session(of: subject, policy)
+    }
+
+    @Test("vod:* and * allow all actions, and only those of the key", arguments: ["vod:*", "*"])
+    func everything(_ name: String) throws {
+        #expect(Self.allowed(try Self.session("dora", Self.policy(name))) == Self.all)
+        let reader = try Self.session(of: "dora", Self.policy(name), scopes: [.read])
+        #expect(Self.allowed(reader).contains("GetVideoInfo") && !Self.allowed(reader).contains("CreateUploadVideo"))
+        #expect(Self.allowed(try Self.session(of: "dora", Self.policy(name), scopes: [])).isEmpty)
+    }
+
+    @Test("a policy for ApsaraVideo VOD allows no access to objects, and one for OSS no call")
+    func separate() throws {
+        let key = "app-1000000/sv/x.mp4"
+        for policy in [Self.policy("vod:*"), Self.policy("vod:*", on: "acs:vod:*:*:*")] {
+            let grant = try Self.session("dora", policy)
+            for action in ObjectAction.allCases where !action.isVideoCall {
+                #expect(!grant.allows(action, bucket: "outin-sluice", key: key), "\(action)")
+            }
+        }
+        // A resource of one service is none of the other.
+        let grant = try Self.session("dora", Self.policy("*", on: "acs:vod:*:*:*"))
+        for action in ObjectAction.allCases {
+            #expect(grant.allows(action, bucket: "outin-sluice", key: key) == action.isVideoCall, "\(action)")
+        }
+    }
+
+    @Test("a session sees media of its user only, and begins it for nobody else")
+    func users() async throws {
+        let bench = try await ApsaraBench.telling()
+        let caller = ApsaraCaller(identity: .session(try Self.session()))
+        let own = try await bench.begin(by: caller)
+        #expect(own.subject == "dora" && own.issuer == nil)
+        let foreign = try await bench.begin { $0.subject = "eve" }
+        let nobody = try await bench.begin()
+        #expect(try await bench.call(.getVideoInfo, ["VideoId": own.id], by: caller).text("Video", "VideoId") == own.id)
+        for media in [foreign, nobody] {
+            for action in [ApsaraAction.getVideoInfo, .refreshUploadVideo, .updateVideoInfo, .getPlayInfo] {
+                let refused = try await code { try await bench.call(action, ["VideoId": media.id], by: caller) }
+                #expect(refused == "InvalidVideo.NotFound")
+            }
+        }
+        let found = try await bench.call(.searchMedia, [:], by: caller)
+        #expect(found.list("MediaList").map { $0.text("MediaId") } == [own.id])
+        let all = ApsaraCaller(identity: .session(try Self.session(of: nil)))
+        #expect(all.owns("eve") && all.owns(nil) && !caller.owns(nil) && !caller.owns("Dora"))
+    }
+
+    @Test("a session is told what it may not do, also of media that is not there")
+    func forbidden() async throws {
+        let bench = try await ApsaraBench.telling()
+        let caller = ApsaraCaller(identity: .session(try Self.session("dora", Self.policy("vod:CreateUploadVideo"))))
+        let id = String(repeating: "0", count: 32)
+        let calls: [(ApsaraAction, [String: String])] = [
+            (.getVideoInfo, ["VideoId": id]), (.refreshUploadVideo, ["VideoId": id]), (.searchMedia, [:]),
+            (.createUploadImage, ["ImageType": "default"]), (.getMessageCallback, [:]),
+            (.uploadMediaByURL, ["UploadURLs": "https://a.example/v.mp4"]),
+        ]
+        for (action, parameters) in calls {
+            let refused = try await code { try await bench.call(action, parameters, by: caller) }
+            #expect(refused == "Forbidden", "\(action)")
+        }
+        try await bench.call(.createUploadVideo, ["Title": "t", "FileName": "t.mp4"], by: caller)
+    }
+
+    @Test("a session for one object or another bucket calls nothing")
+    func narrow() throws {
+        #expect(Self.allowed(try Self.session(keys: .only("app-1000000/sv/x.mp4"))).isEmpty)
+        #expect(Self.allowed(try Self.session(bucket: "other")).isEmpty)
+        #expect(Self.allowed(try Self.session(bucket: "outin-sluice")) == Self.all)
+        let prefix = try #require(KeyPrefix("app-7/"))
+        #expect(Self.allowed(try Self.session(keys: .within(prefix))).isEmpty)
+        #expect(Self.allowed(try Self.session(keys: .within(prefix)), in: "app-7") == Self.all)
+    }
+
+    // MARK: Authentication
+
+    /// The API over a bench, with keys in its state.
+    private struct Endpoint {
+        let bench: ApsaraBench
+        let handler: ApsaraAPIHandler
+        private let nonce = Counter()
+
+        init() async throws {
+            bench = try await ApsaraBench.telling()
+            handler = ApsaraAPIHandler(
+                service: bench.actions,
+                authentication: ApsaraAuthentication(
+                    issuer: bench.issuer,
+                    revoked: RevocationList(state: bench.state, clock: bench.clock),
+                    pairs: KeyPairCache(state: bench.state, master: bench.master, clock: bench.clock)
+                ),
+                cors: .disabled,
+                calls: MetricsRegistry().counters("x_total", "Xs.", by: "call", "code"),
+                report: { _, _ in }
+            )
+        }
+
+        /// The pair of a new key.
+        func pair(_ id: String, _ scopes: Set<Scope>, _ limits: KeyLimits = KeyLimits()) async throws
+            -> SigningCredentials
+        {
+            let key = APIKey(
+                id: id,
+                name: id,
+                scopes: scopes,
+                createdAt: bench.clock.now,
+                digest: Digest.hash(id.utf8, .sha256),
+                limits: limits
+            )
+            try await bench.state.insert(key)
+            return StaticKeyPair(key, master: bench.master).credentials
+        }
+
+        func credentials(_ grant: ObjectGrant) throws -> SigningCredentials {
+            let made = try bench.issuer.mint(grant, for: .aliyun)
+            return SigningCredentials(
+                accessKeyID: made.accessKeyID,
+                secretAccessKey: made.secretAccessKey.text,
+                sessionToken: made.sessionToken
+            )
+        }
+
+        private static func escaped(_ text: String) -> String {
+            text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        }
+
+        /// Signs and sends a call.
+        ///
+        /// - Returns: The status and the code; the status alone without an error.
+        func send(
+            _ action: String,
+            _ parameters: [String: String] = [:],
+            by credentials: SigningCredentials?,
+            nonce: String? = nil,
+            shift: Int64 = 0,
+            _ change: (inout [SigningField]) -> Void = { _ in }
+        ) async throws -> String {
+            var all = ["Action": action, "Version": "2017-03-21", "Format": "JSON"].merging(parameters) { $1 }
+                .map { SigningField($0.key, $0.value) }
+            if let credentials {
+                all = AliyunRPCSignature.sign(
+                    SigningRequest(method: "GET", path: "/", query: all),
+                    credentials: credentials,
+                    nonce: nonce ?? "n\(self.nonce.next())",
+                    at: bench.clock.now.unixSeconds + shift
+                )
+            }
+            change(&all)
+            let query = all.map { "\(Self.escaped($0.name))=\(Self.escaped($0.value))" }.joined(separator: "&")
+            let head = RequestHead(
+                method: .get,
+                target: try RequestTarget(parsing: "/?\(query)", method: .get),
+                fields: ["Host": "vod.example"]
+            )
+            let request = Request(head: head, body: NoBody(), id: "r", peerAddress: "::1", isEncrypted: false) { _ in }
+            let call = await CloudCall(request, at: bench.clock.now)
+            #expect(handler.isMeant(by: call))
+            let response = await handler.respond(to: call, request)
+            #expect(response.fields["Cache-Control"] == "no-store")
+            return response.trace.errorCode.map { "\(response.status.code) \($0)" } ?? "\(response.status.code)"
+        }
+    }
+
+    private final class Counter: Sendable {
+        private let count = Mutex(0)
+
+        func next() -> Int {
+            count.withLock { count in
+                count += 1
+                return count
+            }
+        }
+    }
+
+    private final class NoBody: RequestBody {
+        var trailers: HTTPFields { HTTPFields() }
+        var remaining: Int64? { 0 }
+        let interrupter = ArraySource([]).interrupter
+
+        func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? { nil }
+    }
+
+    @Test("the pair of a key calls what its scopes allow")
+    func pairs() async throws {
+        let endpoint = try await Endpoint()
+        let video = ["Title": "t", "FileName": "t.mp4"]
+        let minter = try await endpoint.pair("key_m", [.mint])
+        #expect(try await endpoint.send("CreateUploadVideo", video, by: minter) == "200")
+        #expect(try await endpoint.send("SearchMedia", by: minter) == "404 InvalidAccessKeyId.NotFound")
+        let reader = try await endpoint.pair("key_r", [.read])
+        #expect(try await endpoint.send("SearchMedia", by: reader) == "200")
+        #expect(try await endpoint.send("CreateUploadVideo", video, by: reader) == "404 InvalidAccessKeyId.NotFound")
+        let unknown = SigningCredentials(accessKeyID: "SLAKKNOWN", secretAccessKey: "x")
+        #expect(try await endpoint.send("SearchMedia", by: unknown) == "404 InvalidAccessKeyId.NotFound")
+        let wrong = SigningCredentials(accessKeyID: reader.accessKeyID, secretAccessKey: "x")
+        #expect(try await endpoint.send("SearchMedia", by: wrong) == "400 SignatureDoesNotMatch")
+        let limits = KeyLimits(buckets: ["outin-sluice"], prefixes: ["app-7/"])
+        let limited = try await endpoint.pair("key_l", [.mint], limits)
+        #expect(try await endpoint.send("CreateUploadVideo", video, by: limited) == "403 Forbidden")
+        let own = video.merging(["AppId": "app-7"]) { $1 }
+        #expect(try await endpoint.send("CreateUploadVideo", own, by: limited) == "200")
+        #expect(try await endpoint.bench.state.revokeKey("key_m", at: endpoint.bench.clock.now))
+        endpoint.bench.clock.advance(by: 2)
+        #expect(try await endpoint.send("CreateUploadVideo", video, by: minter) == "404 InvalidAccessKeyId.NotFound")
+    }
+
+    @Test("a session calls until it ends or is revoked")
+    func sessions() async throws {
+        let endpoint = try await Endpoint()
+        _ = try await endpoint.pair("key_m", [.mint])
+        let clock = endpoint.bench.clock
+        let video = ["Title": "t", "FileName": "t.mp4"]
+        var grant = try Self.session(scopes: [.mint], until: clock.now + 60, issuer: "key_m")
+        grant.upload.issuedAt = clock.now
+        let credentials = try endpoint.credentials(grant)
+        #expect(try await endpoint.send("CreateUploadVideo", video, by: credentials) == "200")
+        #expect(try await endpoint.send("SearchMedia", by: credentials) == "403 Forbidden")
+        for change in [credentials.accessKeyID + "x", "STS.other"] {
+            let other = SigningCredentials(
+                accessKeyID: change,
+                secretAccessKey: credentials.secretAccessKey,
+                sessionToken: credentials.sessionToken
+            )
+            #expect(
+                try await endpoint.send("SearchMedia", by: other)
+                    == "400 InvalidSecurityToken.MismatchWithAccessKey"
+            )
+        }
+        let malformed = SigningCredentials(
+            accessKeyID: credentials.accessKeyID,
+            secretAccessKey: credentials.secretAccessKey,
+            sessionToken: "x"
+        )
+        #expect(try await endpoint.send("SearchMedia", by: malformed) == "400 InvalidSecurityToken.Malformed")
+        let wrong = SigningCredentials(
+            accessKeyID: credentials.accessKeyID,
+            secretAccessKey: "x",
+            sessionToken: credentials.sessionToken
+        )
+        #expect(try await endpoint.send("SearchMedia", by: wrong) == "400 SignatureDoesNotMatch")
+        clock.advance(by: 59)
+        #expect(try await endpoint.send("CreateUploadVideo", video, by: credentials) == "200")
+        clock.advance(by: 1)
+        #expect(
+            try await endpoint.send("CreateUploadVideo", video, by: credentials) == "400 InvalidSecurityToken.Expired"
+        )
+        grant.upload.expiresAt = clock.now + 3600
+        let other = try endpoint.credentials(grant)
+        #expect(try await endpoint.send("CreateUploadVideo", video, by: other) == "200")
+        let revocation = Revocation(subject: "dora", issuedBefore: clock.now, createdAt: clock.now)
+        try await endpoint.bench.state.insert(revocation)
+        clock.advance(by: 1)
+        #expect(try await endpoint.send("CreateUploadVideo", video, by: other) == "400 InvalidSecurityToken.Expired")
+        // Without a token its id is none of a key.
+        let bare = SigningCredentials(accessKeyID: other.accessKeyID, secretAccessKey: other.secretAccessKey)
+        #expect(try await endpoint.send("SearchMedia", by: bare) == "404 InvalidAccessKeyId.NotFound")
+    }
+
+    @Test("a session ends with the key that minted it")
+    func revokedKey() async throws {
+        let endpoint = try await Endpoint()
+        _ = try await endpoint.pair("key_m", [.mint])
+        let credentials = try endpoint.credentials(try Self.session(issuer: "key_m"))
+        #expect(try await endpoint.send("SearchMedia", by: credentials) == "200")
+        #expect(try await endpoint.bench.state.revokeKey("key_m", at: endpoint.bench.clock.now))
+        endpoint.bench.clock.advance(by: 1)
+        #expect(try await endpoint.send("SearchMedia", by: credentials) == "400 InvalidSecurityToken.Expired")
+    }
+
+    @Test("a call that is repeated, late or of another version is refused")
+    func replay() async throws {
+        let endpoint = try await Endpoint()
+        let pair = try await endpoint.pair("key_r", [.read])
+        #expect(try await endpoint.send("SearchMedia", by: pair, nonce: "n") == "200")
+        #expect(try await endpoint.send("SearchMedia", by: pair, nonce: "n") == "400 SignatureNonceUsed")
+        for (shift, expected) in [
+            (900, "200"), (-900, "200"), (901, "400 InvalidTimeStamp.Expired"), (-901, "400 InvalidTimeStamp.Expired"),
+        ] {
+            #expect(try await endpoint.send("SearchMedia", by: pair, shift: Int64(shift)) == expected)
+        }
+        // What is refused for its signature uses no nonce up.
+        let tampered = try await endpoint.send("SearchMedia", by: pair, nonce: "m") { fields in
+            fields.append(SigningField("PageNo", "2"))
+        }
+        #expect(tampered == "400 SignatureDoesNotMatch")
+        #expect(try await endpoint.send("SearchMedia", by: pair, nonce: "m") == "200")
+        for (parameters, expected) in [
+            (["Version": "2017-03-22"], "400 InvalidVersion"), (["Version": ""], "400 InvalidVersion"),
+            (["Action": "Nothing"], "404 InvalidAction.NotFound"),
+            (["Action": "searchmedia"], "404 InvalidAction.NotFound"),
+            (["Action": ""], "400 MissingParameter"), (["Format": "YAML"], "400 InvalidParameter"),
+        ] {
+            #expect(try await endpoint.send("SearchMedia", parameters, by: pair) == expected)
+        }
+        let repeated = try await endpoint.send("SearchMedia", by: pair) { $0.append(SigningField("Action", "x")) }
+        #expect(repeated == "400 InvalidParameter")
+        #expect(try await endpoint.send("SearchMedia", by: nil) == "400 MissingParameter")
+    }
+
+    @Test("a state that fails is an error of the server")
+    func unavailable() async throws {
+        let endpoint = try await Endpoint()
+        let pair = try await endpoint.pair("key_r", [.read])
+        endpoint.bench.state.plan.fail(.key)
+        #expect(try await endpoint.send("SearchMedia", by: pair) == "500 InternalError")
+        endpoint.bench.state.plan.fail(.dialectRecords, with: UploadError(.unavailable, "away"))
+        #expect(try await endpoint.send("SearchMedia", by: pair) == "503 ServiceUnAvailable")
+    }
+
+    // MARK: Progress
+
+    @Test("progress is reported without a signature, or with one of any key, and kept while media is open")
+    func progress() async throws {
+        let endpoint = try await Endpoint()
+        let bench = endpoint.bench
+        let media = try await bench.begin()
+        let report = [
+            "VideoId": media.id, "UploadRatio": "0.5", "FileSize": "100", "DeviceModel": "d", "Source": "s",
+        ]
+        #expect(try await endpoint.send("ReportUploadProgress", report, by: nil) == "200")
+        let expected = ApsaraMedia.Progress(
+            uploadedBytes: 50,
+            ratio: 0.5,
+            deviceModel: "d",
+            source: "s",
+            address: "::1"
+        )
+        #expect(try await bench.recorded(media.id)?.progress == expected)
+        for scope in Scope.allCases {
+            let pair = try await endpoint.pair("key_\(scope)", [scope])
+            for action in ["ReportUploadProgress", "GetUploadProgress"] {
+                #expect(try await endpoint.send(action, report, by: pair) == "200", "\(scope)")
+            }
+        }
+        let session = try endpoint.credentials(try Self.session("dora", Self.policy("vod:SearchMedia")))
+        #expect(try await endpoint.send("ReportUploadProgress", report, by: session) == "200")
+        // Nonsense changes nothing.
+        for change in [
+            ["UploadRatio": "2"], ["UploadRatio": "nan"], ["UploadRatio": "-1"], ["UploadRatio": "x"],
+            ["UploadRatio": "", "FileSize": "99999999999999999999"], ["VideoId": "x"], ["VideoId": ""],
+            ["DeviceModel": "a\u{1}", "Source": "\u{7F}"],
+        ] {
+            let parameters = report.merging(change) { $1 }
+            #expect(try await endpoint.send("ReportUploadProgress", parameters, by: nil) == "200")
+            #expect(try await bench.recorded(media.id)?.progress == expected, "\(change)")
+        }
+        let long = report.merging(["DeviceModel": String(repeating: "d", count: 1000)]) { $1 }
+        #expect(try await endpoint.send("ReportUploadProgress", long, by: nil) == "200")
+        #expect(try await bench.recorded(media.id)?.progress?.deviceModel?.count == 64)
+        let before = try await bench.library.record(media.id)?.record.version
+        bench.clock.advance(by: 6601)
+        #expect(try await endpoint.send("ReportUploadProgress", report, by: nil) == "200")
+        #expect(try await bench.library.record(media.id)?.record.version == before)
+        let complete = try await bench.made()
+        let last = report.merging(["VideoId": complete.id]) { $1 }
+        #expect(try await endpoint.send("ReportUploadProgress", last, by: nil) == "200")
+        // SDKs for servers report after a small file has arrived.
+        #expect(try await bench.recorded(complete.id)?.progress?.source == "s")
+        #expect(try await endpoint.send("ReportUploadProgress", report, by: try await endpoint.pair("k", [])) != "200")
+    }
+}
