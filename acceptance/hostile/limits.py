@@ -2,7 +2,7 @@
 
 from hostile import accepted, get, line, post, refused
 
-LINE_LIMIT = 8192
+LINE_LIMIT = 32768
 HEAD_LIMIT = 65536
 COUNT_LIMIT = 100
 
