@@ -35,6 +35,8 @@ enum RealStore {
         )
         settings.isPathStyle = true
         settings.createsBucket = true
+        // The machine may stand still; tests that are about the wait set it.
+        settings.completionWait = .seconds(600)
         change(&settings)
         let storage = S3Storage(
             settings: settings,
