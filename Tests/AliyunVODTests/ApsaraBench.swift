@@ -4,6 +4,7 @@ import Digests
 import Foundation
 import GatewayKit
 import HTTPClient
+import HTTPWire
 import ObjectGrants
 import ObjectStore
 import RESTKit
@@ -408,6 +409,15 @@ struct ApsaraBench {
         }
         Issue.record("there are more calls than this test lets pass")
     }
+}
+
+/// The content of a request without one.
+final class NoBody: RequestBody {
+    var trailers: HTTPFields { HTTPFields() }
+    var remaining: Int64? { 0 }
+    let interrupter = ArraySource([]).interrupter
+
+    func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? { nil }
 }
 
 /// Runs work whose errors fail the test.

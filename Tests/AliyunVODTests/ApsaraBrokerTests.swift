@@ -1,4 +1,3 @@
-import Bytes
 import CloudCalls
 import Foundation
 import HTTPWire
@@ -70,14 +69,6 @@ struct ApsaraBrokerTests {
             #expect(refused == nil)
             return "cloud\(cloud.calls.count)"
         }
-    }
-
-    private final class NoBody: RequestBody {
-        var trailers: HTTPFields { HTTPFields() }
-        var remaining: Int64? { 0 }
-        let interrupter = ArraySource([]).interrupter
-
-        func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? { nil }
     }
 
     private static func user(_ name: String) -> ApsaraCaller {

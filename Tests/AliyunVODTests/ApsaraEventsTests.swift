@@ -479,6 +479,7 @@ struct ApsaraEventsTests {
             (#"{}"#, nil, nil), (#"{"Extend":"a b"}"#, "a b", nil), (#"{"Extend":""}"#, "", nil),
             (#"{"Extend":{"b":1,"a":[true,null]}}"#, #"{"a":[true,null],"b":1}"#, nil),
             (#"{"Extend":{"url":"a/b"}}"#, #"{"url":"a/b"}"#, nil),
+            (#"{"MessageCallback":"{\"CallbackURL\":\"http://a.example\"}"}"#, nil, "http://a.example"),
             (#"{"MessageCallback":{"CallbackURL":"http://a.example","CallbackType":"http"}}"#, nil, "http://a.example"),
             (
                 #"{"MessageCallback":{"CallbackURL":"http://a.example"},"AccelerateConfig":{"Type":"oss"}}"#, nil,

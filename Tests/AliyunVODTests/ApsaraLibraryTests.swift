@@ -1,5 +1,6 @@
 import Foundation
 import GatewayKit
+import ObjectStore
 import SluiceTesting
 import Testing
 import UploadCore
@@ -304,15 +305,22 @@ struct ApsaraLibraryTests {
             new.application = "app-2"
         }
         #expect(try await bench.holder(of: "film-1") == first.id)
-        #expect(try await bench.library.ids(ofReference: "film-1", in: nil) == [first.id, other.id])
-        #expect(try await bench.library.ids(ofReference: "film-1", in: "app-2") == [other.id])
-        #expect(try await bench.library.ids(ofReference: "film-1", in: "app-3") == [])
-        #expect(try await bench.library.ids(ofReference: "film\0", in: "app-2") == [])
+        let ids = bench.library.ids
+        #expect(try await ids("film-1", "app-2") == [other.id])
+        #expect(try await ids("film-1", "app-3").isEmpty)
+        try await bench.library.giveUp("film-1", of: try await bench.begin())
+        #expect(try await bench.holder(of: "film-1") == first.id)
+        // Without an application the default one comes first.
+        _ = try await bench.begin(reference: "film-10")
+        #expect(try await ids("film-1", nil) == [first.id, other.id])
+        for application in ["app-2", nil] { #expect(try await ids("film\0", application).isEmpty) }
         bench.clock.advance(by: 100 * day)
         #expect(try await code { _ = try await bench.begin(reference: "film-1") } == "InvalidReferenceId.Duplicated")
         try await bench.library.delete(first, isTold: true)
         #expect(try await bench.begin(reference: "film-1").id != first.id)
-        #expect(try await bench.library.ids(ofReference: "film-1", in: "app-2") == [other.id])
+        try await bench.library.delete(other, isTold: true)
+        #expect(try await ids("film-1", "app-2").isEmpty)
+        #expect(try await ids("film-1", nil) == [try await bench.holder(of: "film-1")])
     }
 
     @Test("of many that begin with one reference id at once, one has it, also where a gateway has left it")
@@ -536,18 +544,21 @@ struct ApsaraLibraryTests {
             ObjectName(bucket: bucket, key: "a/b/x\(deleted.id).mp4"), ObjectName(bucket: bucket, key: ""),
             ObjectName(bucket: bucket, key: "//"),
         ]
-        for name in admitted { _ = try await bench.library.admit(name) }
+        for (index, name) in admitted.enumerated() {
+            let admission = try await bench.library.admit(name)
+            #expect(admission == (index < 2 ? ObjectAdmission(keptFor: 30 * day, contentType: "video/mp4") : nil))
+        }
         for isForgotten in [false, true] {
-            let error = await #expect(throws: UploadError.self) { try await bench.library.admit(deleted.name) }
+            let error = await #expect(throws: UploadError.self) { _ = try await bench.library.admit(deleted.name) }
             #expect(error?.code == .gone, "\(isForgotten)")
             bench.clock.advance(by: day)
             try await bench.state.forgetRecords(expiredBefore: bench.clock.now)
         }
         bench.clock.advance(by: open + 1)
         try await bench.state.forgetRecords(expiredBefore: bench.clock.now)
-        _ = try await bench.library.admit(deleted.name)
+        #expect(try await bench.library.admit(deleted.name) == nil)
         bench.state.plan.fail(.dialectRecord)
-        let error = await #expect(throws: UploadError.self) { try await bench.library.admit(live.name) }
+        let error = await #expect(throws: UploadError.self) { _ = try await bench.library.admit(live.name) }
         #expect(error?.code == .storageFailure)
     }
 

@@ -259,7 +259,7 @@ struct ApsaraSearchTests {
             let all = order == "CreationTime:Asc" ? ids : Array(ids.reversed())
             var parameters = ["SortBy": order, "PageSize": "4"]
             var found: [String] = []
-            while true {
+            while found.count < 100 {
                 let page = try await bench.call(.searchMedia, parameters)
                 if self.ids(page).isEmpty { break }
                 found += self.ids(page)

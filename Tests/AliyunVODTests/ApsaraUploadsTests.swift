@@ -160,17 +160,30 @@ struct ApsaraUploadsTests {
             #expect(try await code { try await bench.call(.refreshUploadVideo, names) } == "InvalidVideo.NotFound")
         }
         #expect(try await code { try await bench.call(.refreshUploadVideo, [:]) } == "MissingParameter")
-        // In any application, unless the call names one.
-        let other = try await bench.begin { new in
-            new.labels.referenceID = "film-3"
-            new.application = "app-2"
+    }
+
+    @Test("a call that names no application finds a reference id in one that its caller may use, the default one first")
+    func referenceOfApplications() async throws {
+        let bench = try await ApsaraBench.telling()
+        var ids: [String: String] = [:]
+        for application in ["app-1", ApsaraBench.application, "app-3"] {
+            ids[application] = try await bench.begin { new in
+                new.labels.referenceID = "film-3"
+                new.application = application
+            }.id
         }
-        for application in [[:], ["AppId": "app-2"]] {
-            let names = ["ReferenceId": "film-3"].merging(application) { $1 }
-            #expect(try await bench.call(.refreshUploadVideo, names).text("VideoId") == other.id)
+        func found(_ application: String?, by prefix: String? = nil) async throws -> String? {
+            var names = ["ReferenceId": "film-3"]
+            names["AppId"] = application
+            let limits = prefix.map { KeyLimits(buckets: [bench.place.bucket], prefixes: [$0]) } ?? KeyLimits()
+            let caller = ApsaraCaller(identity: .key(ApsaraBench.key(limits)))
+            return try? await bench.call(.refreshUploadVideo, names, by: caller).text("VideoId")
         }
-        let names = ["ReferenceId": "film-3", "AppId": "app-1000000"]
-        #expect(try await code { try await bench.call(.refreshUploadVideo, names) } == "InvalidVideo.NotFound")
+        #expect(try await found(nil) == ids[ApsaraBench.application])
+        #expect(try await found("app-1") == ids["app-1"])
+        #expect(try await found("app-4") == nil)
+        #expect(try await found(nil, by: "app-3/") == ids["app-3"])
+        #expect(try await found("app-1", by: "app-3/") == nil)
     }
 
     // MARK: Limits
