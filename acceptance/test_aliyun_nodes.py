@@ -354,7 +354,7 @@ class Uploader(threading.Thread):
 
 def test_nothing_acknowledged_is_lost_and_every_media_is_told(tmp_path, quick, report):
     # More of them by hand: 100 take about a minute and a half.
-    kills = int(os.environ.get("SLUICE_ALIYUN_KILLS", 5 if quick else 25))
+    kills = int(os.environ.get("SLUICE_ALIYUN_KILLS", 5 if quick else 10))
     seed = random.randrange(2**32)
     generator = random.Random(seed)
     with EventApp() as app:

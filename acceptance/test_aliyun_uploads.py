@@ -7,6 +7,7 @@ import email.utils
 import hashlib
 import hmac
 import json
+import os
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +42,8 @@ from harness.server import run
 from harness.wire import until
 
 PART = 100 * KIB
+# Some minutes and gigabytes: by hand.
+long = pytest.mark.skipif("SLUICE_ALIYUN_LONG" not in os.environ, reason="runs with SLUICE_ALIYUN_LONG=1")
 VIDEO = content(5 * PART + 77, 1)
 LIFETIME = 3
 EXPIRED = (403, "SecurityTokenExpired")
@@ -258,9 +261,8 @@ def test_parts_in_any_order(gateway, sdk):
     assert oss_refusal(client.part, upload, 1, b"1") == NO_UPLOAD
 
 
-def test_a_gibibyte(gateway, sdk, quick, tmp_path):
-    if quick:
-        pytest.skip("without --quick")
+@long
+def test_a_gibibyte(gateway, sdk, tmp_path):
     block, number = content(MIB, 3), GIB // MIB
     wanted = hashlib.sha256()
     with open(tmp_path / "film.mp4", "wb") as file:
@@ -623,7 +625,7 @@ def test_pages_of_parts(gateway):
     assert found == [3, 6, 9, 12, 15, 18, 21]
 
 
-@pytest.mark.slow
+@long
 @pytest.mark.parametrize("number, size", [(4097, MIB), (10_000, 100 * KIB)])
 def test_many_parts(gateway, number, size):
     block = content(size, 9)
