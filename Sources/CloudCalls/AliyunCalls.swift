@@ -32,7 +32,7 @@ package enum AliyunCalls {
 
     /// Whether a call says who signed it.
     ///
-    /// The VOD SDK for browsers sends reports with a signature that nobody made.
+    /// The VOD SDK for browsers sends reports with a `Signature`, but without `AccessKeyId`: they count as unsigned.
     package static func isSigned(_ call: CloudCall) -> Bool {
         isSignedInHeader(call.head) || call.parameter("AccessKeyId") != nil
     }

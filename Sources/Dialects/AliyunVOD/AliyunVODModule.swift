@@ -183,7 +183,7 @@ extension ApsaraBroker {
 }
 
 extension ApsaraLibrary {
-    /// Finds what a gateway that died has left: content that nobody recorded, and deletions.
+    /// Completes what a gateway left unfinished when it died: recording content, and deleting media.
     fileprivate func watching(_ report: @escaping @Sendable (String) -> Void) -> BackgroundLoop {
         BackgroundLoop {
             while !Task.isCancelled {

@@ -66,7 +66,8 @@ struct ApsaraActions: Sendable {
 
     /// The media that a call names by its id.
     ///
-    /// - Throws: `missing` also for media of others, so that nobody learns of it.
+    /// - Throws: `missing` if there is no such media, and also if the caller may not see it, so that the answer does not
+    ///   show that it exists.
     func media(
         _ id: String,
         _ kind: ApsaraMedia.Kind,

@@ -71,7 +71,7 @@ struct ApsaraCallbacks: Sendable {
 
     func seal(_ key: String) -> String { key.isEmpty ? "" : ring.seal(Array(key.utf8)).text }
 
-    /// Empty if there is none, or the master secret has changed.
+    /// The key in plain text; empty if no key is set, or if it was sealed with another master secret.
     func open(_ sealed: String) -> String {
         guard let token = SealedToken(sealed), let plain = ring.open(token) else { return "" }
         return String(validating: plain, as: UTF8.self) ?? ""

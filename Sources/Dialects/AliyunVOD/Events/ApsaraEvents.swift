@@ -39,6 +39,22 @@ struct ApsaraEvent: Sendable, Equatable, Codable {
 
     static let recordKind = "aliyun event"
 
+    /// The key of its record: keys of one media are in the order of its events, the deletion last, whatever clocks say.
+    ///
+    /// The same event has the same key whenever it is recorded.
+    ///
+    /// - Parameter objectID: The content that it tells of.
+    /// - Returns: The key.
+    fileprivate func key(for objectID: String?) -> String {
+        let digits = String(at)
+        let time = String(repeating: "0", count: max(0, 15 - digits.utf8.count)) + digits
+        return switch kind {
+        case .stored: "\(mediaID)/1/\(time)/1/\(objectID ?? "")"
+        case .pulled: "\(mediaID)/1/\(time)/2/\(pull?.jobID ?? "")"
+        case .deleted: "\(mediaID)/9"
+        }
+    }
+
     /// Its name in `EventTypeList`.
     var type: String {
         switch (kind, mediaKind) {
@@ -109,26 +125,9 @@ struct ApsaraEvents: Sendable {
         guard let callback = try await callbacks.callback(of: media.application), callback.wants(event.type) else {
             return nil
         }
-        // What a media ends with comes last, whatever the clock says.
-        let order =
-            switch kind {
-            case .stored: 1
-            case .pulled: 2
-            case .deleted: 3
-            }
-        let name =
-            switch kind {
-            case .stored: media.content?.objectID ?? ""
-            case .pulled: pull?.jobID ?? ""
-            case .deleted: ""
-            }
-        let digits = String(at)
-        let padded = String(repeating: "0", count: max(0, 15 - digits.utf8.count)) + digits
-        let key = "\(media.id)/\(kind == .deleted ? "9" : "1")/\(padded)/\(order)/\(name)"
         let record = CodedRecord(
             ApsaraEvent.recordKind,
-            // A deletion has one event, whenever it is recorded again.
-            kind == .deleted ? "\(media.id)/9" : key,
+            event.key(for: media.content?.objectID),
             event,
             at: now,
             until: now.addingTimeInterval(Self.retention)
@@ -164,7 +163,7 @@ struct ApsaraEvents: Sendable {
                 let host = (event.url ?? callback?.url).map { URL(string: $0)?.host() ?? $0 } ?? ""
                 guard hosts[host, default: 0] < max(limit / 2, 1), try await hasHappened(event) else { continue }
                 guard let callback else {
-                    // Nobody wants it any more.
+                    // The application has removed its callback.
                     try await remove(record.key)
                     continue
                 }

@@ -161,7 +161,8 @@ struct ApsaraLibrary: Sendable {
                 storedAt: max(object.createdAt.unixMilliseconds, (found.content.content?.storedAt ?? 0) + 1)
             )
             media.modifiedAt = max(media.modifiedAt, object.createdAt.unixSeconds)
-            // Before the media: it is delivered only once that is changed, and nobody would record it afterwards.
+            // The event comes first: it is delivered only after the media has changed. In the other order, a gateway that
+            // dies between both would lose it.
             let event = try await events.record(.stored, of: media)
             let changed = found.replaced(by: media, until: nil)
             if try await records.replace(changed.record) {
@@ -182,7 +183,7 @@ struct ApsaraLibrary: Sendable {
     /// - Parameters:
     ///   - id: The id.
     ///   - change: The change; may be called several times.
-    /// - Returns: The media after the change; `nil` if there is none.
+    /// - Returns: The changed media; `nil` if there is no media with this id.
     /// - Throws: `UploadError`.
     func change(_ id: String, _ change: (inout ApsaraMedia) -> Void) async throws(UploadError) -> ApsaraMedia? {
         while let found = try await media(id) {
@@ -273,7 +274,7 @@ struct ApsaraLibrary: Sendable {
         }
     }
 
-    /// Looks for content that nobody has recorded, and removes media that got none in time.
+    /// Records content that has arrived but is not recorded yet, and removes media without content after its time.
     ///
     /// - Throws: `UploadError`; the next call continues.
     func lookAtOpen() async throws(UploadError) {

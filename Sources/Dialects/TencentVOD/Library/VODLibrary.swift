@@ -40,7 +40,7 @@ struct VODLibrary: Sendable {
     ///   - application: Its application.
     ///   - isAllowed: Whether the caller may see it.
     ///   - change: The change; may be called several times.
-    /// - Returns: The media after the change; `nil` if there is no media with this id that the caller may see.
+    /// - Returns: The changed media; `nil` if there is no media with this id that the caller may see.
     /// - Throws: What `change` throws; `UploadError`.
     func change(
         _ fileID: String,
