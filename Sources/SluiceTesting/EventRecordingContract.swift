@@ -129,7 +129,7 @@ package enum EventRecordingContract {
                 state: bench.state,
                 storage: InMemoryStorage(),
                 clock: bench.clock,
-                limits: UploadLimits(),
+                limits: UploadLimits().patient,
                 observer: RecordingObserver()
             ).events
             try await events.keepEvents()

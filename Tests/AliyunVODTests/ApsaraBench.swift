@@ -49,7 +49,7 @@ struct ApsaraBench {
             state: state,
             storage: InMemoryStorage(),
             clock: clock,
-            limits: limits,
+            limits: limits.patient,
             observer: RecordingObserver(),
             hooks: hooks
         )

@@ -15,7 +15,7 @@ struct CredentialsChainTests {
             machine: World.client,
             cloud: World.client,
             pool: World.pool,
-            timeout: .seconds(60)
+            timeout: .seconds(600)
         )
     }
 

@@ -22,7 +22,7 @@ struct FormBench {
             state: state,
             storage: storage,
             clock: clock,
-            limits: UploadLimits(maximumBytes: maximumBytes),
+            limits: UploadLimits(maximumBytes: maximumBytes).patient,
             observer: RecordingObserver()
         )
         grant = Grant(

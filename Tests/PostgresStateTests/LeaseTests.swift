@@ -177,7 +177,7 @@ struct LeaseTests {
         "a writer that waits for another node is rejected when a newer one arrives there, and readers keep their place"
     )
     func order() async throws {
-        let cluster = try await Cluster(3, timeout: .seconds(60))
+        let cluster = try await Cluster(3, timeout: .seconds(600))
         defer { cluster.close() }
         let id = try await cluster.create(6)
         let gate = ScriptedSource([.stall])
@@ -261,7 +261,7 @@ struct LeaseTests {
 
     @Test("two nodes append to one upload concurrently, 200 times, and the bytes are correct")
     func race() async throws {
-        let cluster = try await Cluster(timeout: .seconds(60))
+        let cluster = try await Cluster(timeout: .seconds(600))
         defer { cluster.close() }
         var taken = 0
         for round in 0..<200 {
@@ -455,7 +455,7 @@ struct LeaseTests {
 
     @Test("the death of a node is noticed while another one waits for it")
     func dies() async throws {
-        let cluster = try await Cluster(1, timeout: .seconds(60))
+        let cluster = try await Cluster(1, timeout: .seconds(600))
         defer { cluster.close() }
         let id = try await cluster.create(6)
         let node = Int64.random(in: 1 ... .max)
@@ -568,7 +568,7 @@ struct LeaseTests {
 
     @Test("concurrent edits of metadata on two nodes are all kept, also during the completion")
     func edits() async throws {
-        let cluster = try await Cluster(timeout: .seconds(60))
+        let cluster = try await Cluster(timeout: .seconds(600))
         defer { cluster.close() }
         let id = try await cluster.create(6)
         try await withThrowingTaskGroup(of: Void.self) { group in

@@ -36,7 +36,7 @@ struct ManyNodesTests {
                 state: faulty,
                 storage: storage,
                 clock: clock,
-                limits: UploadLimits(maximumBytes: 1000, lifetime: 3600, orphanAge: 0),
+                limits: UploadLimits(maximumBytes: 1000, lifetime: 3600, orphanAge: 0).patient,
                 observer: RecordingObserver()
             )
         }

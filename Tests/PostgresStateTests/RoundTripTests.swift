@@ -82,13 +82,13 @@ struct RoundTripTests {
         #expect(try await trips(state, of: expiry) == 1)
         let head = try await trips(state) { number in
             let id = uploads[number].id
-            try await state.acquire(id, LeaseClaim(), until: .now + .seconds(60))
+            try await state.acquire(id, LeaseClaim(), until: .now + .seconds(600))
             _ = try await state.upload(id)
             await state.release(id)
         }
         #expect(head == 3)
         // The write is refused in the same round trip if the lease was lost.
-        try await state.acquire(uploads[0].id, LeaseClaim(), until: .now + .seconds(60))
+        try await state.acquire(uploads[0].id, LeaseClaim(), until: .now + .seconds(600))
         #expect(try await trips(state) { _ in try await expiry(0) } == 1)
         let completion = try await trips(state) { number in
             let done = Samples.completed(uploads[number])

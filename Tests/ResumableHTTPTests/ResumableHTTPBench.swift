@@ -27,7 +27,7 @@ struct ResumableHTTPBench: Sendable {
             state: InMemoryState(),
             storage: InMemoryStorage(),
             clock: clock,
-            limits: UploadLimits(maximumBytes: 1000, lifetime: 86400),
+            limits: UploadLimits(maximumBytes: 1000, lifetime: 86400).patient,
             observer: RecordingObserver()
         )
         handler = ResumableHTTPHandler(

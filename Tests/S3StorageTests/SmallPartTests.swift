@@ -115,7 +115,7 @@ struct StoredSmallPartTests {
         try await storage.join(parts, of: id)
         #expect(try await contents(storage) == all)
         #expect(try await records.parts(of: id).map(\.number) == [1, 9, 17])
-        await storage.finish(within: .seconds(60))
+        await storage.finish(within: .seconds(600))
         #expect(try await keys(storage).count == 1)
         // As after a process that died before it had removed them all.
         let record = try #require(try await records.blob(id))
@@ -139,7 +139,7 @@ struct StoredSmallPartTests {
         let all = (1...12).flatMap { content($0, Self.mebibyte) }
         #expect(try await contents(storage) == all)
         #expect(try await contents(other) == all)
-        for one in [storage, other] { await one.finish(within: .seconds(60)) }
+        for one in [storage, other] { await one.finish(within: .seconds(600)) }
         #expect(try await keys(storage).count == 1)
     }
 
@@ -160,7 +160,7 @@ struct StoredSmallPartTests {
         #expect(try await !storage.isJoined(id))
         let last = try await store(1, large, in: storage, replacing: again)
         await storage.removePart(1, at: again.location, of: id)
-        await storage.finish(within: .seconds(60))
+        await storage.finish(within: .seconds(600))
         #expect(try await keys(storage) == [])
         try await storage.join([last, third], of: id)
         #expect(try await contents(storage) == large + large)
@@ -219,7 +219,7 @@ struct StoredSmallPartTests {
             if isCompleted {
                 try await storage.join([part], of: id)
                 try await storage.synchronize(id)
-                await storage.finish(within: .seconds(60))
+                await storage.finish(within: .seconds(600))
                 #expect(try await keys(storage).count == 1)
             }
             try await storage.remove(id)

@@ -31,7 +31,7 @@ struct VODBench {
             state: state,
             storage: InMemoryStorage(),
             clock: clock,
-            limits: UploadLimits(maximumBytes: 1000, lifetime: 3600),
+            limits: UploadLimits(maximumBytes: 1000, lifetime: 3600).patient,
             observer: RecordingObserver()
         )
         let master = try #require(MasterSecret(bytes: [UInt8](repeating: 7, count: 32)))

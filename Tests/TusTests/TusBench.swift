@@ -23,7 +23,7 @@ struct TusBench: Sendable {
             state: state,
             storage: storage,
             clock: clock,
-            limits: UploadLimits(maximumBytes: 1000, lifetime: lifetime),
+            limits: UploadLimits(maximumBytes: 1000, lifetime: lifetime).patient,
             observer: RecordingObserver()
         )
         handler = TusHandler(

@@ -37,7 +37,7 @@ struct LeaseTableTests {
 
     @Test("uploads do not wait for each other")
     func independent() async throws {
-        let table = LeaseTable(timeout: .seconds(60))
+        let table = LeaseTable(timeout: .seconds(600))
         let other = UploadID.generate(at: Date())
         let inner = try await table.withLease(on: id, interrupter: nil) { () async throws(UploadError) -> Int in
             try await table.withLease(on: other, interrupter: nil) { () async throws(UploadError) -> Int in table.count
@@ -49,7 +49,7 @@ struct LeaseTableTests {
 
     @Test("a lease ends when its body throws")
     func throwing() async {
-        let table = LeaseTable(timeout: .seconds(60))
+        let table = LeaseTable(timeout: .seconds(600))
         let result = await code {
             try await table.withLease(on: id, interrupter: nil) { () async throws(UploadError) in
                 throw UploadError(.notFound, "")
@@ -62,7 +62,7 @@ struct LeaseTableTests {
     @Test("a newcomer interrupts the holder once, and runs when the lease is released")
     func takeOver() async {
         let takeOvers = Mutex(0)
-        let table = LeaseTable(timeout: .seconds(60)) { _ in takeOvers.withLock { $0 += 1 } }
+        let table = LeaseTable(timeout: .seconds(600)) { _ in takeOvers.withLock { $0 += 1 } }
         let source = ScriptedSource([.stall])
         let log = Log()
         async let writer = code {
@@ -93,7 +93,7 @@ struct LeaseTableTests {
 
     @Test("waiting readers run in the order of arrival")
     func order() async {
-        let table = LeaseTable(timeout: .seconds(60))
+        let table = LeaseTable(timeout: .seconds(600))
         let gate = Gate()
         let log = Log()
         async let holder = hold(table, gate)
@@ -117,7 +117,7 @@ struct LeaseTableTests {
 
     @Test("of ten waiting writers the newest runs, and the others are superseded")
     func newestWriterWins() async {
-        let table = LeaseTable(timeout: .seconds(60))
+        let table = LeaseTable(timeout: .seconds(600))
         let gate = Gate()
         let log = Log()
         async let holder = hold(table, gate)
@@ -151,7 +151,7 @@ struct LeaseTableTests {
 
     @Test("a reader keeps its place before a newer writer, and supersedes an older one")
     func readersStay() async {
-        let table = LeaseTable(timeout: .seconds(60))
+        let table = LeaseTable(timeout: .seconds(600))
         let gate = Gate()
         let log = Log()
         async let holder = hold(table, gate)
@@ -197,7 +197,7 @@ struct LeaseTableTests {
 
     @Test("a cancelled waiter leaves the queue, whether it had joined it or not")
     func cancellation() async {
-        let table = LeaseTable(timeout: .seconds(60))
+        let table = LeaseTable(timeout: .seconds(600))
         let gate = Gate()
         async let holder = hold(table, gate)
         await hold(until: gate, table)
@@ -219,7 +219,7 @@ struct LeaseTableTests {
 
     @Test("a lease without interruption is granted only if the upload is free")
     func ifFree() async throws {
-        let table = LeaseTable(timeout: .seconds(60))
+        let table = LeaseTable(timeout: .seconds(600))
         let gate = Gate()
         let source = ScriptedSource([])
         async let holder = hold(table, gate, interrupter: source.interrupter)
@@ -236,7 +236,7 @@ struct LeaseTableTests {
 
     @Test("at shutdown the writer ends, waiting and later writers are rejected, readers are still served")
     func shutdown() async {
-        let table = LeaseTable(timeout: .seconds(60))
+        let table = LeaseTable(timeout: .seconds(600))
         let reason = Mutex<SourceFailure?>(nil)
         let gate = Gate()
         let interrupter = SourceInterrupter { failure in reason.withLock { $0 = $0 ?? failure } }

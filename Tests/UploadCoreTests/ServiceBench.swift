@@ -15,7 +15,13 @@ struct ServiceBench {
     let limits: UploadLimits
     let services: UploadServices
 
-    init(limits: UploadLimits = UploadLimits(maximumBytes: 1000, lifetime: 3600)) {
+    /// - Parameter takeOverTimeout: `nil` for requests that wait for each other however slow the machine is.
+    init(
+        limits: UploadLimits = UploadLimits(maximumBytes: 1000, lifetime: 3600),
+        takeOverTimeout: Duration? = nil
+    ) {
+        var limits = limits.patient
+        if let takeOverTimeout { limits.takeOverTimeout = takeOverTimeout }
         self.limits = limits
         state = FaultyState(InMemoryState(clock: clock), fuse: fuse)
         storage = FaultyStorage(InMemoryStorage(), fuse: fuse)

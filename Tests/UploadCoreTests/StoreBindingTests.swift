@@ -28,7 +28,7 @@ struct StoreBindingTests {
             state: state,
             storage: storage,
             clock: clock,
-            limits: UploadLimits(lifetime: 3600, orphanAge: 0),
+            limits: UploadLimits(lifetime: 3600, orphanAge: 0).patient,
             observer: observer,
             refusing: refusal,
             isSweepApproved: { () async throws(UploadError) in try await state.takeSweepApproval() }

@@ -109,7 +109,7 @@ struct UploadServiceTakeOverTests {
 
     @Test("a writer that does not release the lease makes the next one busy")
     func busy() async throws {
-        let bench = ServiceBench(limits: UploadLimits(takeOverTimeout: .milliseconds(10)))
+        let bench = ServiceBench(takeOverTimeout: .milliseconds(10))
         let id = try await bench.upload(10)
         let gate = Gate()
         let leases = bench.services.uploads.leases

@@ -24,7 +24,7 @@ struct ObjectBench {
             state: InMemoryState(clock: clock),
             storage: InMemoryStorage(),
             clock: clock,
-            limits: UploadLimits(maximumBytes: 100 << 20),
+            limits: UploadLimits(maximumBytes: 100 << 20).patient,
             observer: RecordingObserver()
         )
         handler = ObjectStoreHandler(
