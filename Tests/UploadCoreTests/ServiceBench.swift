@@ -15,7 +15,9 @@ struct ServiceBench {
     let limits: UploadLimits
     let services: UploadServices
 
-    /// - Parameter takeOverTimeout: `nil` for requests that wait for each other however slow the machine is.
+    /// - Parameters:
+    ///   - limits: Of all uploads.
+    ///   - takeOverTimeout: `nil` for requests that wait for each other however slow the machine is.
     init(
         limits: UploadLimits = UploadLimits(maximumBytes: 1000, lifetime: 3600),
         takeOverTimeout: Duration? = nil
