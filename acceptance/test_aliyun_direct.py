@@ -193,6 +193,33 @@ def test_quotas_and_the_app_are_asked_first(start, cloud):
     assert cloud.calls == []
 
 
+def test_uploads_that_the_cloud_accepts_use_up_the_period(start, cloud):
+    server = start(SLUICE_QUOTA_SUBJECT_PERIOD_UPLOADS="2", SLUICE_QUOTA_SUBJECT_PERIOD_BYTES="100")
+    api = API(server.url, server.admin_key)
+
+    def begun(size):
+        body = {"title": "t", "fileName": "t.mp4", "fileSize": size, "subject": "dora"}
+        return api.post("/v1/aliyun/uploads", body).status_code
+
+    def used():
+        usage = api.get("/v1/quota/subjects/dora").json()["used"]
+        return usage["periodUploads"], usage["periodBytes"], usage["openUploads"], usage["storedBytes"]
+
+    accepts, cloud.answer = cloud.answer, lambda call: (400, {"Code": "Throttling.User", "Message": "too many"})
+    assert begun(60) == 502
+    assert used() == (0, 0, 0, 0)
+    cloud.answer = accepts
+    assert begun(60) == 201
+    assert used() == (1, 60, 0, 0)
+    assert begun(41) == 403
+    assert begun(40) == 201
+    assert used() == (2, 100, 0, 0)
+    calls = len(cloud.calls)
+    assert begun(0) in (400, 403)
+    assert begun(1) == 403
+    assert len(cloud.calls) == calls
+
+
 def test_what_the_cloud_refuses_or_does_not_answer(gateway, cloud):
     api = API(gateway.url, gateway.admin_key)
     refusal = {"Code": "Throttling.User", "Message": "too many", "HostId": "vod", "RequestId": "R-1"}

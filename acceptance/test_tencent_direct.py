@@ -440,6 +440,30 @@ def test_a_quota_must_have_room_for_all_files(start, cloud):
     assert len(cloud.calls) == 3
 
 
+def test_files_that_the_cloud_accepts_use_up_the_period(start, cloud):
+    server = start(QUOTA_SUBJECT_PERIOD_UPLOADS="3", QUOTA_SUBJECT_PERIOD_BYTES="100")
+    api = API(server.url, server.admin_key)
+
+    def used():
+        usage = api.get("/v1/quota/subjects/dora").json()["used"]
+        return usage["periodUploads"], usage["periodBytes"], usage["openUploads"], usage["storedBytes"]
+
+    cloud.faults = [Answer(body=b'{"code":10004,"message":"no"}'), Answer(500)]
+    assert applied(server, videoSize=60) == 10004
+    signature = signer(server)()
+    post(server, "ApplyUploadUGC", {"signature": signature} | announced(60))
+    assert used() == (0, 0, 0, 0)
+    assert applied(server, videoSize=60, coverSize=1, coverName="c", coverType="jpg") == 0
+    assert used() == (2, 61, 0, 0)
+    assert applied(server, videoSize=40) == 10023
+    # Phones name files again.
+    assert applied(server, videoSize=39, vodSessionKey=next(iter(cloud.sessions))) == 0
+    assert used() == (2, 61, 0, 0)
+    assert applied(server, videoSize=39) == 0
+    assert applied(server, videoSize=1) == 10023
+    assert used() == (3, 100, 0, 0)
+
+
 def test_a_session_is_no_way_past_the_limits(start, cloud):
     server = start(LIMITS_UPLOAD_BYTES="100")
     signature = signer(server)()

@@ -46,6 +46,16 @@ extension PostgresState {
         }
     }
 
+    package func charge(
+        _ changes: Accounting.Changes,
+        createdAt creation: Date,
+        under effectiveLimits: EffectiveLimits?
+    ) async throws(UploadError) {
+        try await write { connection in
+            try connection.charge(changes, createdAt: creation, under: effectiveLimits)
+        }
+    }
+
     fileprivate static let columns = """
         kind, name, stored_bytes, reserved_bytes, open_uploads, period_start, period_bytes, period_uploads
         """

@@ -70,6 +70,7 @@ extension S3Storage {
 
     private func complete(_ found: BlobRecord) async throws(UploadError) {
         var record = found
+        let isFirst = found.state == .open || joins.withLock { $0.remove(found.id) } != nil
         if record.isBeginning { try await abortStrays(of: record) }
         if record.multipart == nil { return try await completeAsObject(record) }
         var parts = try await records.parts(of: record.id)
@@ -104,7 +105,7 @@ extension S3Storage {
                 }
             }
         }
-        record.entityTag = try await completeMultipart(record, parts)
+        record.entityTag = try await completeMultipart(record, parts, isFirst: isFirst)
         record.isBeginning = false
         record.state = .complete
         try await recordCompletion(record)
@@ -209,10 +210,23 @@ extension S3Storage {
 
     /// Lets the store combine the parts into one object, or finds the object if that is already done.
     ///
+    /// - Parameters:
+    ///   - record: The blob.
+    ///   - parts: All parts, in order.
+    ///   - isFirst: Whether nobody can have asked for that before.
     /// - Returns: The object's entity tag.
-    private func completeMultipart(_ record: BlobRecord, _ parts: [BlobPart]) async throws(UploadError) -> String {
+    /// - Throws: `.unavailable`, `.storageFailure`.
+    private func completeMultipart(
+        _ record: BlobRecord,
+        _ parts: [BlobPart],
+        isFirst: Bool
+    ) async throws(UploadError) -> String {
+        // What was begun before a crash may be done; asking again could destroy it (see `S3Client.complete`).
+        if !isFirst, let head = try await object(of: record, parts) { return head.entityTag }
         do throws(S3Failure) {
-            try await client.complete(record, parts)
+            try await client.complete(record, parts) { () async throws(S3Failure) in
+                try await head(of: record, parts) != nil
+            }
         } catch {
             // It may exist already: the response was lost, or another node completed the blob.
             if let head = try await object(of: record, parts) { return head.entityTag }
@@ -237,9 +251,11 @@ extension S3Storage {
 
     /// The object at the blob's key, if it belongs to the blob.
     private func object(of record: BlobRecord, _ parts: [BlobPart]) async throws(UploadError) -> S3ObjectHead? {
-        let head = try await convertingFailures { () async throws(S3Failure) in
-            try await client.head(record.key, in: record.bucket)
-        }
+        try await convertingFailures { () async throws(S3Failure) in try await head(of: record, parts) }
+    }
+
+    private func head(of record: BlobRecord, _ parts: [BlobPart]) async throws(S3Failure) -> S3ObjectHead? {
+        let head = try await client.head(record.key, in: record.bucket)
         guard let head, head.size == record.length else { return nil }
         // A store that does not keep metadata of multipart uploads is recognised by the tag.
         if head.upload == record.id.text { return head }

@@ -1,5 +1,6 @@
 package import Bytes
 internal import Signing
+internal import Synchronization
 package import UploadCore
 
 /// Uploads in parts. Each part becomes a part of the store's multipart upload if it is large enough (see `SmallPart`).
@@ -130,6 +131,10 @@ extension S3Storage: PartStorage {
         record.crc32c = nil
         // `synchronize` makes the store combine them, now or after a restart.
         _ = try await records.update(record, adding: stored, droppingFrom: 1)
+        joins.withLock { joins in
+            if joins.count >= Self.maximumPristine { joins = [] }
+            joins.insert(id)
+        }
     }
 
     package func isJoined(_ id: UploadID) async throws(UploadError) -> Bool {

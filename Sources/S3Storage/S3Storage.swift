@@ -41,6 +41,8 @@ package final class S3Storage: MarkedStorage {
     let backgroundTasks = Mutex<(last: UInt64, tasks: [UInt64: Task<Void, Never>])>((0, [:]))
     /// Blobs that this process created and that never had a tail object.
     let pristine = Mutex<Set<UploadID>>([])
+    /// Blobs whose parts were joined here, and whose completion was not begun.
+    let joins = Mutex<Set<UploadID>>([])
     /// Serialises access to keys that apps chose, while an object is written or removed.
     let keyLocks = KeyLocks()
     /// Completions that run in this process.
@@ -142,7 +144,7 @@ package final class S3Storage: MarkedStorage {
         }
     }
 
-    private static let maximumPristine = 10_000
+    static let maximumPristine = 10_000
 
     /// The key that the app wants, if it is valid; otherwise a key from the template.
     private func key(for blob: NewBlob) throws(UploadError) -> String {

@@ -23,6 +23,16 @@ extension SQLiteState {
             )
         }
     }
+
+    package func charge(
+        _ changes: Accounting.Changes,
+        createdAt creation: Date,
+        under effectiveLimits: EffectiveLimits?
+    ) async throws(UploadError) {
+        try await write { [usages] database in
+            try usages.charge(changes, createdAt: creation, under: effectiveLimits, in: database)
+        }
+    }
 }
 
 extension Database {

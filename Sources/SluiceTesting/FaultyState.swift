@@ -8,7 +8,8 @@ package final class FaultyState: StateStore {
         case insertUpload, insertComplete, upload, uploads, uploadsByID, openFinals, complete, end, setLength,
             setExpiry,
             expiredUploads, forgetEnded, needed, media, uploadByAlias, reserve, setMetadata, setDigests
-        case accounts, setPolicy, record, events, lastEvent, claimDeliveries, nextDelivery, settle, release, deliveries,
+        case accounts, setPolicy, charge, record, events, lastEvent, claimDeliveries, nextDelivery, settle, release,
+            deliveries,
             redeliver
         case insertKey, key, keys, revokeKey, claimJob, check
         case putPart, objectParts, objectPart, partBytes, setAttributes, partUploads, object, objects, insertBucket,
@@ -212,6 +213,16 @@ package final class FaultyState: StateStore {
     package func setPolicy(_ policy: Policy?, of account: Account, at now: Date) async throws(UploadError) {
         try await plan.step(.setPolicy)
         try await base.setPolicy(policy, of: account, at: now)
+    }
+
+    package func charge(
+        _ changes: Accounting.Changes,
+        createdAt creation: Date,
+        under effectiveLimits: EffectiveLimits?
+    ) async throws(UploadError) {
+        try await plan.step(.charge)
+        try await base.charge(changes, createdAt: creation, under: effectiveLimits)
+        try plan.response(.charge)
     }
 
     package func record(_ event: EventRecord) async throws(UploadError) {

@@ -14,4 +14,14 @@ extension InMemoryState {
             tables.accounts[account] = record
         }
     }
+
+    package func charge(
+        _ changes: Accounting.Changes,
+        createdAt creation: Date,
+        under effectiveLimits: EffectiveLimits?
+    ) async throws(UploadError) {
+        try transaction { tables throws(UploadError) in
+            try tables.charge(changes, createdAt: creation, under: effectiveLimits)
+        }
+    }
 }

@@ -73,6 +73,29 @@ extension StateStoreContract {
             _ = try await store.end(whole.id, as: .terminated, at: start)
             try demand(await usage(store, issuer), is: usage(bytes: 14, uploads: 2))
         },
+        Contract("uploads that have no record here count in the period, are checked together, and can be taken back") {
+            store in
+            let upload = counted()
+            let twice = Accounting.sendingElsewhere([upload, upload])
+            let limits = effectiveLimits { $0.periodUploads = 3 }
+            try await store.charge(twice, createdAt: start, under: limits)
+            for account in [alice, issuer] { try demand(await usage(store, account), is: usage(bytes: 20, uploads: 2)) }
+            // No account is charged if one of them has no room.
+            do {
+                try await store.charge(twice, createdAt: start, under: limits)
+                try demand(true, is: false)
+            } catch let error as UploadError {
+                guard case .quotaExceeded(let refusal) = error.code else { throw error }
+                try demand(refusal.measure, is: .periodUploads)
+                try demand(refusal.left, is: 1)
+            }
+            for account in [alice, issuer] { try demand(await usage(store, account), is: usage(bytes: 20, uploads: 2)) }
+            let once = Accounting.sendingElsewhere([upload])
+            try await store.charge(once.mapValues(\.negated), createdAt: start, under: nil)
+            for account in [alice, issuer] { try demand(await usage(store, account), is: usage(bytes: 10, uploads: 1)) }
+            try await store.charge(twice, createdAt: start, under: limits)
+            try demand(await usage(store), is: usage(bytes: 30, uploads: 3))
+        },
         Contract("the reservation of an upload without length grows and shrinks, and becomes its size at completion") {
             store in
             let upload = counted(length: nil)

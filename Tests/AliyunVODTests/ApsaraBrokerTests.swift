@@ -14,21 +14,29 @@ import UploadCore
 struct ApsaraBrokerTests {
     /// A cloud that gives each media an id, and says yes to everything.
     private final class Cloud: Sendable {
-        private let state = Mutex<(calls: [(String, [String: String])], failure: CloudForwarder.Failure?)>(([], nil))
+        private struct State {
+            var calls: [(String, [String: String])] = []
+            var failure: CloudForwarder.Failure?
+            var status = 200
+        }
+
+        private let state = Mutex(State())
 
         var calls: [(action: String, parameters: [String: String])] { state.withLock { $0.calls.map { ($0.0, $0.1) } } }
 
         func fail() { state.withLock { $0.failure = CloudForwarder.Failure("away") } }
 
+        func answer(with status: Int) { state.withLock { $0.status = status } }
+
         func perform(_ action: String, _ parameters: [(name: String, value: String)]) throws(CloudForwarder.Failure)
             -> CloudForwarder.Reply
         {
-            let (number, failure) = state.withLock { state in
+            let (number, failure, status) = state.withLock { state in
                 state.calls.append((action, Dictionary(uniqueKeysWithValues: parameters.map { ($0.name, $0.value) })))
-                return (state.calls.count, state.failure)
+                return (state.calls.count, state.failure, state.status)
             }
             if let failure { throw failure }
-            return CloudForwarder.Reply(status: 200, content: Array(#"{"VideoId":"cloud\#(number)"}"#.utf8))
+            return CloudForwarder.Reply(status: status, content: Array(#"{"VideoId":"cloud\#(number)"}"#.utf8))
         }
     }
 
@@ -113,6 +121,28 @@ struct ApsaraBrokerTests {
             #expect(try await bench.call(.deleteVideo, parameters, by: ApsaraBench.server) == nil)
         }
         #expect(bench.cloud.calls.count == count + 5)
+    }
+
+    @Test("an upload counts in the period of its user only if the cloud accepts it")
+    func period() async throws {
+        let bench = try Bench()
+        let dora = Self.user("dora")
+        func used() async throws -> [Int64] {
+            let usage = try await bench.base.state.accounts([Account(.subject, "dora")]).values.first?.usage
+            return [usage?.periodUploads ?? 0, usage?.periodBytes ?? 0, usage?.openUploads ?? 0]
+        }
+        let parameters = ["Title": "t", "FileName": "t.mp4", "FileSize": "7"]
+        #expect(try await bench.call(.createUploadVideo, parameters, by: dora) == nil)
+        #expect(try await used() == [1, 7, 0])
+        bench.cloud.answer(with: 400)
+        #expect(try await bench.call(.createUploadVideo, parameters, by: dora) == nil)
+        bench.cloud.fail()
+        #expect(try await bench.call(.createUploadVideo, parameters, by: dora) == "ServiceUnAvailable")
+        #expect(try await used() == [1, 7, 0])
+        // What cannot be taken back counts; the caller gets the cloud's error all the same.
+        bench.base.state.plan.fail(.charge, onCall: 2)
+        #expect(try await bench.call(.createUploadVideo, parameters, by: dora) == "ServiceUnAvailable")
+        #expect(try await used() == [2, 14, 0])
     }
 
     @Test("what is passed on has neither the caller's key nor its signature")

@@ -87,7 +87,18 @@ extension S3Client {
     }
 
     /// CompleteMultipartUpload; the response can take minutes, and can be an error although its status is 200.
-    func complete(_ blob: BlobRecord, _ parts: [BlobPart]) async throws(S3Failure) {
+    ///
+    /// - Parameters:
+    ///   - blob: Its multipart upload.
+    ///   - parts: All parts, in order.
+    ///   - isDone: Whether the object is there; asked before the request is repeated. A gateway of Ceph that was killed
+    ///     after it had written the object accepts the request again, and later removes the parts of both.
+    /// - Throws: `S3Failure`.
+    func complete(
+        _ blob: BlobRecord,
+        _ parts: [BlobPart],
+        unless isDone: () async throws(S3Failure) -> Bool
+    ) async throws(S3Failure) {
         var request = S3Request(method: "POST", bucket: blob.bucket, key: blob.key)
         request.query = [SigningField("uploadId", blob.multipart ?? "")]
         request.headers = [SigningField("content-type", "application/xml")]
@@ -98,7 +109,8 @@ extension S3Client {
         request.body = Array((body + "</CompleteMultipartUpload>").utf8)
         request.timeout = .seconds(900)
         request.stallTimeout = .zero
-        _ = try await ask(request, for: "CompleteMultipartUploadResult")
+        request.needsNewConnection = true
+        _ = try await ask(request, for: "CompleteMultipartUploadResult", unless: isDone)
     }
 
     /// AbortMultipartUpload; succeeds if there is no such upload.

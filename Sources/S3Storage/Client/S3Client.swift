@@ -105,6 +105,25 @@ final class S3Client: Sendable {
         return try await ask(request, for: name, isFirst: &isFirst)
     }
 
+    /// The same, for a request that must not be repeated once it has taken effect.
+    ///
+    /// - Returns: `nil` if `isDone` found that it has.
+    func ask(
+        _ request: S3Request,
+        for name: String,
+        unless isDone: () async throws(S3Failure) -> Bool
+    ) async throws(S3Failure) -> XMLNode? {
+        var attempts = Attempts(settings.retryTime)
+        while true {
+            do throws(S3Failure) {
+                return try Self.document(name, of: try await sendOnce(request))
+            } catch {
+                try await attempts.wait(after: error, skew: skew, credentials)
+                if try await isDone() { return nil }
+            }
+        }
+    }
+
     /// The same; also reports whether the first attempt succeeded.
     func ask(_ request: S3Request, for name: String, isFirst: inout Bool) async throws(S3Failure) -> XMLNode {
         var attempts = Attempts(settings.retryTime)

@@ -51,6 +51,19 @@ final class UploadLedger: Sendable {
         )
     }
 
+    /// The limits of what a grant admits: those of its accounts, and its own.
+    ///
+    /// - Throws: `.storageFailure`.
+    func effectiveLimits(for grant: Grant) async throws(UploadError) -> EffectiveLimits {
+        var effectiveLimits = try await effectiveLimits(for: grant.accounts)
+        guard let most = grant.storedBytes, let subject = grant.subject else { return effectiveLimits }
+        let account = Account(.subject, subject)
+        var policy = effectiveLimits.policies[account] ?? Policy()
+        policy.storedBytes = min(most, policy.storedBytes ?? most)
+        effectiveLimits.policies[account] = policy
+        return effectiveLimits
+    }
+
     /// Checks that the quotas of accounts have room for new uploads together, without reserving anything.
     ///
     /// - Parameters:
@@ -75,6 +88,15 @@ final class UploadLedger: Sendable {
                 under: effectiveLimits
             )
         }
+    }
+
+    /// Counts uploads that have no record here, if quotas have room for them; see `AccountRecords.charge`.
+    func charge(
+        _ changes: Accounting.Changes,
+        createdAt creation: Date,
+        under effectiveLimits: EffectiveLimits?
+    ) async throws(UploadError) {
+        try await state.charge(changes, createdAt: creation, under: effectiveLimits)
     }
 
     /// Maximum size of an upload in bytes.

@@ -25,6 +25,8 @@ package struct Grant: Sendable, Equatable, Codable {
     package var issuedAt: Date?
     /// Whether it may also be exchanged for credentials for the object endpoint; `nil` means no.
     package var admitsObjects: Bool?
+    /// Maximum bytes of media and uploads of its subject, besides the limits of policies; `nil` for no other limit.
+    package var storedBytes: Int64?
 
     package init(
         id: String,
@@ -38,7 +40,8 @@ package struct Grant: Sendable, Equatable, Codable {
         isOneTime: Bool = false,
         metadata: [String: String] = [:],
         issuedAt: Date? = nil,
-        admitsObjects: Bool? = nil
+        admitsObjects: Bool? = nil,
+        storedBytes: Int64? = nil
     ) {
         self.id = id
         self.issuer = issuer
@@ -52,6 +55,7 @@ package struct Grant: Sendable, Equatable, Codable {
         self.metadata = metadata
         self.issuedAt = issuedAt
         self.admitsObjects = admitsObjects
+        self.storedBytes = storedBytes
     }
 
     private static let idPrefix = "grant_"

@@ -61,6 +61,17 @@ package struct UsageChange: Sendable, Equatable {
 
     package init() {}
 
+    /// The change that takes this one back.
+    package var negated: UsageChange {
+        var change = self
+        change.storedBytes = -storedBytes
+        change.reservedBytes = -reservedBytes
+        change.openUploads = -openUploads
+        change.periodBytes = -periodBytes
+        change.periodUploads = -periodUploads
+        return change
+    }
+
     static func + (left: UsageChange, right: UsageChange) -> UsageChange {
         var sum = left
         sum.storedBytes = sum.storedBytes.adding(right.storedBytes)
@@ -101,6 +112,18 @@ package enum Accounting {
         change.periodUploads = 1
         if upload.isSent { change.periodBytes = upload.reservedBytes }
         return changes(of: upload, change)
+    }
+
+    /// New uploads whose bytes go to a cloud: they count in the period, but nothing of them is here.
+    package static func sendingElsewhere(_ uploads: [Upload]) -> Changes {
+        var all = Changes()
+        for upload in uploads {
+            var change = UsageChange()
+            change.periodUploads = 1
+            change.periodBytes = upload.reservedBytes
+            all.merge(changes(of: upload, change), uniquingKeysWith: +)
+        }
+        return all
     }
 
     /// A new upload that is complete at once.

@@ -1,3 +1,5 @@
+internal import Foundation
+
 extension UploadService {
     /// Checks that an upload could be created now, for a client that asks before it sends anything; reserves nothing.
     ///
@@ -8,26 +10,67 @@ extension UploadService {
         }
     }
 
-    /// Admits files whose bytes the client sends to a cloud: checks limits and quotas, then asks the app (pre-create).
+    /// Admits files whose bytes the client sends to a cloud: checks limits and quotas, asks the app (pre-create), and
+    /// counts the files in the quotas of the period.
     ///
-    /// Records nothing, so these bytes never count. What the app would change about an upload is ignored.
+    /// What is stored or open at the cloud is unknown here and does not count. What the app would change about an upload
+    /// is ignored.
     ///
     /// - Parameters:
     ///   - files: What the client wants to send together; quotas must have room for all of them.
     ///   - grant: What the client may upload; already checked for authenticity and expiry.
+    ///   - isCounted: Whether the files count; `false` for those that were counted before.
+    /// - Returns: What was counted, to be withdrawn if the cloud does not accept the files.
     /// - Throws: The errors of `create`, except those of one-time grants.
-    package func admitElsewhere(_ files: [NewUpload], under grant: Grant) async throws(UploadError) {
+    package func admitElsewhere(
+        _ files: [NewUpload],
+        under grant: Grant,
+        isCounted: Bool = true
+    ) async throws(UploadError) -> ElsewhereAdmission {
         try await context.reporting(nil) { () async throws(UploadError) in
-            for upload in try await checkedFiles(files, under: grant) { _ = try await hooks.willCreate(upload) }
+            let (uploads, effectiveLimits) = try await checkedFiles(files, under: grant)
+            for upload in uploads { _ = try await hooks.willCreate(upload) }
+            let admission = ElsewhereAdmission(
+                changes: isCounted ? Accounting.sendingElsewhere(uploads) : [:],
+                period: effectiveLimits.period,
+                admittedAt: now
+            )
+            if isCounted {
+                try await ledger.charge(admission.changes, createdAt: admission.admittedAt, under: effectiveLimits)
+            }
+            return admission
         }
     }
 
-    private func checkedFiles(_ files: [NewUpload], under grant: Grant) async throws(UploadError) -> [Upload] {
+    /// Takes back what an admission counted, because no client can send the files.
+    ///
+    /// - Throws: `.storageFull`, `.storageFailure`; the files then count until the period ends.
+    package func withdraw(_ admission: ElsewhereAdmission) async throws(UploadError) {
+        let isOver = now >= admission.period.end
+        if admission.changes.isEmpty || isOver { return }
+        try await context.reporting(nil) { () async throws(UploadError) in
+            let changes = admission.changes.mapValues(\.negated)
+            try await ledger.charge(changes, createdAt: admission.admittedAt, under: nil)
+        }
+    }
+
+    private func checkedFiles(
+        _ files: [NewUpload],
+        under grant: Grant
+    ) async throws(UploadError) -> ([Upload], EffectiveLimits) {
         try check(grant)
-        let effectiveLimits = try await ledger.effectiveLimits(for: grant.accounts)
+        let effectiveLimits = try await ledger.effectiveLimits(for: grant)
         var uploads: [Upload] = []
         for new in files { uploads.append(try await checkedUpload(new, under: grant, effectiveLimits)) }
         try await ledger.checkQuotas(of: uploads, for: grant.accounts, under: effectiveLimits)
-        return uploads
+        return (uploads, effectiveLimits)
     }
+}
+
+/// Files that were admitted for a cloud.
+package struct ElsewhereAdmission: Sendable {
+    /// Empty if nothing was counted.
+    fileprivate let changes: Accounting.Changes
+    fileprivate let period: QuotaPeriod
+    fileprivate let admittedAt: Date
 }

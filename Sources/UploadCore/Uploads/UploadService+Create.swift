@@ -15,7 +15,7 @@ extension UploadService {
     package func create(_ new: NewUpload, under grant: Grant) async throws(UploadError) -> Upload {
         try await context.reporting(nil) { () async throws(UploadError) -> Upload in
             try check(grant)
-            let effectiveLimits = try await ledger.effectiveLimits(for: grant.accounts)
+            let effectiveLimits = try await ledger.effectiveLimits(for: grant)
             var upload = try await checkedUpload(new, under: grant, effectiveLimits)
             let changes = try await hooks.willCreate(upload)
             upload.alias = changes.alias

@@ -41,7 +41,7 @@ extension UploadService {
         defer { wholeContents.giveBack(Int64(size)) }
         try check(grant)
         let effectiveLimits = try await context.reporting(nil) { () async throws(UploadError) -> EffectiveLimits in
-            try await ledger.effectiveLimits(for: grant.accounts)
+            try await ledger.effectiveLimits(for: grant)
         }
         guard !effectiveLimits.checksContent else { return nil }
         // What is refused is refused before its content is read, as without this path.

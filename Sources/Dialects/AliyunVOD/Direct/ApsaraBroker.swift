@@ -137,8 +137,15 @@ struct ApsaraBroker: ApsaraService {
             }
             guard size <= most else { throw AliyunCallFailure.invalid("FileSize", "must be at most \(most)") }
         }
-        try await admit(new, subject, order.caller)
-        let answer = try await called(order.action, order.parameters.forCloud, order.wantsXML)
+        let admission = try await admit(new, subject, order.caller)
+        let answer: CloudForwarder.Reply
+        do {
+            answer = try await called(order.action, order.parameters.forCloud, order.wantsXML)
+        } catch {
+            await withdraw(admission)
+            throw error
+        }
+        if answer.status != 200 { await withdraw(admission) }
         if answer.status == 200, let id = Self.id(in: answer, order.wantsXML) {
             let media = ApsaraCloudMedia(
                 id: id,
@@ -157,8 +164,18 @@ struct ApsaraBroker: ApsaraService {
         return .forwarded(answer)
     }
 
-    /// Checks limits and quotas, and asks the app.
-    private func admit(_ new: ApsaraNewUpload, _ subject: String?, _ caller: ApsaraCaller) async throws {
+    /// Nobody got credentials, so nothing is sent.
+    private func withdraw(_ admission: ElsewhereAdmission) async {
+        // If this fails, which is logged, the upload counts until the period ends.
+        try? await uploads.withdraw(admission)
+    }
+
+    /// Checks limits, counts the upload in the quotas of the period, and asks the app.
+    private func admit(
+        _ new: ApsaraNewUpload,
+        _ subject: String?,
+        _ caller: ApsaraCaller
+    ) async throws -> ElsewhereAdmission {
         var values = ["filename": new.fileName]
         values["filetype"] = MediaTypes.type(ofExtension: new.suffix)
         let upload = NewUpload(dialect: "oss", length: new.size, metadata: UploadMetadata(describing: values))
@@ -172,7 +189,7 @@ struct ApsaraBroker: ApsaraService {
         do {
             // A context of its own, so that a hook does not change the cloud's response.
             let own = RequestContext.current.map { RequestContext($0.info, fields: $0.fields) }
-            try await RequestContext.$current.withValue(own) {
+            return try await RequestContext.$current.withValue(own) {
                 try await uploads.admitElsewhere([upload], under: grant)
             }
         } catch let error as UploadError {

@@ -38,9 +38,22 @@ struct DirectUGCHandler: UGCResponder {
         let fields = try UGCFields(json: json)
         let signer = try await signer(of: fields)
         let isApply = name == "ApplyUploadUGC"
-        if isApply { try await admit(fields, of: signer) }
-        // Each Apply uses up a one-time signature; a repetition of the other calls changes nothing.
-        return try await cloud(json, "\(UGCHandler.path)?Action=\(name)", isApply && signer.isOneTime)
+        let admission = isApply ? try await admit(fields, of: signer) : nil
+        do {
+            // Each Apply uses up a one-time signature; a repetition of the other calls changes nothing.
+            let reply = try await cloud(json, "\(UGCHandler.path)?Action=\(name)", isApply && signer.isOneTime)
+            if let admission, Self.label(of: reply) != "0" { await withdraw(admission) }
+            return reply
+        } catch {
+            if let admission { await withdraw(admission) }
+            throw error
+        }
+    }
+
+    /// Nobody got credentials, so nothing is sent.
+    private func withdraw(_ admission: ElsewhereAdmission) async {
+        // If this fails, which is logged, the files count until the period ends.
+        try? await uploads.withdraw(admission)
     }
 
     private func signer(of fields: UGCFields) async throws -> VODSigner {
@@ -64,10 +77,13 @@ struct DirectUGCHandler: UGCResponder {
     /// Checks the files that a call names, and asks the app about them.
     ///
     /// Phones name the files again when they resume an upload. These are checked, too: the vendor does not document how
-    /// the cloud handles an unknown session with files, and a made-up session must not bypass the limits.
-    private func admit(_ fields: UGCFields, of signer: VODSigner) async throws {
+    /// the cloud handles an unknown session with files, and a made-up session must not bypass the limits. Files that
+    /// are named again do not count again.
+    ///
+    /// - Returns: `nil` if the call names no file.
+    private func admit(_ fields: UGCFields, of signer: VODSigner) async throws -> ElsewhereAdmission? {
         let isResuming = try fields.text("vodSessionKey") != nil
-        if isResuming, try VODNewFile(fields, "video") == nil, try VODNewFile(fields, "cover") == nil { return }
+        if isResuming, try VODNewFile(fields, "video") == nil, try VODNewFile(fields, "cover") == nil { return nil }
         guard limiter.admits(String(signer.parameters.vodSubAppID ?? 0), at: clock.now) else {
             throw VODFailure(.tooManyRequests, "too many uploads begin at once; try again in a second")
         }
@@ -75,8 +91,8 @@ struct DirectUGCHandler: UGCResponder {
         do {
             // A context of its own, so that a hook does not change the cloud's response.
             let own = RequestContext.current.map { RequestContext($0.info, fields: $0.fields) }
-            try await RequestContext.$current.withValue(own) {
-                try await uploads.admitElsewhere(files, under: Self.grant(of: signer))
+            return try await RequestContext.$current.withValue(own) {
+                try await uploads.admitElsewhere(files, under: Self.grant(of: signer), isCounted: !isResuming)
             }
         } catch let error as UploadError {
             if let failure = VODFailure(refusal: error) { throw failure }
