@@ -157,6 +157,16 @@ let package = Package(
             ],
             path: "Sources/Dialects/AliyunVOD"
         ),
+        layer(
+            "Vimeo",
+            [
+                "VODKit", "Tus", "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit", "UploadCore", "HTTPWire",
+                "SystemIO",
+                "Digests", "Bytes", "Signing", handles,
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Sources/Dialects/Vimeo"
+        ),
         layer("ObjectGrants", ["UploadCore", "Signing", "Digests", "Bytes"]),
         layer("CloudCalls", ["UploadCore", "Signing", "HTTPWire", "Digests", "Bytes", "XMLText"]),
         layer(
@@ -278,7 +288,7 @@ let package = Package(
                 "Administration", "AliyunVOD", "CloudCalls", "Companion", "GatewayKit", "Identity", "LiveEvents",
                 "ManagementAPI", "ObjectGateway",
                 "Operations", "PlainUploads", "Pulls", "RESTKit", "SettingsKit", "Stores", "Telemetry", "TencentVOD",
-                "Tus", "Webhooks", "UploadCore", "HTTPServer", "HTTPWire", "Signing", "Transport", "SystemIO",
+                "Tus", "Vimeo", "Webhooks", "UploadCore", "HTTPServer", "HTTPWire", "Signing", "Transport", "SystemIO",
                 "MetricsKit", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -359,6 +369,10 @@ let package = Package(
                 "UploadCore", "HTTPClient",
                 "HTTPWire", "Signing", "Digests", "Bytes", "SluiceTesting",
             ]
+        ),
+        tests(
+            "VimeoTests",
+            ["Vimeo", "VODKit", "UploadCore", "HTTPWire", "Signing", "Bytes", "SluiceTesting"]
         ),
         tests(
             "AliyunVODTests",

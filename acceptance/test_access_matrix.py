@@ -10,6 +10,8 @@ from harness.api import API, OFFSET_TYPE, TUS, path_of
 from harness.daemon import free_port
 from harness.object_client import BUCKET, ObjectServer
 from harness.server import ROOT, run
+from harness.vimeo import Plain as Vimeo
+from harness.vimeo import token as vimeo_token
 from harness.wire import until
 
 METHODS = {"get", "head", "post", "put", "patch", "delete", "options"}
@@ -130,6 +132,7 @@ class World:
         self.media = self.upload("complete")["id"]
         video = {"title": "t", "fileName": "t.mp4", "subject": OWNER}
         self.video = self.api.post("/v1/aliyun/uploads", video).json()["VideoId"]
+        self.vimeo = Vimeo(server, vimeo_token(server, OWNER))
 
     def key(self, scopes, *extra):
         arguments = [text for scope in sorted(scopes) for text in ("--scope", scope)]
@@ -189,6 +192,10 @@ JSON = {
     "createSessionCredentials": {"subject": OWNER, "bucket": BUCKET, "keyPrefix": "a/"},
     "createPresignedURLs": {"subject": OWNER, "bucket": BUCKET, "key": "a/b"},
     "createUploadToken": {"subject": OWNER},
+    "createVimeoToken": {"subject": OWNER},
+    "createVimeoOwnVideo": {"upload": {"approach": "tus", "size": 3}},
+    "createVimeoUserVideo": {"upload": {"approach": "tus", "size": 3}},
+    "editVimeoVideo": {"name": "n"},
     "createTusUpload": {"subject": OWNER, "length": 1},
     "editUpload": {"metadata": {"a": "b"}},
     "editMedia": {"metadata": {"a": "b"}},
@@ -207,6 +214,8 @@ CONTENT = {
     "putMedia": {},
     "createUploadByPut": DRAFT,
     "createUploadByPatch": DRAFT | {"Content-Type": "application/partial-upload"},
+    "appendVimeoUpload": TUS | {"Upload-Offset": "0", "Content-Type": OFFSET_TYPE},
+    "putVimeoContent": {},
     "appendUpload": TUS | {"Upload-Offset": "0", "Content-Type": OFFSET_TYPE},
     "overrideUpload": TUS | {"Upload-Offset": "0", "Content-Type": OFFSET_TYPE, "X-HTTP-Method-Override": "PATCH"},
 }
@@ -214,6 +223,10 @@ FIELDS = {
     "createUpload": TUS | {"Upload-Length": "3"},
     "callCloud": {"X-TC-Action": "DescribeMediaInfos"},
     "headUpload": TUS,
+    "headVimeoUpload": TUS,
+    "postVimeoForm": {"Content-Type": "multipart/form-data; boundary=b"},
+    "createVimeoClientToken": {"Content-Type": "application/x-www-form-urlencoded"},
+    "exchangeVimeoCode": {"Content-Type": "application/x-www-form-urlencoded"},
     "terminateUpload": TUS,
 }
 QUERY = {
@@ -247,6 +260,17 @@ BARE = {
     "getReadiness",
     "getMetrics",
     "getDescription",
+    "getVimeoMe",
+    "getVimeoUser",
+    "listVimeoOwnVideos",
+    "listVimeoUserVideos",
+    "getVimeoTicket",
+    "completeVimeoTicket",
+    "getVimeoVideo",
+    "deleteVimeoVideo",
+    "getVimeoVideoStatus",
+    "verifyVimeoToken",
+    "revokeVimeoToken",
 }
 
 
@@ -258,6 +282,13 @@ def places(world, name, path, actor, state, begun_by_actor):
         return {"uploadId": upload, "partNumber": "1"}, {"key": key}
     if "{media}" in path:
         return {"media": world.video}, {}
+    if path.startswith(("/users/", "/videos/")):
+        return {"user": "1", "video": "217340000123456", "ticket": "217340000123456"}, {}
+    if "{link}" in path:
+        approach = "post" if name == "postVimeoForm" else "streaming"
+        video = world.vimeo.create(3, approach)["upload"]["upload_link"]
+        link = path_of(video).rsplit("/", 1)[1]
+        return {"link": link if ACTORS[actor].kind == "url" else "0-1.x"}, {}
     if "{kind}" in path:
         return {"kind": "subjects", "name": OWNER}, {}
     if "{upload}" in path or path.startswith("/v1/uploads/"):

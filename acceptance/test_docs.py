@@ -88,6 +88,7 @@ def test_a_block_is_left_out_only_with_a_reason():
 
 def test_the_versions_in_the_readme_are_those_that_are_tested():
     pins = dict(re.findall(r"^([\w.-]+)==([\d.]+)$", (ROOT / "acceptance/requirements.txt").read_text(), re.M))
+    pins["pyvimeo"] = (ROOT / "acceptance/pyvimeo.txt").read_text().split()[0]
     rows = [line.split("|") for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("|")]
     named = [pair for row in rows if len(row) == 5 for pair in re.findall(r"([\w.-]+) (\d+(?:\.\d+)+)", row[3])]
     assert len(named) > 15

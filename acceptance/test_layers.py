@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     ["sluice"],
     ["Gateway"],
-    ["Administration", "Migration", "Identity", "Companion", "TencentVOD", "AliyunVOD"],
+    ["Administration", "Migration", "Identity", "Companion", "TencentVOD", "AliyunVOD", "Vimeo"],
     ["ObjectGateway"],
     ["PlainUploads", "Callbacks", "LiveEvents", "ManagementAPI", "Operations", "Pulls", "Stores", "Webhooks", "VODKit"],
     ["Tus", "ResumableHTTP", "Forms", "ObjectStore", "TokenServices", "Presigning"],

@@ -16,6 +16,7 @@ internal import Telemetry
 internal import TencentVOD
 internal import Tus
 internal import UploadCore
+internal import Vimeo
 internal import Webhooks
 
 /// The parts of the gateway: the context and the list of modules.
@@ -95,6 +96,7 @@ struct GatewayModules {
                 clock: context.clock
             ),
             TusModule(context),
+            VimeoModule(context),
             PlainUploads(context),
             objects,
             CompanionModule(context),
@@ -118,6 +120,7 @@ package enum GatewaySettings {
         AliyunSettings.self,
         AliyunVODSettings.self,
         TencentSettings.self,
+        VimeoSettings.self,
         LimitSettings.self,
         TimeoutSettings.self,
         UploadSettings.self,

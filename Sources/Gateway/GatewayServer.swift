@@ -15,6 +15,7 @@ internal import Telemetry
 internal import Transport
 internal import UnixSignals
 internal import UploadCore
+internal import Vimeo
 
 /// The gateway: adapters, modules and listener, assembled from the settings.
 package struct GatewayServer: Sendable {
@@ -59,11 +60,13 @@ package struct GatewayServer: Sendable {
         let address = try starting { () throws(SystemError) in
             try SocketAddress(resolving: listen.host, port: listen.port)
         }
+        var configuration = settings.serverConfiguration
+        configuration.head.lenientPath = VimeoModule.contentPath
         do throws(SystemError) {
             server = try HTTPServer(
                 address: address,
                 tls: context.tls,
-                configuration: settings.serverConfiguration,
+                configuration: configuration,
                 loops: loops,
                 pool: pool,
                 handler: GatewayHandler(

@@ -6,11 +6,22 @@ package struct HeadLimits: Sendable, Equatable {
     package var maximumBytes: Int
     /// Number of fields; more are refused with 431.
     package var maximumFields: Int
+    /// A beginning of paths whose clients may state a length in two ways that are refused elsewhere.
+    ///
+    /// `Content-Length: 3000000.0`, and `Content-Length: 0` beside `Transfer-Encoding: chunked`. Both have one meaning,
+    /// but an intermediary may refuse them.
+    package var lenientPath: String?
 
-    package init(maximumRequestLine: Int = 8192, maximumBytes: Int = 65536, maximumFields: Int = 100) {
+    package init(
+        maximumRequestLine: Int = 8192,
+        maximumBytes: Int = 65536,
+        maximumFields: Int = 100,
+        lenientPath: String? = nil
+    ) {
         self.maximumRequestLine = maximumRequestLine
         self.maximumBytes = maximumBytes
         self.maximumFields = maximumFields
+        self.lenientPath = lenientPath
     }
 }
 

@@ -2,6 +2,8 @@
 struct HeadSemantics: Sendable {
     private var hasHost = false
     private var contentLength: Int64?
+    /// Whether a fraction of zeros follows the number.
+    private var hasFraction = false
     private var codings = Codings.none
     private var saysClose = false
     private var saysKeepAlive = false
@@ -35,10 +37,16 @@ struct HeadSemantics: Sendable {
     }
 
     /// Derives the result after the last field.
-    func conclude(version: HTTPVersion) throws(HeadFailure) -> Meaning {
+    ///
+    /// - Parameters:
+    ///   - version: Of the request.
+    ///   - isLenient: See `HeadLimits.lenientPath`.
+    /// - Returns: What the fields say.
+    /// - Throws: `HeadFailure`.
+    func conclude(version: HTTPVersion, isLenient: @autoclosure () -> Bool = false) throws(HeadFailure) -> Meaning {
         // RFC 9112 §3.2.
         guard hasHost || version == .http1_0 else { throw HeadFailure(400, "no Host field") }
-        let framing = try framing(version: version)
+        let framing = try framing(version: version, isLenient)
         if version == .http1_1, expectation == .other {
             throw HeadFailure(417, "expectation other than 100-continue")  // RFC 9110 §10.1.1
         }
@@ -49,17 +57,22 @@ struct HeadSemantics: Sendable {
             }
         return Meaning(
             framing: framing,
-            keepsAlive: !saysClose && (version == .http1_1 || saysKeepAlive),  // RFC 9112 §9.3
+            // RFC 9112 §9.3; §6.3 for a request with both ways to say a length.
+            keepsAlive: !saysClose && (version == .http1_1 || saysKeepAlive)
+                && (codings == .none || contentLength == nil),
             // RFC 9110 §10.1.1: ignored in HTTP/1.0 and for requests without content.
             expectsContinue: version == .http1_1 && expectation == .continue && hasContent
         )
     }
 
     /// RFC 9112 §6.1 and §6.3.
-    private func framing(version: HTTPVersion) throws(HeadFailure) -> BodyFraming {
+    private func framing(version: HTTPVersion, _ isLenient: () -> Bool) throws(HeadFailure) -> BodyFraming {
+        guard !hasFraction || isLenient() else { throw HeadFailure(400, "Content-Length is not a number") }
         guard codings != .none else { return contentLength.map(BodyFraming.length) ?? .none }
         guard version == .http1_1 else { throw HeadFailure(400, "Transfer-Encoding in HTTP/1.0") }
-        guard contentLength == nil else { throw HeadFailure(400, "both Transfer-Encoding and Content-Length") }
+        guard contentLength == nil || contentLength == 0 && isLenient() else {
+            throw HeadFailure(400, "both Transfer-Encoding and Content-Length")
+        }
         switch codings {
         case .chunked: return .chunked
         case .unknownThenChunked: throw HeadFailure(501, "transfer coding other than chunked")
@@ -83,6 +96,13 @@ struct HeadSemantics: Sendable {
         var length: Int64 = 0
         for index in value {
             let byte = buffer[index]
+            if byte == UInt8(ascii: "."), index > value.lowerBound, index + 1 < value.upperBound {
+                for zero in index + 1..<value.upperBound where buffer[zero] != UInt8(ascii: "0") {
+                    throw HeadFailure(400, "Content-Length is not a number")
+                }
+                hasFraction = true
+                break
+            }
             guard HTTPCharacters.isDigit(byte) else { throw HeadFailure(400, "Content-Length is not a number") }
             let (tenfold, overflowed) = length.multipliedReportingOverflow(by: 10)
             let (sum, carried) = tenfold.addingReportingOverflow(Int64(byte - UInt8(ascii: "0")))

@@ -129,7 +129,10 @@ package struct RequestHeadParser: Sendable {
 
     private mutating func finish(_ buffer: Span<UInt8>, end: Int) throws(HeadFailure) -> ParsedHead? {
         guard let line = progress.line else { return nil }
-        let meaning = try progress.semantics.conclude(version: line.version)
+        let meaning = try progress.semantics.conclude(
+            version: line.version,
+            isLenient: limits.lenientPath.map(line.target.rawPath.hasPrefix) ?? false
+        )
         let parsed = ParsedHead(
             head: RequestHead(
                 method: line.method,

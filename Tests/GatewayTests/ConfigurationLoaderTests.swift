@@ -120,7 +120,7 @@ struct ConfigurationLoaderTests {
         "aliyun.stsEndpoint": "https://sts.example", "aliyun.ossEndpoint": "https://oss.example",
         "aliyun.vod.bucket": "films-1", "aliyun.vod.region": "cn-beijing", "aliyun.vod.appIds": "app-1000001, app-2",
         "aliyun.vod.mode": "direct", "aliyun.vod.endpoint": "https://vod.example", "aliyun.vod.authLifetime": "10m",
-        "aliyun.vod.uploadLifetime": "7d",
+        "aliyun.vod.uploadLifetime": "7d", "vimeo.uploadLifetime": "3d", "vimeo.callsPerMinute": "9",
         "tencent.region": "ap-guangzhou", "tencent.buckets": "media-1250000000",
         "tencent.stsEndpoint": "https://sts.example", "tencent.cosEndpoint": "https://cos.example",
         "tencent.endpoint": "https://vod2.qcloud.com", "tencent.endpointTimeout": "7s",

@@ -1,0 +1,179 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPWire
+
+/// The members of a call, from JSON or a form.
+///
+/// Forms write nested members with dots (`privacy.view=nobody`). Some clients send a form as text/plain, and some say
+/// nothing about its type (protocol notes §3.2). Unknown members are ignored: SDKs send their own options along.
+struct VimeoBody: Equatable {
+    private(set) var members: [String: JSONValue]
+    /// What is wrong with members that were read, in order.
+    private(set) var problems: [VimeoFailure.Parameter] = []
+
+    init(_ members: [String: JSONValue] = [:]) { self.members = members }
+
+    /// - Parameters:
+    ///   - request: Its content is read, up to `limit` bytes.
+    ///   - limit: Bytes.
+    /// - Throws: `VimeoFailure` 2205, or 413.
+    init(of request: Request, limit: Int) async throws(VimeoFailure) {
+        let content: [UInt8]
+        do throws(SourceFailure) {
+            content = try await request.body.collect(limit: limit)
+        } catch {
+            if case .tooLarge = error {
+                throw VimeoFailure(413, 2205, "The request is too large.", "A body may have \(limit) bytes.")
+            }
+            throw .malformed("The body did not arrive: \(error).")
+        }
+        try self.init(content, type: request.head.fields["Content-Type"].flatMap { MediaType($0)?.essence })
+    }
+
+    init(_ content: [UInt8], type: String?) throws(VimeoFailure) {
+        let first = content.first { !" \t\r\n".utf8.contains($0) }
+        guard let first else {
+            self.init()
+            return
+        }
+        let isJSON = type?.hasSuffix("json") ?? false || first == UInt8(ascii: "{")
+        if isJSON { try self.init(json: content) } else { try self.init(form: content) }
+    }
+
+    private init(json: [UInt8]) throws(VimeoFailure) {
+        if let excess = JSONLimits().excess(in: json) {
+            throw .malformed("The body is too deep: \(excess) are allowed.")
+        }
+        guard case .object(let members)? = try? JSONDecoder().decode(JSONValue.self, from: Data(json)) else {
+            throw .malformed("The body must be one JSON object, or a form.")
+        }
+        // A browser or a proxy may read another of two equal names.
+        if let name = JSONNames.repeated(in: json)?.first { throw .malformed("The member \(name) occurs twice.") }
+        self.init(members)
+    }
+
+    private init(form: [UInt8]) throws(VimeoFailure) {
+        guard let text = String(validating: form, as: UTF8.self) else { throw .malformed("The body is not UTF-8.") }
+        let items: QueryItems
+        do throws(QueryItems.Failure) {
+            items = try QueryItems(text)
+        } catch {
+            throw .malformed("The body is neither JSON nor a form: \(error.reason).")
+        }
+        guard items.count <= 256 else { throw .malformed("The form has too many fields.") }
+        var members: [String: JSONValue] = [:]
+        for item in items.items {
+            let path = item.name.split(separator: ".", omittingEmptySubsequences: false).prefix(6).map(String.init)
+            members = Self.setting(.string(item.value), at: path[...], in: members)
+        }
+        self.init(members)
+    }
+
+    private static func setting(_ value: JSONValue, at path: ArraySlice<String>, in members: [String: JSONValue])
+        -> [String: JSONValue]
+    {
+        guard let name = path.first else { return members }
+        var members = members
+        if path.count == 1 {
+            members[name] = value
+        } else {
+            var inner: [String: JSONValue] = [:]
+            if case .object(let known)? = members[name] { inner = known }
+            members[name] = .object(setting(value, at: path.dropFirst(), in: inner))
+        }
+        return members
+    }
+
+    // MARK: Members
+
+    /// The value at a path with dots; `nil` if it is missing or `null`.
+    subscript(path: String) -> JSONValue? {
+        var value = JSONValue.object(members)
+        for name in path.split(separator: ".") {
+            guard case .object(let members) = value, let next = members[String(name)] else { return nil }
+            value = next
+        }
+        return value == .null ? nil : value
+    }
+
+    /// Whether the member is there, even as `null`.
+    func has(_ name: String) -> Bool { members[name] != nil }
+
+    mutating func reject(_ field: String, _ message: String, _ code: Int = 2204) {
+        problems.append(VimeoFailure.Parameter(field: field, code: code, message: message))
+    }
+
+    /// - Throws: `VimeoFailure` 2204 with everything that was wrong.
+    func finish() throws(VimeoFailure) {
+        if !problems.isEmpty { throw .invalid(problems) }
+    }
+
+    /// A text of at most `limit` characters.
+    mutating func text(_ path: String, atMost limit: Int, _ code: Int = 2204) -> String? {
+        switch self[path] {
+        case nil: return nil
+        case .string(let text)?:
+            guard text.count <= limit else {
+                reject(path, "must have at most \(limit) characters", code)
+                return nil
+            }
+            guard !text.utf8.contains(0) else {
+                reject(path, "must not contain U+0000", code)
+                return nil
+            }
+            return text
+        default:
+            reject(path, "must be a text", code)
+            return nil
+        }
+    }
+
+    /// One of several texts.
+    mutating func choice(_ path: String, of values: [String], _ code: Int = 2204) -> String? {
+        guard let text = text(path, atMost: 64, code) else { return nil }
+        guard values.contains(text) else {
+            reject(path, "must be one of: \(values.joined(separator: ", "))", code)
+            return nil
+        }
+        return text
+    }
+
+    /// `true`, `"true"`, `1` and so on.
+    mutating func bool(_ path: String) -> Bool? {
+        switch self[path] {
+        case nil: return nil
+        case .bool(let value)?: return value
+        case .string("true")?, .string("1")?, .integer(1)?: return true
+        case .string("false")?, .string("0")?, .string("")?, .integer(0)?: return false
+        default:
+            reject(path, "must be true or false")
+            return nil
+        }
+    }
+
+    /// Bytes: a number, or a text with one, of which a fraction of zeros may follow.
+    mutating func size(_ path: String) -> Int64? {
+        let number: Int64?
+        switch self[path] {
+        case nil: return nil
+        case .integer(let value)?: number = value
+        case .number(let value)?: number = Int64(exactly: value)
+        case .string(let text)?: number = Self.number(text)
+        default: number = nil
+        }
+        guard let number, number >= 0 else {
+            reject(path, "must be a number of bytes", 2254)
+            return nil
+        }
+        return number
+    }
+
+    private static func number(_ text: String) -> Int64? {
+        let pieces = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard (1...2).contains(pieces.count), !pieces[0].isEmpty,
+            pieces[0].utf8.allSatisfy({ (0x30...0x39).contains($0) })
+        else { return nil }
+        if pieces.count == 2, pieces[1].isEmpty || !pieces[1].utf8.allSatisfy({ $0 == 0x30 }) { return nil }
+        return Int64(pieces[0])
+    }
+}

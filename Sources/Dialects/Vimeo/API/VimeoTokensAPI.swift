@@ -1,0 +1,71 @@
+internal import CoreMetrics
+internal import Foundation
+internal import HTTPWire
+internal import RESTKit
+internal import UploadCore
+
+/// `/v1/vimeo/tokens`: an app's backend mints access tokens for its users.
+struct VimeoTokensAPI: Sendable {
+    let handler: VimeoAPIHandler
+    let tokens: VimeoTokens
+    let access: Access
+    let minted: Counter
+    let bodyLimit: Int
+
+    /// Seconds.
+    static let defaultLifetime: TimeInterval = 30 * 86_400
+    private static let longestLifetime: Int64 = 366 * 86_400
+
+    var routes: [Route] {
+        [
+            Route(.post, "/v1/vimeo/tokens") { request, _ in
+                await responding(request) { () throws(Problem) in try await mint(request) }
+            }
+        ]
+    }
+
+    private func mint(_ request: Request) async throws(Problem) -> Response {
+        let key = try await access.limitedKey(.mint, request)
+        var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
+        let subject = fields.subject(isRequired: true)
+        let scopes = fields.strings(
+            "scopes",
+            maximumCount: VimeoScope.allCases.count,
+            where: { VimeoScope(rawValue: $0) != nil },
+            "must be scopes of Vimeo: \(VimeoScope.allCases.map(\.rawValue).joined(separator: ", "))"
+        )
+        let total = fields.integer("quota", in: 0...Int64.max)
+        let lifetime = fields.integer("expiresIn", in: 1...Self.longestLifetime)
+        let isCode = fields.bool("code") ?? false
+        try fields.finish()
+        try access.check(key, subject: subject)
+        let grant = tokens.grant(
+            issuer: key.id,
+            subject: subject,
+            total: total,
+            lifetime: isCode ? VimeoTokens.codeLifetime : lifetime.map(Double.init) ?? Self.defaultLifetime
+        )
+        let content = VimeoTokens.Content(
+            grant: grant,
+            scopes: scopes.isEmpty ? VimeoScope.usual.map(\.rawValue) : scopes,
+            isCode: isCode
+        )
+        let sealed = tokens.seal(content)
+        minted.increment()
+        if isCode {
+            return JSONResponse.response(201, ["code": sealed, "expiresAt": JSONResponse.timestamp(grant.expiresAt)])
+        }
+        do {
+            let document = try await handler.tokenDocument(content, sealed, request)
+            return Response(
+                201,
+                ["Content-Type": "application/json", "Cache-Control": "no-store"],
+                .bytes(VimeoJSON.bytes(document) + [10])
+            )
+        } catch let error as UploadError {
+            throw RESTErrors.problem(error)
+        } catch {
+            throw Problem(500, "internal", "an internal error occurred; try again")
+        }
+    }
+}

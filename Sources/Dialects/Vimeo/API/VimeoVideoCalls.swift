@@ -1,0 +1,322 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPWire
+internal import RESTKit
+internal import UploadCore
+internal import VODKit
+
+/// The calls that concern users, videos and tickets.
+struct VimeoVideoCalls: Sendable {
+    let library: VimeoLibrary
+    let uploads: VimeoUploads
+    let links: VimeoLinks
+    let quota: QuotaService
+    let publicURL: PublicURL
+    let bodyLimit: Int
+
+    func documents(_ user: VimeoUser, _ grant: Grant, _ request: Request) async throws -> VimeoDocuments {
+        let report = try await quota.quota(of: Account(.subject, user.subject))
+        return VimeoDocuments(
+            links: links,
+            base: publicURL.base(for: request),
+            quota: VimeoQuota(report, cap: grant.storedBytes)
+        )
+    }
+
+    func answer(
+        _ method: HTTPMethod,
+        _ resource: VimeoResource,
+        _ request: Request,
+        _ caller: VimeoCaller
+    ) async throws -> Response {
+        let query = try Self.query(of: request.head)
+        let fields = VimeoFields(query.all("fields"))
+        let user = try caller.user()
+        let documents = try await documents(user, caller.grant, request)
+        switch (resource, method) {
+        case (.user(let number), _):
+            try Self.check(number, is: user)
+            return VimeoResponse.document(fields.applied(to: documents.user(user)), "user")
+        case (.videos(let number), .post):
+            try Self.check(number, is: user)
+            try caller.require(.upload)
+            return try await create(request, by: caller, documents, fields)
+        case (.videos(let number), _):
+            try Self.check(number, is: user)
+            return try await list(request, query, user, documents, fields)
+        case (.upload(let number, let ticket), .delete):
+            try Self.check(number, is: user)
+            try caller.require(.upload)
+            return try await complete(ticket, of: user, query)
+        case (.upload(let number, let ticket), _):
+            try Self.check(number, is: user)
+            let entry = try await entry(ticket, of: user, isTicket: true)
+            return VimeoResponse.document(fields.applied(to: documents.ticket(entry)), "uploadattempt")
+        case (.video(let id), .patch):
+            try caller.require(.edit)
+            return try await change(id, of: user, request, documents, fields)
+        case (.video(let id), .delete):
+            try caller.require(.delete)
+            let entry = try await entry(id, of: user)
+            guard try await library.delete(entry) else { throw VimeoFailure.notFound }
+            return Response(204)
+        case (.video(let id), _):
+            let entry = try await entry(id, of: user)
+            return try Self.unlessKnown(entry, request.head, fields.applied(to: documents.video(entry)))
+        case (.status(let id), _):
+            let entry = try await entry(id, of: user)
+            return VimeoResponse.document(fields.applied(to: try await status(entry)), "video")
+        default: throw VimeoFailure.notFound
+        }
+    }
+
+    private static func query(of head: RequestHead) throws(VimeoFailure) -> QueryItems {
+        do throws(QueryItems.Failure) {
+            return try QueryItems(head.target.rawQuery)
+        } catch {
+            throw .malformed("The query cannot be read: \(error.reason).")
+        }
+    }
+
+    /// A caller reaches only what belongs to its user.
+    private static func check(_ number: Int64?, is user: VimeoUser) throws(VimeoFailure) {
+        if let number, number != user.number { throw .notFound }
+    }
+
+    private func entry(_ id: Int64, of user: VimeoUser, isTicket: Bool = false) async throws -> VimeoEntry {
+        guard let entry = try await library.entry(id, of: user) else { throw VimeoFailure.notFound }
+        // A ticket is no video yet, and stays readable as a ticket afterwards.
+        if isTicket ? entry.video.approach != .ticket : entry.video.isTicket { throw VimeoFailure.notFound }
+        return entry
+    }
+
+    // MARK: Creating
+
+    private func create(
+        _ request: Request,
+        by caller: VimeoCaller,
+        _ documents: VimeoDocuments,
+        _ fields: VimeoFields
+    ) async throws -> Response {
+        var body = try await VimeoBody(of: request, limit: bodyLimit)
+        let version = try VimeoVersion(accept: request.head.fields["Accept"]).decided(by: body)
+        if version == .old {
+            let new = try Self.ticket(&body)
+            let entry = try await uploads.create(new, by: caller)
+            return Self.traced(
+                VimeoResponse.document(fields.applied(to: documents.ticket(entry)), "uploadticket", 201),
+                entry
+            )
+        }
+        let new = try Self.video(&body)
+        let entry = try await uploads.create(new, by: caller)
+        // Clients insist on 200 for tus, and on 201 for the others (protocol notes §1).
+        let status: Status = new.approach == .tus ? 200 : 201
+        return Self.traced(VimeoResponse.document(fields.applied(to: documents.video(entry)), "video", status), entry)
+    }
+
+    private static func traced(_ response: Response, _ entry: VimeoEntry) -> Response {
+        var response = response
+        response.trace.uploadID = entry.video.uploadID
+        return response
+    }
+
+    /// The members of a ticket (protocol notes §5.2).
+    static func ticket(_ body: inout VimeoBody) throws(VimeoFailure) -> VimeoUploads.New {
+        let type = body.text("type", atMost: 64) ?? ""
+        if type.lowercased() != "streaming" {
+            body.reject("type", "must be streaming", 2230)
+        }
+        let size = body.size("size")
+        _ = body.bool("upgrade_to_1080")
+        var labels = VimeoVideo.Labels()
+        labels.read(&body)
+        try body.finish()
+        return VimeoUploads.New(labels: labels, approach: .ticket, size: size)
+    }
+
+    /// The members of a video (protocol notes §4.1).
+    static func video(_ body: inout VimeoBody) throws(VimeoFailure) -> VimeoUploads.New {
+        var labels = VimeoVideo.Labels()
+        labels.read(&body)
+        guard body["upload"] != nil else {
+            // What the real service does when a client loses its body.
+            try body.finish()
+            return VimeoUploads.New(labels: labels, approach: .post)
+        }
+        let approaches: [VimeoVideo.Approach] = [.tus, .streaming, .post]
+        let text = body.text("upload.approach", atMost: 64) ?? ""
+        let approach = VimeoVideo.Approach(rawValue: text)
+        if approach.map({ !approaches.contains($0) }) ?? true {
+            body.reject(
+                "upload.approach",
+                "must be one of: \(approaches.map(\.rawValue).joined(separator: ", "))",
+                2230
+            )
+        }
+        let size = body.size("upload.size")
+        if approach == .tus, size == nil, body.problems.isEmpty {
+            body.reject("upload.size", "is missing: tus needs the number of bytes", 2254)
+        }
+        let type = body.text("upload.mime_type", atMost: 256)
+        let redirect = body.text("upload.redirect_url", atMost: 2048)
+        if let redirect, !redirect.hasPrefix("https://"), !redirect.hasPrefix("http://") {
+            body.reject("upload.redirect_url", "must be an http or https URL", 2256)
+        }
+        let fileName = body.text("file_name", atMost: 1024)
+        try body.finish()
+        return VimeoUploads.New(
+            labels: labels,
+            approach: approach ?? .post,
+            size: size,
+            fileName: fileName,
+            contentType: type.flatMap { MediaType($0)?.description },
+            redirectURL: redirect
+        )
+    }
+
+    // MARK: Reading
+
+    private func list(
+        _ request: Request,
+        _ query: QueryItems,
+        _ user: VimeoUser,
+        _ documents: VimeoDocuments,
+        _ fields: VimeoFields
+    ) async throws -> Response {
+        let page = try Self.number("page", query, 1, 1...1_000_000)
+        let size = try Self.number("per_page", query, 25, 1...100)
+        let all = try await library.videos(of: user)
+        let start = min(all.count, (page - 1) * size)
+        let entries = try await library.entries(of: all[start..<min(all.count, start + size)], of: user)
+        let pages = max(1, (all.count + size - 1) / size)
+        func link(_ number: Int) -> JSONValue {
+            guard (1...pages).contains(number), number != page else { return .null }
+            return .string("\(request.head.target.rawPath)?page=\(number)&per_page=\(size)")
+        }
+        let first = "\(request.head.target.rawPath)?page=1&per_page=\(size)"
+        let last = "\(request.head.target.rawPath)?page=\(pages)&per_page=\(size)"
+        let document = JSONValue.object([
+            "total": .integer(Int64(all.count)), "page": .integer(Int64(page)), "per_page": .integer(Int64(size)),
+            "paging": .object([
+                "next": link(page + 1), "previous": link(page - 1), "first": .string(first), "last": .string(last),
+            ]),
+            "data": .array(entries.map { fields.applied(to: documents.video($0)) }),
+        ])
+        return VimeoResponse.document(document, "video")
+    }
+
+    private static func number(
+        _ name: String,
+        _ query: QueryItems,
+        _ standard: Int,
+        _ range: ClosedRange<Int>
+    ) throws(VimeoFailure) -> Int {
+        guard let text = query.first(name) else { return standard }
+        guard let number = Int(text), range.contains(number) else {
+            throw .invalid(name, "must be a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    /// 304 if nothing changed since the client read it (RFC 9110 §13.1.3); bytes that arrive do not count.
+    private static func unlessKnown(_ entry: VimeoEntry, _ head: RequestHead, _ document: JSONValue) throws -> Response
+    {
+        var response = VimeoResponse.document(document, "video")
+        let changed = max(entry.video.modifiedAt, entry.upload?.updatedAt.unixSeconds ?? 0)
+        response.fields["Last-Modified"] = HTTPDate.format(changed)
+        if let since = head.fields["If-Modified-Since"].flatMap({ HTTPDate.parse($0) }), changed <= since {
+            return Response(304, ["Last-Modified": HTTPDate.format(changed)])
+        }
+        return response
+    }
+
+    private func status(_ entry: VimeoEntry) async throws -> JSONValue {
+        var progress: Int64 = entry.status == .available ? 100 : 0
+        if entry.status == .uploading, let upload = entry.upload, let length = upload.length, length > 0 {
+            progress = min(99, try await library.uploads.inspect(upload.id).offset * 100 / length)
+        }
+        return .object([
+            "state": .string(entry.status.state), "progress": .integer(progress), "time_left": .integer(0),
+        ])
+    }
+
+    // MARK: Changing
+
+    private func change(
+        _ id: Int64,
+        of user: VimeoUser,
+        _ request: Request,
+        _ documents: VimeoDocuments,
+        _ fields: VimeoFields
+    ) async throws -> Response {
+        var body = try await VimeoBody(of: request, limit: bodyLimit)
+        let entry = try await entry(id, of: user)
+        var probe = entry.video.labels
+        probe.read(&body)
+        try body.finish()
+        let (now, members) = (library.clock.now.unixSeconds, body)
+        let changed = try await library.change(entry) { video in
+            var (video, body) = (video, members)
+            video.labels.read(&body)
+            video.modifiedAt = now
+            return video
+        }
+        guard changed != nil else { throw VimeoFailure.notFound }
+        return VimeoResponse.document(fields.applied(to: documents.video(try await self.entry(id, of: user))), "video")
+    }
+
+    // MARK: Completing
+
+    /// `DELETE complete_uri` (protocol notes §5.5).
+    private func complete(_ ticket: Int64, of user: VimeoUser, _ query: QueryItems) async throws -> Response {
+        guard let signature = query.first("signature"), !signature.isEmpty else {
+            throw VimeoFailure(404, 5007, "There is no signature.", "Use complete_uri as it was issued.")
+        }
+        guard let entry = try await library.entry(ticket, of: user), entry.video.approach == .ticket else {
+            throw VimeoFailure(404, 5006, "The video file could not be found.", "Create another ticket.")
+        }
+        guard links.verifiesTicket(entry.video, signature) else {
+            throw VimeoFailure(404, 8400, "The signature is wrong.", "Use complete_uri as it was issued.")
+        }
+        let video = try await uploads.complete(entry)
+        var response = VimeoResponse.document(.object([:]), "video", 201)
+        response.fields["Location"] = video.uri
+        response.trace.uploadID = video.uploadID
+        return response
+    }
+}
+
+extension VimeoVideo.Labels {
+    private static let views = ["anybody", "contacts", "disable", "nobody", "password", "unlisted", "users"]
+
+    /// Takes what a body says; other members stay.
+    mutating func read(_ body: inout VimeoBody) {
+        if let text = body.text("name", atMost: 128, 2250) { name = text }
+        if let text = body.text("description", atMost: 5000, 2251) { description = text }
+        if let text = body.choice("privacy.view", of: Self.views, 2232) { view = text }
+        if let text = body.choice("privacy.embed", of: ["private", "public", "whitelist"]) { embed = text }
+        if let text = body.choice("privacy.comments", of: ["anybody", "contacts", "nobody"]) { comments = text }
+        if let value = body.bool("privacy.download") { canDownload = value }
+        if let value = body.bool("privacy.add") { canAdd = value }
+        if let text = body.text("password", atMost: 32, 2233) { password = text }
+        if view == "password", password?.isEmpty ?? true {
+            body.reject("password", "is missing: privacy.view is password", 2233)
+        }
+        if let text = body.text("license", atMost: 32) { license = text }
+        if let text = body.text("locale", atMost: 32) { locale = text }
+        switch body["content_rating"] {
+        case .array(let values)?:
+            let texts = values.compactMap { value in if case .string(let text) = value { text } else { nil as String? }
+            }
+            if texts.count != values.count || texts.count > 16 || texts.contains(where: { $0.utf8.count > 32 }) {
+                body.reject("content_rating", "must be a list of texts")
+            } else {
+                contentRating = texts
+            }
+        case .string(let text)? where text.utf8.count <= 32: contentRating = [text]
+        case nil: break
+        default: body.reject("content_rating", "must be a list of texts")
+        }
+    }
+}

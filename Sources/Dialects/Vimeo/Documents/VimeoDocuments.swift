@@ -1,0 +1,215 @@
+internal import Bytes
+internal import Foundation
+internal import UploadCore
+internal import VODKit
+
+/// The documents of the API, complete enough for the strictest of its clients (protocol notes §4.2, §8.5).
+struct VimeoDocuments: Sendable {
+    let links: VimeoLinks
+    /// URL of the gateway as its client sees it, without a slash at the end.
+    let base: String
+    /// Whether numbers of the version 3.4 of the API are wanted.
+    let quota: VimeoQuota
+
+    // MARK: Texts
+
+    /// `2018-06-28T08:05:11+00:00`: no fractions, which iOS does not read.
+    static func time(_ date: Date) -> JSONValue {
+        let seconds = Date(timeIntervalSince1970: date.timeIntervalSince1970.rounded(.down))
+        let text = seconds.formatted(.iso8601)
+        return .string(text.replacing("Z", with: "+00:00"))
+    }
+
+    static func time(_ seconds: Int64) -> JSONValue { time(Date(timeIntervalSince1970: Double(seconds))) }
+
+    private static func text(_ text: String?) -> JSONValue { text.map(JSONValue.string) ?? .null }
+
+    // MARK: Users
+
+    func user(_ user: VimeoUser) -> JSONValue {
+        .object([
+            "uri": .string(user.uri),
+            "name": .string(user.subject),
+            "link": .string("\(base)\(user.uri)"),
+            "account": .string("basic"),
+            "resource_key": .string(VimeoDigest.hexadecimal("vimeo user \(user.subject)", 20)),
+            "created_time": Self.time(0),
+            "pictures": Self.noPictures(user.uri),
+            "metadata": .object([
+                "connections": .object([
+                    "videos": .object([
+                        "uri": .string("\(user.uri)/videos"), "options": .array([.string("GET"), .string("POST")]),
+                    ])
+                ])
+            ]),
+            "upload_quota": quota.document,
+        ])
+    }
+
+    // MARK: Videos
+
+    func video(_ entry: VimeoEntry) -> JSONValue {
+        let video = entry.video
+        let labels = video.labels
+        let created = Self.time(entry.record.record.createdAt)
+        var members: [String: JSONValue] = [
+            "uri": .string(video.uri),
+            "name": .string(labels.name ?? "Untitled"),
+            "description": Self.text(labels.description),
+            "type": .string("video"),
+            "link": .string("\(base)\(video.uri)"),
+            "player_embed_url": .string("\(base)\(video.uri)"),
+            "manage_link": .string("\(base)\(video.uri)"),
+            "duration": .integer(0),
+            "width": .integer(400),
+            "height": .integer(300),
+            "language": Self.text(labels.locale),
+            "license": Self.text(labels.license),
+            "embed": .object(["html": .null]),
+            "created_time": created,
+            "modified_time": Self.time(video.modifiedAt),
+            "release_time": created,
+            "content_rating": .array(labels.contentRating.map(JSONValue.string)),
+            "privacy": .object([
+                "view": .string(labels.view), "embed": .string(labels.embed), "comments": .string(labels.comments),
+                "download": .bool(labels.canDownload), "add": .bool(labels.canAdd),
+            ]),
+            "pictures": Self.noPictures(video.uri),
+            "tags": .array([]),
+            "categories": .array([]),
+            "stats": .object(["plays": .integer(0)]),
+            "metadata": .object([
+                "connections": .object([
+                    "pictures": Self.connection("\(video.uri)/pictures", ["GET", "POST"]),
+                    "texttracks": Self.connection("\(video.uri)/texttracks", ["GET", "POST"]),
+                    "versions": Self.connection("\(video.uri)/versions", ["GET", "POST"]),
+                    "comments": Self.connection("\(video.uri)/comments", ["GET"]),
+                    "credits": Self.connection("\(video.uri)/credits", ["GET"]),
+                    "likes": Self.connection("\(video.uri)/likes", ["GET"]),
+                ]),
+                "interactions": .object([:]),
+            ]),
+            "user": user(video.user),
+            "app": .object(["name": .string("Sluice"), "uri": .string("/apps/1")]),
+            "status": .string(entry.status.rawValue),
+            "resource_key": .string(video.resourceKey),
+            "upload": upload(entry),
+            "transcode": .object(["status": .string(entry.status.stage)]),
+            "is_playable": .bool(entry.status == .available),
+            "has_audio": .bool(false),
+        ]
+        if let password = labels.password { members["password"] = .string(password) }
+        if entry.status == .available, let upload = entry.upload {
+            members["files"] = .array([
+                .object([
+                    "quality": .string("source"), "type": Self.text(upload.metadata.contentType),
+                    "size": .integer(upload.length ?? upload.offset), "created_time": created,
+                ])
+            ])
+        }
+        return .object(members)
+    }
+
+    /// `upload` of a video.
+    func upload(_ entry: VimeoEntry) -> JSONValue {
+        let video = entry.video
+        // Also when it is complete: clients ask there, first of all about an empty file.
+        let link: JSONValue =
+            switch video.approach {
+            case .tus: Self.text(entry.upload.map { base + links.tusPath($0.id) })
+            case .post, .streaming: .string(base + links.path(video))
+            case .pull, .ticket: .null
+            }
+        var form = JSONValue.null
+        if video.approach == .post, case .string(let action) = link { form = .string(Self.form(action)) }
+        return .object([
+            "status": .string(entry.status.stage),
+            "approach": .string(video.approach == .ticket ? "streaming" : video.approach.rawValue),
+            "upload_link": link,
+            "size": (entry.upload?.length ?? video.size).map(JSONValue.integer) ?? .null,
+            "form": form,
+            "complete_uri": .null,
+            "redirect_url": Self.text(video.redirectURL),
+            "link": .null,
+        ])
+    }
+
+    /// The form of approach `post` (protocol notes §4.4).
+    static func form(_ action: String) -> String {
+        """
+        <form method="POST" action="\(action)" enctype="multipart/form-data">\
+        <input type="file" name="file_data"><input type="submit" name="submit" value="Submit"></form>
+        """
+    }
+
+    private static func connection(_ uri: String, _ options: [String]) -> JSONValue {
+        .object([
+            "uri": .string(uri), "options": .array(options.map(JSONValue.string)), "total": .integer(0),
+        ])
+    }
+
+    private static func noPictures(_ uri: String) -> JSONValue {
+        .object([
+            "uri": .null, "active": .bool(false), "type": .string("default"), "sizes": .array([]),
+            "resource_key": .string(VimeoDigest.hexadecimal("vimeo pictures \(uri)", 20)),
+        ])
+    }
+
+    // MARK: Tickets
+
+    /// A ticket of the Old Upload (protocol notes §5.2).
+    func ticket(_ entry: VimeoEntry) -> JSONValue {
+        let video = entry.video
+        let link = JSONValue.string(base + links.path(video))
+        return .object([
+            "uri": .string("\(video.user.uri)/uploads/\(video.id)"),
+            "ticket_id": .string(String(video.id)),
+            "user": user(video.user),
+            "upload_link": link,
+            "upload_link_secure": link,
+            "complete_uri": .string(links.completionURI(video)),
+            "form": .null,
+            "quota": quota.oldDocument,
+        ])
+    }
+}
+
+extension VimeoEntry {
+    /// `status` of a video (protocol notes §4.9).
+    enum Status: String {
+        case uploading, available
+        case uploadingError = "uploading_error"
+        case quotaExceeded = "quota_exceeded"
+        case totalCapExceeded = "total_cap_exceeded"
+
+        /// `status` of `upload` and `transcode`.
+        var stage: String {
+            switch self {
+            case .uploading: "in_progress"
+            case .available: "complete"
+            default: "error"
+            }
+        }
+
+        /// `state` of `/videos/ID/status`.
+        var state: String {
+            switch self {
+            case .uploading: "upload_incomplete"
+            case .available: "ready"
+            case .uploadingError: "failed"
+            case .quotaExceeded: "exceeds_quota"
+            case .totalCapExceeded: "exceeds_total_cap"
+            }
+        }
+    }
+
+    var status: Status {
+        if upload?.state == .completed, !video.isTicket { return .available }
+        switch video.failure {
+        case nil: return .uploading
+        case .uploading: return .uploadingError
+        case .quota: return .quotaExceeded
+        case .total: return .totalCapExceeded
+        }
+    }
+}

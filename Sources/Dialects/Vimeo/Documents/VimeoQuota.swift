@@ -1,0 +1,91 @@
+internal import Bytes
+internal import Foundation
+internal import UploadCore
+
+/// What a user may still upload, as the API tells it (protocol notes §7).
+struct VimeoQuota: Sendable, Equatable {
+    /// Bytes; `nil` for no limit.
+    var total: Int64?
+    var stored: Int64
+    var periodBytes: Int64?
+    var periodUsed: Int64
+    var periodEnd: Date
+    /// Seconds.
+    var periodLength: TimeInterval
+
+    /// - Parameters:
+    ///   - report: Of the user's account.
+    ///   - cap: Total bytes that the token allows.
+    init(_ report: QuotaReport, cap: Int64?) {
+        total = [report.policy.storedBytes, cap].compactMap { $0 }.min()
+        stored = report.usage.storedBytes.addingClamped(report.usage.reservedBytes)
+        periodBytes = report.policy.periodBytes
+        periodUsed = report.usage.periodBytes
+        periodEnd = report.period.end
+        periodLength = report.period.end.timeIntervalSince(report.period.start)
+    }
+
+    private static func space(_ limit: Int64?, _ used: Int64) -> [String: JSONValue] {
+        [
+            "free": limit.map { .integer(max(0, $0 - used)) } ?? .null, "max": limit.map(JSONValue.integer) ?? .null,
+            "used": .integer(used), "unit": .string("video_size"),
+        ]
+    }
+
+    private var lifetimeFree: Int64? { total.map { max(0, $0 - stored) } }
+    private var periodFree: Int64? { periodBytes.map { max(0, $0 - periodUsed) } }
+
+    /// `space` mirrors the tighter limit.
+    private var isPeriodTighter: Bool {
+        switch (periodFree, lifetimeFree) {
+        case (let period?, let lifetime?): period <= lifetime
+        case (.some, nil): true
+        default: false
+        }
+    }
+
+    /// The most that `space` says where nothing limits it: clients compare it with sizes, and some crash on `null`.
+    private static let unlimited: Int64 = 1 << 50
+
+    var document: JSONValue {
+        var space =
+            isPeriodTighter ? Self.space(periodBytes, periodUsed) : Self.space(total ?? stored + Self.unlimited, stored)
+        space["showing"] = .string(isPeriodTighter ? "periodic" : "lifetime")
+        var periodic = Self.space(periodBytes, periodUsed)
+        periodic["reset_date"] = periodBytes == nil ? .null : VimeoDocuments.time(periodEnd)
+        periodic["period"] = periodBytes == nil ? .null : .string(period)
+        return .object([
+            "space": .object(space), "periodic": .object(periodic),
+            "lifetime": .object(Self.space(total, stored)),
+            // Versions before 3.4.
+            "quota": .object(["hd": .bool(hasRoom), "sd": .bool(hasRoom)]),
+        ])
+    }
+
+    private var hasRoom: Bool { lifetimeFree != 0 && periodFree != 0 }
+
+    private var period: String {
+        switch periodLength / 86_400 {
+        case ..<10: "week"
+        case ..<60: "month"
+        default: "year"
+        }
+    }
+
+    /// `quota` of a ticket, for dot-net before 2.x.
+    var oldDocument: JSONValue {
+        let limit = total ?? stored + Self.unlimited
+        let free = [lifetimeFree, periodFree].compactMap { $0 }.min() ?? Self.unlimited
+        return .object([
+            "sd": .bool(hasRoom), "hd": .bool(hasRoom), "total_space": .integer(limit), "space_used": .integer(stored),
+            "free_space": .integer(free), "max_file_size": .integer(free), "resets": .null,
+        ])
+    }
+}
+
+extension Int64 {
+    fileprivate func addingClamped(_ other: Int64) -> Int64 {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? .max : sum
+    }
+}

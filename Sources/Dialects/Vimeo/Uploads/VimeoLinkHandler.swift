@@ -1,0 +1,211 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPWire
+internal import SystemIO
+internal import Tus
+internal import UploadCore
+internal import VODKit
+
+/// The links to which bytes go: `/vimeo/files/{upload}` for tus, `/vimeo/videos/{video}` for PUT and forms.
+///
+/// Whoever knows a link may use it: a credential beside it is not looked at (protocol notes §1, 11).
+struct VimeoLinkHandler: RequestHandler {
+    let library: VimeoLibrary
+    let uploads: VimeoUploads
+    let links: VimeoLinks
+    let tus: TusHandler
+    let cors: CORSPolicy
+    let report: @Sendable (_ call: String, _ error: any Error) -> Void
+
+    func respond(to request: Request) async -> Response {
+        let segments = request.head.target.segments
+        if segments.count == 3, segments[1] == "files" { return await respondByTus(request, segments[2]) }
+        if let response = cors.preflight(request.head, methods: [.put, .post, .options]) { return response }
+        var response: Response
+        do {
+            response = try await self.response(request, segments)
+        } catch let failure as VimeoFailure {
+            response = failure.response(requestID: request.id)
+        } catch {
+            let failure =
+                (error as? UploadError).map(Self.failure) ?? VimeoFailure(500, nil, "An internal error occurred.")
+            if failure.status.code >= 500 { report("bytes", error) }
+            response = failure.response(requestID: request.id)
+        }
+        cors.decorate(&response, for: request.head)
+        return response
+    }
+
+    /// What the core's error means to a client that sends bytes.
+    private static func failure(_ error: UploadError) -> VimeoFailure {
+        switch error.code {
+        case .offsetMismatch, .lengthConflict, .lengthExceeded, .notOpen:
+            VimeoFailure(409, nil, "The content does not fit to what is stored.", error.message)
+        case .tooLarge: VimeoFailure(413, nil, "The content is too large.", error.message)
+        case .timedOut: VimeoFailure(408, nil, "No content arrived for too long.", error.message)
+        default: VimeoFailure(error)
+        }
+    }
+
+    // MARK: tus
+
+    /// Passes on to tus, without bytes that no client of Vimeo means: when vimeo.php 2.0.5 resumes, it announces the
+    /// length of the whole file (protocol notes §1, 7).
+    private func respondByTus(_ request: Request, _ token: String) async -> Response {
+        var head = request.head
+        let target = head.target
+        head.target = RequestTarget(
+            rawPath: target.rawPath,
+            rawQuery: target.rawQuery,
+            authority: target.authority,
+            segments: [token]
+        )
+        // The real service has no creation here, and does not take a termination (protocol notes §4.3).
+        let method = head.method
+        guard [.head, .patch, .options].contains(method) else {
+            var response = VimeoFailure.methodNotAllowed([.head, .patch, .options]).response(requestID: request.id)
+            cors.decorate(&response, for: request.head)
+            return response
+        }
+        head.fields["X-HTTP-Method-Override"] = nil
+        var body = request.body
+        if method == .patch, let offset = head.fields["Upload-Offset"].flatMap({ Int64($0) }), offset >= 0,
+            let id = links.locator.id(in: token), let length = try? await library.uploads.recorded(id).length,
+            let remaining = body.remaining, remaining > length - offset, offset <= length
+        {
+            body = WindowBody(body, limit: length - offset)
+        }
+        return await tus.respond(
+            to: Request(
+                head: head,
+                body: body,
+                id: request.id,
+                peerAddress: request.peerAddress,
+                peerPort: request.peerPort,
+                isEncrypted: request.isEncrypted,
+                inform: request.inform
+            )
+        )
+    }
+
+    // MARK: PUT and forms
+
+    private func response(_ request: Request, _ segments: [String]) async throws -> Response {
+        guard segments.count == 3, segments[1] == "videos", let target = links.target(segments[2]),
+            let entry = try await library.entry(at: target.recordKey),
+            // A key has the number of its user only, so the subject is verified, too.
+            links.verifies(target, entry.video.subject)
+        else { throw VimeoFailure.notFound }
+        switch request.head.method {
+        case .put where entry.video.approach != .tus && entry.video.approach != .pull:
+            return try await put(request, entry)
+        case .post where entry.video.approach == .post: return try await form(request, entry)
+        default:
+            throw VimeoFailure.methodNotAllowed(
+                entry.video.approach == .post ? [.put, .post, .options] : [.put, .options]
+            )
+        }
+    }
+
+    private func put(_ request: Request, _ entry: VimeoEntry) async throws -> Response {
+        var range = VimeoContentRange.whole
+        if let text = request.head.fields["Content-Range"] {
+            guard let parsed = VimeoContentRange(text) else {
+                throw VimeoFailure(
+                    400,
+                    nil,
+                    "Content-Range cannot be read.",
+                    "Send `bytes START-END/TOTAL` or `bytes */*`."
+                )
+            }
+            range = parsed
+        }
+        switch range {
+        case .probe: return Self.count(try await uploads.count(of: entry), isInclusive: entry.video.countsInclusively)
+        case .part(let start, let total, let isInclusive):
+            if isInclusive != entry.video.countsInclusively, start == 0 {
+                _ = try await library.change(entry) { video in
+                    var video = video
+                    video.countsInclusively = isInclusive
+                    return video
+                }
+            }
+            switch try await uploads.put(request.body, from: start, of: total, to: entry) {
+            case .stored: return Self.stored(entry)
+            case .count(let count): return Self.count(count, isInclusive: isInclusive)
+            }
+        }
+    }
+
+    /// 308 with the number of stored bytes, and without `Location`, which HTTP clients would follow.
+    ///
+    /// The clients read the end of `Range` as a count, except one that reads it as a position (protocol notes §5.4).
+    private static func count(_ count: Int64, isInclusive: Bool) -> Response {
+        let end = isInclusive && count > 0 ? count - 1 : count
+        return Response(308, ["Range": "bytes=0-\(end)"])
+    }
+
+    private static func stored(_ entry: VimeoEntry) -> Response {
+        var response = Response(200)
+        response.trace.uploadID = entry.video.uploadID
+        return response
+    }
+
+    /// A form with the file in `file_data` (protocol notes §4.4).
+    private func form(_ request: Request, _ entry: VimeoEntry) async throws -> Response {
+        guard
+            let boundary = request.head.fields["Content-Type"].flatMap({ MediaType($0) }).flatMap(
+                MultipartBoundary.init
+            )
+        else {
+            throw VimeoFailure(
+                415,
+                nil,
+                "The content is not a form.",
+                "Send multipart/form-data with a part file_data."
+            )
+        }
+        let reader = FormReader(request.body, boundary: boundary)
+        do {
+            while let head = try await reader.nextPart() {
+                guard let disposition = FormDisposition(of: head), disposition.name == "file_data" else { continue }
+                _ = try await uploads.put(FormFile(reader), from: 0, of: nil, to: entry)
+                return Self.redirected(entry)
+            }
+        } catch let failure as SourceFailure {
+            throw UploadError(failure)
+        }
+        throw VimeoFailure(400, nil, "The form has no file.", "Send the file in a part named file_data.")
+    }
+
+    private static func redirected(_ entry: VimeoEntry) -> Response {
+        guard let url = entry.video.redirectURL else { return stored(entry) }
+        let mark = url.contains("?") ? "&" : "?"
+        var response = stored(entry)
+        response.status = 303
+        response.fields["Location"] = "\(url)\(mark)video_uri=\(entry.video.uri.replacing("/", with: "%2F"))"
+        return response
+    }
+}
+
+/// A body that ends early; see `WindowSource`.
+private final class WindowBody: RequestBody {
+    private let body: any RequestBody
+    private let window: WindowSource
+
+    init(_ body: any RequestBody, limit: Int64) {
+        self.body = body
+        window = WindowSource(body, skipping: 0, limit: limit)
+    }
+
+    var trailers: HTTPFields { body.trailers }
+    var remaining: Int64? { window.remaining }
+    var interrupter: SourceInterrupter { window.interrupter }
+    var supportsTransfer: Bool { window.supportsTransfer }
+
+    func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? { try await window.next(maximum: maximum) }
+
+    func transfer(to file: OpenFile, at offset: Int64, limit: Int64, on pool: BlockingPool) async -> TransferOutcome {
+        await window.transfer(to: file, at: offset, limit: limit, on: pool)
+    }
+}

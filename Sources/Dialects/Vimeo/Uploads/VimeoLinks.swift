@@ -1,0 +1,62 @@
+internal import Foundation
+internal import Signing
+internal import UploadCore
+
+/// The URLs to which bytes go; whoever knows one may send them.
+struct VimeoLinks: Sendable {
+    private let signer: LinkSigner
+    private let tickets: LinkSigner
+    let locator: UploadLocator
+
+    init(master: MasterSecret, locator: UploadLocator) {
+        signer = LinkSigner(master: master, purpose: "vimeo link v1")
+        tickets = LinkSigner(master: master, purpose: "vimeo ticket v1")
+        self.locator = locator
+    }
+
+    /// The path for approach `tus`: that of the upload.
+    func tusPath(_ upload: UploadID) -> String { "/vimeo/files/\(locator.token(for: upload))" }
+
+    /// The path for everything that is sent by PUT or as a form; it stays the same when a client begins anew.
+    func path(_ video: VimeoVideo) -> String {
+        // The subject is not in it, because it could be a mail address; it is signed through its number, and compared
+        // by whoever reads the record.
+        let text = "\(video.user.prefix)-\(video.id)"
+        return "/vimeo/videos/\(text).\(signer.sign("\(text) \(video.subject)"))"
+    }
+
+    /// The record that a path names, and whether the signature is that of its user.
+    struct Target: Equatable {
+        var recordKey: String
+        var text: String
+        var signature: String
+    }
+
+    /// - Returns: `nil` for text that is no link.
+    func target(_ text: String) -> Target? {
+        let halves = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard halves.count == 2 else { return nil }
+        let names = halves[0].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
+        guard names.count == 2, names[0].utf8.count == 16, names[0].utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            let id = VimeoVideo.id(names[1])
+        else { return nil }
+        return Target(recordKey: names[0] + "/" + VimeoVideo.keyPart(id), text: halves[0], signature: halves[1])
+    }
+
+    func verifies(_ target: Target, _ subject: String) -> Bool {
+        signer.verify("\(target.text) \(subject)", signature: target.signature)
+    }
+
+    /// `complete_uri` of a ticket: path and query, without a host.
+    func completionURI(_ video: VimeoVideo) -> String {
+        "\(video.user.uri)/uploads/\(video.id)?video_file_id=\(video.id)&upgrade=true&signature=\(ticketSignature(video))"
+    }
+
+    private func ticketText(_ video: VimeoVideo) -> String { "\(video.user.number) \(video.id) \(video.subject)" }
+
+    private func ticketSignature(_ video: VimeoVideo) -> String { tickets.sign(ticketText(video)) }
+
+    func verifiesTicket(_ video: VimeoVideo, _ signature: String) -> Bool {
+        tickets.verify(ticketText(video), signature: signature)
+    }
+}

@@ -1,0 +1,246 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPWire
+internal import UploadCore
+internal import VODKit
+
+/// Begins, goes on with and completes uploads of videos.
+struct VimeoUploads: Sendable {
+    /// What a client wants to upload.
+    struct New: Sendable {
+        var labels: VimeoVideo.Labels
+        var approach: VimeoVideo.Approach
+        /// Bytes; `nil` if the client does not say.
+        var size: Int64?
+        /// Of the file, not of the video.
+        var fileName: String?
+        var contentType: String?
+        var redirectURL: String?
+    }
+
+    let library: VimeoLibrary
+    private var uploads: UploadService { library.uploads }
+    private var clock: any WallClock { library.clock }
+
+    /// Creates a video, or a ticket.
+    ///
+    /// - Throws: `VimeoFailure`; `UploadError`.
+    func create(_ new: New, by caller: VimeoCaller) async throws -> VimeoEntry {
+        let user = try caller.user()
+        var video = VimeoVideo(
+            id: 0,
+            subject: user.subject,
+            issuer: caller.grant.issuer,
+            principal: caller.grant.id,
+            labels: new.labels,
+            approach: new.approach,
+            size: new.size,
+            redirectURL: new.redirectURL,
+            isTicket: new.approach == .ticket,
+            total: caller.grant.storedBytes,
+            modifiedAt: clock.now.unixSeconds
+        )
+        video.metadata["filename"] = new.fileName ?? new.labels.name
+        video.metadata["filetype"] = new.contentType
+        while true {
+            video.id = VimeoVideo.newID(at: clock.now)
+            video.metadata["vimeo_uri"] = video.uri
+            let upload = try await begin(video, UploadMetadata(describing: video.metadata), under: caller.grant)
+            video.uploadID = upload.id.text
+            do throws(UploadError) {
+                if try await library.insert(video) { break }
+            } catch {
+                // Nobody knows its link.
+                try? await library.end(upload.id.text)
+                throw error
+            }
+            // Its user has created another one in this millisecond, which got the same number.
+            try await library.end(upload.id.text)
+        }
+        guard let entry = try await library.entry(video.id, of: user) else { throw VimeoFailure.notFound }
+        return entry
+    }
+
+    /// Begins an upload of the core.
+    private func begin(_ video: VimeoVideo, _ metadata: UploadMetadata, under grant: Grant) async throws(UploadError)
+        -> Upload
+    {
+        var new = NewUpload(
+            dialect: "vimeo",
+            length: video.size,
+            metadata: metadata,
+            // A ticket is completed by a call of its own.
+            completesWhenFull: video.approach != .ticket
+        )
+        new.keptFor = library.lifetime
+        return try await uploads.create(new, under: grant)
+    }
+
+    // MARK: Bytes
+
+    /// What a PUT to a link did.
+    enum Outcome: Equatable {
+        /// All that the client sent is stored.
+        case stored
+        /// The answer to a probe, or to content that does not begin where the stored bytes end.
+        case count(Int64)
+    }
+
+    /// Number of bytes that are durable.
+    func count(of entry: VimeoEntry) async throws(UploadError) -> Int64 {
+        guard let upload = entry.upload else { return 0 }
+        return try await uploads.status(of: upload.id, Self.finish(entry.video)).offset
+    }
+
+    /// Stores content that was sent to the link of a ticket, or of approach `streaming` or `post`.
+    ///
+    /// Content from 0 begins anew: another upload takes the place of the one before, whose writer loses it. Content
+    /// from a position before the end repeats bytes that are there, which are passed over.
+    ///
+    /// - Parameters:
+    ///   - source: The content, with the length that its client announced, if any.
+    ///   - start: The position of its first byte.
+    ///   - total: Bytes of the whole file, if known.
+    ///   - entry: The video or ticket.
+    /// - Returns: `.count` without having read anything if `start` is after the stored bytes.
+    /// - Throws: `VimeoFailure`; the errors of `UploadService.append`.
+    func put(_ source: any ByteSource, from start: Int64, of total: Int64?, to entry: VimeoEntry) async throws
+        -> Outcome
+    {
+        let offset = try await count(of: entry)
+        if start > offset { return .count(offset) }
+        // Complete: the same content again, after a response that was lost.
+        if let upload = entry.upload, upload.state == .completed { return .stored }
+        guard let upload = entry.upload, start > 0 || offset == 0 else {
+            return try await append(source, from: 0, at: 0, of: total, try await beginAnew(entry), entry)
+        }
+        return try await append(source, from: start, at: offset, of: total, upload, entry)
+    }
+
+    private func append(
+        _ source: any ByteSource,
+        from start: Int64,
+        at offset: Int64,
+        of total: Int64?,
+        _ upload: Upload,
+        _ entry: VimeoEntry
+    ) async throws -> Outcome {
+        let whole = upload.length ?? total ?? source.remaining.map { start + $0 }
+        let window = WindowSource(source, skipping: offset - start, limit: whole.map { $0 - offset } ?? .max)
+        let isTicket = entry.video.isTicket
+        do throws(UploadError) {
+            let upload = try await uploads.append(
+                to: upload.id,
+                at: offset,
+                contentLength: window.remaining,
+                // A total that differs from what was announced is refused by the core.
+                declaring: total ?? (upload.length == nil && !isTicket ? whole : nil),
+                finish: isTicket ? .explicit(isLast: false) : whole == nil ? .explicit(isLast: true) : .whenFull,
+                expecting: nil,
+                from: window
+            )
+            if !isTicket { _ = try await uploads.finished(upload) }
+            return .stored
+        } catch {
+            if case .quotaExceeded = error.code { try await fail(entry, .quota) }
+            throw error
+        }
+    }
+
+    private static func finish(_ video: VimeoVideo) -> Finish { video.isTicket ? .explicit(isLast: false) : .whenFull }
+
+    /// Gives a video a new upload, and ends the one before.
+    ///
+    /// The one before ends first, because a quota may not have room for both. Until there is another one, the record says that there is
+    /// none, so that nobody takes the video for one that has ended.
+    ///
+    /// - Throws: `VimeoFailure` 409 if another client did that at the same time; 404 if the video was deleted.
+    private func beginAnew(_ entry: VimeoEntry) async throws -> Upload {
+        let now = clock.now.unixSeconds
+        let before = entry.video.uploadID
+        let detached = try await library.change(entry) { current in
+            guard current.uploadID == before else { return nil }
+            var current = current
+            current.uploadID = nil
+            current.failure = nil
+            current.modifiedAt = now
+            return current
+        }
+        guard let video = detached else { throw VimeoFailure.busy }
+        if let before { try await library.end(before) }
+        let grant = Grant(
+            id: video.principal,
+            issuer: video.issuer,
+            subject: video.subject,
+            dialect: "vimeo",
+            // What its creator was allowed still holds.
+            maximumBytes: entry.upload?.maximumBytes,
+            expiresAt: .distantFuture,
+            storedBytes: video.total
+        )
+        let metadata = entry.upload?.metadata ?? UploadMetadata(describing: video.metadata)
+        let upload = try await begin(video, metadata, under: grant)
+        let attached = try await library.change(entry) { current in
+            guard current.uploadID == nil else { return nil }
+            var current = current
+            current.uploadID = upload.id.text
+            return current
+        }
+        guard attached != nil else {
+            try? await library.end(upload.id.text)
+            throw VimeoFailure.busy
+        }
+        return upload
+    }
+
+    private func fail(_ entry: VimeoEntry, _ failure: VimeoVideo.Failure) async throws(UploadError) {
+        _ = try await library.change(entry) { video in
+            var video = video
+            video.failure = failure
+            return video
+        }
+    }
+
+    // MARK: Tickets
+
+    /// Makes a video of a ticket.
+    ///
+    /// - Returns: The video; also if it was completed before.
+    /// - Throws: `VimeoFailure` 4011 if bytes are missing; `UploadError`.
+    func complete(_ entry: VimeoEntry) async throws -> VimeoVideo {
+        guard entry.video.isTicket else { return entry.video }
+        guard let upload = entry.upload else { throw Self.incomplete(0, entry.video.size ?? 1) }
+        if upload.state == .open {
+            let upload = try await uploads.status(of: upload.id, .explicit(isLast: false))
+            let missing = (upload.length ?? max(1, upload.offset)) - upload.offset
+            guard missing == 0 else { throw Self.incomplete(upload.offset, missing) }
+            let completed = try await uploads.append(
+                to: upload.id,
+                at: upload.offset,
+                contentLength: 0,
+                finish: .explicit(isLast: true),
+                expecting: nil,
+                from: ArraySource([])
+            )
+            _ = try await uploads.finished(completed)
+        }
+        let now = clock.now.unixSeconds
+        let changed = try await library.change(entry) { video in
+            var video = video
+            video.isTicket = false
+            video.modifiedAt = now
+            return video
+        }
+        guard let changed else { throw VimeoFailure.notFound }
+        return changed
+    }
+
+    private static func incomplete(_ stored: Int64, _ missing: Int64) -> VimeoFailure {
+        VimeoFailure(
+            400,
+            4011,
+            "The upload is not complete.",
+            "\(stored) bytes have arrived, and \(missing) are missing; send them, then complete again."
+        )
+    }
+}

@@ -1,0 +1,109 @@
+internal import CoreMetrics
+internal import Foundation
+package import GatewayKit
+internal import HTTPWire
+internal import Logging
+internal import MetricsKit
+package import RESTKit
+internal import SettingsKit
+internal import Tus
+internal import UploadCore
+
+/// Vimeo's API, and the links to which its clients send bytes.
+package struct VimeoModule: GatewayModule {
+    package let name = "Vimeo"
+    package let routes: [Route]
+    package let claims: [Claim]
+
+    /// Below it are the links for PUT, whose clients state lengths in their own way: iOS's `Content-Length: 3000000.0`,
+    /// and the probe of vimeo.php 1.3.0 (protocol notes §5.3, §5.4).
+    package static let contentPath = "/vimeo/videos/"
+
+    package init(_ context: GatewayContext) {
+        let settings = context.settings.vimeo
+        let logger = context.logger
+        let library = VimeoLibrary(
+            records: context.state,
+            uploads: context.services.uploads,
+            clock: context.clock,
+            lifetime: Double(settings.uploadLifetime.components.seconds)
+        )
+        let uploads = VimeoUploads(library: library)
+        let links = VimeoLinks(master: context.master, locator: context.locator)
+        let tokens = VimeoTokens(
+            master: context.master,
+            records: context.state,
+            revoked: context.revoked,
+            clock: context.clock
+        )
+        let report: @Sendable (String, any Error) -> Void = { call, error in
+            logger.warning(
+                "a call of Vimeo's API could not be served",
+                metadata: ["call": "\(call)", "error": "\((error as? UploadError)?.message ?? "\(error)")"]
+            )
+        }
+        let handler = VimeoAPIHandler(
+            tokens: tokens,
+            authenticator: context.authenticator,
+            rates: VimeoRates(perMinute: settings.callsPerMinute),
+            videos: VimeoVideoCalls(
+                library: library,
+                uploads: uploads,
+                links: links,
+                quota: context.services.quota,
+                publicURL: context.publicURL,
+                bodyLimit: context.bodyLimit
+            ),
+            cors: context.cors,
+            bodyLimit: context.bodyLimit,
+            calls: context.metrics.counters("sluice_vimeo_calls_total", "Calls of Vimeo's API.", by: "call", "code"),
+            report: report,
+            clock: context.clock
+        )
+        let urls = context.urls
+        let bytes = VimeoLinkHandler(
+            library: library,
+            uploads: uploads,
+            links: links,
+            tus: TusHandler(
+                service: context.services.uploads,
+                locator: context.locator,
+                grants: { _ throws(UploadError) in
+                    throw UploadError(.forbidden(scope: nil), "Uploads are created by POST /me/videos.")
+                },
+                admits: { id throws(UploadError) in try await urls.check(id) },
+                settings: context.tusSettings,
+                baseURL: { context.publicURL.base(for: $0) + "/vimeo/files" }
+            ),
+            cors: context.cors,
+            report: report
+        )
+        routes =
+            VimeoTokensAPI(
+                handler: handler,
+                tokens: tokens,
+                access: context.access,
+                minted: context.metrics.mintCounter("vimeo_token"),
+                bodyLimit: context.bodyLimit
+            ).routes
+        func api(_ templates: String...) -> Claim {
+            let root = templates[0].split(separator: "/")[0]
+            let operations = VimeoAPIHandler.operations.filter { $0.template.split(separator: "/")[0] == root }
+            return Claim(templates, operations: operations) { await handler.respond(to: $0) }
+        }
+        claims = [
+            api("/me", "/me/{collection}", "/me/{collection}/"),
+            api("/users", "/users/{user}", "/users/{user}/{collection}", "/users/{user}/uploads/{ticket}"),
+            api("/videos", "/videos/{video}", "/videos/{video}/{collection}", "/videos/{video}/{collection}/{item}"),
+            api("/oauth", "/oauth/{call}", "/oauth/authorize/client"),
+            api("/tokens"),
+            Claim(
+                ["/vimeo", "/vimeo/{kind}", "/vimeo/{kind}/{link}"],
+                operations: [
+                    (.head, "/vimeo/files/{upload}"), (.patch, "/vimeo/files/{upload}"),
+                    (.put, "/vimeo/videos/{link}"), (.post, "/vimeo/videos/{link}"),
+                ]
+            ) { await bytes.respond(to: $0) },
+        ]
+    }
+}

@@ -1,0 +1,64 @@
+import Testing
+
+@testable import Vimeo
+
+@Suite("Content-Range as clients of Vimeo write it")
+struct VimeoContentRangeTests {
+    private static func part(_ start: Int64, _ total: Int64?, inclusive: Bool = false) -> VimeoContentRange {
+        .part(start: start, total: total, isInclusive: inclusive)
+    }
+
+    private static let valid: [(String, VimeoContentRange)] = [
+        // PyVimeo before 1.0.
+        ("bytes: 0-3000000/3000000", part(0, 3_000_000)),
+        ("bytes: 1000000-3000000/3000000", part(1_000_000, 3_000_000)),
+        ("bytes:0-5/5", part(0, 5)), ("bytes:  0-5/5", part(0, 5)),
+        // vimeo.php 1.3.0, vimeo.js 1.2.1.
+        ("bytes 0-3000000/3000000", part(0, 3_000_000)), ("bytes 1000000-3000000/3000000", part(1_000_000, 3_000_000)),
+        ("bytes 5-5/5", part(5, 5)), ("bytes 0-0/0", part(0, 0)),
+        // websemantics, RFC 9110.
+        ("bytes 0-2999999/3000000", part(0, 3_000_000, inclusive: true)), ("bytes 0-0/1", part(0, 1, inclusive: true)),
+        ("bytes 7-9/10", part(7, 10, inclusive: true)), ("bytes 10-9/10", part(10, 10)),
+        // A part that is not the last.
+        ("bytes 0-4/10", part(0, 10)),
+        // VimeoUpload.
+        ("bytes 0-3000000.0/3000000.0", part(0, 3_000_000)),
+        ("bytes 0-2999999.0/3000000.0", part(0, 3_000_000, inclusive: true)),
+        ("bytes 0.0-3.00/3.000", part(0, 3)),
+        // dot-net before 2.x.
+        ("bytes 0-1048576/*", part(0, nil)), ("bytes 1048576-2097152/*", part(1_048_576, nil)),
+        ("bytes 0-0/*", part(0, nil)),
+        // Probes.
+        ("bytes */*", .probe(total: nil)), ("bytes: */*", .probe(total: nil)),
+        ("bytes */3000000", .probe(total: 3_000_000)),
+        ("bytes */3000000.0", .probe(total: 3_000_000)), ("bytes * / *", .probe(total: nil)),
+        // Spaces and case.
+        ("Bytes 0-5/5", part(0, 5)), ("BYTES: 0-5/5", part(0, 5)), ("  bytes 0-5/5\t", part(0, 5)),
+        ("bytes=0-5/5", part(0, 5)), ("bytes 0 - 5 / 5", part(0, 5)), ("bytes 007-010/010", part(7, 10)),
+        ("bytes 0-9223372036854775807/9223372036854775807", part(0, .max)),
+    ]
+
+    @Test("every form that a client sends is read", arguments: valid)
+    func forms(text: String, range: VimeoContentRange) {
+        #expect(VimeoContentRange(text) == range)
+    }
+
+    @Test(
+        "anything else is refused",
+        arguments: [
+            "", "bytes", "bytes ", "bytes:", "byte 0-5/5", "octets 0-5/5", "bytes0-5/5", "bytes 0-5", "bytes 0/5",
+            "bytes 0-/5",
+            "bytes -5/5", "bytes 0-5/", "bytes /5", "bytes 0-5/5/5", "bytes 0-5-6/7", "bytes a-5/5", "bytes 0-b/5",
+            "bytes 0-5/c", "bytes -1-5/5", "bytes +0-5/5", "bytes 0-5/+5", "bytes 0x0-5/5", "bytes 0-5.5/6",
+            "bytes 0-5./5",
+            "bytes 0-.0/5", "bytes 0-5.0.0/5", "bytes 6-5/5", "bytes 3-1/5", "bytes 0-6/5", "bytes 6-6/5",
+            "bytes *-5/5",
+            "bytes 0-*/5", "bytes **/5", "bytes 0-9223372036854775808/*", "bytes 99999999999999999999-0/*",
+            "bytes 0-5/99999999999999999999", "bytes 0-5,7-9/10", "bytes 0–5/5", "bytes ٠-5/5", "bytes 0-5/5;x", "*/*",
+            "0-5/5",
+        ]
+    )
+    func others(text: String) {
+        #expect(VimeoContentRange(text) == nil)
+    }
+}
