@@ -1,5 +1,6 @@
 """Alibaba Cloud VOD with several gateways, with gateways that are killed, and without a database."""
 
+import hashlib
 import itertools
 import os
 import random
@@ -112,6 +113,64 @@ def test_each_step_is_made_by_another_node(cluster, calls, app):
         assert refusal(vod, "GetVideoInfo", VideoId=video) == NO_VIDEO
     app.wait(video, "DeleteMediaComplete")
     assert told(app, video) == [("FileUploadComplete", len(VIDEO)), ("DeleteMediaComplete", None)]
+
+
+@pytest.mark.skipif("SLUICE_ALIYUN_LONG" not in os.environ, reason="runs with SLUICE_ALIYUN_LONG=1")
+@pytest.mark.parametrize("version", ["v1", "v4"])
+def test_a_gibibyte_through_three_nodes(cluster, calls, tmp_path, version):
+    """With a checkpoint, refreshed at each step; each node gets a third, and one is killed in the middle."""
+    block, size = content(MIB, 3), 1 << 30
+    path = tmp_path / "film.mp4"
+    wanted = hashlib.sha256()
+    with open(path, "wb") as file:
+        for _ in range(size // MIB):
+            file.write(block)
+            wanted.update(block)
+    answer = calls[0]("CreateUploadVideo", **VIDEO_FIELDS, FileSize=size)
+    video, key = answer["VideoId"], grant(answer).key
+    store = oss2.ResumableStore(root=str(tmp_path / "checkpoints"))
+    uploads = set()
+
+    class Enough(Exception):
+        pass
+
+    for number, node in enumerate(cluster.nodes):
+        most = size if number == 2 else size * (number + 1) // 3
+
+        def progress(done, total, most=most):
+            if done >= most and done < total:
+                raise Enough
+
+        granted = grant(calls[number]("RefreshUploadVideo", VideoId=video))
+        assert granted.key == key
+        try:
+            oss2.resumable_upload(
+                oss(granted, version, node.object_url),
+                key,
+                str(path),
+                store=store,
+                multipart_threshold=MIB,
+                part_size=8 * MIB,
+                progress_callback=progress,
+                num_threads=3,
+            )
+        except Enough:
+            listed = ObjectServer.client(node).list_multipart_uploads(Bucket=granted.bucket, Prefix=key)
+            uploads |= {one["UploadId"] for one in listed["Uploads"]}
+            if number == 0:
+                node.kill()
+                node.start()
+    # None of them began anew.
+    assert len(uploads) == 1
+    for node, vod in zip(cluster.nodes, calls, strict=True):
+        found = vod("GetVideoInfo", VideoId=video)["Video"]
+        assert (found["Status"], found["Size"]) == ("Normal", size)
+        body = ObjectServer.client(node).get_object(Bucket=grant(answer).bucket, Key=key)["Body"]
+        got = hashlib.sha256()
+        for chunk in body.iter_chunks(MIB):
+            got.update(chunk)
+        assert got.digest() == wanted.digest()
+    calls[1]("DeleteVideo", VideoIds=video)
 
 
 def test_sdks_with_a_store(cluster, tmp_path):
