@@ -164,7 +164,7 @@ struct ApsaraBroker: ApsaraService {
         return .forwarded(answer)
     }
 
-    /// Nobody got credentials, so nothing is sent.
+    /// Takes back what was counted: without credentials the client cannot upload.
     private func withdraw(_ admission: ElsewhereAdmission) async {
         // If this fails, which is logged, the upload counts until the period ends.
         try? await uploads.withdraw(admission)

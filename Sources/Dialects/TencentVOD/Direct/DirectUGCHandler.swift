@@ -50,7 +50,7 @@ struct DirectUGCHandler: UGCResponder {
         }
     }
 
-    /// Nobody got credentials, so nothing is sent.
+    /// Takes back what was counted: without credentials the client cannot upload.
     private func withdraw(_ admission: ElsewhereAdmission) async {
         // If this fails, which is logged, the files count until the period ends.
         try? await uploads.withdraw(admission)

@@ -4,8 +4,8 @@ internal import HTTPWire
 
 /// The members of a call, from JSON or a form.
 ///
-/// Forms write nested members with dots (`privacy.view=nobody`). Some clients send a form as text/plain, and some say
-/// nothing about its type (protocol notes §3.2). Unknown members are ignored: SDKs send their own options along.
+/// In forms, dots separate the names of nested members (`privacy.view=nobody`). The type of a form can be text/plain or
+/// missing (protocol notes §3.2). Unknown members are ignored, because SDKs also send options of their own.
 struct VimeoBody: Equatable {
     private(set) var members: [String: JSONValue]
     /// What is wrong with members that were read, in order.

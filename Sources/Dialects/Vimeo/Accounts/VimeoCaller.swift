@@ -19,7 +19,7 @@ struct VimeoCaller: Sendable {
     }
 }
 
-/// An app user, who has a number in Vimeo's API.
+/// An app user; Vimeo's API identifies users by a number.
 struct VimeoUser: Sendable, Equatable {
     let subject: String
     /// Made from the subject, so that no record is needed; below 2^53, which JavaScript can represent.

@@ -50,7 +50,7 @@ struct VimeoUploads: Sendable {
             do throws(UploadError) {
                 if try await library.insert(video) { break }
             } catch {
-                // Nobody knows its link.
+                // No client has its link.
                 try? await library.end(upload.id.text)
                 throw error
             }
@@ -151,8 +151,8 @@ struct VimeoUploads: Sendable {
 
     /// Gives a video a new upload, and ends the one before.
     ///
-    /// The one before ends first, because a quota may not have room for both. Until there is another one, the record says that there is
-    /// none, so that nobody takes the video for one that has ended.
+    /// The one before ends first, because a quota may not have room for both. Until the new one exists, the record has no
+    /// upload: a record with an ended upload would count as a deleted video.
     ///
     /// - Throws: `VimeoFailure` 409 if another client did that at the same time; 404 if the video was deleted.
     private func beginAnew(_ entry: VimeoEntry) async throws -> Upload {
