@@ -374,16 +374,17 @@ struct ManyNodesTests {
         let nodes = [try await Node(schema, storage: storage), try await Node(schema, storage: storage)]
         defer { nodes.forEach { $0.state.close() } }
         let stalling = Origin(stalls: true)
-        let first = try pulls(nodes[0], stalling, claim: 1)
+        // It renews the claim every 8 s, and would lose it if the machine left it no time for 16 s.
+        let first = try pulls(nodes[0], stalling, claim: 24)
         let dying = Task { await first.run() }
         let url = "https://example.com/file"
         let id = try await begin(first, url, at: nodes[0].clock.now)
         try await wait { stalling.requests[url] == 1 }
         let claim = try #require(try await nodes[1].state.pull(id))
         #expect(claim.isClaimed)
-        // While the node is alive, it renews the claim: its end moves on by twice its duration.
+        // While the node is alive, it renews the claim: its end moves on.
         let end = try #require(claim.nextAttemptAt)
-        try await wait { try await nodes[1].state.pull(id)?.nextAttemptAt ?? end >= end.addingTimeInterval(2) }
+        try await wait { try await nodes[1].state.pull(id)?.nextAttemptAt ?? end > end }
         #expect(try await nodes[1].state.pull(id)?.claim == claim.claim)
         #expect(try await nodes[1].state.claimPulls(limit: 1, for: 1) == [])
         nodes[0].fuse.burn(afterCalls: 0)
