@@ -160,10 +160,12 @@ let package = Package(
         layer(
             "Vimeo",
             [
-                "VODKit", "Tus", "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit", "UploadCore", "HTTPWire",
+                "VODKit", "Tus", "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit", "UploadCore", "Pulls",
+                "HTTPWire",
                 "SystemIO",
                 "Digests", "Bytes", "Signing", handles,
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             path: "Sources/Dialects/Vimeo"
         ),

@@ -196,6 +196,12 @@ JSON = {
     "createVimeoOwnVideo": {"upload": {"approach": "tus", "size": 3}},
     "createVimeoUserVideo": {"upload": {"approach": "tus", "size": 3}},
     "editVimeoVideo": {"name": "n"},
+    "replaceVimeoFile": {"type": "streaming"},
+    "createVimeoVersion": {"file_name": "f", "upload": {"approach": "tus", "size": 3}},
+    "createVimeoPicture": {},
+    "editVimeoPicture": {"active": True},
+    "createVimeoTextTrack": {"type": "captions"},
+    "editVimeoTextTrack": {"active": True},
     "createTusUpload": {"subject": OWNER, "length": 1},
     "editUpload": {"metadata": {"a": "b"}},
     "editMedia": {"metadata": {"a": "b"}},
@@ -216,6 +222,8 @@ CONTENT = {
     "createUploadByPatch": DRAFT | {"Content-Type": "application/partial-upload"},
     "appendVimeoUpload": TUS | {"Upload-Offset": "0", "Content-Type": OFFSET_TYPE},
     "putVimeoContent": {},
+    "putVimeoPicture": {},
+    "putVimeoTextTrack": {},
     "appendUpload": TUS | {"Upload-Offset": "0", "Content-Type": OFFSET_TYPE},
     "overrideUpload": TUS | {"Upload-Offset": "0", "Content-Type": OFFSET_TYPE, "X-HTTP-Method-Override": "PATCH"},
 }
@@ -271,6 +279,13 @@ BARE = {
     "getVimeoVideoStatus",
     "verifyVimeoToken",
     "revokeVimeoToken",
+    "listVimeoVersions",
+    "listVimeoPictures",
+    "getVimeoPicture",
+    "deleteVimeoPicture",
+    "listVimeoTextTracks",
+    "getVimeoTextTrack",
+    "deleteVimeoTextTrack",
 }
 
 
@@ -283,11 +298,14 @@ def places(world, name, path, actor, state, begun_by_actor):
     if "{media}" in path:
         return {"media": world.video}, {}
     if path.startswith(("/users/", "/videos/")):
-        return {"user": "1", "video": "217340000123456", "ticket": "217340000123456"}, {}
+        return dict.fromkeys(("video", "ticket", "item"), "217340000123456") | {"user": "1"}, {}
     if "{link}" in path:
-        approach = "post" if name == "postVimeoForm" else "streaming"
-        video = world.vimeo.create(3, approach)["upload"]["upload_link"]
-        link = path_of(video).rsplit("/", 1)[1]
+        video = world.vimeo.create(3, "post" if name == "postVimeoForm" else "streaming")
+        made = video["upload"]["upload_link"]
+        if name in ("putVimeoPicture", "putVimeoTextTrack"):
+            collection = path.split("/")[2]
+            made = world.vimeo("POST", f"{video['uri']}/{collection}", json={"type": "captions"}).json()["link"]
+        link = path_of(made).rsplit("/", 1)[1]
         return {"link": link if ACTORS[actor].kind == "url" else "0-1.x"}, {}
     if "{kind}" in path:
         return {"kind": "subjects", "name": OWNER}, {}

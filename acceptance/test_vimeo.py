@@ -10,8 +10,10 @@ import pytest
 import requests
 
 from harness.api import API, TUS
+from harness.origin import Origin, Resource
 from harness.server import Server, run
 from harness.vimeo import NEW, OLD, VERSIONS, Failed, Plain, PyVimeo, basic, stored, token, upload_of
+from harness.wire import until
 
 MIB = 1 << 20
 
@@ -470,3 +472,130 @@ def test_links_do_not_ask_who_comes(server, client):
         assert Plain(server)(method, link).status_code == 405
     client("DELETE", video["uri"])
     assert Plain(server)("PUT", link, data=b"abc").status_code == 404
+
+
+# Other files, pictures, text tracks
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_pyvimeo_replaces_a_file(server, make_file, version):
+    sdk = PyVimeo(server, version, token(server))
+    uri = sdk.upload(str(make_file(1000)))
+    client = Plain(server, sdk.credentials["token"])
+    for size in (2000, 3000):
+        path = make_file(size, f"other-{size}.mp4")
+        assert sdk.replace(uri, str(path)) == uri
+        video = client("GET", uri).json()
+        assert video["status"] == "available"
+        assert requests.get(video["files"][0]["link"], timeout=20).content == path.read_bytes()
+    versions = client("GET", uri + "/versions").json()
+    assert versions["total"] == 3
+    assert [one["active"] for one in versions["data"]] == [True, False, False]
+    assert [one["filesize"] for one in versions["data"]] == [3000, 2000, 1000]
+    assert sdk.delete(uri)["status"] == 204
+    assert client("GET", uri).status_code == 404
+    uploads = API(server.url, server.admin_key).get("/v1/uploads", params={"limit": 10}).json()["uploads"]
+    assert {one["state"] for one in uploads if one["metadata"].get("vimeo_uri") == uri} == {"terminated"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_pyvimeo_adds_a_picture_and_a_text_track(server, make_file, version):
+    sdk = PyVimeo(server, version, token(server))
+    uri = sdk.upload(str(make_file(1000)))
+    image, track = make_file(500, "cover.jpg"), make_file(100, "sub.vtt")
+    client = Plain(server, sdk.credentials["token"])
+    sdk.upload_picture(uri, str(image), activate=True)
+    sdk.upload_texttrack(uri, "captions", "en-US", str(track))
+    video = client("GET", uri).json()
+    assert video["pictures"]["active"] is True
+    assert requests.get(video["pictures"]["sizes"][0]["link"], timeout=20).content == image.read_bytes()
+    connections = video["metadata"]["connections"]
+    assert (connections["pictures"]["total"], connections["texttracks"]["total"]) == (1, 1)
+    [found] = client("GET", uri + "/texttracks").json()["data"]
+    assert (found["type"], found["language"]) == ("captions", "en-US")
+    assert requests.get(found["hls_link"], timeout=20).content == track.read_bytes()
+    assert client("DELETE", found["uri"]).status_code == 204
+    assert client("DELETE", found["uri"]).status_code == 404
+    assert client("DELETE", uri).status_code == 204
+    for gone in (video["pictures"]["uri"], found["uri"]):
+        assert client("GET", gone).status_code == 404
+    uploads = API(server.url, server.admin_key).get("/v1/uploads", params={"limit": 10}).json()["uploads"]
+    states = {one["state"] for one in uploads if one["metadata"].get("vimeo_uri", "").startswith(uri)}
+    assert states == {"terminated"}
+
+
+def test_pictures_as_other_clients_send_them(server, client):
+    uri = client.create(0)["uri"]
+    made = client("POST", uri + "/pictures?fields=link,uri,active")
+    assert (made.status_code, made.json()["active"]) == (201, False)
+    assert made.headers["Content-Type"] == "application/vnd.vimeo.picture+json"
+    link = made.json()["link"]
+    # vimeo.php sends it chunked, PyVimeo with another query item and a token.
+    answer = client("PUT", link + "?fields=error", data=iter([b"ab", b"c"]))
+    assert (answer.status_code, answer.json()["Status"]) == (200, "success")
+    answer = Plain(server)("PUT", link, data=b"defg", headers={"Content-Type": "application/x-www-form-urlencoded"})
+    assert answer.status_code == 200
+    for active, kept in (("true", True), (True, True), (False, False), ("true", True)):
+        assert client("PATCH", made.json()["uri"], json={"active": active}).json()["active"] is kept
+    video = client("GET", uri).json()
+    assert requests.get(video["pictures"]["sizes"][0]["link"], timeout=20).content == b"defg"
+    for method in ("GET", "POST", "DELETE"):
+        assert Plain(server)(method, link).status_code == 405
+    assert Plain(server)("PUT", link[:-1] + ("A" if link[-1] != "A" else "B"), data=b"x").status_code == 404
+    assert Plain(server)("PUT", link.replace("/pictures/", "/texttracks/"), data=b"x").status_code == 404
+    other = Plain(server, token(server, "eve"))
+    assert other("GET", made.json()["uri"]).status_code == 404
+    assert other("POST", uri + "/pictures").status_code == 404
+    client("DELETE", uri)
+    assert Plain(server)("PUT", link, data=b"x").status_code == 404
+
+
+def test_text_tracks_that_are_wrong(client):
+    uri = client.create(0)["uri"]
+    for body in ({"type": "songs", "language": "en"}, {"language": "en"}, {"type": "captions", "name": "x" * 257}):
+        answer = client("POST", uri + "/texttracks", json=body)
+        assert (answer.status_code, answer.json()["error_code"]) == (400, 2204)
+
+
+def test_versions_that_are_wrong(client):
+    uri = client.create(0)["uri"]
+    upload = {"approach": "tus", "size": 5}
+    for where, body, code in (
+        (uri, {"file_name": "x.mp4"}, 5011),
+        ("/videos/217340000123456", {"file_name": "x.mp4", "upload": upload}, 5012),
+        (uri, {"file_name": "x.mp4", "upload": upload | {"approach": "post"}}, 5013),
+    ):
+        answer = client("POST", where + "/versions", json=body)
+        assert (answer.status_code, answer.json()["error_code"]) == (404, code)
+    assert client("POST", uri + "/versions", json={"upload": upload}).json()["error_code"] == 2204
+    made = client("POST", uri + "/versions", json={"file_name": "x.mp4", "upload": upload})
+    assert made.status_code == 201
+    assert made.headers["Content-Type"] == "application/vnd.vimeo.video.version+json"
+    assert re.fullmatch(uri + r"/versions/\d+", made.json()["uri"])
+    # Until it is complete, the video shows what it had.
+    assert client("GET", uri).json()["status"] == "available"
+
+
+# Pulls
+
+
+def test_a_pulled_video(tmp_path):
+    content = os.urandom(100_000)
+    with Origin() as origin, Server(tmp_path / "data", environment={"SLUICE_PULL_ALLOW": "127.0.0.1"}) as server:
+        origin.resources["/clip.mp4"] = Resource(content, content_type="video/mp4")
+        check_pulls(server, origin, content)
+
+
+def check_pulls(server, origin, content):
+    client = Plain(server, token(server))
+    for name in ("link", "upload_link"):
+        made = client.create(None, "pull", upload={"approach": "pull", name: origin.url + "/clip.mp4"})
+        until(lambda uri=made["uri"]: client("GET", uri).json()["status"] == "available")
+        assert stored(server, made["uri"]) == content
+    lost = client.create(None, "pull", upload={"approach": "pull", "link": origin.url + "/missing"})
+    until(lambda: client("GET", lost["uri"]).json()["status"] == "uploading_error")
+    assert client("GET", lost["uri"] + "/status").json()["state"] == "failed"
+    assert client("DELETE", lost["uri"]).status_code == 204
+    for link in ("ftp://x/y", "http://10.0.0.1/x", "", 7):
+        answer = client("POST", "/me/videos", json={"upload": {"approach": "pull", "link": link}})
+        assert (answer.status_code, answer.json()["error_code"]) == (400, 2204)

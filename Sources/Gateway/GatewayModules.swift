@@ -96,7 +96,7 @@ struct GatewayModules {
                 clock: context.clock
             ),
             TusModule(context),
-            VimeoModule(context),
+            VimeoModule(context, starter: pulls.starter),
             PlainUploads(context),
             objects,
             CompanionModule(context),

@@ -4,22 +4,26 @@ package import GatewayKit
 internal import HTTPWire
 internal import Logging
 internal import MetricsKit
+package import Pulls
 package import RESTKit
+package import ServiceLifecycle
 internal import SettingsKit
 internal import Tus
 internal import UploadCore
+internal import VODKit
 
 /// Vimeo's API, and the links to which its clients send bytes.
 package struct VimeoModule: GatewayModule {
     package let name = "Vimeo"
     package let routes: [Route]
     package let claims: [Claim]
+    package let services: [any Service]
 
     /// Below it are the links for PUT, whose clients state lengths in their own way: iOS's `Content-Length: 3000000.0`,
     /// and the probe of vimeo.php 1.3.0 (protocol notes §5.3, §5.4).
     package static let contentPath = "/vimeo/videos/"
 
-    package init(_ context: GatewayContext) {
+    package init(_ context: GatewayContext, starter: PullStarter) {
         let settings = context.settings.vimeo
         let logger = context.logger
         let library = VimeoLibrary(
@@ -28,7 +32,7 @@ package struct VimeoModule: GatewayModule {
             clock: context.clock,
             lifetime: Double(settings.uploadLifetime.components.seconds)
         )
-        let uploads = VimeoUploads(library: library)
+        let uploads = VimeoUploads(library: library, starter: starter)
         let links = VimeoLinks(master: context.master, locator: context.locator)
         let tokens = VimeoTokens(
             master: context.master,
@@ -51,6 +55,7 @@ package struct VimeoModule: GatewayModule {
                 uploads: uploads,
                 links: links,
                 quota: context.services.quota,
+                media: MediaLinks(master: context.master),
                 publicURL: context.publicURL,
                 bodyLimit: context.bodyLimit
             ),
@@ -91,6 +96,21 @@ package struct VimeoModule: GatewayModule {
             let operations = VimeoAPIHandler.operations.filter { $0.template.split(separator: "/")[0] == root }
             return Claim(templates, operations: operations) { await handler.respond(to: $0) }
         }
+        services =
+            context.mismatch == nil
+            ? [
+                BackgroundLoop {
+                    while !Task.isCancelled {
+                        let start = ContinuousClock.now
+                        do throws(UploadError) {
+                            try await library.lookAtOpen()
+                        } catch {
+                            report("open", error)
+                        }
+                        try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .seconds(600)))
+                    }
+                }
+            ] : []
         claims = [
             api("/me", "/me/{collection}", "/me/{collection}/"),
             api("/users", "/users/{user}", "/users/{user}/{collection}", "/users/{user}/uploads/{ticket}"),
@@ -102,6 +122,7 @@ package struct VimeoModule: GatewayModule {
                 operations: [
                     (.head, "/vimeo/files/{upload}"), (.patch, "/vimeo/files/{upload}"),
                     (.put, "/vimeo/videos/{link}"), (.post, "/vimeo/videos/{link}"),
+                    (.put, "/vimeo/pictures/{link}"), (.put, "/vimeo/texttracks/{link}"),
                 ]
             ) { await bytes.respond(to: $0) },
         ]

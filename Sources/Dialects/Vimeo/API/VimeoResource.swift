@@ -8,6 +8,10 @@ enum VimeoResource: Equatable {
     case upload(user: Int64, ticket: Int64)
     case video(Int64)
     case status(Int64)
+    case files(Int64)
+    case versions(Int64)
+    case attachments(VimeoAttachment.Kind, video: Int64)
+    case attachment(VimeoAttachment.Kind, video: Int64, Int64)
     case clientToken, codeToken, verify, tokens
 
     /// - Parameter segments: Of the path; an empty one at the end is ignored.
@@ -28,14 +32,12 @@ enum VimeoResource: Equatable {
             } else {
                 return nil
             }
-        case ("videos", 2...3):
+        case ("videos", 2...4):
             guard let video = VimeoVideo.id(segments[1]) else { return nil }
             if segments.count == 2 {
                 self = .video(video)
-            } else if segments[2] == "status" {
-                self = .status(video)
             } else {
-                return nil
+                self.init(below: video, segments[2...])
             }
         case ("oauth", 3) where segments[1] == "authorize" && segments[2] == "client": self = .clientToken
         case ("oauth", 2) where segments[1] == "access_token": self = .codeToken
@@ -45,10 +47,30 @@ enum VimeoResource: Equatable {
         }
     }
 
+    private init?(below video: Int64, _ segments: ArraySlice<String>) {
+        guard let name = segments.first else { return nil }
+        let kind = VimeoAttachment.Kind.allCases.first { $0.collection == name }
+        if segments.count == 2 {
+            guard let kind, let id = segments.last.flatMap({ VimeoVideo.id($0) }) else { return nil }
+            self = .attachment(kind, video: video, id)
+            return
+        }
+        switch name {
+        case "status": self = .status(video)
+        case "files": self = .files(video)
+        case "versions": self = .versions(video)
+        default:
+            guard let kind else { return nil }
+            self = .attachments(kind, video: video)
+        }
+    }
+
     var methods: [HTTPMethod] {
         switch self {
         case .user, .status, .verify: [.get]
-        case .videos: [.get, .post]
+        case .videos, .versions, .attachments: [.get, .post]
+        case .files: [.put]
+        case .attachment: [.get, .patch, .delete]
         case .upload: [.get, .delete]
         case .video: [.get, .patch, .delete]
         case .clientToken, .codeToken: [.post]
@@ -64,6 +86,9 @@ enum VimeoResource: Equatable {
         case .upload: "upload"
         case .video: "video"
         case .status: "status"
+        case .files: "files"
+        case .versions: "versions"
+        case .attachments(let kind, _), .attachment(let kind, _, _): kind.collection
         case .clientToken, .codeToken: "token"
         case .verify: "verify"
         case .tokens: "tokens"
@@ -75,7 +100,14 @@ enum VimeoResource: Equatable {
         (.get, "/me"), (.get, "/me/videos"), (.post, "/me/videos"), (.get, "/users/{user}"),
         (.get, "/users/{user}/videos"), (.post, "/users/{user}/videos"), (.get, "/users/{user}/uploads/{ticket}"),
         (.delete, "/users/{user}/uploads/{ticket}"), (.get, "/videos/{video}"), (.patch, "/videos/{video}"),
-        (.delete, "/videos/{video}"), (.get, "/videos/{video}/status"), (.post, "/oauth/authorize/client"),
+        (.delete, "/videos/{video}"), (.get, "/videos/{video}/status"), (.put, "/videos/{video}/files"),
+        (.get, "/videos/{video}/versions"),
+        (.post, "/videos/{video}/versions"), (.get, "/videos/{video}/pictures"), (.post, "/videos/{video}/pictures"),
+        (.get, "/videos/{video}/pictures/{item}"), (.patch, "/videos/{video}/pictures/{item}"),
+        (.delete, "/videos/{video}/pictures/{item}"), (.get, "/videos/{video}/texttracks"),
+        (.post, "/videos/{video}/texttracks"), (.get, "/videos/{video}/texttracks/{item}"),
+        (.patch, "/videos/{video}/texttracks/{item}"), (.delete, "/videos/{video}/texttracks/{item}"),
+        (.post, "/oauth/authorize/client"),
         (.post, "/oauth/access_token"), (.get, "/oauth/verify"), (.delete, "/tokens"),
     ]
 }

@@ -11,6 +11,7 @@ struct VimeoVideoCalls: Sendable {
     let uploads: VimeoUploads
     let links: VimeoLinks
     let quota: QuotaService
+    let media: MediaLinks
     let publicURL: PublicURL
     let bodyLimit: Int
 
@@ -18,6 +19,8 @@ struct VimeoVideoCalls: Sendable {
         let report = try await quota.quota(of: Account(.subject, user.subject))
         return VimeoDocuments(
             links: links,
+            media: media,
+            now: library.clock.now,
             base: publicURL.base(for: request),
             quota: VimeoQuota(report, cap: grant.storedBytes)
         )
@@ -61,11 +64,20 @@ struct VimeoVideoCalls: Sendable {
             guard try await library.delete(entry) else { throw VimeoFailure.notFound }
             return Response(204)
         case (.video(let id), _):
-            let entry = try await entry(id, of: user)
+            let entry = try await library.described(try await entry(id, of: user))
             return try Self.unlessKnown(entry, request.head, fields.applied(to: documents.video(entry)))
         case (.status(let id), _):
             let entry = try await entry(id, of: user)
             return VimeoResponse.document(fields.applied(to: try await status(entry)), "video")
+        case (.files(let id), _):
+            try caller.require(.upload)
+            return try await replace(id, of: user, request, by: caller, documents, fields)
+        case (.versions(let id), _):
+            return try await versions(method, id, of: user, request, by: caller, documents, fields)
+        case (.attachments(let kind, let video), _):
+            return try await attachments(method, kind, of: video, user, request, by: caller, documents, fields)
+        case (.attachment(let kind, let video, let id), _):
+            return try await attachment(method, kind, id, of: video, user, request, by: caller, documents, fields)
         default: throw VimeoFailure.notFound
         }
     }
@@ -83,7 +95,7 @@ struct VimeoVideoCalls: Sendable {
         if let number, number != user.number { throw .notFound }
     }
 
-    private func entry(_ id: Int64, of user: VimeoUser, isTicket: Bool = false) async throws -> VimeoEntry {
+    func entry(_ id: Int64, of user: VimeoUser, isTicket: Bool = false) async throws -> VimeoEntry {
         guard let entry = try await library.entry(id, of: user) else { throw VimeoFailure.notFound }
         // A ticket is no video yet, and stays readable as a ticket afterwards.
         if isTicket ? entry.video.approach != .ticket : entry.video.isTicket { throw VimeoFailure.notFound }
@@ -122,7 +134,15 @@ struct VimeoVideoCalls: Sendable {
     }
 
     /// The members of a ticket (protocol notes §5.2).
-    static func ticket(_ body: inout VimeoBody) throws(VimeoFailure) -> VimeoUploads.New {
+    ///
+    /// - Parameters:
+    ///   - body: Of the call.
+    ///   - replaced: The video whose file it replaces.
+    /// - Returns: The ticket.
+    /// - Throws: `VimeoFailure` 2204.
+    static func ticket(_ body: inout VimeoBody, replacing replaced: Int64? = nil) throws(VimeoFailure)
+        -> VimeoUploads.New
+    {
         let type = body.text("type", atMost: 64) ?? ""
         if type.lowercased() != "streaming" {
             body.reject("type", "must be streaming", 2230)
@@ -132,7 +152,7 @@ struct VimeoVideoCalls: Sendable {
         var labels = VimeoVideo.Labels()
         labels.read(&body)
         try body.finish()
-        return VimeoUploads.New(labels: labels, approach: .ticket, size: size)
+        return VimeoUploads.New(labels: labels, approach: .ticket, size: size, replaces: replaced)
     }
 
     /// The members of a video (protocol notes §4.1).
@@ -144,7 +164,7 @@ struct VimeoVideoCalls: Sendable {
             try body.finish()
             return VimeoUploads.New(labels: labels, approach: .post)
         }
-        let approaches: [VimeoVideo.Approach] = [.tus, .streaming, .post]
+        let approaches: [VimeoVideo.Approach] = [.tus, .streaming, .post, .pull]
         let text = body.text("upload.approach", atMost: 64) ?? ""
         let approach = VimeoVideo.Approach(rawValue: text)
         if approach.map({ !approaches.contains($0) }) ?? true {
@@ -163,6 +183,10 @@ struct VimeoVideoCalls: Sendable {
         if let redirect, !redirect.hasPrefix("https://"), !redirect.hasPrefix("http://") {
             body.reject("upload.redirect_url", "must be an http or https URL", 2256)
         }
+        // Some clients say `upload_link` (protocol notes §4.5).
+        var link = body.text("upload.link", atMost: 8192)
+        if link == nil, approach == .pull { link = body.text("upload.upload_link", atMost: 8192) }
+        if approach == .pull, link == nil, body.problems.isEmpty { body.reject("upload.link", "is missing") }
         let fileName = body.text("file_name", atMost: 1024)
         try body.finish()
         return VimeoUploads.New(
@@ -171,7 +195,8 @@ struct VimeoVideoCalls: Sendable {
             size: size,
             fileName: fileName,
             contentType: type.flatMap { MediaType($0)?.description },
-            redirectURL: redirect
+            redirectURL: redirect,
+            link: approach == .pull ? link : nil
         )
     }
 
@@ -188,7 +213,10 @@ struct VimeoVideoCalls: Sendable {
         let size = try Self.number("per_page", query, 25, 1...100)
         let all = try await library.videos(of: user)
         let start = min(all.count, (page - 1) * size)
-        let entries = try await library.entries(of: all[start..<min(all.count, start + size)], of: user)
+        var entries: [VimeoEntry] = []
+        for entry in try await library.entries(of: all[start..<min(all.count, start + size)], of: user) {
+            entries.append(try await library.described(entry))
+        }
         let pages = max(1, (all.count + size - 1) / size)
         func link(_ number: Int) -> JSONValue {
             guard (1...pages).contains(number), number != page else { return .null }
@@ -223,7 +251,7 @@ struct VimeoVideoCalls: Sendable {
     private static func unlessKnown(_ entry: VimeoEntry, _ head: RequestHead, _ document: JSONValue) throws -> Response
     {
         var response = VimeoResponse.document(document, "video")
-        let changed = max(entry.video.modifiedAt, entry.upload?.updatedAt.unixSeconds ?? 0)
+        let changed = max(entry.video.modifiedAt, entry.active?.updatedAt.unixSeconds ?? 0)
         response.fields["Last-Modified"] = HTTPDate.format(changed)
         if let since = head.fields["If-Modified-Since"].flatMap({ HTTPDate.parse($0) }), changed <= since {
             return Response(304, ["Last-Modified": HTTPDate.format(changed)])
@@ -263,7 +291,8 @@ struct VimeoVideoCalls: Sendable {
             return video
         }
         guard changed != nil else { throw VimeoFailure.notFound }
-        return VimeoResponse.document(fields.applied(to: documents.video(try await self.entry(id, of: user))), "video")
+        let described = try await library.described(try await self.entry(id, of: user))
+        return VimeoResponse.document(fields.applied(to: documents.video(described)), "video")
     }
 
     // MARK: Completing

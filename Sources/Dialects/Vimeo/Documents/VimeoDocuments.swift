@@ -6,9 +6,10 @@ internal import VODKit
 /// The documents of the API, complete enough for the strictest of its clients (protocol notes §4.2, §8.5).
 struct VimeoDocuments: Sendable {
     let links: VimeoLinks
+    let media: MediaLinks
+    let now: Date
     /// URL of the gateway as its client sees it, without a slash at the end.
     let base: String
-    /// Whether numbers of the version 3.4 of the API are wanted.
     let quota: VimeoQuota
 
     // MARK: Texts
@@ -74,15 +75,15 @@ struct VimeoDocuments: Sendable {
                 "view": .string(labels.view), "embed": .string(labels.embed), "comments": .string(labels.comments),
                 "download": .bool(labels.canDownload), "add": .bool(labels.canAdd),
             ]),
-            "pictures": Self.noPictures(video.uri),
+            "pictures": entry.picture.map { picture($0, of: video) } ?? Self.noPictures(video.uri),
             "tags": .array([]),
             "categories": .array([]),
             "stats": .object(["plays": .integer(0)]),
             "metadata": .object([
                 "connections": .object([
-                    "pictures": Self.connection("\(video.uri)/pictures", ["GET", "POST"]),
-                    "texttracks": Self.connection("\(video.uri)/texttracks", ["GET", "POST"]),
-                    "versions": Self.connection("\(video.uri)/versions", ["GET", "POST"]),
+                    "pictures": Self.connection("\(video.uri)/pictures", ["GET", "POST"], entry.pictures),
+                    "texttracks": Self.connection("\(video.uri)/texttracks", ["GET", "POST"], entry.textTracks),
+                    "versions": Self.connection("\(video.uri)/versions", ["GET", "POST"], entry.versions.count + 1),
                     "comments": Self.connection("\(video.uri)/comments", ["GET"]),
                     "credits": Self.connection("\(video.uri)/credits", ["GET"]),
                     "likes": Self.connection("\(video.uri)/likes", ["GET"]),
@@ -99,13 +100,14 @@ struct VimeoDocuments: Sendable {
             "has_audio": .bool(false),
         ]
         if let password = labels.password { members["password"] = .string(password) }
-        if entry.status == .available, let upload = entry.upload {
-            members["files"] = .array([
-                .object([
-                    "quality": .string("source"), "type": Self.text(upload.metadata.contentType),
-                    "size": .integer(upload.length ?? upload.offset), "created_time": created,
-                ])
+        if entry.status == .available, let upload = entry.active {
+            let file = JSONValue.object([
+                "quality": .string("source"), "type": Self.text(upload.metadata.contentType),
+                "size": .integer(upload.length ?? upload.offset), "created_time": created,
+                "link": Self.text(contentLink(upload.id, video.issuer)),
             ])
+            members["files"] = .array([file])
+            members["download"] = .array([file])
         }
         return .object(members)
     }
@@ -142,9 +144,9 @@ struct VimeoDocuments: Sendable {
         """
     }
 
-    private static func connection(_ uri: String, _ options: [String]) -> JSONValue {
+    private static func connection(_ uri: String, _ options: [String], _ total: Int = 0) -> JSONValue {
         .object([
-            "uri": .string(uri), "options": .array(options.map(JSONValue.string)), "total": .integer(0),
+            "uri": .string(uri), "options": .array(options.map(JSONValue.string)), "total": .integer(Int64(total)),
         ])
     }
 
@@ -153,6 +155,81 @@ struct VimeoDocuments: Sendable {
             "uri": .null, "active": .bool(false), "type": .string("default"), "sizes": .array([]),
             "resource_key": .string(VimeoDigest.hexadecimal("vimeo pictures \(uri)", 20)),
         ])
+    }
+
+    // MARK: Versions
+
+    /// A file of a video (protocol notes §4.8).
+    ///
+    /// - Parameters:
+    ///   - version: `nil` for the first file.
+    ///   - upload: Its upload.
+    ///   - entry: The video.
+    /// - Returns: The document.
+    func version(_ version: VimeoVideo.Version?, _ upload: Upload, of entry: VimeoEntry) -> JSONValue {
+        let video = entry.video
+        let isComplete = upload.state == .completed
+        return .object([
+            "uri": .string("\(video.uri)/versions/\(version?.id ?? video.id)"),
+            "filename": Self.text(version?.fileName ?? upload.metadata.filename),
+            "filesize": isComplete ? .integer(upload.offset) : .null,
+            "upload_date": isComplete ? Self.time(upload.endedAt ?? upload.updatedAt) : .null,
+            "duration": .null,
+            "active": .bool(isComplete && entry.active?.id == upload.id),
+            "user": user(video.user),
+            "app": .object(["name": .string("Sluice"), "uri": .string("/apps/1")]),
+            "created_time": Self.time(upload.createdAt),
+            "modified_time": Self.time(upload.updatedAt),
+            "metadata": .object(["connections": .object([:]), "interactions": .object([:])]),
+            "upload": .object([
+                "status": .string(isComplete ? "complete" : "in_progress"), "approach": .string("tus"),
+                "upload_link": .string(base + links.tusPath(upload.id)),
+                "size": upload.length.map(JSONValue.integer) ?? .null, "form": .null, "complete_uri": .null,
+                "redirect_url": .null, "link": .null,
+            ]),
+            "transcode": .object(["status": .string(isComplete ? "complete" : "in_progress")]),
+            "play": .object([:]),
+        ])
+    }
+
+    // MARK: Pictures and text tracks
+
+    /// A picture (protocol notes §6).
+    func picture(_ picture: VimeoAttachment, of video: VimeoVideo) -> JSONValue {
+        var sizes: [JSONValue] = []
+        if let id = picture.uploadID.flatMap({ UploadID($0) }), let link = contentLink(id, picture.issuer) {
+            sizes.append(.object(["width": .integer(0), "height": .integer(0), "link": .string(link)]))
+        }
+        return .object([
+            "uri": .string(picture.uri(of: video)), "active": .bool(video.activePicture == picture.id),
+            "type": .string("custom"), "base_link": .string(base + picture.uri(of: video)), "sizes": .array(sizes),
+            "link": .string(base + links.path(picture)), "default_picture": .bool(false),
+            "resource_key": .string(VimeoDigest.hexadecimal("vimeo picture \(picture.subject) \(picture.id)", 20)),
+        ])
+    }
+
+    /// A text track (protocol notes §6).
+    func textTrack(_ track: VimeoAttachment, of video: VimeoVideo) -> JSONValue {
+        let id = track.uploadID.flatMap { UploadID($0) }
+        return .object([
+            "uri": .string(track.uri(of: video)), "active": .bool(video.activeTracks?.contains(track.id) ?? false),
+            "type": Self.text(track.type), "language": Self.text(track.language),
+            "display_language": Self.text(track.language), "id": .integer(track.id), "name": Self.text(track.name),
+            "link": .string(base + links.path(track)),
+            "link_expires_time": .integer(2_147_483_647),
+            "hls_link": Self.text(id.flatMap { contentLink($0, track.issuer) }),
+            "hls_link_expires_time": .integer(now.addingTimeInterval(Self.linkLifetime).unixSeconds),
+        ])
+    }
+
+    /// Seconds for which links to content are valid.
+    static let linkLifetime: TimeInterval = 86_400
+
+    /// A link by which anyone can download content; `nil` if no API key stands for it.
+    private func contentLink(_ id: UploadID, _ issuer: String?) -> String? {
+        guard let issuer else { return nil }
+        let end = now.addingTimeInterval(Self.linkLifetime)
+        return "\(base)/media/\(id.text)?\(media.query(for: id, expiresAt: end, issuer: issuer, at: now))"
     }
 
     // MARK: Tickets
@@ -204,7 +281,7 @@ extension VimeoEntry {
     }
 
     var status: Status {
-        if upload?.state == .completed, !video.isTicket { return .available }
+        if active?.state == .completed, !video.isTicket { return .available }
         switch video.failure {
         case nil: return .uploading
         case .uploading: return .uploadingError

@@ -91,6 +91,10 @@ struct VimeoLinkHandler: RequestHandler {
     // MARK: PUT and forms
 
     private func response(_ request: Request, _ segments: [String]) async throws -> Response {
+        if segments.count == 3, let kind = VimeoAttachment.Kind.allCases.first(where: { $0.collection == segments[1] })
+        {
+            return try await putAttachment(kind, request, segments[2])
+        }
         guard segments.count == 3, segments[1] == "videos", let target = links.target(segments[2]),
             let entry = try await library.entry(at: target.recordKey),
             // A key has the number of its user only, so the subject is verified, too.
@@ -105,6 +109,32 @@ struct VimeoLinkHandler: RequestHandler {
                 entry.video.approach == .post ? [.put, .post, .options] : [.put, .options]
             )
         }
+    }
+
+    /// The bytes of a picture or a text track: always one PUT, whatever its type says.
+    private func putAttachment(_ kind: VimeoAttachment.Kind, _ request: Request, _ text: String) async throws
+        -> Response
+    {
+        guard let target = links.attachmentTarget(text),
+            let found = try await library.attachments.one(kind, at: target.recordKey),
+            links.verifies(target, found.content),
+            let entry = try await library.entry(found.content.video, of: found.content.user)
+        else { throw VimeoFailure.notFound }
+        guard request.head.method == .put else { throw VimeoFailure.methodNotAllowed([.put, .options]) }
+        // vimeo.php sends text tracks as forms, and PyVimeo sends no type.
+        let named = request.head.fields["Content-Type"].flatMap { MediaType($0)?.essence }
+        let isMeant = named.map { $0.hasPrefix(kind == .picture ? "image/" : "text/") } ?? false
+        let type = isMeant ? named : nil
+        try await library.attachments.put(
+            request.body,
+            type: type ?? (kind == .picture ? "image/jpeg" : "text/vtt"),
+            to: found,
+            of: entry.video
+        )
+        let document = JSONValue.object([
+            "Status": .string("success"), "Notes": .string(""), "Path": .string(found.content.uri(of: entry.video)),
+        ])
+        return Response(200, ["Content-Type": "application/json"], .bytes(VimeoJSON.bytes(document)))
     }
 
     private func put(_ request: Request, _ entry: VimeoEntry) async throws -> Response {

@@ -25,6 +25,32 @@ struct VimeoLinks: Sendable {
         return "/vimeo/videos/\(text).\(signer.sign("\(text) \(video.subject)"))"
     }
 
+    /// The path for the bytes of a picture or a text track.
+    func path(_ attachment: VimeoAttachment) -> String {
+        let text = "\(attachment.user.prefix)-\(attachment.video)-\(attachment.id)"
+        let signature = signer.sign("\(attachment.kind.rawValue) \(text) \(attachment.subject)")
+        return "/vimeo/\(attachment.kind.collection)/\(text).\(signature)"
+    }
+
+    /// The same as `target` for pictures and text tracks.
+    func attachmentTarget(_ text: String) -> Target? {
+        let halves = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard halves.count == 2 else { return nil }
+        let names = halves[0].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
+        guard names.count == 3, names[0].utf8.count == 16, names[0].utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            let video = VimeoVideo.id(names[1]), let id = VimeoVideo.id(names[2])
+        else { return nil }
+        let key = names[0] + "/" + VimeoVideo.keyPart(video) + "/" + String(id)
+        return Target(recordKey: key, text: halves[0], signature: halves[1])
+    }
+
+    func verifies(_ target: Target, _ attachment: VimeoAttachment) -> Bool {
+        signer.verify(
+            "\(attachment.kind.rawValue) \(target.text) \(attachment.subject)",
+            signature: target.signature
+        )
+    }
+
     /// The record that a path names, and whether the signature is that of its user.
     struct Target: Equatable {
         var recordKey: String

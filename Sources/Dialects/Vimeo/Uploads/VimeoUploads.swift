@@ -1,6 +1,7 @@
 internal import Bytes
 internal import Foundation
 internal import HTTPWire
+internal import Pulls
 internal import UploadCore
 internal import VODKit
 
@@ -16,9 +17,15 @@ struct VimeoUploads: Sendable {
         var fileName: String?
         var contentType: String?
         var redirectURL: String?
+        /// The video whose file a ticket replaces.
+        var replaces: Int64?
+        /// From where the bytes are fetched.
+        var link: String?
     }
 
     let library: VimeoLibrary
+    /// `nil` if nothing can be fetched.
+    var starter: PullStarter?
     private var uploads: UploadService { library.uploads }
     private var clock: any WallClock { library.clock }
 
@@ -38,6 +45,7 @@ struct VimeoUploads: Sendable {
             redirectURL: new.redirectURL,
             isTicket: new.approach == .ticket,
             total: caller.grant.storedBytes,
+            replaces: new.replaces,
             modifiedAt: clock.now.unixSeconds
         )
         video.metadata["filename"] = new.fileName ?? new.labels.name
@@ -45,7 +53,12 @@ struct VimeoUploads: Sendable {
         while true {
             video.id = VimeoVideo.newID(at: clock.now)
             video.metadata["vimeo_uri"] = video.uri
-            let upload = try await begin(video, UploadMetadata(describing: video.metadata), under: caller.grant)
+            let upload =
+                if let link = new.link {
+                    try await pull(video, from: link, under: caller.grant)
+                } else {
+                    try await begin(video, UploadMetadata(describing: video.metadata), under: caller.grant)
+                }
             video.uploadID = upload.id.text
             do throws(UploadError) {
                 if try await library.insert(video) { break }
@@ -70,10 +83,63 @@ struct VimeoUploads: Sendable {
             length: video.size,
             metadata: metadata,
             // A ticket is completed by a call of its own.
-            completesWhenFull: video.approach != .ticket
+            completesWhenFull: !video.isTicket
         )
         new.keptFor = library.lifetime
         return try await uploads.create(new, under: grant)
+    }
+
+    /// Begins an upload whose bytes the gateway fetches.
+    private func pull(_ video: VimeoVideo, from link: String, under grant: Grant) async throws -> Upload {
+        guard let starter, let pulls = starter.pulls else {
+            throw VimeoFailure.invalid("upload.approach", "pull is not available on this server", 2230)
+        }
+        if let problem = starter.problem(with: link) { throw VimeoFailure.invalid("upload.link", problem) }
+        var new = starter.upload(from: link, metadata: video.metadata)
+        new.keptFor = library.lifetime
+        // The bytes are not sent by the client.
+        var grant = grant
+        grant.dialect = nil
+        return try await pulls.begin(new, under: grant)
+    }
+
+    /// Begins another file of a video, by tus.
+    ///
+    /// - Returns: The video with the version, which is its last.
+    /// - Throws: `VimeoFailure` 404 if the video was deleted; `UploadError`.
+    func addVersion(_ fileName: String, size: Int64, to entry: VimeoEntry, by caller: VimeoCaller) async throws
+        -> VimeoEntry
+    {
+        var video = entry.video
+        video.size = size
+        video.metadata["filename"] = fileName
+        video.metadata["filetype"] = nil
+        let upload = try await begin(video, UploadMetadata(describing: video.metadata), under: caller.grant)
+        do {
+            guard try await attach(upload, fileName, to: entry) != nil else { throw VimeoFailure.notFound }
+        } catch {
+            try? await library.end(upload.id.text)
+            throw error
+        }
+        guard let entry = try await library.entry(video.id, of: video.user) else { throw VimeoFailure.notFound }
+        return entry
+    }
+
+    /// Records an upload as the latest version of a video, once.
+    private func attach(_ upload: Upload, _ fileName: String?, to entry: VimeoEntry) async throws(UploadError)
+        -> VimeoVideo?
+    {
+        let id = VimeoVideo.newID(at: clock.now)
+        let now = clock.now.unixSeconds
+        return try await library.change(entry) { video in
+            var video = video
+            var versions = video.versions ?? []
+            if versions.contains(where: { $0.uploadID == upload.id.text }) { return video }
+            versions.append(VimeoVideo.Version(id: id, uploadID: upload.id.text, fileName: fileName))
+            video.versions = versions
+            video.modifiedAt = now
+            return video
+        }
     }
 
     // MARK: Bytes
@@ -224,6 +290,7 @@ struct VimeoUploads: Sendable {
             )
             _ = try await uploads.finished(completed)
         }
+        if let replaced = entry.video.replaces { return try await replace(replaced, by: entry, upload) }
         let now = clock.now.unixSeconds
         let changed = try await library.change(entry) { video in
             var video = video
@@ -233,6 +300,14 @@ struct VimeoUploads: Sendable {
         }
         guard let changed else { throw VimeoFailure.notFound }
         return changed
+    }
+
+    /// Gives a video the file of a ticket, which stays so that its client can ask again.
+    private func replace(_ id: Int64, by ticket: VimeoEntry, _ upload: Upload) async throws -> VimeoVideo {
+        guard let entry = try await library.entry(id, of: ticket.video.user), !entry.video.isTicket,
+            let video = try await attach(upload, ticket.video.metadata["filename"], to: entry)
+        else { throw VimeoFailure(404, 5012, "The video to replace could not be found.") }
+        return video
     }
 
     private static func incomplete(_ stored: Int64, _ missing: Int64) -> VimeoFailure {

@@ -9,8 +9,16 @@ struct VimeoEntry: Sendable {
     ///
     /// The offset of an open one may be out of date.
     var upload: Upload?
+    /// Versions whose uploads have not ended, oldest first.
+    var versions: [(version: VimeoVideo.Version, upload: Upload)] = []
+    /// The active picture, and how many there are.
+    var picture: VimeoAttachment?
+    var pictures = 0
+    var textTracks = 0
 
     var video: VimeoVideo { record.content }
+    /// What the video shows: its latest file that is complete, or else the first one.
+    var active: Upload? { versions.last { $0.upload.state == .completed }?.upload ?? upload }
 }
 
 /// The videos: records, whose uploads decide whether they exist.
@@ -20,6 +28,7 @@ struct VimeoLibrary: Sendable {
     let clock: any WallClock
     /// Seconds for which an upload without bytes is kept at least.
     let lifetime: TimeInterval
+    var attachments: VimeoAttachments { VimeoAttachments(records: records, uploads: uploads, clock: clock) }
 
     // MARK: Reading
 
@@ -33,6 +42,16 @@ struct VimeoLibrary: Sendable {
         return try await entry(of: try CodedRecord<VimeoVideo>(record), of: user)
     }
 
+    /// Adds what a document tells of pictures and text tracks.
+    func described(_ entry: VimeoEntry) async throws(UploadError) -> VimeoEntry {
+        var entry = entry
+        let pictures = try await attachments.all(.picture, of: entry.video)
+        entry.pictures = pictures.count
+        entry.picture = pictures.first { $0.id == entry.video.activePicture }
+        entry.textTracks = try await attachments.all(.textTrack, of: entry.video).count
+        return entry
+    }
+
     /// The video or ticket whose record has this key.
     func entry(at key: String) async throws(UploadError) -> VimeoEntry? {
         guard let record = try await records.record(VimeoVideo.recordKind, key) else { return nil }
@@ -44,20 +63,55 @@ struct VimeoLibrary: Sendable {
     {
         // Users whose numbers are equal do not see each other's videos.
         guard record.content.subject == user.subject else { return nil }
-        guard let uploadID = record.content.uploadID else {
-            let isOver = clock.now.unixSeconds - record.content.modifiedAt > Int64(lifetime)
-            if isOver { _ = try await records.removeRecord(VimeoVideo.recordKind, record.record.key) }
-            return isOver ? nil : VimeoEntry(record: record, upload: nil)
+        if record.content.isDeleted == true {
+            try await forget(record.content)
+            return nil
         }
-        if let upload = try await aliveUpload(uploadID) { return VimeoEntry(record: record, upload: upload) }
-        // It has ended: with the video, or because a client has begun anew since the record was read.
+        var versions: [(version: VimeoVideo.Version, upload: Upload)] = []
+        for version in record.content.versions ?? [] {
+            if let upload = try await aliveUpload(version.uploadID) { versions.append((version, upload)) }
+        }
+        let upload: Upload? = if let id = record.content.uploadID { try await aliveUpload(id) } else { nil }
+        let entry = VimeoEntry(record: record, upload: upload, versions: versions)
+        if entry.active != nil { return entry }
+        if record.content.uploadID == nil, try await keeps(record) { return entry }
+        // It has ended, or a client has begun anew since the record was read.
         let current = try await records.record(VimeoVideo.recordKind, record.record.key)
         if let current, current.version != record.record.version {
-            return try await entry(of: try CodedRecord<VimeoVideo>(current), of: user)
+            return try await self.entry(of: try CodedRecord<VimeoVideo>(current), of: user)
+        }
+        if record.content.approach == .pull, record.content.failure == nil {
+            // What could not be fetched is told for a while.
+            return try await failed(entry)
         }
         // Nobody can bring it back: an upload that has ended never begins again.
-        if current != nil { _ = try await records.removeRecord(VimeoVideo.recordKind, record.record.key) }
+        if current != nil { try await forget(record.content) }
         return nil
+    }
+
+    /// Removes what is left of a video whose uploads have ended.
+    private func forget(_ video: VimeoVideo) async throws(UploadError) {
+        try await attachments.removeAll(of: video)
+        _ = try await records.removeRecord(VimeoVideo.recordKind, video.recordKey)
+    }
+
+    /// Whether a video without an upload is kept.
+    private func keeps(_ record: CodedRecord<VimeoVideo>) async throws(UploadError) -> Bool {
+        clock.now.unixSeconds - record.content.modifiedAt <= Int64(lifetime)
+    }
+
+    /// A pulled video whose upload was given up.
+    private func failed(_ entry: VimeoEntry) async throws(UploadError) -> VimeoEntry? {
+        let now = clock.now.unixSeconds
+        let changed = try await change(entry) { video in
+            guard video.uploadID == entry.video.uploadID else { return nil }
+            var video = video
+            video.uploadID = nil
+            video.failure = .uploading
+            video.modifiedAt = now
+            return video
+        }
+        return changed == nil ? nil : try await self.entry(at: entry.record.record.key)
     }
 
     private func aliveUpload(_ id: String) async throws(UploadError) -> Upload? {
@@ -104,13 +158,35 @@ struct VimeoLibrary: Sendable {
 
     // MARK: Changing
 
+    private static let openKind = "vimeo open"
+
     /// Records a new video, whose upload exists.
     ///
     /// - Returns: Whether its id was free.
     func insert(_ video: VimeoVideo) async throws(UploadError) -> Bool {
         let now = clock.now
+        // Found by `lookAtOpen` until the video is complete, because nobody may ever ask for it again.
+        let mark = DialectRecord(kind: Self.openKind, key: video.recordKey, text: "{}", createdAt: now)
+        _ = try await records.insert(mark, at: now)
         let record = CodedRecord(VimeoVideo.recordKind, video.recordKey, video, at: now, until: nil)
         return try await records.insert(record.record, at: now)
+    }
+
+    /// Removes records of videos and tickets that were given up.
+    func lookAtOpen() async throws(UploadError) {
+        var last: String?
+        while true {
+            let page = try await records.records(Self.openKind, prefix: "", after: last, limit: Self.pageSize)
+            for mark in page {
+                let entry = try await entry(at: mark.key)
+                if let entry, entry.status != .available || entry.video.isTicket { continue }
+                // A creation records the mark before the video.
+                if entry == nil, clock.now.timeIntervalSince(mark.createdAt) < 3600 { continue }
+                _ = try await records.removeRecord(Self.openKind, mark.key)
+            }
+            guard page.count == Self.pageSize, let key = page.last?.key else { return }
+            last = key
+        }
     }
 
     /// Changes a video, whatever happens at the same time.
@@ -123,27 +199,30 @@ struct VimeoLibrary: Sendable {
     func change(_ entry: VimeoEntry, _ change: (VimeoVideo) -> VimeoVideo?) async throws(UploadError) -> VimeoVideo? {
         while let record = try await records.record(VimeoVideo.recordKind, entry.record.record.key) {
             let current = try CodedRecord<VimeoVideo>(record)
-            guard let wanted = change(current.content) else { return nil }
+            guard current.content.isDeleted != true, let wanted = change(current.content) else { return nil }
             if wanted == current.content { return wanted }
             if try await records.replace(current.replaced(by: wanted, until: nil).record) { return wanted }
         }
         return nil
     }
 
-    /// Deletes a video with its bytes; ends its upload first, so that whatever is interrupted later is no video any more.
+    /// Deletes a video with its bytes; ends its uploads first, so that whatever is interrupted later is no video any more.
     ///
     /// - Returns: Whether it was there.
     func delete(_ entry: VimeoEntry) async throws(UploadError) -> Bool {
-        var ended = entry.video.uploadID
-        while true {
-            if let ended { try await end(ended) }
-            // A client may have begun anew meanwhile.
-            let record = try await records.record(VimeoVideo.recordKind, entry.record.record.key)
-            guard let record, let current = try? CodedRecord<VimeoVideo>(record), current.content.uploadID != ended,
-                let next = current.content.uploadID
-            else { return try await records.removeRecord(VimeoVideo.recordKind, entry.record.record.key) }
-            ended = next
+        let key = entry.record.record.key
+        while let record = try await records.record(VimeoVideo.recordKind, key) {
+            let current = try CodedRecord<VimeoVideo>(record)
+            for version in current.content.versions ?? [] { try await end(version.uploadID) }
+            if let id = current.content.uploadID { try await end(id) }
+            var video = current.content
+            video.isDeleted = true
+            // Unless a client has begun anew meanwhile, or added a version.
+            guard try await records.replace(current.replaced(by: video, until: nil).record) else { continue }
+            try await forget(video)
+            return true
         }
+        return false
     }
 
     /// Ends an upload, if it has not ended yet.

@@ -34,6 +34,14 @@ struct VimeoVideo: Sendable, Equatable, Codable {
         var contentRating: [String] = ["unrated"]
     }
 
+    /// A later file of a video: in its place once all bytes are there (protocol notes §4.8).
+    struct Version: Sendable, Equatable, Codable {
+        var id: Int64
+        /// Of the core.
+        var uploadID: String
+        var fileName: String?
+    }
+
     var id: Int64
     var subject: String
     /// The API key that minted the token of its creator.
@@ -57,6 +65,16 @@ struct VimeoVideo: Sendable, Equatable, Codable {
     var countsInclusively = false
     /// Total bytes that the token of its creator allowed its user.
     var total: Int64?
+    /// Oldest first; `nil` for none.
+    var versions: [Version]?
+    /// The video whose file a ticket replaces.
+    var replaces: Int64?
+    /// The picture that stands for the video.
+    var activePicture: Int64?
+    /// Text tracks that are shown.
+    var activeTracks: [Int64]?
+    /// Whether it is being removed, so that no other file comes any more.
+    var isDeleted: Bool?
     /// Unix seconds.
     var modifiedAt: Int64
 

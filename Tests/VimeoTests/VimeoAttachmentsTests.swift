@@ -1,0 +1,256 @@
+import Bytes
+import Foundation
+import SluiceTesting
+import Testing
+import UploadCore
+
+@testable import VODKit
+@testable import Vimeo
+
+@Suite("Other files, pictures and text tracks of Vimeo's videos")
+struct VimeoAttachmentsTests {
+    private static let bytes: [UInt8] = Array(0..<10)
+
+    private static func attachment(_ kind: VimeoAttachment.Kind, of entry: VimeoEntry, _ id: Int64 = 7)
+        -> VimeoAttachment
+    {
+        VimeoAttachment(id: id, kind: kind, video: entry.video.id, subject: entry.video.subject, principal: "p")
+    }
+
+    /// Does nothing if the attachment was removed.
+    private static func put(_ bytes: [UInt8], _ attachment: VimeoAttachment, of entry: VimeoEntry, _ bench: VimeoBench)
+        async throws
+    {
+        guard let found = try await bench.library.attachments.one(attachment.kind, at: attachment.recordKey) else {
+            return
+        }
+        try await bench.library.attachments.put(ArraySource(bytes), type: "image/jpeg", to: found, of: entry.video)
+    }
+
+    /// The bytes of an attachment, as documents tell of them.
+    private static func content(_ attachment: VimeoAttachment, _ bench: VimeoBench) async throws -> [UInt8] {
+        let found = try #require(try await bench.library.attachments.one(attachment.kind, at: attachment.recordKey))
+        let settled = try await bench.library.attachments.settled(found.content).attachment
+        let id = try #require(settled.uploadID.flatMap { UploadID($0) })
+        #expect(try await bench.state.upload(id)?.state == .completed)
+        return try await bench.storage.head(of: id, length: 10)
+    }
+
+    /// Uploads that have not ended.
+    private static func alive(_ bench: VimeoBench) async throws -> [Upload] {
+        try await bench.services.uploads.list(UploadQuery(limit: 100)).filter(\.isAlive)
+    }
+
+    private static func version(_ bench: VimeoBench, _ entry: VimeoEntry, _ bytes: [UInt8], whole: Bool = true)
+        async throws
+    {
+        let current = try #require(try await bench.current(entry))
+        let changed = try await bench.uploads.addVersion(
+            "v.mp4",
+            size: Int64(bytes.count),
+            to: current,
+            by: bench.caller()
+        )
+        let id = try #require(changed.versions.last).upload.id
+        _ = try await bench.services.uploads.append(
+            to: id,
+            at: 0,
+            contentLength: nil,
+            expecting: nil,
+            from: ArraySource(whole ? bytes : Array(bytes.dropLast()))
+        )
+    }
+
+    private static func content(_ bench: VimeoBench, _ entry: VimeoEntry) async throws -> [UInt8] {
+        let active = try #require(try await bench.current(entry)?.active)
+        return try await bench.storage.head(of: active.id, length: 1000)
+    }
+
+    @Test("the latest complete file is that of the video; all end with it")
+    func versions() async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        _ = try await bench.put(Self.bytes, of: 10, to: entry)
+        try await Self.version(bench, entry, [1, 2, 3])
+        #expect(try await Self.content(bench, entry) == [1, 2, 3])
+        try await Self.version(bench, entry, [4, 5, 6, 7], whole: false)
+        #expect(try await Self.content(bench, entry) == [1, 2, 3])
+        #expect(try await bench.current(entry)?.status == .available)
+        #expect(try await bench.current(entry)?.versions.count == 2)
+        #expect(try await bench.library.delete(try #require(try await bench.current(entry))))
+        #expect(try await Self.alive(bench).isEmpty)
+    }
+
+    @Test("a ticket for another file replaces it once, and can be completed again")
+    func replacement() async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        _ = try await bench.put(Self.bytes, of: 10, to: entry)
+        var new = VimeoUploads.New(labels: VimeoVideo.Labels(), approach: .ticket, size: 3)
+        new.replaces = entry.video.id
+        let ticket = try await bench.uploads.create(new, by: bench.caller())
+        #expect(try await bench.put([1, 2, 3], of: 3, to: ticket) == .stored)
+        for _ in 0..<3 {
+            let video = try await bench.uploads.complete(try #require(try await bench.current(ticket)))
+            #expect(video.uri == entry.video.uri && video.versions?.count == 1)
+        }
+        #expect(try await Self.content(bench, entry) == [1, 2, 3])
+        #expect(try await bench.library.videos(of: VimeoUser("dora")).count == 1)
+        #expect(try await bench.library.delete(try #require(try await bench.current(entry))))
+        #expect(try await bench.current(ticket) == nil)
+        #expect(try await Self.alive(bench).isEmpty)
+    }
+
+    @Test(
+        "bytes of a picture take the place of those before, and of two at once one stays",
+        arguments: VimeoAttachment.Kind.allCases
+    )
+    func bytes(kind: VimeoAttachment.Kind) async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        let attachment = Self.attachment(kind, of: entry)
+        try await bench.library.attachments.insert(attachment, of: entry.video)
+        for bytes in [[1], [2, 3]] as [[UInt8]] { try await Self.put(bytes, attachment, of: entry, bench) }
+        #expect(try await Self.alive(bench).count == 2)
+        bench.state.plan.pause { await Task.yield() }
+        await withTaskGroup(of: Void.self) { group in
+            for number in 1...5 {
+                group.addTask {
+                    try? await Self.put([UInt8](repeating: UInt8(number), count: 5), attachment, of: entry, bench)
+                }
+            }
+        }
+        #expect(try await Self.alive(bench).count == 2)
+        let content = try await Self.content(attachment, bench)
+        #expect(content.count == 5 && Set(content).count == 1)
+    }
+
+    @Test("wherever the gateway dies, bytes of a picture are there or not, and nothing else stays")
+    func interruptedPut() async throws {
+        var calls = 0
+        while true {
+            let bench = try VimeoBench()
+            let entry = try await bench.create(.streaming)
+            let attachment = Self.attachment(.picture, of: entry)
+            try await bench.library.attachments.insert(attachment, of: entry.video)
+            try await Self.put([1], attachment, of: entry, bench)
+            let found = try #require(try await bench.library.attachments.one(.picture, at: attachment.recordKey))
+            bench.fuse.burn(afterCalls: calls)
+            let isOver =
+                (try? await bench.library.attachments.put(
+                    ArraySource([2]),
+                    type: "image/png",
+                    to: found,
+                    of: entry.video
+                )) != nil
+            bench.fuse.replace()
+            let content = try await Self.content(attachment, bench)
+            #expect((isOver ? [[2]] : [[1], [2]]).contains(content), "\(calls)")
+            // Whatever the gateway did last, the next bytes take their place.
+            try await Self.put([3], attachment, of: entry, bench)
+            #expect(try await Self.content(attachment, bench) == [3], "\(calls)")
+            let completed = try await Self.alive(bench).filter { $0.state == .completed }
+            #expect(completed.count == 1, "\(calls)")
+            #expect(try await bench.library.delete(try #require(try await bench.current(entry))), "\(calls)")
+            // One that was not recorded yet is open, and expires.
+            #expect(try await Self.alive(bench).allSatisfy { $0.state == .open && $0.offset == 0 }, "\(calls)")
+            if isOver { break }
+            calls += 1
+        }
+        #expect(calls > 5)
+    }
+
+    @Test("bytes of an upload that could not be recorded do not stay")
+    func unrecorded() async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        let attachment = Self.attachment(.picture, of: entry)
+        try await bench.library.attachments.insert(attachment, of: entry.video)
+        // Before the bytes.
+        for lost in [true, false] {
+            if lost {
+                bench.state.plan.lose(.replaceRecord, with: UploadError(.storageFailure, "lost"))
+            } else {
+                bench.state.plan.fail(.replaceRecord)
+            }
+            await #expect(throws: UploadError.self) { try await Self.put([5], attachment, of: entry, bench) }
+            #expect(try await Self.alive(bench).map(\.id.text) == [entry.video.uploadID])
+        }
+        try await Self.put([5], attachment, of: entry, bench)
+        #expect(try await Self.content(attachment, bench) == [5])
+        #expect(try await Self.alive(bench).count == 2)
+    }
+
+    @Test(
+        "with a video its pictures and text tracks go, wherever the gateway dies; what is sent meanwhile does not stay"
+    )
+    func deletion() async throws {
+        var calls = 0
+        while true {
+            let bench = try VimeoBench()
+            let entry = try await bench.create(.streaming)
+            _ = try await bench.put(Self.bytes, of: 10, to: entry)
+            for kind in VimeoAttachment.Kind.allCases {
+                let attachment = Self.attachment(kind, of: entry)
+                try await bench.library.attachments.insert(attachment, of: entry.video)
+                try await Self.put([1], attachment, of: entry, bench)
+            }
+            try await Self.version(bench, entry, [1, 2, 3])
+            let current = try #require(try await bench.current(entry))
+            bench.fuse.burn(afterCalls: calls)
+            let isOver = (try? await bench.library.delete(current)) == true
+            bench.fuse.replace()
+            if let left = try await bench.current(entry) { #expect(try await bench.library.delete(left), "\(calls)") }
+            #expect(try await bench.current(entry) == nil, "\(calls)")
+            #expect(try await Self.alive(bench).isEmpty, "\(calls)")
+            for kind in VimeoAttachment.Kind.allCases {
+                let left = try await bench.state.records(kind.recordKind, prefix: "", after: nil, limit: 10)
+                #expect(left.isEmpty, "\(calls)")
+            }
+            if isOver { break }
+            calls += 1
+        }
+        #expect(calls > 10)
+    }
+
+    @Test("bytes that come while a picture is removed do not stay")
+    func removal() async throws {
+        for _ in 0..<20 {
+            let bench = try VimeoBench()
+            let entry = try await bench.create(.streaming)
+            let attachment = Self.attachment(.picture, of: entry)
+            try await bench.library.attachments.insert(attachment, of: entry.video)
+            try await Self.put([1], attachment, of: entry, bench)
+            let found = try #require(try await bench.library.attachments.one(.picture, at: attachment.recordKey))
+            bench.state.plan.pause { await Task.yield() }
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask { try? await Self.put([2], attachment, of: entry, bench) }
+                group.addTask { _ = try? await bench.library.attachments.remove(found) }
+                group.addTask { try? await Self.put([3], attachment, of: entry, bench) }
+            }
+            #expect(try await bench.library.attachments.one(.picture, at: attachment.recordKey) == nil)
+            #expect(try await Self.alive(bench).map(\.id.text) == [entry.video.uploadID])
+        }
+    }
+
+    @Test("records of tickets and videos that were given up are removed, those of others stay")
+    func givenUp() async throws {
+        let bench = try VimeoBench()
+        let complete = try await bench.create(.streaming)
+        _ = try await bench.put(Self.bytes, of: 10, to: complete)
+        _ = try await bench.create(.ticket)
+        _ = try await bench.create(.tus)
+        func count(_ kind: String) async throws -> Int {
+            try await bench.state.records(kind, prefix: "", after: nil, limit: 10).count
+        }
+        try await bench.library.lookAtOpen()
+        #expect(try await count("vimeo open") == 2)
+        bench.clock.advance(by: VimeoBench.lifetime + 10)
+        let open = try await bench.create(.tus)
+        try await bench.library.lookAtOpen()
+        #expect(try await count("vimeo open") == 1)
+        #expect(try await count(VimeoVideo.recordKind) == 2)
+        #expect(try await bench.current(open) != nil)
+        #expect(try await bench.current(complete) != nil)
+    }
+}
