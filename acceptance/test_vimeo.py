@@ -4,7 +4,7 @@ import os
 import re
 import socket
 import time
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
@@ -539,6 +539,9 @@ def test_pictures_as_other_clients_send_them(server, client):
         assert client("PATCH", made.json()["uri"], json={"active": active}).json()["active"] is kept
     video = client("GET", uri).json()
     assert requests.get(video["pictures"]["sizes"][0]["link"], timeout=20).content == b"defg"
+    query = parse_qs(urlsplit(video["pictures"]["sizes"][0]["link"]).query)
+    # In milliseconds the one, in seconds the other.
+    assert int(query["expires"][0]) - int(query["issued"][0]) // 1000 == 86_400
     for method in ("GET", "POST", "DELETE"):
         assert Plain(server)(method, link).status_code == 405
     assert Plain(server)("PUT", link[:-1] + ("A" if link[-1] != "A" else "B"), data=b"x").status_code == 404
@@ -555,6 +558,27 @@ def test_text_tracks_that_are_wrong(client):
     for body in ({"type": "songs", "language": "en"}, {"language": "en"}, {"type": "captions", "name": "x" * 257}):
         answer = client("POST", uri + "/texttracks", json=body)
         assert (answer.status_code, answer.json()["error_code"]) == (400, 2204)
+
+
+def test_lists_of_a_video_have_pages(client):
+    uri = client.create(3, "streaming")["uri"]
+    link = client("GET", uri).json()["upload"]["upload_link"]
+    assert client("PUT", link, data=b"abc").status_code == 200
+    for name in ("pictures", "texttracks", "versions"):
+        upload = {"approach": "tus", "size": 5}
+        body = {"type": "captions", "file_name": "x.mp4", "upload": upload}
+        made = [client("POST", f"{uri}/{name}", json=body).json()["uri"] for _ in range(4)]
+        if name == "versions":
+            made = [*made[::-1], uri + "/versions/" + uri.rsplit("/", 1)[1]]
+        page = client("GET", f"{uri}/{name}?per_page=2&page=2&fields=uri").json()
+        assert (page["total"], page["page"], page["per_page"]) == (len(made), 2, 2)
+        assert [one["uri"] for one in page["data"]] == made[2:4]
+        assert page["paging"]["previous"] == f"{uri}/{name}?page=1&per_page=2"
+        assert client("GET", f"{uri}/{name}?per_page=101").json()["error_code"] == 2204
+    # The first file tells how it was uploaded.
+    last = client("GET", uri + "/versions?page=5&per_page=1").json()["data"][0]
+    assert (last["upload"]["approach"], last["upload"]["upload_link"]) == ("streaming", link)
+    assert (last["active"], last["filesize"]) == (True, 3)
 
 
 def test_versions_that_are_wrong(client):

@@ -1,5 +1,6 @@
 import Bytes
 import Foundation
+import HTTPWire
 import SluiceTesting
 import Testing
 import UploadCore
@@ -38,7 +39,7 @@ struct VimeoAttachmentsTests {
 
     /// Uploads that have not ended.
     private static func alive(_ bench: VimeoBench) async throws -> [Upload] {
-        try await bench.services.uploads.list(UploadQuery(limit: 100)).filter(\.isAlive)
+        try await bench.services.uploads.list(UploadQuery(limit: 1000)).filter(\.isAlive)
     }
 
     private static func version(_ bench: VimeoBench, _ entry: VimeoEntry, _ bytes: [UInt8], whole: Bool = true)
@@ -213,6 +214,117 @@ struct VimeoAttachmentsTests {
         #expect(calls > 10)
     }
 
+    @Test("what is added to a video while it is deleted does not stay")
+    func additionDuringDeletion() async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        #expect(try await bench.library.delete(entry))
+        for kind in VimeoAttachment.Kind.allCases {
+            await #expect(throws: VimeoFailure.self) {
+                _ = try await bench.library.add(Self.attachment(kind, of: entry), to: entry)
+            }
+            #expect(try await bench.state.records(kind.recordKind, prefix: "", after: nil, limit: 10).isEmpty)
+        }
+        await #expect(throws: VimeoFailure.self) {
+            _ = try await bench.uploads.addVersion("v.mp4", size: 3, to: entry, by: bench.caller())
+        }
+        #expect(try await Self.alive(bench).isEmpty)
+    }
+
+    @Test("nothing is added to a video whose deletion was interrupted")
+    func additionAfterDeletion() async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        bench.state.plan.fail(.removeRecord)
+        await #expect(throws: UploadError.self) { try await bench.library.delete(entry) }
+        await #expect(throws: VimeoFailure.self) {
+            _ = try await bench.uploads.addVersion("v.mp4", size: 3, to: entry, by: bench.caller())
+        }
+        #expect(try await bench.library.change(entry) { $0 } == nil)
+        #expect(try await Self.alive(bench).isEmpty)
+        #expect(try await bench.current(entry) == nil)
+    }
+
+    @Test("users whose numbers are equal do not see each other's pictures")
+    func strangers() async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        let own = Self.attachment(.picture, of: entry)
+        var foreign = own
+        foreign.subject = "eve"
+        let kind = VimeoAttachment.Kind.picture.recordKind
+        let record = CodedRecord(kind, own.recordKey, foreign, at: bench.clock.now, until: nil).record
+        #expect(try await bench.state.insert(record, at: bench.clock.now))
+        #expect(try await bench.library.attachments.one(.picture, own.id, of: entry.video) == nil)
+        #expect(try await bench.library.attachments.all(.picture, of: entry.video).isEmpty)
+    }
+
+    @Test("a video has at most so many pictures, and more that came at once go with it, too")
+    func most() async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        for id in 1...Int64(VimeoAttachments.most) {
+            _ = try await bench.library.add(Self.attachment(.picture, of: entry, id), to: entry)
+        }
+        await #expect(throws: VimeoFailure.self) {
+            _ = try await bench.library.add(Self.attachment(.picture, of: entry, 999), to: entry)
+        }
+        for id in 1000...1050 as ClosedRange<Int64> {
+            let more = Self.attachment(.picture, of: entry, id)
+            let kind = VimeoAttachment.Kind.picture.recordKind
+            let record = CodedRecord(kind, more.recordKey, more, at: bench.clock.now, until: nil).record
+            #expect(try await bench.state.insert(record, at: bench.clock.now))
+        }
+        #expect(try await bench.library.attachments.all(.picture, of: entry.video).count == VimeoAttachments.most + 51)
+        #expect(try await bench.library.delete(entry))
+        let left = try await bench.state.records(
+            VimeoAttachment.Kind.picture.recordKind,
+            prefix: "",
+            after: nil,
+            limit: 10
+        )
+        #expect(left.isEmpty)
+    }
+
+    @Test("a video has at most so many versions; those whose uploads have ended do not count")
+    func mostVersions() async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        _ = try await bench.put(Self.bytes, of: 10, to: entry)
+        for _ in 1...VimeoUploads.mostVersions { try await Self.version(bench, entry, [1, 2], whole: false) }
+        await #expect(throws: VimeoFailure.self) { try await Self.version(bench, entry, [1, 2]) }
+        #expect(try await Self.alive(bench).count == VimeoUploads.mostVersions + 1)
+        let versions = try #require(try await bench.current(entry)?.versions)
+        for version in versions.prefix(2) { try await bench.services.uploads.terminate(version.upload.id) }
+        try await Self.version(bench, entry, [1, 2])
+        #expect(try await bench.current(entry)?.video.versions?.count == VimeoUploads.mostVersions - 1)
+        #expect(try await Self.content(bench, entry) == [1, 2])
+    }
+
+    @Test("too many requests that send bytes of one picture are refused, and leave nothing")
+    func mostComing() async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        let attachment = Self.attachment(.picture, of: entry)
+        _ = try await bench.library.add(attachment, to: entry)
+        let found = try #require(try await bench.library.attachments.one(.picture, at: attachment.recordKey))
+        var crowded = found.content
+        for _ in 0..<8 {
+            let grant = Grant(id: "g", issuer: nil, subject: "dora", dialect: "vimeo", expiresAt: .distantFuture)
+            let new = NewUpload(dialect: "vimeo", length: nil, completesWhenFull: false)
+            let upload = try await bench.services.uploads.create(new, under: grant)
+            crowded.coming = (crowded.coming ?? []) + [upload.id.text]
+        }
+        #expect(try await bench.state.replace(found.replaced(by: crowded, until: nil).record))
+        let error = await #expect(throws: VimeoFailure.self) { try await Self.put([1], attachment, of: entry, bench) }
+        #expect(error?.status == 409)
+        #expect(try await Self.alive(bench).count == 9)
+        // One that has ended makes room.
+        try await bench.services.uploads.terminate(try #require(crowded.coming?.first.flatMap { UploadID($0) }))
+        try await Self.put([1], attachment, of: entry, bench)
+        #expect(try await Self.content(attachment, bench) == [1])
+    }
+
     @Test("bytes that come while a picture is removed do not stay")
     func removal() async throws {
         for _ in 0..<20 {
@@ -231,6 +343,26 @@ struct VimeoAttachmentsTests {
             #expect(try await bench.library.attachments.one(.picture, at: attachment.recordKey) == nil)
             #expect(try await Self.alive(bench).map(\.id.text) == [entry.video.uploadID])
         }
+    }
+
+    @Test("a video that is being created is found later, if its client never comes back")
+    func createdWhileLookedAt() async throws {
+        let bench = try VimeoBench()
+        func marks() async throws -> Int {
+            try await bench.state.records("vimeo open", prefix: "", after: nil, limit: 10).count
+        }
+        // The mark is there, the video not yet.
+        for calls in 0..<100 where try await marks() == 0 {
+            bench.fuse.burn(afterCalls: calls)
+            _ = try? await bench.create(.streaming)
+            bench.fuse.replace()
+        }
+        #expect(try await bench.state.records(VimeoVideo.recordKind, prefix: "", after: nil, limit: 10).isEmpty)
+        try await bench.library.lookAtOpen()
+        #expect(try await marks() == 1)
+        bench.clock.advance(by: 3601)
+        try await bench.library.lookAtOpen()
+        #expect(try await marks() == 0)
     }
 
     @Test("records of tickets and videos that were given up are removed, those of others stay")

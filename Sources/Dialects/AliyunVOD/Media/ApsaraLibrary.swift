@@ -340,34 +340,6 @@ extension ApsaraLibrary: ObjectOwnership {
     }
 }
 
-extension DialectRecords {
-    /// Does something with each record of a kind; those that fail do not keep the others waiting.
-    ///
-    /// - Returns: Whether there were any.
-    /// - Throws: The first failure, at the end.
-    func each(
-        _ kind: String,
-        _ body: (DialectRecord) async throws(UploadError) -> Void
-    ) async throws(UploadError) -> Bool {
-        var last: String?
-        var failure: UploadError?
-        while true {
-            let page = try await records(kind, prefix: "", after: last, limit: 100)
-            for record in page {
-                last = record.key
-                do throws(UploadError) {
-                    try await body(record)
-                } catch {
-                    failure = failure ?? error
-                }
-            }
-            guard page.count < 100 else { continue }
-            if let failure { throw failure }
-            return last != nil
-        }
-    }
-}
-
 /// The media to which a reference id was given, and when.
 private struct ReferenceHolder {
     let id: String

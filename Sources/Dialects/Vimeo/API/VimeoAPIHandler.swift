@@ -236,17 +236,6 @@ struct VimeoAPIHandler: RequestHandler {
 
 /// Responses of the API.
 enum VimeoResponse {
-    /// All elements of a short list, as one page.
-    static func page(_ all: [JSONValue], _ head: RequestHead, _ fields: VimeoFields) -> Response {
-        let uri = JSONValue.string(head.target.rawPath + "?page=1")
-        let document = JSONValue.object([
-            "total": .integer(Int64(all.count)), "page": .integer(1), "per_page": .integer(Int64(max(25, all.count))),
-            "paging": .object(["next": .null, "previous": .null, "first": uri, "last": uri]),
-            "data": .array(all.map(fields.applied(to:))),
-        ])
-        return self.document(document, "video")
-    }
-
     /// A document of a kind such as `video`.
     static func document(_ document: JSONValue, _ kind: String, _ status: Status = 200) -> Response {
         Response(

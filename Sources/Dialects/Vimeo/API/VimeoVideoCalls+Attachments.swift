@@ -5,31 +5,23 @@ internal import VODKit
 
 /// Pictures and text tracks (protocol notes §6).
 extension VimeoVideoCalls {
-    func attachments(
-        _ method: HTTPMethod,
-        _ kind: VimeoAttachment.Kind,
-        of id: Int64,
-        _ user: VimeoUser,
-        _ request: Request,
-        by caller: VimeoCaller,
-        _ documents: VimeoDocuments,
-        _ fields: VimeoFields
-    ) async throws -> Response {
-        guard method == .post else {
-            let entry = try await entry(id, of: user)
-            let all = try await library.attachments.all(kind, of: entry.video)
-            return VimeoResponse.page(all.map { documents.attachment($0, of: entry.video) }, request.head, fields)
-        }
-        try caller.require(.upload)
-        var body = try await VimeoBody(of: request, limit: bodyLimit)
-        let entry = try await entry(id, of: user)
+    func attachments(_ kind: VimeoAttachment.Kind, of id: Int64, _ call: VimeoCall) async throws -> Response {
+        let page = try call.page()
+        let video = try await entry(id, of: call.user).video
+        let all = try await library.attachments.all(kind, of: video)
+        return call.response(page, of: all.count, page.part(of: all).map { call.documents.attachment($0, of: video) })
+    }
+
+    func addAttachment(_ kind: VimeoAttachment.Kind, to id: Int64, _ call: VimeoCall) async throws -> Response {
+        var body = try await VimeoBody(of: call.request, limit: bodyLimit)
+        let entry = try await entry(id, of: call.user)
         var attachment = VimeoAttachment(
             id: VimeoVideo.newID(at: library.clock.now),
             kind: kind,
             video: id,
-            subject: user.subject,
-            issuer: caller.grant.issuer,
-            principal: caller.grant.id
+            subject: call.user.subject,
+            issuer: call.caller.grant.issuer,
+            principal: call.caller.grant.id
         )
         let isActive = body.bool("active") ?? false
         if kind == .textTrack {
@@ -39,44 +31,37 @@ extension VimeoVideoCalls {
             if attachment.type == nil, body.problems.isEmpty { body.reject("type", "is missing") }
         }
         try body.finish()
-        try await library.attachments.insert(attachment, of: entry.video)
-        var video = entry.video
+        var video = try await library.add(attachment, to: entry)
         if isActive { video = try await activate(attachment, true, in: entry) }
-        let document = documents.attachment(attachment, of: video)
-        return VimeoResponse.document(fields.applied(to: document), kind.mediaType, 201)
+        return call.response(call.documents.attachment(attachment, of: video), kind.mediaType, 201)
     }
 
     func attachment(
-        _ method: HTTPMethod,
         _ kind: VimeoAttachment.Kind,
         _ number: Int64,
         of id: Int64,
-        _ user: VimeoUser,
-        _ request: Request,
-        by caller: VimeoCaller,
-        _ documents: VimeoDocuments,
-        _ fields: VimeoFields
+        _ call: VimeoCall
     ) async throws -> Response {
-        let entry = try await entry(id, of: user)
-        guard let found = try await library.attachments.one(kind, number, of: entry.video),
-            found.content.subject == user.subject
-        else { throw VimeoFailure.notFound }
+        let entry = try await entry(id, of: call.user)
+        guard let found = try await library.attachments.one(kind, number, of: entry.video) else {
+            throw VimeoFailure.notFound
+        }
         var video = entry.video
-        switch method {
+        switch call.method {
         case .delete:
-            try caller.require(.edit)
+            try call.caller.require(.edit)
             guard try await library.attachments.remove(found) else { throw VimeoFailure.notFound }
             return Response(204)
         case .patch:
-            try caller.require(.edit)
-            var body = try await VimeoBody(of: request, limit: bodyLimit)
+            try call.caller.require(.edit)
+            var body = try await VimeoBody(of: call.request, limit: bodyLimit)
             let isActive = body.bool("active")
             try body.finish()
             if let isActive { video = try await activate(found.content, isActive, in: entry) }
         default: break
         }
-        let document = documents.attachment(try await library.attachments.settled(found.content).attachment, of: video)
-        return VimeoResponse.document(fields.applied(to: document), kind.mediaType)
+        let attachment = try await library.attachments.settled(found.content).attachment
+        return call.response(call.documents.attachment(attachment, of: video), kind.mediaType)
     }
 
     /// Makes one the active picture, or a shown text track, or takes that back.

@@ -33,20 +33,27 @@ struct VimeoVideoCalls: Sendable {
         _ caller: VimeoCaller
     ) async throws -> Response {
         let query = try Self.query(of: request.head)
-        let fields = VimeoFields(query.all("fields"))
         let user = try caller.user()
-        let documents = try await documents(user, caller.grant, request)
+        let call = VimeoCall(
+            method: method,
+            request: request,
+            caller: caller,
+            user: user,
+            query: query,
+            fields: VimeoFields(query.all("fields")),
+            documents: try await documents(user, caller.grant, request)
+        )
         switch (resource, method) {
         case (.user(let number), _):
             try Self.check(number, is: user)
-            return VimeoResponse.document(fields.applied(to: documents.user(user)), "user")
+            return call.response(call.documents.user(user), "user")
         case (.videos(let number), .post):
             try Self.check(number, is: user)
             try caller.require(.upload)
-            return try await create(request, by: caller, documents, fields)
+            return try await create(call)
         case (.videos(let number), _):
             try Self.check(number, is: user)
-            return try await list(request, query, user, documents, fields)
+            return try await list(call)
         case (.upload(let number, let ticket), .delete):
             try Self.check(number, is: user)
             try caller.require(.upload)
@@ -54,10 +61,10 @@ struct VimeoVideoCalls: Sendable {
         case (.upload(let number, let ticket), _):
             try Self.check(number, is: user)
             let entry = try await entry(ticket, of: user, isTicket: true)
-            return VimeoResponse.document(fields.applied(to: documents.ticket(entry)), "uploadattempt")
+            return call.response(call.documents.ticket(entry), "uploadattempt")
         case (.video(let id), .patch):
             try caller.require(.edit)
-            return try await change(id, of: user, request, documents, fields)
+            return try await change(id, call)
         case (.video(let id), .delete):
             try caller.require(.delete)
             let entry = try await entry(id, of: user)
@@ -65,19 +72,23 @@ struct VimeoVideoCalls: Sendable {
             return Response(204)
         case (.video(let id), _):
             let entry = try await library.described(try await entry(id, of: user))
-            return try Self.unlessKnown(entry, request.head, fields.applied(to: documents.video(entry)))
+            return Self.unlessKnown(entry, call)
         case (.status(let id), _):
             let entry = try await entry(id, of: user)
-            return VimeoResponse.document(fields.applied(to: try await status(entry)), "video")
+            return call.response(try await status(entry), "video")
         case (.files(let id), _):
             try caller.require(.upload)
-            return try await replace(id, of: user, request, by: caller, documents, fields)
-        case (.versions(let id), _):
-            return try await versions(method, id, of: user, request, by: caller, documents, fields)
-        case (.attachments(let kind, let video), _):
-            return try await attachments(method, kind, of: video, user, request, by: caller, documents, fields)
+            return try await replace(id, call)
+        case (.versions(let id), .post):
+            try caller.require(.upload)
+            return try await addVersion(id, call)
+        case (.versions(let id), _): return try await versions(id, call)
+        case (.attachments(let kind, let video), .post):
+            try caller.require(.upload)
+            return try await addAttachment(kind, to: video, call)
+        case (.attachments(let kind, let video), _): return try await attachments(kind, of: video, call)
         case (.attachment(let kind, let video, let id), _):
-            return try await attachment(method, kind, id, of: video, user, request, by: caller, documents, fields)
+            return try await attachment(kind, id, of: video, call)
         default: throw VimeoFailure.notFound
         }
     }
@@ -104,30 +115,20 @@ struct VimeoVideoCalls: Sendable {
 
     // MARK: Creating
 
-    private func create(
-        _ request: Request,
-        by caller: VimeoCaller,
-        _ documents: VimeoDocuments,
-        _ fields: VimeoFields
-    ) async throws -> Response {
-        var body = try await VimeoBody(of: request, limit: bodyLimit)
-        let version = try VimeoVersion(accept: request.head.fields["Accept"]).decided(by: body)
+    private func create(_ call: VimeoCall) async throws -> Response {
+        var body = try await VimeoBody(of: call.request, limit: bodyLimit)
+        let version = try VimeoVersion(accept: call.request.head.fields["Accept"]).decided(by: body)
         if version == .old {
-            let new = try Self.ticket(&body)
-            let entry = try await uploads.create(new, by: caller)
-            return Self.traced(
-                VimeoResponse.document(fields.applied(to: documents.ticket(entry)), "uploadticket", 201),
-                entry
-            )
+            let entry = try await uploads.create(try Self.ticket(&body), by: call.caller)
+            return Self.traced(call.response(call.documents.ticket(entry), "uploadticket", 201), entry)
         }
         let new = try Self.video(&body)
-        let entry = try await uploads.create(new, by: caller)
+        let entry = try await uploads.create(new, by: call.caller)
         // Clients insist on 200 for tus, and on 201 for the others (protocol notes §1).
-        let status: Status = new.approach == .tus ? 200 : 201
-        return Self.traced(VimeoResponse.document(fields.applied(to: documents.video(entry)), "video", status), entry)
+        return Self.traced(call.response(call.documents.video(entry), "video", new.approach == .tus ? 200 : 201), entry)
     }
 
-    private static func traced(_ response: Response, _ entry: VimeoEntry) -> Response {
+    static func traced(_ response: Response, _ entry: VimeoEntry) -> Response {
         var response = response
         response.trace.uploadID = entry.video.uploadID
         return response
@@ -202,60 +203,23 @@ struct VimeoVideoCalls: Sendable {
 
     // MARK: Reading
 
-    private func list(
-        _ request: Request,
-        _ query: QueryItems,
-        _ user: VimeoUser,
-        _ documents: VimeoDocuments,
-        _ fields: VimeoFields
-    ) async throws -> Response {
-        let page = try Self.number("page", query, 1, 1...1_000_000)
-        let size = try Self.number("per_page", query, 25, 1...100)
-        let all = try await library.videos(of: user)
-        let start = min(all.count, (page - 1) * size)
-        var entries: [VimeoEntry] = []
-        for entry in try await library.entries(of: all[start..<min(all.count, start + size)], of: user) {
-            entries.append(try await library.described(entry))
+    private func list(_ call: VimeoCall) async throws -> Response {
+        let page = try call.page()
+        let all = try await library.videos(of: call.user)
+        var documents: [JSONValue] = []
+        for entry in try await library.entries(of: page.part(of: all), of: call.user) {
+            documents.append(call.documents.video(try await library.described(entry)))
         }
-        let pages = max(1, (all.count + size - 1) / size)
-        func link(_ number: Int) -> JSONValue {
-            guard (1...pages).contains(number), number != page else { return .null }
-            return .string("\(request.head.target.rawPath)?page=\(number)&per_page=\(size)")
-        }
-        let first = "\(request.head.target.rawPath)?page=1&per_page=\(size)"
-        let last = "\(request.head.target.rawPath)?page=\(pages)&per_page=\(size)"
-        let document = JSONValue.object([
-            "total": .integer(Int64(all.count)), "page": .integer(Int64(page)), "per_page": .integer(Int64(size)),
-            "paging": .object([
-                "next": link(page + 1), "previous": link(page - 1), "first": .string(first), "last": .string(last),
-            ]),
-            "data": .array(entries.map { fields.applied(to: documents.video($0)) }),
-        ])
-        return VimeoResponse.document(document, "video")
-    }
-
-    private static func number(
-        _ name: String,
-        _ query: QueryItems,
-        _ standard: Int,
-        _ range: ClosedRange<Int>
-    ) throws(VimeoFailure) -> Int {
-        guard let text = query.first(name) else { return standard }
-        guard let number = Int(text), range.contains(number) else {
-            throw .invalid(name, "must be a number from \(range.lowerBound) to \(range.upperBound)")
-        }
-        return number
+        return call.response(page, of: all.count, documents)
     }
 
     /// 304 if nothing changed since the client read it (RFC 9110 §13.1.3); bytes that arrive do not count.
-    private static func unlessKnown(_ entry: VimeoEntry, _ head: RequestHead, _ document: JSONValue) throws -> Response
-    {
-        var response = VimeoResponse.document(document, "video")
+    private static func unlessKnown(_ entry: VimeoEntry, _ call: VimeoCall) -> Response {
         let changed = max(entry.video.modifiedAt, entry.active?.updatedAt.unixSeconds ?? 0)
+        let since = call.request.head.fields["If-Modified-Since"].flatMap { HTTPDate.parse($0) }
+        if let since, changed <= since { return Response(304, ["Last-Modified": HTTPDate.format(changed)]) }
+        var response = call.response(call.documents.video(entry), "video")
         response.fields["Last-Modified"] = HTTPDate.format(changed)
-        if let since = head.fields["If-Modified-Since"].flatMap({ HTTPDate.parse($0) }), changed <= since {
-            return Response(304, ["Last-Modified": HTTPDate.format(changed)])
-        }
         return response
     }
 
@@ -271,15 +235,9 @@ struct VimeoVideoCalls: Sendable {
 
     // MARK: Changing
 
-    private func change(
-        _ id: Int64,
-        of user: VimeoUser,
-        _ request: Request,
-        _ documents: VimeoDocuments,
-        _ fields: VimeoFields
-    ) async throws -> Response {
-        var body = try await VimeoBody(of: request, limit: bodyLimit)
-        let entry = try await entry(id, of: user)
+    private func change(_ id: Int64, _ call: VimeoCall) async throws -> Response {
+        var body = try await VimeoBody(of: call.request, limit: bodyLimit)
+        let entry = try await entry(id, of: call.user)
         var probe = entry.video.labels
         probe.read(&body)
         try body.finish()
@@ -291,8 +249,8 @@ struct VimeoVideoCalls: Sendable {
             return video
         }
         guard changed != nil else { throw VimeoFailure.notFound }
-        let described = try await library.described(try await self.entry(id, of: user))
-        return VimeoResponse.document(fields.applied(to: documents.video(described)), "video")
+        let described = try await library.described(try await self.entry(id, of: call.user))
+        return call.response(call.documents.video(described), "video")
     }
 
     // MARK: Completing

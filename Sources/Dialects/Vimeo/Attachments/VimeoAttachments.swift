@@ -15,21 +15,23 @@ struct VimeoAttachments: Sendable {
 
     /// Those of a kind that a video has, oldest first.
     func all(_ kind: VimeoAttachment.Kind, of video: VimeoVideo) async throws(UploadError) -> [VimeoAttachment] {
-        let prefix = VimeoAttachment.prefix(of: video.id, video.user)
-        let found = try await records.records(kind.recordKind, prefix: prefix, after: nil, limit: Self.most)
         var all: [VimeoAttachment] = []
-        for record in found {
+        _ = try await records.each(kind.recordKind, prefix: VimeoAttachment.prefix(of: video.id, video.user)) {
+            record throws(UploadError) in
             let attachment = try CodedRecord<VimeoAttachment>(record).content
-            guard attachment.subject == video.subject, attachment.isRemoved != true else { continue }
+            guard attachment.subject == video.subject, attachment.isRemoved != true else { return }
             all.append(try await settled(attachment).attachment)
         }
         return all
     }
 
+    /// - Returns: `nil` also if it belongs to another user.
     func one(_ kind: VimeoAttachment.Kind, _ id: Int64, of video: VimeoVideo) async throws(UploadError)
         -> CodedRecord<VimeoAttachment>?
     {
-        try await one(kind, at: VimeoAttachment.prefix(of: video.id, video.user) + String(id))
+        let key = VimeoAttachment.prefix(of: video.id, video.user) + String(id)
+        guard let found = try await one(kind, at: key), found.content.subject == video.subject else { return nil }
+        return found
     }
 
     func one(_ kind: VimeoAttachment.Kind, at key: String) async throws(UploadError) -> CodedRecord<VimeoAttachment>? {
@@ -126,7 +128,7 @@ struct VimeoAttachments: Sendable {
             }
             if changed == current.content { return }
             // Before they are forgotten.
-            for id in obsolete { try await end(id) }
+            for id in obsolete { try await uploads.end(id) }
             if try await records.replace(current.replaced(by: changed, until: nil).record) { return }
         }
         throw VimeoFailure.notFound
@@ -140,13 +142,7 @@ struct VimeoAttachments: Sendable {
         var obsolete: [String] = []
         attachment.coming = nil
         for text in recorded.coming ?? [] {
-            guard let id = UploadID(text) else { continue }
-            let upload: Upload
-            do throws(UploadError) {
-                upload = try await uploads.recorded(id)
-            } catch  where error.code == .notFound {
-                continue
-            }
+            guard let upload = try await uploads.recorded(text) else { continue }
             if upload.state == .completed {
                 if let before = attachment.uploadID { obsolete.append(before) }
                 attachment.uploadID = text
@@ -172,27 +168,17 @@ struct VimeoAttachments: Sendable {
             current = try CodedRecord<VimeoAttachment>(record)
         }
         let all = (current.content.uploadID.map { [$0] } ?? []) + (current.content.coming ?? [])
-        for id in all { try await end(id) }
+        for id in all { try await uploads.end(id) }
         return try await records.removeRecord(found.content.kind.recordKind, found.record.key)
     }
 
-    /// Removes all of a video.
+    /// Removes all of a video, also those whose removal was interrupted.
     func removeAll(of video: VimeoVideo) async throws(UploadError) {
         for kind in VimeoAttachment.Kind.allCases {
-            let prefix = VimeoAttachment.prefix(of: video.id, video.user)
-            // Also those whose removal was interrupted.
-            for record in try await records.records(kind.recordKind, prefix: prefix, after: nil, limit: Self.most) {
+            _ = try await records.each(kind.recordKind, prefix: VimeoAttachment.prefix(of: video.id, video.user)) {
+                record throws(UploadError) in
                 _ = try await remove(try CodedRecord<VimeoAttachment>(record))
             }
-        }
-    }
-
-    private func end(_ id: String) async throws(UploadError) {
-        guard let id = UploadID(id) else { return }
-        do throws(UploadError) {
-            try await uploads.terminate(id)
-        } catch  where error.code == .notFound || error.code == .gone {
-            return
         }
     }
 }

@@ -181,12 +181,14 @@ struct VimeoDocuments: Sendable {
             "created_time": Self.time(upload.createdAt),
             "modified_time": Self.time(upload.updatedAt),
             "metadata": .object(["connections": .object([:]), "interactions": .object([:])]),
-            "upload": .object([
-                "status": .string(isComplete ? "complete" : "in_progress"), "approach": .string("tus"),
-                "upload_link": .string(base + links.tusPath(upload.id)),
-                "size": upload.length.map(JSONValue.integer) ?? .null, "form": .null, "complete_uri": .null,
-                "redirect_url": .null, "link": .null,
-            ]),
+            "upload": version == nil
+                ? self.upload(entry)
+                : .object([
+                    "status": .string(isComplete ? "complete" : "in_progress"), "approach": .string("tus"),
+                    "upload_link": .string(base + links.tusPath(upload.id)),
+                    "size": upload.length.map(JSONValue.integer) ?? .null, "form": .null, "complete_uri": .null,
+                    "redirect_url": .null, "link": .null,
+                ]),
             "transcode": .object(["status": .string(isComplete ? "complete" : "in_progress")]),
             "play": .object([:]),
         ])

@@ -34,14 +34,7 @@ struct VimeoLinks: Sendable {
 
     /// The same as `target` for pictures and text tracks.
     func attachmentTarget(_ text: String) -> Target? {
-        let halves = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        guard halves.count == 2 else { return nil }
-        let names = halves[0].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
-        guard names.count == 3, names[0].utf8.count == 16, names[0].utf8.allSatisfy({ (0x30...0x39).contains($0) }),
-            let video = VimeoVideo.id(names[1]), let id = VimeoVideo.id(names[2])
-        else { return nil }
-        let key = names[0] + "/" + VimeoVideo.keyPart(video) + "/" + String(id)
-        return Target(recordKey: key, text: halves[0], signature: halves[1])
+        Self.target(text, ids: 2) { VimeoVideo.keyPart($0[0]) + "/" + String($0[1]) }
     }
 
     func verifies(_ target: Target, _ attachment: VimeoAttachment) -> Bool {
@@ -59,14 +52,18 @@ struct VimeoLinks: Sendable {
     }
 
     /// - Returns: `nil` for text that is no link.
-    func target(_ text: String) -> Target? {
+    func target(_ text: String) -> Target? { Self.target(text, ids: 1) { VimeoVideo.keyPart($0[0]) } }
+
+    /// Reads a user's prefix, ids and a signature; `key` makes the rest of the record's key from the ids.
+    private static func target(_ text: String, ids count: Int, key: ([Int64]) -> String) -> Target? {
         let halves = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard halves.count == 2 else { return nil }
         let names = halves[0].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
-        guard names.count == 2, names[0].utf8.count == 16, names[0].utf8.allSatisfy({ (0x30...0x39).contains($0) }),
-            let id = VimeoVideo.id(names[1])
+        let ids = names.dropFirst().compactMap { VimeoVideo.id($0) }
+        guard let user = names.first, user.utf8.count == 16, user.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            names.count == count + 1, ids.count == count
         else { return nil }
-        return Target(recordKey: names[0] + "/" + VimeoVideo.keyPart(id), text: halves[0], signature: halves[1])
+        return Target(recordKey: user + "/" + key(ids), text: halves[0], signature: halves[1])
     }
 
     func verifies(_ target: Target, _ subject: String) -> Bool {

@@ -64,11 +64,11 @@ struct VimeoUploads: Sendable {
                 if try await library.insert(video) { break }
             } catch {
                 // No client has its link.
-                try? await library.end(upload.id.text)
+                try? await uploads.end(upload.id.text)
                 throw error
             }
             // Its user has created another one in this millisecond, which got the same number.
-            try await library.end(upload.id.text)
+            try await uploads.end(upload.id.text)
         }
         guard let entry = try await library.entry(video.id, of: user) else { throw VimeoFailure.notFound }
         return entry
@@ -118,28 +118,45 @@ struct VimeoUploads: Sendable {
         do {
             guard try await attach(upload, fileName, to: entry) != nil else { throw VimeoFailure.notFound }
         } catch {
-            try? await library.end(upload.id.text)
+            try? await uploads.end(upload.id.text)
             throw error
         }
         guard let entry = try await library.entry(video.id, of: video.user) else { throw VimeoFailure.notFound }
         return entry
     }
 
-    /// Records an upload as the latest version of a video, once.
-    private func attach(_ upload: Upload, _ fileName: String?, to entry: VimeoEntry) async throws(UploadError)
-        -> VimeoVideo?
-    {
+    /// The most files of a video besides the first one; every reader of the video looks for their uploads.
+    static let mostVersions = 100
+
+    /// Records an upload as the latest version of a video, once, and forgets versions whose uploads have ended.
+    ///
+    /// - Returns: The video; `nil` if it was deleted.
+    /// - Throws: `VimeoFailure` 403 if it has too many versions; `UploadError`.
+    private func attach(_ upload: Upload, _ fileName: String?, to entry: VimeoEntry) async throws -> VimeoVideo? {
         let id = VimeoVideo.newID(at: clock.now)
         let now = clock.now.unixSeconds
-        return try await library.change(entry) { video in
+        let ended = Set(entry.video.versions?.map(\.id) ?? []).subtracting(entry.versions.map(\.version.id))
+        var isFull = false
+        let changed = try await library.change(entry) { video in
             var video = video
-            var versions = video.versions ?? []
+            var versions = (video.versions ?? []).filter { !ended.contains($0.id) }
             if versions.contains(where: { $0.uploadID == upload.id.text }) { return video }
+            isFull = versions.count >= Self.mostVersions
+            if isFull { return nil }
             versions.append(VimeoVideo.Version(id: id, uploadID: upload.id.text, fileName: fileName))
             video.versions = versions
             video.modifiedAt = now
             return video
         }
+        if isFull {
+            throw VimeoFailure(
+                403,
+                nil,
+                "The video has too many files.",
+                "\(Self.mostVersions) versions are allowed; upload the file as another video."
+            )
+        }
+        return changed
     }
 
     // MARK: Bytes
@@ -233,7 +250,7 @@ struct VimeoUploads: Sendable {
             return current
         }
         guard let video = detached else { throw VimeoFailure.busy }
-        if let before { try await library.end(before) }
+        if let before { try await uploads.end(before) }
         let grant = Grant(
             id: video.principal,
             issuer: video.issuer,
@@ -253,7 +270,7 @@ struct VimeoUploads: Sendable {
             return current
         }
         guard attached != nil else {
-            try? await library.end(upload.id.text)
+            try? await uploads.end(upload.id.text)
             throw VimeoFailure.busy
         }
         return upload

@@ -74,7 +74,7 @@ struct VimeoLibrary: Sendable {
         let upload: Upload? = if let id = record.content.uploadID { try await aliveUpload(id) } else { nil }
         let entry = VimeoEntry(record: record, upload: upload, versions: versions)
         if entry.active != nil { return entry }
-        if record.content.uploadID == nil, try await keeps(record) { return entry }
+        if record.content.uploadID == nil, keeps(record) { return entry }
         // It has ended, or a client has begun anew since the record was read.
         let current = try await records.record(VimeoVideo.recordKind, record.record.key)
         if let current, current.version != record.record.version {
@@ -96,7 +96,7 @@ struct VimeoLibrary: Sendable {
     }
 
     /// Whether a video without an upload is kept.
-    private func keeps(_ record: CodedRecord<VimeoVideo>) async throws(UploadError) -> Bool {
+    private func keeps(_ record: CodedRecord<VimeoVideo>) -> Bool {
         clock.now.unixSeconds - record.content.modifiedAt <= Int64(lifetime)
     }
 
@@ -115,37 +115,20 @@ struct VimeoLibrary: Sendable {
     }
 
     private func aliveUpload(_ id: String) async throws(UploadError) -> Upload? {
-        guard let id = UploadID(id) else { return nil }
-        do throws(UploadError) {
-            let upload = try await uploads.recorded(id)
-            let isOver = upload.state == .open && upload.expiresAt.map { $0 <= clock.now } ?? false
-            return upload.isAlive && !isOver ? upload : nil
-        } catch  where error.code == .notFound {
-            return nil
-        }
+        guard let upload = try await uploads.recorded(id), upload.isAlive else { return nil }
+        let isOver = upload.state == .open && upload.expiresAt.map { $0 <= clock.now } ?? false
+        return isOver ? nil : upload
     }
 
     /// All videos of a user, newest first; no tickets.
     func videos(of user: VimeoUser) async throws(UploadError) -> [CodedRecord<VimeoVideo>] {
         var found: [CodedRecord<VimeoVideo>] = []
-        var last: String?
-        while true {
-            let page = try await records.records(
-                VimeoVideo.recordKind,
-                prefix: user.prefix + "/",
-                after: last,
-                limit: Self.pageSize
-            )
-            for record in page {
-                let video = try CodedRecord<VimeoVideo>(record)
-                if video.content.subject == user.subject, !video.content.isTicket { found.append(video) }
-            }
-            guard page.count == Self.pageSize, let key = page.last?.key else { return found }
-            last = key
+        _ = try await records.each(VimeoVideo.recordKind, prefix: user.prefix + "/") { record throws(UploadError) in
+            let video = try CodedRecord<VimeoVideo>(record)
+            if video.content.subject == user.subject, !video.content.isTicket { found.append(video) }
         }
+        return found
     }
-
-    private static let pageSize = 500
 
     /// The entries of some videos, without those that have ended meanwhile.
     func entries(of videos: ArraySlice<CodedRecord<VimeoVideo>>, of user: VimeoUser) async throws(UploadError)
@@ -158,6 +141,18 @@ struct VimeoLibrary: Sendable {
 
     // MARK: Changing
 
+    /// Adds a picture or a text track, unless the video is deleted at the same time.
+    ///
+    /// - Returns: The video.
+    /// - Throws: `VimeoFailure` 404 if it was deleted, 403 if it has too many; `UploadError`.
+    func add(_ attachment: VimeoAttachment, to entry: VimeoEntry) async throws -> VimeoVideo {
+        try await attachments.insert(attachment, of: entry.video)
+        // A deletion that begins later finds the attachment; one that began before may have missed it.
+        if let current = try await self.entry(at: entry.record.record.key) { return current.video }
+        try await attachments.removeAll(of: entry.video)
+        throw VimeoFailure.notFound
+    }
+
     private static let openKind = "vimeo open"
 
     /// Records a new video, whose upload exists.
@@ -165,7 +160,7 @@ struct VimeoLibrary: Sendable {
     /// - Returns: Whether its id was free.
     func insert(_ video: VimeoVideo) async throws(UploadError) -> Bool {
         let now = clock.now
-        // Found by `lookAtOpen` until the video is complete, because nobody may ever ask for it again.
+        // `lookAtOpen` finds the video by this mark, also if no client asks for it again.
         let mark = DialectRecord(kind: Self.openKind, key: video.recordKey, text: "{}", createdAt: now)
         _ = try await records.insert(mark, at: now)
         let record = CodedRecord(VimeoVideo.recordKind, video.recordKey, video, at: now, until: nil)
@@ -174,18 +169,12 @@ struct VimeoLibrary: Sendable {
 
     /// Removes records of videos and tickets that were given up.
     func lookAtOpen() async throws(UploadError) {
-        var last: String?
-        while true {
-            let page = try await records.records(Self.openKind, prefix: "", after: last, limit: Self.pageSize)
-            for mark in page {
-                let entry = try await entry(at: mark.key)
-                if let entry, entry.status != .available || entry.video.isTicket { continue }
-                // A creation records the mark before the video.
-                if entry == nil, clock.now.timeIntervalSince(mark.createdAt) < 3600 { continue }
-                _ = try await records.removeRecord(Self.openKind, mark.key)
-            }
-            guard page.count == Self.pageSize, let key = page.last?.key else { return }
-            last = key
+        _ = try await records.each(Self.openKind) { mark throws(UploadError) in
+            let entry = try await entry(at: mark.key)
+            if let entry, entry.status != .available || entry.video.isTicket { return }
+            // A creation records the mark before the video.
+            if entry == nil, clock.now.timeIntervalSince(mark.createdAt) < 3600 { return }
+            _ = try await records.removeRecord(Self.openKind, mark.key)
         }
     }
 
@@ -213,8 +202,8 @@ struct VimeoLibrary: Sendable {
         let key = entry.record.record.key
         while let record = try await records.record(VimeoVideo.recordKind, key) {
             let current = try CodedRecord<VimeoVideo>(record)
-            for version in current.content.versions ?? [] { try await end(version.uploadID) }
-            if let id = current.content.uploadID { try await end(id) }
+            for version in current.content.versions ?? [] { try await uploads.end(version.uploadID) }
+            if let id = current.content.uploadID { try await uploads.end(id) }
             var video = current.content
             video.isDeleted = true
             // Unless a client has begun anew meanwhile, or added a version.
@@ -223,15 +212,5 @@ struct VimeoLibrary: Sendable {
             return true
         }
         return false
-    }
-
-    /// Ends an upload, if it has not ended yet.
-    func end(_ id: String) async throws(UploadError) {
-        guard let id = UploadID(id) else { return }
-        do throws(UploadError) {
-            try await uploads.terminate(id)
-        } catch  where error.code == .notFound || error.code == .gone {
-            return
-        }
     }
 }
