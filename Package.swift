@@ -65,7 +65,8 @@ let package = Package(
         // Values and bytes; no I/O.
         layer("Bytes", ["SystemIO"]),
         layer("MetricsKit", [handles]),
-        layer("HTTPWire", ["Bytes"]),
+        layer("Tracing"),
+        layer("HTTPWire", ["Bytes", "Tracing"]),
         layer("XMLText"),
         layer("Digests", ["COpenSSL", "CSystem", "Bytes"]),
         layer("Signing", ["HTTPWire", "Digests", "Bytes"]),
@@ -73,10 +74,10 @@ let package = Package(
         // Sockets; no Swift package below HTTPServer.
         layer("Transport", ["CSystem", "COpenSSL", "SystemIO", "Bytes"]),
         layer("HTTPServer", ["HTTPWire", "Transport", "SystemIO", "Bytes", "CSystem"]),
-        layer("HTTPClient", ["CCurl", "HTTPWire", "Transport", "Bytes"]),
+        layer("HTTPClient", ["CCurl", "HTTPWire", "Transport", "Bytes", "Tracing"]),
 
         // The domain, and what implements its interfaces.
-        layer("UploadCore", ["SystemIO", "Bytes", "Digests", "Signing"]),
+        layer("UploadCore", ["SystemIO", "Bytes", "Digests", "Signing", "Tracing"]),
         layer("DiskStorage", ["UploadCore", "Bytes", "Digests", "SystemIO"]),
         layer("CloudCredentials", ["UploadCore", "HTTPClient", "Signing", "Transport", "SystemIO", "XMLText"]),
         layer(
@@ -88,32 +89,33 @@ let package = Package(
         ),
         layer(
             "Clouds",
-            ["UploadCore", "CloudCredentials", "HTTPClient", "Signing", "Digests", "Bytes", "XMLText"]
+            ["UploadCore", "CloudCredentials", "HTTPClient", "HTTPWire", "Signing", "Digests", "Bytes", "XMLText"]
         ),
-        layer("StateRecords", ["UploadCore", "Bytes", "Digests"]),
+        layer("StateRecords", ["UploadCore", "Bytes", "Digests", "SystemIO", "MetricsKit", "Tracing", handles]),
         layer(
             "SQLiteState",
-            ["StateRecords", "UploadCore", "SystemIO", .product(name: "GRDB", package: "GRDB.swift")]
+            ["StateRecords", "UploadCore", "SystemIO", "MetricsKit", .product(name: "GRDB", package: "GRDB.swift")]
         ),
-        layer("PostgresState", ["StateRecords", "UploadCore", "Bytes", "SystemIO", "CPostgres"]),
+        layer("PostgresState", ["StateRecords", "UploadCore", "Bytes", "SystemIO", "MetricsKit", "CPostgres"]),
 
         // Kits: what modules are made of.
-        layer("SettingsKit", ["HTTPWire", "Transport", .product(name: "Yams", package: "Yams")]),
+        layer("SettingsKit", ["HTTPWire", "Transport", "Bytes", .product(name: "Yams", package: "Yams")]),
 
         layer("RESTKit", ["UploadCore", "HTTPWire", "Transport", "Bytes"]),
 
         layer(
             "Telemetry",
             [
-                "RESTKit", "SettingsKit", "UploadCore", "HTTPServer", "HTTPWire", "SystemIO", "MetricsKit", "Bytes",
-                handles, .product(name: "Logging", package: "swift-log"),
+                "RESTKit", "SettingsKit", "UploadCore", "HTTPServer", "HTTPClient", "HTTPWire", "SystemIO",
+                "MetricsKit",
+                "Tracing", "Bytes", handles, .product(name: "Logging", package: "swift-log"),
             ]
         ),
         layer(
             "GatewayKit",
             [
                 "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "CloudCredentials", "HTTPServer", "HTTPWire",
-                "HTTPClient", "Transport", "SystemIO", "Signing", "MetricsKit", "CSystem", handles,
+                "HTTPClient", "Transport", "SystemIO", "Signing", "MetricsKit", "Tracing", "CSystem", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
@@ -133,7 +135,7 @@ let package = Package(
         layer("Forms", ["UploadCore", "HTTPWire", "Bytes"], path: "Sources/Dialects/Forms"),
         layer(
             "VODKit",
-            ["UploadCore", .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")],
+            ["UploadCore"],
             path: "Sources/Dialects/VODKit"
         ),
         layer(
@@ -160,9 +162,8 @@ let package = Package(
         layer(
             "Vimeo",
             [
-                "VODKit", "Tus", "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit", "UploadCore", "Pulls",
-                "HTTPWire",
-                "SystemIO",
+                "VODKit", "Tus", "ObjectGateway", "GatewayKit", "RESTKit", "SettingsKit", "MetricsKit", "UploadCore",
+                "Pulls", "HTTPWire", "SystemIO",
                 "Digests", "Bytes", "Signing", handles,
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -214,19 +215,23 @@ let package = Package(
                 "Telemetry", "UploadCore", "HTTPServer", "HTTPClient", "HTTPWire", "Transport", "SystemIO", "Signing",
                 "MetricsKit",
                 handles, .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
         ),
         layer(
             "Identity",
             [
-                "ObjectGateway", "ObjectGrants", "TokenServices", "SettingsKit", "Telemetry", "UploadCore",
-                "HTTPClient", "Signing",
-                "Digests", "Bytes",
+                "ObjectGateway", "ObjectGrants", "TokenServices", "GatewayKit", "RESTKit", "SettingsKit", "Telemetry",
+                "UploadCore", "HTTPClient", "Signing", "Digests", "Bytes",
             ]
         ),
         layer(
             "ManagementAPI",
-            ["ResumableHTTP", "GatewayKit", "RESTKit", "UploadCore", "HTTPWire", "Bytes"]
+            [
+                "ResumableHTTP", "GatewayKit", "RESTKit", "UploadCore", "HTTPWire", "Bytes",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ]
         ),
         layer(
             "LiveEvents",
@@ -248,7 +253,7 @@ let package = Package(
             "Webhooks",
             [
                 "GatewayKit", "RESTKit", "SettingsKit", "Telemetry", "UploadCore", "HTTPClient", "HTTPWire", "Signing",
-                "MetricsKit", handles, .product(name: "Logging", package: "swift-log"),
+                "MetricsKit", "Tracing", "SystemIO", handles, .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
         ),
@@ -278,8 +283,10 @@ let package = Package(
         layer(
             "Administration",
             [
-                "Stores", "ObjectGateway", "Webhooks", "GatewayKit", "RESTKit", "SettingsKit", "UploadCore", "Signing",
-                "Bytes",
+                "Stores", "ObjectGateway", "Webhooks", "GatewayKit", "RESTKit", "SettingsKit", "Telemetry",
+                "DiskStorage", "S3Storage", "SQLiteState", "PostgresState", "StateRecords", "UploadCore",
+                "HTTPClient", "Transport", "SystemIO", "Signing", "Bytes",
+                .product(name: "Logging", package: "swift-log"),
             ]
         ),
 
@@ -317,7 +324,7 @@ let package = Package(
         tests("MetricsKitTests", ["MetricsKit", handles]),
         tests("HTTPWireTests", ["HTTPWire", "Bytes", "SluiceTesting"]),
         tests("XMLTextTests", ["XMLText"]),
-        tests("TransportTests", ["Transport", "SystemIO"]),
+        tests("TransportTests", ["Transport", "SystemIO", "SluiceTesting"]),
         tests("HTTPServerTests", ["HTTPServer", "HTTPWire", "Transport", "SystemIO", "Bytes", "SluiceTesting"]),
         tests("HTTPClientTests", ["HTTPClient", "HTTPServer", "HTTPWire", "Transport", "SystemIO", "Bytes"]),
         tests("DigestsTests", ["Digests", "Bytes", "CSystem"]),
@@ -363,7 +370,7 @@ let package = Package(
                 "HTTPServer", "HTTPWire", "Transport", "SystemIO", "Signing", "Bytes",
             ]
         ),
-        tests("WebhooksTests", ["Webhooks", "UploadCore"]),
+        tests("WebhooksTests", ["Webhooks", "UploadCore", "SystemIO", "SluiceTesting"]),
         tests(
             "TencentVODTests",
             [
@@ -393,11 +400,11 @@ let package = Package(
                 "Signing", "Digests", "Bytes", "XMLText",
             ]
         ),
-        tests("RESTKitTests", ["RESTKit", "UploadCore", "HTTPWire", "Bytes"]),
+        tests("RESTKitTests", ["RESTKit", "UploadCore", "HTTPWire", "Transport", "Bytes"]),
         tests(
             "TelemetryTests",
             [
-                "Telemetry", "UploadCore", "HTTPServer", "HTTPWire", "MetricsKit", "Bytes", "SluiceTesting",
+                "Telemetry", "Tracing", "UploadCore", "HTTPServer", "HTTPWire", "MetricsKit", "Bytes", "SluiceTesting",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -416,7 +423,7 @@ let package = Package(
             "IdentityTests",
             [
                 "Identity", "HTTPClient", "HTTPServer", "HTTPWire", "Transport", "SystemIO", "Signing",
-                "Bytes", "SluiceTesting",
+                "SettingsKit", "UploadCore", "Bytes", "SluiceTesting",
             ]
         ),
         tests("LiveEventsTests", ["LiveEvents", "UploadCore", "Bytes", "SluiceTesting"]),

@@ -210,6 +210,8 @@ JSON = {
     "setQuota": {},
     "redeliverHooks": {"state": "dead"},
     "createRevocation": {"subject": "nobody at all"},
+    "createKey": {"name": "matrix", "scopes": ["read"]},
+    "rotateKey": {},
     "beginCompanionUpload": {"filename": "f", "type": "a/b"},
     "completeCompanionUpload": {"parts": []},
 }
@@ -256,6 +258,9 @@ BARE = {
     "getQuota",
     "resetQuota",
     "listHookDeliveries",
+    "listKeys",
+    "getKey",
+    "revokeKey",
     "downloadMedia",
     "headMedia",
     "discoverTus",
@@ -307,6 +312,9 @@ def places(world, name, path, actor, state, begun_by_actor):
             made = world.vimeo("POST", f"{video['uri']}/{collection}", json={"type": "captions"}).json()["link"]
         link = path_of(made).rsplit("/", 1)[1]
         return {"link": link if ACTORS[actor].kind == "url" else "0-1.x"}, {}
+    if "{key}" in path:
+        made = world.api.post("/v1/keys", {"name": "made", "scopes": ["read"]}).json()
+        return {"key": made["id"]}, {}
     if "{kind}" in path:
         return {"kind": "subjects", "name": OWNER}, {}
     if "{upload}" in path or path.startswith("/v1/uploads/"):

@@ -133,6 +133,7 @@ def test_resumes_after_the_connection_is_cut(cut, files, report, client, checksu
 def test_uploads_a_gibibyte_in_fixed_memory(tmp_path, files, report, client):
     path, digest = files(GIB)
     with Server(tmp_path / "data") as server:
+        server.forget_start()
         begin = time.monotonic()
         done = run_client(client, f"{server.url}/files", server.admin_key, path, chunk=16 * MIB)
         seconds = time.monotonic() - begin
@@ -149,6 +150,7 @@ def test_uploads_a_gibibyte_in_fixed_memory(tmp_path, files, report, client):
 @pytest.mark.slow
 def test_uploads_a_gibibyte_with_checksums_and_cuts(cut, files, report):
     server, cutter = cut
+    server.forget_start()
     path, digest = files(GIB)
     cutter.plan([100 * MIB + 1, 700 * MIB])
     done = run_client("tuspy", f"{cutter.url}/files", server.admin_key, path, chunk=32 * MIB, retries=6, checksum=True)

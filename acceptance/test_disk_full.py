@@ -3,38 +3,26 @@
 import contextlib
 import hashlib
 import os
-import shutil
-import subprocess
 
 import pytest
 
 from harness.api import API, checksum, problem, tus_error, upload_id
 from harness.data import MIB, content, sha256
-from harness.disk import mounted
+from harness.disk import small
 
 SIZE = 24 * MIB
 
 
 @pytest.fixture
 def small_disk(tmp_path):
-    with mounted(tmp_path / "disk", ["-t", "tmpfs", "-o", f"size={SIZE}"], "tmpfs") as folder:
+    with small(tmp_path / "disk", "tmpfs", SIZE) as folder:
         yield folder
 
 
 @pytest.fixture(params=["tmpfs", "ext4"])
 def larger_disk(request, tmp_path):
     """Space for more than what a fast upload reserves."""
-    options, device = ["-t", "tmpfs", "-o", f"size={4 * SIZE}"], "tmpfs"
-    if request.param == "ext4":
-        if not shutil.which("mkfs.ext4", path=os.environ["PATH"] + ":/usr/sbin:/sbin"):
-            pytest.skip("there is no mkfs.ext4")
-        device = tmp_path / "disk.img"
-        with open(device, "wb") as file:
-            file.truncate(4 * SIZE)
-        environment = os.environ | {"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
-        subprocess.run(["mkfs.ext4", "-q", "-F", "-m", "0", device], check=True, env=environment)
-        options = ["-o", "loop"]
-    with mounted(tmp_path / "disk", options, device) as folder:
+    with small(tmp_path / "disk", request.param, 4 * SIZE) as folder:
         yield folder
 
 

@@ -305,18 +305,19 @@ def test_floods(patient, report, start, piece, wanted):
     assert wanted in statuses, f"none of {len(statuses)} clients got a response"
 
 
-def test_garbage(plain, report):
+def test_garbage(patient, report):
     generator = random.Random(SEED)
 
     async def garbage():
         return await crowd(
-            plain.address,
+            patient.address,
             500,
             lambda number: [generator.randbytes(generator.choice([1, 100, 5000, 100_000]))],
             end=True,
+            limit=100,
         )
 
-    statuses = under(garbage(), plain, report)
+    statuses = under(garbage(), patient, report)
     assert set(statuses) <= {400, 414, 431, 501, 505, None}
     # Most of it is refused as a bad request; a response may be lost to a reset only where more was sent than was read.
     assert 400 in statuses, f"none of {len(statuses)} clients got a response"
@@ -508,13 +509,18 @@ def test_records_that_are_cut_or_changed(encrypted, certificate, report):
             record = bytearray(outgoing.read())
             match number % 3:
                 case 0:
-                    one.sendall(record[: generator.randrange(len(record))])
-                    return
+                    record = record[: generator.randrange(len(record))]
                 case 1:
                     record[generator.randrange(5, len(record))] ^= 1
-                    one.sendall(record)
                 case _:
-                    one.sendall(record + b"\x17\x03\x03\x00\x10" + bytes(16))
+                    record += b"\x17\x03\x03\x00\x10" + bytes(16)
+            try:
+                one.sendall(record)
+            except ConnectionError:
+                # On a busy machine it can come after the time for a head.
+                return
+            if number % 3 == 0:
+                return
             with contextlib.suppress(ConnectionError):
                 while data := one.recv(65536):
                     incoming.write(data)

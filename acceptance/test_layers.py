@@ -27,7 +27,7 @@ LAYERS = [
     ["UploadCore"],
     ["HTTPServer", "HTTPClient", "Signing"],
     ["HTTPWire", "Transport", "Digests", "XMLText"],
-    ["Bytes", "MetricsKit"],
+    ["Bytes", "MetricsKit", "Tracing"],
     ["SystemIO"],
     ["CSystem", "COpenSSL", "CCurl", "CPostgres", "COpenAPI"],
 ]

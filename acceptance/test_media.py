@@ -53,6 +53,8 @@ def test_a_download_is_safe(api, media):
         ("audio/mpeg", True),
         ("text/html", False),
         ("image/svg+xml", False),
+        ("image/x+xml", False),
+        ("video/x+xml", False),
         ("application/pdf", False),
         ("application/javascript", False),
         ("nonsense", False),

@@ -563,6 +563,7 @@ def test_thirty_two_at_once(make_relay, report, quick):
     """Memory depends on the pool, not on the number of uploads."""
     pool = 32
     relay = make_relay(SLUICE_S3_MEMORY=f"{pool}MiB")
+    relay.server.forget_start()
     size = (12 if quick else 48) * MIB
     data = content(size, 43)
 

@@ -56,6 +56,25 @@ def test_sigterm_lets_running_requests_finish(make_server):
     assert time.monotonic() - begin < 10, "the grace time was waited out although nothing was running"
 
 
+def test_a_node_that_drains_says_so_and_still_serves(make_server):
+    environment = {"SLUICE_TIMEOUTS_DRAIN": "2s", "SLUICE_TIMEOUTS_SHUTDOWN_GRACE": "5s"}
+    server = make_server(environment=environment).start()
+    api = API(server.url, server.admin_key)
+    assert api.get("/readyz", key=None).status_code == 200
+    server.process.send_signal(signal.SIGTERM)
+    until(lambda: api.get("/readyz", key=None, headers={"Connection": "close"}).status_code == 503)
+    answer = api.get("/readyz", key=None, headers={"Connection": "close"})
+    assert answer.status_code == 503 and "shuts down" in answer.json()["detail"]
+    assert api.get("/healthz", key=None, headers={"Connection": "close"}).status_code == 200
+    # New connections are accepted, and uploads are complete.
+    fresh = API(server.url, server.admin_key)
+    data = content(50_000, 1)
+    url = fresh.created(len(data))
+    assert fresh.patch(url, 0, data).status_code == 204
+    until(lambda: not accepts(server.address))
+    server.stop()
+
+
 def accepts(address):
     try:
         with Wire(address, timeout=2) as wire:

@@ -2,7 +2,11 @@
 
 import os
 import re
+import shutil
+import signal
+import socket
 import ssl
+import time
 import warnings
 
 import pytest
@@ -10,7 +14,8 @@ import pytest
 from harness.api import API, tus_patch, upload_id
 from harness.data import MIB, content, sha256
 from harness.server import run
-from harness.wire import Wire, head, until
+from harness.tls import Certificate
+from harness.wire import Closed, Wire, head, until
 
 # TLS
 
@@ -178,3 +183,140 @@ def test_an_invalid_certificate_is_reported_at_start(tmp_path):
     done = run("serve", data=tmp_path / "data", environment=environment, check=False)
     assert done.returncode != 0
     assert str(bad) in done.stderr + done.stdout
+
+
+def files(*certificates):
+    return {
+        "SLUICE_TLS_CERTIFICATE": ",".join(str(one.path) for one in certificates),
+        "SLUICE_TLS_KEY": ",".join(str(one.key_path) for one in certificates),
+    }
+
+
+def test_several_certificates(make_server, tmp_path):
+    hosts = {"one": ["up.example"], "two": ["objects.example", "*.objects.example"]}
+    for name in hosts:
+        (tmp_path / name).mkdir()
+    one, two = (Certificate(tmp_path / name, hosts[name]) for name in hosts)
+    wanted = {"up.example": one, "objects.example": two, "a.objects.example": two, "a.b.objects.example": one}
+    with make_server(environment=files(one, two)) as server:
+        for name, certificate in (wanted | {"other.example": one, None: one}).items():
+            context = certificate.context()
+            context.check_hostname = name in ("up.example", "objects.example", "a.objects.example")
+            with socket.create_connection(server.address, timeout=20) as raw:
+                with context.wrap_socket(raw, server_hostname=name) as connection:
+                    assert connection.getpeercert(True) == ssl.PEM_cert_to_DER_cert(certificate.path.read_text()), name
+                    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                    assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+    unequal = files(one, two) | {"SLUICE_TLS_KEY": str(one.key_path)}
+    refused = run("serve", data=tmp_path / "data", environment=unequal, check=False)
+    assert refused.returncode != 0 and "tls.key" in refused.stderr and "2 files" in refused.stderr
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_certificates_of_clients(make_server, tmp_path, version):
+    for name in ("server", "client", "stranger"):
+        (tmp_path / name).mkdir()
+    own, client, stranger = (Certificate(tmp_path / name) for name in ("server", "client", "stranger"))
+    authorities = tmp_path / "authorities.pem"
+    authorities.write_text(client.path.read_text() + own.path.read_text())
+    environment = own.settings | {"SLUICE_TLS_CLIENT_AUTHORITIES": str(authorities)}
+    with make_server(environment=environment) as server:
+        for certificate, is_right in ((client, True), (stranger, False), (None, False)):
+            context = own.context(version)
+            if certificate:
+                context.load_cert_chain(certificate.path, certificate.key_path)
+            try:
+                with Wire(server.address, context=context) as wire:
+                    answer = wire.exchange("GET", "/healthz").status
+            except (ssl.SSLError, ConnectionResetError, Closed):
+                answer = None
+            assert answer == (200 if is_right else None)
+        # With the certificate of the server itself, which is one of the authorities.
+        here = server.environment | {"SLUICE_GATEWAY_LISTEN": f"127.0.0.1:{server.port}"}
+        assert run("health", environment=here).stdout == "ok\n"
+        here |= {"SLUICE_TLS_CLIENT_AUTHORITIES": ""}
+        assert run("health", environment=here, check=False).returncode == 1
+    useless = environment | {"SLUICE_TLS_CLIENT_AUTHORITIES": str(own.key_path)}
+    bad = run("serve", data=tmp_path / "data", environment=useless, check=False)
+    assert bad.returncode != 0 and str(own.key_path) in bad.stderr
+
+
+def resumed(server, context, session=None):
+    """Whether a connection resumed a session, and a session that the next one can resume."""
+    with socket.create_connection(server.address, timeout=20) as raw:
+        with context.wrap_socket(raw, server_hostname="127.0.0.1", session=session) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            # The tickets of TLS 1.3 come after the handshake.
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+            return connection.session_reused, connection.session
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_session_is_resumed_at_another_node(make_server, tmp_path, version):
+    certificate = Certificate(tmp_path)
+    context = certificate.context(version)
+    master = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+    other = "BBECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+    secrets = (master, f"{other},{master}", other)
+    first, second, stranger = (
+        make_server(name, environment=certificate.settings | {"SLUICE_MASTER_SECRET": secret})
+        for name, secret in zip("abc", secrets, strict=True)
+    )
+    with first, second, stranger:
+        reused, session = resumed(first, context)
+        assert not reused
+        assert resumed(first, context, session)[0]
+        assert resumed(second, context, session)[0]
+        assert not resumed(stranger, context, session)[0]
+        first.process.send_signal(signal.SIGHUP)
+        until(lambda: "the certificate was read again" in first.log.read_text())
+        assert resumed(first, context, session)[0]
+        first.stop()
+        first.start()
+        assert resumed(first, context, session)[0]
+
+
+def served(server, certificate):
+    """The certificate that a new connection gets."""
+    with socket.create_connection(server.address, timeout=20) as raw:
+        with certificate.context().wrap_socket(raw, server_hostname="127.0.0.1") as connection:
+            return connection.getpeercert(binary_form=True)
+
+
+@pytest.mark.parametrize("how", ["SIGHUP", "files"])
+def test_a_renewed_certificate_needs_no_restart(make_server, tmp_path, how):
+    for name in ("new", "bad", "used"):
+        (tmp_path / name).mkdir()
+    used, new, bad = (Certificate(tmp_path / name) for name in ("used", "new", "bad"))
+    with make_server(environment=used.settings) as server:
+        before = served(server, used)
+        with socket.create_connection(server.address, timeout=20) as raw:
+            with used.context().wrap_socket(raw, server_hostname="127.0.0.1") as kept:
+                # The key of another certificate: nothing changes.
+                shutil.copy(bad.key_path, tmp_path / "next")
+                (tmp_path / "next").rename(used.key_path)
+                if how == "SIGHUP":
+                    server.process.send_signal(signal.SIGHUP)
+                until(lambda: "the certificate was not read again" in server.log.read_text(), timeout=30)
+                assert served(server, used) == before
+                for source, target in ((new.key_path, used.key_path), (new.path, used.path)):
+                    shutil.copy(source, tmp_path / "next")
+                    (tmp_path / "next").rename(target)
+                if how == "SIGHUP":
+                    server.process.send_signal(signal.SIGHUP)
+                until(lambda: "the certificate was read again" in server.log.read_text(), timeout=30)
+                after = served(server, new)
+                assert after == ssl.PEM_cert_to_DER_cert(new.path.read_text()) != before
+                # A connection that was open goes on.
+                kept.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert kept.recv(4096).startswith(b"HTTP/1.1 200 ")
+        text = API(server.url, server.admin_key, verify=str(new.path)).get("/metrics").text
+        expiry = float(re.search(r"^sluice_tls_certificate_expiry_time_seconds (\S+)$", text, re.M)[1])
+        assert 0 < expiry - time.time() < 3 * 86400
+
+
+def test_sighup_does_not_end_a_gateway_without_tls(make_server):
+    with make_server() as server:
+        server.process.send_signal(signal.SIGHUP)
+        api = API(server.url, server.admin_key)
+        assert api.uploaded(b"hello")

@@ -14,6 +14,7 @@ import pytest
 
 from harness.api import API, OFFSET_TYPE, TUS, checksum, path_of, tus_error, tus_patch, upload_id
 from harness.data import content, sha256
+from harness.receiver import Receiver
 from harness.wire import Wire, head, until
 
 PARTIAL = [("Upload-Concat", "partial")]
@@ -93,12 +94,49 @@ def test_a_read_timeout_keeps_what_came(make_server):
 
 
 @pytest.mark.parametrize(
+    ("fields", "client"),
+    [
+        ({"X-Forwarded-For": "192.0.2.1"}, "192.0.2.1"),
+        # The client made up the first one; the last one is another trusted proxy.
+        ({"X-Forwarded-For": "192.0.2.9, 2001:db8::1, 127.0.0.2"}, "2001:db8::1"),
+        ({"Forwarded": 'for=192.0.2.9, for="[2001:db8::1]:80"', "X-Forwarded-For": "192.0.2.9"}, "2001:db8::1"),
+        ({"X-Forwarded-For": "nonsense"}, None),
+        ({}, None),
+    ],
+)
+def test_the_client_behind_a_trusted_proxy_is_in_the_log_and_in_hooks(make_server, fields, client):
+    secret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
+    for proxies in ("127.0.0.0/8", "10.0.0.0/8"):
+        is_trusted = proxies.startswith("127")
+        with Receiver(secret) as receiver:
+            settings = {"TRUSTED_PROXIES": proxies, "HOOKS_URL": receiver.url, "HOOKS_SECRET": secret}
+            with make_server(environment={f"SLUICE_{name}": value for name, value in settings.items()}) as server:
+                answer = API(server.url, server.admin_key).create(1, headers=fields)
+                created = receiver.wait("post-create", upload=upload_id(answer.headers["Location"]))
+                address = created[0].request["RemoteAddr"]
+            line = next(
+                one
+                for one in (json.loads(text) for text in server.log.read_text().splitlines() if text.startswith("{"))
+                if one.get("request") == answer.headers["X-Request-ID"]
+            )
+        assert line["peer"] == "127.0.0.1"
+        if client and is_trusted:
+            assert line["client"] == client
+            assert address == (f"[{client}]:0" if ":" in client else f"{client}:0")
+        else:
+            assert "client" not in line
+            assert address.startswith("127.0.0.1:") and not address.endswith(":0")
+
+
+@pytest.mark.parametrize(
     ("fields", "base"),
     [
         ({"X-Forwarded-Host": "up.example", "X-Forwarded-Proto": "https"}, "https://up.example"),
         ({"Forwarded": "for=192.0.2.1;host=up.example:8443;proto=https"}, "https://up.example:8443"),
         ({"Forwarded": "proto=https"}, "https://{host}"),
         ({"X-Forwarded-Proto": "https"}, "https://{host}"),
+        ({"X-Forwarded-Host": "evil.example, up.example", "X-Forwarded-Proto": "https"}, "https://up.example"),
+        ({"Forwarded": "host=evil.example, for=192.0.2.1;host=up.example;proto=https"}, "https://up.example"),
         ({"X-Forwarded-Host": "evil.example/x?", "X-Forwarded-Proto": "javascript"}, "http://{host}"),
         ({}, "http://{host}"),
     ],

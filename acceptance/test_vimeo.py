@@ -10,7 +10,9 @@ import pytest
 import requests
 
 from harness.api import API, TUS
+from harness.events import Stream
 from harness.origin import Origin, Resource
+from harness.receiver import Receiver
 from harness.server import Server, run
 from harness.vimeo import NEW, OLD, VERSIONS, Failed, Plain, PyVimeo, basic, stored, token, upload_of
 from harness.wire import until
@@ -334,6 +336,41 @@ def test_a_video_is_an_upload_like_all_others(server, client):
         )
 
 
+def test_the_app_is_told_of_videos_by_their_uri(tmp_path):
+    """Creation and completion, by hooks and by the stream of events; also of a file that came by the Old Upload."""
+    secret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
+    with Receiver(secret) as receiver:
+        events = "post-create, post-finish, pre-terminate, post-terminate"
+        hooks = {"URL": receiver.url, "SECRET": secret, "EVENTS": events}
+        settings = {f"SLUICE_HOOKS_{name}": value for name, value in hooks.items()}
+        with Server(tmp_path / "data", environment=settings) as server, Stream(server) as stream:
+            client = Plain(server, token(server))
+            video = client.create(5)
+            fields = TUS | {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+            requests.patch(video["upload"]["upload_link"], data=b"hello", headers=fields, timeout=20)
+            ticket = client.ticket()
+            client("PUT", ticket["upload_link"], data=b"hello")
+            done = client("DELETE", ticket["complete_uri"]).headers["Location"]
+            for uri in (video["uri"], done):
+                # The app keeps it at first.
+                receiver.reply = {"RejectTermination": True}
+                assert client("DELETE", uri).status_code == 403
+                assert client("GET", uri).json()["status"] == "available"
+                receiver.reply = {}
+                assert client("DELETE", uri).status_code == 204
+                identifier = upload_of(server, uri)["id"]
+                receiver.wait("post-terminate", upload=identifier)
+                told = [call for call in receiver.calls if call.upload["ID"] == identifier]
+                wanted = ["post-create", "post-finish", "pre-terminate", "pre-terminate", "post-terminate"]
+                assert [call.type for call in told] == wanted
+                assert {call.upload["MetaData"]["vimeo_uri"] for call in told} == {uri}
+                assert {call.upload["Subject"] for call in told} == {"dora"}
+                until(lambda identifier=identifier: [e for e in stream.events if e.name == "upload.terminated"
+                      and e.json["upload"]["id"] == identifier])
+                shown = [e for e in stream.events if e.name != "ready" and e.json["upload"]["id"] == identifier]
+                assert {e.json["upload"]["metadata"]["vimeo_uri"] for e in shown} == {uri}
+
+
 def test_lists_have_pages(server):
     client = Plain(server, token(server, "lister"))
     made = [client.create(1)["uri"] for _ in range(5)]
@@ -388,7 +425,7 @@ def test_tokens_and_their_scopes(server):
         assert scope in answer.json()["error"]
     assert client("GET", "/oauth/verify").json()["scope"] == "public upload"
     refused = client("POST", "/me/videos", json={"upload": {"approach": "tus", "size": 1001}})
-    assert (refused.status_code, refused.json()["error_code"]) == (403, 4101)
+    assert (refused.status_code, refused.json()["error_code"]) == (403, 3428)
     assert client("DELETE", "/tokens").status_code == 204
     ended = client("GET", "/me")
     assert ended.status_code == 401

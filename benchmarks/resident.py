@@ -77,8 +77,9 @@ def _idle(peer, path, count):
             for client in clients:
                 client.close()
 
-    # So that all its processes and threads are there.
+    # So that all its processes and threads are there, and what only the start needed is not.
     resident_with(20)
+    time.sleep(2)
     before = peer.resident()
     after = resident_with(count)
     return {"connections": count, "before": before, "after": after, "bytesPerConnection": (after - before) / count}

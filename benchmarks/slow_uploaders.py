@@ -45,7 +45,7 @@ PAUSE = 0.2
 class Gateway:
     """A server on a port of its own."""
 
-    def __init__(self, folder, durability):
+    def __init__(self, folder, durability, settings=None):
         folder.mkdir()
         environment = environment_with(
             {
@@ -57,6 +57,7 @@ class Gateway:
                 "SLUICE_LOG_LEVEL": "warning",
                 "SLUICE_TIMEOUTS_BODY_PROGRESS": "1h",
             }
+            | (settings or {})
         )
         with open(folder / "errors", "wb") as errors:
             self.process = subprocess.Popen([BINARY, "serve"], env=environment, stdout=subprocess.PIPE, stderr=errors)

@@ -4,12 +4,15 @@ package import ObjectGateway
 internal import RESTKit
 package import SettingsKit
 internal import Stores
+internal import Telemetry
 package import UploadCore
 
 /// The API keys of a gateway, for commands with or without a running gateway.
 package struct KeyRegister: Sendable {
     private let settings: Settings
     private let opened: GatewayState
+    private let audit: AuditLog
+    private let sink: LogSink
     private var state: any KeyRecords & RevocationRecords { opened.store }
 
     /// Opens the state; running gateways may be using it.
@@ -18,9 +21,15 @@ package struct KeyRegister: Sendable {
     package init(_ settings: Settings) async throws(StartFailure) {
         self.settings = settings
         opened = try await GatewayState.open(settings)
+        let logging = settings.log.makeLogger()
+        audit = AuditLog(logging.logger)
+        sink = logging.sink
     }
 
-    package func close() { opened.close() }
+    package func close() {
+        opened.close()
+        sink.flush(within: 2)
+    }
 
     /// Creates a key.
     ///
@@ -46,6 +55,7 @@ package struct KeyRegister: Sendable {
         )
         made.key.limits = limits
         try await state.insert(made.key)
+        record(.createKey, made.key.id)
         return made
     }
 
@@ -53,15 +63,15 @@ package struct KeyRegister: Sendable {
     package func table() async throws(UploadError) -> String {
         let now = Date()
         let rows = try await state.keys().sorted { $0.createdAt < $1.createdAt }.map { key in
-            let status =
-                if key.revokedAt != nil { "revoked" } else if key.isUsable(at: now) { "usable" } else { "expired" }
-            return [
-                key.id, key.name, key.scopes.map(\.rawValue).sorted().joined(separator: ","), status,
+            [
+                key.id, key.name, key.scopes.map(\.rawValue).sorted().joined(separator: ","),
+                key.status(at: now).rawValue,
                 JSONResponse.timestamp(key.createdAt), key.expiresAt.map(JSONResponse.timestamp) ?? "never",
+                key.lastUsedAt.map(JSONResponse.timestamp) ?? "never",
                 Self.text(of: key.limits),
             ]
         }
-        let all = [["ID", "NAME", "SCOPES", "STATUS", "CREATED", "EXPIRES", "LIMITS"]] + rows
+        let all = [["ID", "NAME", "SCOPES", "STATUS", "CREATED", "EXPIRES", "LAST USED", "LIMITS"]] + rows
         let widths = all[0].indices.map { column in all.map { $0[column].count }.max() ?? 0 }
         return all.map { row in
             zip(row, widths).map { $0.padding(toLength: max($0.count, $1), withPad: " ", startingAt: 0) }
@@ -100,10 +110,43 @@ package struct KeyRegister: Sendable {
             createdAt: now
         )
         try await state.insert(revocation)
+        record(
+            .revoke,
+            nil,
+            ["subject": subject, "issuedBefore": JSONResponse.timestamp(revocation.issuedBefore)]
+        )
     }
 
     /// - Returns: `false` if there is no such key, or it was revoked before.
     package func revoke(_ id: String) async throws(UploadError) -> Bool {
-        try await state.revokeKey(id, at: Date())
+        guard try await state.revokeKey(id, at: Date()) else { return false }
+        record(.revokeKey, id)
+        return true
+    }
+
+    /// Gives a key another secret.
+    ///
+    /// - Parameters:
+    ///   - id: The key.
+    ///   - overlap: Seconds that the present secret stays valid; 0 ends it at once.
+    /// - Returns: The new secret, which is not stored.
+    /// - Throws: `.notFound`; `.invalidRequest` if the key is revoked, expired or preset; errors of the state.
+    package func rotate(_ id: String, overlap: TimeInterval) async throws(UploadError) -> String {
+        let now = Date()
+        let secret = APIKeySecret.generate()
+        let end = overlap > 0 ? now.addingTimeInterval(overlap) : nil
+        let digest = APIKeySecret.digest(of: secret)
+        guard try await state.rotateKey(id, to: digest, overlapEnd: end, at: now) != nil else {
+            guard let key = try await state.key(id: id) else {
+                throw UploadError(.notFound, "\(id): there is no such key; see `sluice keys list`")
+            }
+            throw UploadError(.invalidRequest, "\(id) \(key.whyNotRotated)")
+        }
+        record(.rotateKey, id, ["previousSecretUntil": end.map(JSONResponse.timestamp)])
+        return secret
+    }
+
+    private func record(_ action: AuditLog.Action, _ key: String?, _ fields: [String: String?] = [:]) {
+        audit.record(action, key: key, by: AuditLog.commandLine, client: nil, fields)
     }
 }

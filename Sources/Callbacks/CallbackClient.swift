@@ -41,8 +41,8 @@ package struct CallbackClient: CallbackSender {
         self.clock = clock
         self.limit = limit
         self.onEnd = onEnd
-        named = HTTPClient(userAgent: "sluice/\(Version.current)", addresses: .any)
-        matched = HTTPClient(userAgent: "sluice/\(Version.current)", addresses: .publicOnly())
+        named = HTTPClient(userAgent: "sluice/\(Version.current)", purpose: "callback", addresses: .any)
+        matched = HTTPClient(userAgent: "sluice/\(Version.current)", purpose: "callback", addresses: .publicOnly())
     }
 
     package func close() {

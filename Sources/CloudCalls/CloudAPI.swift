@@ -1,4 +1,5 @@
 package import HTTPWire
+package import UploadCore
 
 /// An API of a cloud at the root of the gateway's listener, where several clouds have theirs.
 package protocol CloudAPI: Sendable {
@@ -10,6 +11,9 @@ package protocol CloudAPI: Sendable {
     ///   - request: The request, without its content.
     /// - Returns: The response, in the form of this API.
     func respond(to call: CloudCall, _ request: Request) async -> Response
+
+    /// The response, in the form of this API, to a call that a limit refuses.
+    func refuse(_ error: UploadError, _ call: CloudCall) -> Response
 }
 
 extension CloudCall {

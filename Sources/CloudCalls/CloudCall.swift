@@ -48,6 +48,24 @@ package struct CloudCall: Sendable {
         self.problem = problem
     }
 
+    /// A call of which only the head is known: it is refused before its content is read.
+    package init(head request: Request, at time: Date) {
+        id = request.id
+        head = request.head
+        self.time = time
+        content = []
+        form = []
+        var problem: String?
+        var signed = SigningRequest(method: request.head.method.rawValue, path: request.head.target.rawPath)
+        do throws(Problem) {
+            signed = try Self.signed(request.head)
+        } catch {
+            problem = error.text
+        }
+        self.request = signed
+        self.problem = problem
+    }
+
     /// Query parameters followed by form parameters.
     package var parameters: [SigningField] { request.query + form }
 

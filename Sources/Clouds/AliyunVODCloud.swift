@@ -75,7 +75,7 @@ package struct AliyunVODCloud: Sendable {
             // The nonce is valid only once.
             isOnce: true
         )
-        let response = try await caller.post(call)
+        let response = try await caller.send(call)
         guard (200..<600).contains(response.status), ![204, 205, 304].contains(response.status) else {
             throw caller.malformed(call)
         }

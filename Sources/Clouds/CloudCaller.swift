@@ -7,7 +7,6 @@ internal import XMLText
 package final class CloudCaller: Sendable {
     /// Maximum concurrent requests; beyond it, the HTTP library's client would queue them without limit.
     package static let maximumCalls = 64
-    private static let maximumResponseBytes = 64 << 10
     private static let maximumMessageLength = 300
 
     /// Its name in messages: `AWS`.
@@ -20,8 +19,12 @@ package final class CloudCaller: Sendable {
     ///   - vendor: Named in messages.
     ///   - client: Allows `maximumCalls` concurrent transfers.
     ///   - timeout: From the start of a request to the last byte of its response.
-    package init(cloud vendor: Vendor, client: HTTPClient, timeout: Duration = .seconds(10)) {
-        cloud = vendor.cloudName
+    package convenience init(cloud vendor: Vendor, client: HTTPClient, timeout: Duration = .seconds(10)) {
+        self.init(named: vendor.cloudName, client: client, timeout: timeout)
+    }
+
+    init(named cloud: String, client: HTTPClient, timeout: Duration) {
+        self.cloud = cloud
         self.client = client
         self.timeout = timeout
     }
@@ -30,33 +33,35 @@ package final class CloudCaller: Sendable {
     struct Call: Sendable {
         /// `AssumeRole`.
         var name: String
+        var method = "POST"
         var url: String
         var headers: [SigningField]
         var body: [UInt8] = []
+        var maximumResponseBytes = 64 << 10
         /// The signing credentials, which must not appear in messages.
-        var credentials: SigningCredentials
+        var credentials: SigningCredentials?
         /// The request must not be repeated; others may be, if a kept-alive connection breaks before a response.
         var isOnce = false
     }
 
-    /// Posts a request.
+    /// Sends a request.
     ///
     /// - Parameter call: The request.
     /// - Returns: The response, whatever its status.
     /// - Throws: `.unavailable`, `.malformed`.
-    func post(_ call: Call) async throws(CloudFailure) -> HTTPClientResponse {
+    func send(_ call: Call) async throws(CloudFailure) -> HTTPClientResponse {
         defer { running.subtract(1, ordering: .relaxed) }
         guard running.add(1, ordering: .relaxed).newValue <= Self.maximumCalls else {
             throw CloudFailure(.unavailable, "too many calls to \(cloud) are under way; try again")
         }
         var request = HTTPClientRequest(
-            method: "POST",
+            method: call.method,
             url: call.url,
             headers: call.headers.map { (name: $0.name, value: $0.value) },
             body: call.body,
             timeout: timeout,
             connectTimeout: timeout,
-            maximumResponseBytes: Self.maximumResponseBytes
+            maximumResponseBytes: call.maximumResponseBytes
         )
         request.needsNewConnection = call.isOnce
         do throws(HTTPClientError) {
@@ -126,9 +131,10 @@ package final class CloudCaller: Sendable {
     }
 
     /// A message of the cloud in one line of bounded length, without secrets.
-    private func shown(_ message: String, _ credentials: SigningCredentials) -> String {
+    private func shown(_ message: String, _ credentials: SigningCredentials?) -> String {
         var text = message
-        for secret in [credentials.secretAccessKey, credentials.sessionToken].compactMap({ $0 }) where !secret.isEmpty {
+        let secrets = [credentials?.secretAccessKey, credentials?.sessionToken].compactMap { $0 }
+        for secret in secrets where !secret.isEmpty {
             text = text.replacing(secret, with: "<redacted>")
         }
         let scalars = text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }

@@ -30,7 +30,7 @@ package enum CloudMultipartUpload {
             credentials: credentials,
             isOnce: true
         )
-        let response = try await caller.post(call)
+        let response = try await caller.send(call)
         let document = XMLNode.parse(response.body)
         guard response.status == 200, document?.name == "InitiateMultipartUploadResult" else {
             guard response.status != 200 || document?.name == "Error" else { throw caller.malformed(call) }

@@ -1,6 +1,6 @@
 internal import Foundation
-internal import SystemIO
-internal import UploadCore
+package import SystemIO
+package import UploadCore
 
 #if canImport(Glibc)
 internal import Glibc
@@ -24,6 +24,7 @@ internal import Glibc
 ///   store                 the mark that the state also has, see StoreBinding; JSON
 ///   quarantine/<yyyy-mm-dd>/<id>…   files of blobs without a record that were found on that day, with their original
 /// names
+///   restoring             mark, there until `sluice restore` has filled the directory
 ///   migrated              list of blobs that were copied into a store, see MigratedBlobs; exists from the first
 /// migration on
 /// ```
@@ -49,6 +50,8 @@ package struct DataDirectory: Sendable {
         // Before anything is written into it.
         var tightened = try Self.makePrivate(root, in: root) ? [root] : []
         self.lock = try Self.takeLock(in: root, io)
+        // With the lock, because a restore has it while it makes the mark.
+        try Self.checkRestored(root, io)
         do throws(SystemError) {
             if try io.makeDirectory(root + "/blobs") { try io.synchronizeDirectory(root) }
         } catch {
@@ -60,8 +63,88 @@ package struct DataDirectory: Sendable {
         self.tightened = tightened
     }
 
+    /// Opens a data directory for reading, beside the process that has locked it.
+    ///
+    /// - Throws: `.unusable` if it is missing, cannot be read, or was never a data directory.
+    package init(reading root: String) throws(DataDirectoryError) {
+        self.root = root
+        tightened = []
+        let io = BlockingIO.onCallingThread
+        do throws(SystemError) {
+            lock = try io.open(root, O_RDONLY | O_DIRECTORY)
+            _ = try io.entries(of: root + "/blobs")
+        } catch {
+            throw .unusable(directory: root, reason: "\(error)")
+        }
+        try Self.checkRestored(root, io)
+    }
+
+    // MARK: Restoring
+
+    /// Locks a directory that is empty, or that a restore which was cut off has left, and durably marks it as not filled.
+    ///
+    /// - Throws: `.inUse` if a gateway or another restore has locked it; `.unusable` if it has other content.
+    package init(restoring root: String) throws(DataDirectoryError) {
+        self.root = root
+        let io = BlockingIO.onCallingThread
+        // Before the lock adds a file to a directory with content, and again with the lock, which decides.
+        try Self.checkVacant(root, io)
+        lock = try Self.takeLock(in: root, io)
+        tightened = []
+        try Self.checkVacant(root, io)
+        do throws(SystemError) {
+            _ = try io.open(Self.restoringPath(in: root), O_RDWR | O_CREAT)
+            try io.synchronizeDirectory(root)
+        } catch {
+            throw .unusable(directory: root, reason: "\(error)")
+        }
+    }
+
+    /// Removes what a restore has put into the directory: everything but its lock and its mark.
+    package func removeRestored() {
+        let kept = [Self.lockName, Self.restoringName]
+        for name in (try? BlockingIO.onCallingThread.entries(of: root)) ?? [] where !kept.contains(name) {
+            try? FileManager.default.removeItem(atPath: root + "/" + name)
+        }
+    }
+
+    /// Removes the mark after everything in the directory is on stable storage; from then on a gateway can use it.
+    package func finishRestoring() throws(SystemError) {
+        let io = BlockingIO.onCallingThread
+        try io.synchronizeFileSystem(of: root)
+        try io.remove(Self.restoringPath(in: root))
+        try io.synchronizeDirectory(root)
+    }
+
+    /// Removes the mark of a directory in which nothing is left.
+    package func cancelRestoring() { try? BlockingIO.onCallingThread.remove(Self.restoringPath(in: root)) }
+
+    private static func checkVacant(_ root: String, _ io: BlockingIO) throws(DataDirectoryError) {
+        let names: [String]
+        do throws(SystemError) {
+            names = try io.entries(of: root)
+        } catch {
+            throw .unusable(directory: root, reason: "\(error)")
+        }
+        guard names.contains(restoringName) || names.allSatisfy({ $0 == lockName }) else {
+            throw .unusable(directory: root, reason: "it is not empty; name an empty or missing one by --data-dir")
+        }
+    }
+
+    /// Refuses a directory that `sluice restore` has not filled: bytes without a record would be set aside.
+    private static func checkRestored(_ root: String, _ io: BlockingIO) throws(DataDirectoryError) {
+        guard (try? io.exists(restoringPath(in: root))) ?? false else { return }
+        throw .unusable(
+            directory: root,
+            reason: "a restore into it runs or was cut off; run `sluice restore` again, which begins anew"
+        )
+    }
+
+    private static let lockName = "lock"
+    private static let restoringName = "restoring"
+
     /// Files with secrets or with data from clients.
-    private static let secretNames = [
+    package static let secretNames = [
         "master.secret", "admin.key", "state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "lock", "blobs", "spool",
     ]
 
@@ -76,8 +159,20 @@ package struct DataDirectory: Sendable {
 
     // MARK: Paths
 
+    /// The files that a backup copies besides the state and the blobs, if they are there: the mark first, because the
+    /// state must not be older.
+    package static let copiedNames = ["store", "master.secret", "admin.key"]
+
+    /// The path of the directory with all blobs.
+    package static func blobsPath(in root: String) -> String { root + "/blobs" }
+
+    /// The upload that a file name below the blobs belongs to; `nil` for others.
+    package static func owner(of name: String) -> UploadID? { upload(of: name) }
+
     /// The path of the database; also for commands that read it while a server runs.
     package static func statePath(in root: String) -> String { root + "/state.sqlite" }
+
+    private static func restoringPath(in root: String) -> String { root + "/" + restoringName }
 
     package var statePath: String { Self.statePath(in: root) }
 
@@ -129,6 +224,19 @@ package struct DataDirectory: Sendable {
         (try? BlockingIO.onCallingThread.canKeepRecords(beside: lock)) ?? true
     }
 
+    /// Like `keepsDurableRecords`, for a directory that may be about to become one.
+    package static func keepsDurableRecords(at path: String) -> Bool {
+        let io = BlockingIO.onCallingThread
+        guard let directory = try? io.open(path, O_RDONLY | O_DIRECTORY) else { return true }
+        return (try? io.canKeepRecords(beside: directory)) ?? true
+    }
+
+    /// What to do where `keepsDurableRecords` is false.
+    package static func lackOfRecords(in root: String) -> String {
+        "the file system of \(root) has no extended attributes (user.*), in which the gateway records what survives a power cut."
+            + " Use ext4, XFS or Btrfs, or set durability to none"
+    }
+
     private var blobsPath: String { root + "/blobs" }
 
     // MARK: Making
@@ -146,7 +254,7 @@ package struct DataDirectory: Sendable {
     }
 
     private static func takeLock(in root: String, _ io: BlockingIO) throws(DataDirectoryError) -> OpenFile {
-        let path = root + "/lock"
+        let path = root + "/" + lockName
         do throws(SystemError) {
             let file = try io.open(path, O_RDWR | O_CREAT)
             try io.lock(file)

@@ -224,7 +224,7 @@ extension DiskStorage: PartStorage {
         }
     }
 
-    private func open(
+    func open(
         forReading location: PartLocation,
         of id: UploadID,
         _ io: BlockingIO

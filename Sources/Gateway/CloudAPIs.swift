@@ -18,7 +18,13 @@ struct CloudAPIs: GatewayModule {
         let claim = Claim(
             ["/"],
             when: Claim.Condition(text: "calls of the API of a cloud", holds: CloudCall.canBe),
-            operations: [(method: .post, template: "/"), (method: .get, template: "/")]
+            operations: [(method: .post, template: "/"), (method: .get, template: "/")],
+            refuse: { error, request in
+                // A form is not read for this, so that a refusal costs nothing; its vendor may be unknown.
+                let call = CloudCall(head: request, at: clock.now)
+                let api = apis.first { $0.isMeant(by: call) } ?? fallback
+                return api?.refuse(error, call) ?? RESTErrors.problem(error).response(requestID: request.id)
+            }
         ) { request in
             let call = await CloudCall(request, at: clock.now)
             guard let api = apis.first(where: { $0.isMeant(by: call) }) ?? fallback else {

@@ -14,22 +14,74 @@ struct GatewayHandler: RequestHandler {
     private let cors: CORSPolicy
     /// `nil` if the app has no hooks.
     private let hooks: HookContext?
+    /// `nil` for the root.
+    private let basePath: BasePath?
 
-    init(modules: [any GatewayModule], table: ClaimTable, cors: CORSPolicy, hooks: HookContext?) {
+    init(
+        modules: [any GatewayModule],
+        table: ClaimTable,
+        cors: CORSPolicy,
+        hooks: HookContext?,
+        basePath: BasePath?
+    ) {
         self.modules = modules
         self.table = table
         self.cors = cors
         self.hooks = hooks
+        self.basePath = basePath
     }
 
     func respond(to request: Request) async -> Response {
         var response: Response
         if let hooks, request.head.method != .get, request.head.method != .options {
             let context = hooks.make(for: request)
-            response = await RequestContext.$current.withValue(context) { await route(request) }
+            response = await RequestContext.$current.withValue(context) {
+                if let basePath { await route(request, below: basePath) } else { await route(request) }
+            }
             hooks.apply(context, to: &response, for: request.head.method)
+        } else if let basePath {
+            response = await route(request, below: basePath)
         } else {
             response = await route(request)
+        }
+        response.fields.append("X-Request-ID", request.id)
+        return response
+    }
+
+    /// Handles a request by the rest of its path.
+    private func route(_ request: Request, below basePath: BasePath) async -> Response {
+        guard let target = served(request.head.target, below: basePath) else {
+            let text = "nothing is served at this path; all paths begin with \(basePath)"
+            var response = Problem(404, "not_found", text).response(requestID: request.id)
+            cors.decorate(&response, for: request.head)
+            return response
+        }
+        var request = request
+        request.head.target = target
+        return await route(request)
+    }
+
+    /// What routes see of a target; `nil` if it is outside.
+    private func served(_ target: RequestTarget, below basePath: BasePath) -> RequestTarget? {
+        if target.segments.count == 1, Self.atRoot.contains(target.rawPath) { return target }
+        return basePath.relative(target)
+    }
+
+    /// Probes and Prometheus ask the gateway itself, not the proxy, so these need no base path.
+    private static let atRoot: Set<String> = ["/healthz", "/readyz", "/metrics"]
+
+    /// The response to a request that a limit refuses before its content is read, in the form of its protocol.
+    func refuse(_ error: UploadError, _ request: Request) -> Response {
+        var request = request
+        let target = basePath.map { served(request.head.target, below: $0) } ?? request.head.target
+        if let target { request.head.target = target }
+        var response: Response
+        if target != nil, let claim = table.claim(request.head), let refuse = claim.refuse {
+            response = refuse(error, request)
+            response.trace.route = claim.template(of: request.head)
+        } else {
+            response = RESTErrors.problem(error).response(requestID: request.id)
+            cors.decorate(&response, for: request.head)
         }
         response.fields.append("X-Request-ID", request.id)
         return response

@@ -45,9 +45,9 @@ struct GatewayModules {
         let stores = try await adapters.stores(settings, process.logger)
         let opened = adapters.state
         let hookReport = HookReport(process.metrics, process.logger)
-        let caller = settings.hookCaller(master)
+        let caller = try settings.hookCaller(master, hookReport, process.metrics, process.logger)
         let asked: (any UploadHooks)? = caller.map { caller in
-            HTTPHooks(caller, clock: stores.clock, onFailure: hookReport.failed)
+            BlockingHooks(caller, clock: stores.clock, onFailure: hookReport.failed)
         }
         let services = UploadServices(
             state: stores.state,
@@ -62,8 +62,10 @@ struct GatewayModules {
         )
         opened.connect(services.events.bell)
         let identities = settings.trustedIssuer(stores.clock)
-        var context = try GatewayContext(settings, process, stores, services, master) { issuer in
-            TrustedIssuer.isMeant(by: issuer) ? identities?.trusts(issuer) ?? false : nil
+        let users = try settings.appUserIssuers(stores.clock)
+        var context = try GatewayContext(settings, process, stores, services, master, users: users) { issuer in
+            guard TrustedIssuer.isMeant(by: issuer) else { return nil }
+            return identities?.trusts(issuer) == true || users?.trusts(issuer) == true
         }
         // After all checks of the settings, because the key is shown only once.
         do throws(UploadError) {
@@ -96,7 +98,7 @@ struct GatewayModules {
                 clock: context.clock
             ),
             TusModule(context),
-            VimeoModule(context, starter: pulls.starter),
+            VimeoModule(context, starter: pulls.starter, isShared: settings.database.url != nil),
             PlainUploads(context),
             objects,
             CompanionModule(context),
@@ -116,6 +118,7 @@ package enum GatewaySettings {
         S3StoreSettings.self,
         ObjectSettings.self,
         IdentitySettings.self,
+        JWTSettings.self,
         AWSSettings.self,
         AliyunSettings.self,
         AliyunVODSettings.self,
@@ -130,6 +133,7 @@ package enum GatewaySettings {
         PullSettings.self,
         CORSSettings.self,
         MetricsSettings.self,
+        TracingSettings.self,
         LogSettings.self,
     ])
 }

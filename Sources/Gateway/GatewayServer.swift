@@ -6,6 +6,7 @@ package import HTTPWire
 internal import Logging
 internal import MetricsKit
 package import ObjectGateway
+internal import RESTKit
 internal import ServiceLifecycle
 package import SettingsKit
 internal import Signing
@@ -22,6 +23,8 @@ package struct GatewayServer: Sendable {
     private let settings: Settings
     private let logger: Logger
     private let sink: LogSink
+    /// `nil` without traces.
+    private let exporter: SpanExporter?
     private let adapters: GatewayAdapters
     private let parts: GatewayModules
     private let loops: EventLoopGroup
@@ -38,22 +41,39 @@ package struct GatewayServer: Sendable {
     /// - Throws: `StartFailure` with a message for the operator; also if two modules claim the same requests.
     package init(_ settings: Settings) async throws(StartFailure) {
         self.settings = settings
-        let logging = Self.makeLogger(settings)
+        let logging = settings.log.makeLogger()
         logger = logging.logger
         sink = logging.sink
         ProcessSetup.prepare()
-        let pool = BlockingPool(threads: settings.limits.blockingThreads, label: "sluice.block")
         let sink = self.sink
         let metrics = MetricsRegistry()
+        let threads = settings.limits.blockingThreads
+        let pool = PoolMetrics.pool(threads: threads, label: "sluice.block", as: "files", in: metrics)
         ProcessMetrics.declare(in: metrics) { sink.lostCount }
+        ProcessMetrics.declareSpace(of: settings.general.dataDirectory, in: metrics)
         adapters = try await GatewayAdapters(settings, logger, pool: pool, metrics: metrics)
         let gateway = settings.general.gateway
         let loopCount = gateway.loops == 0 ? ProcessInfo.processInfo.activeProcessorCount : gateway.loops
         loops = try starting { () throws(SystemError) in try EventLoopGroup(count: loopCount) }
-        let process = GatewayProcess(logger: logger, metrics: metrics, pool: pool, loops: loops)
+        let sockets = InheritedSockets(environment: ProcessInfo.processInfo.environment)
+        let collector = settings.tracing.collector(ProcessInfo.processInfo.environment)
+        let tracer = collector.map { _ in Tracer(sampleRatio: settings.tracing.sampleRatio, metrics: metrics) }
+        exporter =
+            if let tracer, let collector { SpanExporter(tracer, collector, logging.logger) } else { nil }
+        let process = GatewayProcess(
+            logger: logger,
+            metrics: metrics,
+            pool: pool,
+            loops: loops,
+            sockets: sockets,
+            tracer: tracer
+        )
         parts = try await GatewayModules(settings, adapters, process)
         firstKey = parts.firstKey
         let (modules, context) = (parts.all, parts.context)
+        metrics.sample("sluice_leases_held", .gauge, "Uploads that requests to this node use now.") {
+            [services = context.services] in Double(services.leasesHeld)
+        }
         let table = try starting { () throws(ClaimTable.Conflict) in try ClaimTable(modules) }
         routes = table.operations
         let listen = gateway.listen
@@ -61,19 +81,28 @@ package struct GatewayServer: Sendable {
             try SocketAddress(resolving: listen.host, port: listen.port)
         }
         var configuration = settings.serverConfiguration
-        configuration.head.lenientPath = VimeoModule.contentPath
+        configuration.head.lenientPath = (gateway.basePath?.description ?? "") + VimeoModule.contentPath
+        if gateway.expectsProxyHeader { configuration.proxyHeaderPeers = context.publicURL.trustedProxies }
+        let handler = GatewayHandler(
+            modules: modules,
+            table: table,
+            cors: context.cors,
+            hooks: parts.hooks,
+            basePath: gateway.basePath
+        )
         do throws(SystemError) {
             server = try HTTPServer(
                 address: address,
+                inherited: sockets["gateway"],
                 tls: context.tls,
                 configuration: configuration,
                 loops: loops,
                 pool: pool,
-                handler: GatewayHandler(
-                    modules: modules,
-                    table: table,
-                    cors: context.cors,
-                    hooks: parts.hooks
+                handler: context.traced(
+                    ClientNamingHandler(
+                        RequestLimitHandler(handler, context.requestLimits) { handler.refuse($0, $1) },
+                        context.publicURL
+                    )
                 ),
                 observer: process.observation
             )
@@ -97,14 +126,20 @@ package struct GatewayServer: Sendable {
         }
     }
 
-    /// Address of the gateway on this machine.
-    package var localURL: String { url(of: server) }
+    /// Address of the gateway on this machine: a URL with the base path, or `unix:` and the path of the socket.
+    package var localURL: String {
+        server.address.unixPath == nil ? url(of: server) + basePath : url(of: server)
+    }
+
+    /// Where it is served; empty for the root.
+    package var basePath: String { settings.general.gateway.basePath?.description ?? "" }
 
     /// Address of the object endpoint on this machine, or `nil`.
     package var objectURL: String? { parts.objects.listeners.first.map(url) }
 
     private func url(of server: HTTPServer) -> String {
-        (settings.general.tls.certificate == nil ? "http" : "https") + "://" + server.address.description
+        if server.address.unixPath != nil { return server.address.host }
+        return (settings.general.tls.certificate == nil ? "http" : "https") + "://" + server.address.description
     }
 
     /// Serves until SIGTERM or SIGINT, then shuts down gracefully.
@@ -117,11 +152,26 @@ package struct GatewayServer: Sendable {
         logger.info("started", metadata: ["listen": "\(server.address)", "version": "\(Version.current)"])
         let listeners = ListenerService(
             servers: [server] + parts.all.flatMap(\.listeners),
-            whenReady: { output.append(greeting, isUrgent: true) }
+            drain: parts.context.drain,
+            drainTime: settings.timeouts.drain,
+            grace: settings.timeouts.shutdownGrace,
+            cutOff: { [modules = parts.all] in for module in modules { module.cutOff() } },
+            whenReady: {
+                output.append(greeting, isUrgent: true)
+                ServiceManager.notify("READY=1")
+            }
         )
+        let unmapping = BackgroundLoop {
+            if (try? await Task.sleep(for: Self.startTime)) != nil { ProcessSetup.unmapCodeOfTheStart() }
+        }
+        let certificates = CertificateWatch(parts.context.tls, parts.context.metrics, logger)
+        var services = parts.all.flatMap { module in module.services.map { (module.name, $0) } }
+        if let exporter { services.append(("traces", ExportService(exporter: exporter))) }
+        services += [("code of the start", unmapping), ("certificates", certificates), ("listeners", listeners)]
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
-                services: (parts.all.flatMap(\.services) + [listeners]).map { .init(service: $0) },
+                // Without a name, the group prints the whole service, which takes milliseconds and may show secrets.
+                services: services.map { .init(service: $1, serviceName: $0) },
                 gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: logger
             )
@@ -133,6 +183,8 @@ package struct GatewayServer: Sendable {
             flush(output)
             throw error
         }
+        // Before what takes time: the servers have ended, so no request adds spans.
+        await exporter?.finish(within: Self.exportTime)
         for module in parts.all { module.close() }
         await adapters.close(isPair: parts.context.mismatch == nil)
         await loops.close()
@@ -140,26 +192,39 @@ package struct GatewayServer: Sendable {
         flush(output)
     }
 
+    /// After this time the start is over.
+    private static let startTime = Duration.seconds(1)
+
+    /// For the spans that wait at the end.
+    private static let exportTime = Duration.seconds(3)
+
     /// Unread output is lost after a moment, so that it does not keep the process from exiting.
     private func flush(_ output: LogSink) {
         sink.flush(within: 2)
         output.flush(within: 0.5)
     }
+}
 
-    private static func makeLogger(_ settings: Settings) -> (logger: Logger, sink: LogSink) {
-        let isJSON = settings.log.format == .json
-        let sink = LogSink { LineLogHandler.lossLine($0, isJSON: isJSON) }
-        let level = Logger.Level(rawValue: settings.log.level.rawValue) ?? .info
-        let logger = Logger(label: "sluice") { label in
-            LineLogHandler(label: label, sink: sink, isJSON: isJSON, logLevel: level)
-        }
-        return (logger, sink)
+/// Exports spans; what waits at the end is exported when all services have ended.
+private struct ExportService: Service {
+    let exporter: SpanExporter
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown { await exporter.run() }
+        try? await gracefulShutdown()
     }
 }
 
 /// Accepts connections until shutdown.
 private struct ListenerService: Service {
     let servers: [HTTPServer]
+    let drain: Drain
+    /// Between the begin of the shutdown and the closing of the listeners.
+    let drainTime: Duration
+    /// Between the closing of the listeners and `cutOff`.
+    let grace: Duration
+    /// Ends what keeps requests waiting.
+    let cutOff: @Sendable () -> Void
     let whenReady: @Sendable () -> Void
 
     func run() async throws {
@@ -170,8 +235,20 @@ private struct ListenerService: Service {
                 for server in servers { group.addTask { await server.run() } }
             }
         } onGracefulShutdown: {
-            // Ends with the servers: `run` returns when the last connection has ended.
-            for server in servers { Task { await server.shutDown() } }
+            ServiceManager.notify("STOPPING=1")
+            drain.begin()
+            // Ends with the process at the latest; without requests it has no effect.
+            Task {
+                try? await Task.sleep(for: drainTime + grace)
+                cutOff()
+            }
+            // They end with the servers: `run` returns when the last connection has ended.
+            for server in servers {
+                Task {
+                    if drainTime > .zero { try? await Task.sleep(for: drainTime) }
+                    await server.shutDown()
+                }
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 internal import HTTPServer
 package import HTTPWire
 package import RESTKit
+package import UploadCore
 
 /// Requests that a module claims by their head, without a route per method, so that a protocol can refuse wrong methods
 /// in its own format.
@@ -28,6 +29,8 @@ package struct Claim: Sendable {
     package let respond: @Sendable (Request) async -> Response
     /// Whether a response to OPTIONS describes the resource, so that other modules may add to it.
     package let isDescription: @Sendable (Response) -> Bool
+    /// The response to a request that a limit refuses before it is handled; `nil` for a problem document.
+    package let refuse: (@Sendable (UploadError, Request) -> Response)?
 
     /// - Parameters:
     ///   - templates: One for the root, such as `/files`, and one for each number of following segments, such as
@@ -35,12 +38,15 @@ package struct Claim: Sendable {
     ///   - condition: A further condition and its description; `nil` claims what no other claim takes.
     ///   - operations: Methods and templates, for descriptions of the API.
     ///   - isDescription: Whether a response to OPTIONS describes the resource.
+    ///   - refuse: The response, in the protocol's form, to a request that a limit refuses; it reads no content. `nil` for a problem
+    ///     document.
     ///   - respond: Handles a request.
     package init(
         _ templates: [String],
         when condition: Condition? = nil,
         operations: [(method: HTTPMethod, template: String)],
         isDescription: @escaping @Sendable (Response) -> Bool = { _ in false },
+        refuse: (@Sendable (UploadError, Request) -> Response)? = nil,
         respond: @escaping @Sendable (Request) async -> Response
     ) {
         root = (templates.first ?? "/").split(separator: "/").map(String.init)
@@ -48,6 +54,7 @@ package struct Claim: Sendable {
         self.condition = condition
         self.operations = operations
         self.isDescription = isDescription
+        self.refuse = refuse
         self.respond = respond
     }
 

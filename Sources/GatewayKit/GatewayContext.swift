@@ -18,6 +18,7 @@ package struct GatewayContext {
     package let clock: any WallClock
     package let pool: BlockingPool
     package let loops: EventLoopGroup
+    package let sockets: InheritedSockets
     /// `nil` if no certificate is configured.
     package let tls: TLSContext?
 
@@ -32,6 +33,9 @@ package struct GatewayContext {
 
     package let metrics: MetricsRegistry
     package let observation: Observation
+    /// `nil` without traces.
+    package let tracer: Tracer?
+    package let drain = Drain()
 
     package let revoked: RevocationList
     package let authenticator: Authenticator
@@ -42,8 +46,14 @@ package struct GatewayContext {
     package let urls: UploadURLs
     package let publicURL: PublicURL
     package let cors: CORSPolicy
+    package let requestLimits: RequestLimits
     /// Port of the object endpoint; `nil` if this process has none.
     package var objectPort: UInt16?
+
+    /// The handler, with a span for each request if there are traces.
+    package func traced(_ handler: any RequestHandler) -> any RequestHandler {
+        tracer.map { TracingHandler(handler, $0) } ?? handler
+    }
 
     /// Maximum content of a request that is not an upload, in bytes.
     package var bodyLimit: Int { Int(clamping: settings.limits.bodyBytes) }
@@ -54,6 +64,7 @@ package struct GatewayContext {
     ///   - stores: State and storage.
     ///   - services: The upload services on these stores.
     ///   - master: The secret from which all others are derived.
+    ///   - users: Verifies tokens of app users; `nil` if none are accepted.
     ///   - trusts: Whether an identity provider, looked up by the name it has in place of an API key, is still trusted;
     ///     `nil` if no provider has that name.
     /// - Throws: `StartFailure` with a message for the operator if a certificate cannot be read.
@@ -63,31 +74,49 @@ package struct GatewayContext {
         _ stores: GatewayStores,
         _ services: UploadServices,
         _ master: MasterSecret,
+        users: (any AppUserTokens)? = nil,
         trusts: @escaping @Sendable (_ issuer: String) -> Bool?
     ) throws(StartFailure) {
         self.settings = settings
         self.master = master
         self.services = services
-        (logger, pool, loops) = (process.logger, process.pool, process.loops)
-        (metrics, observation) = (process.metrics, process.observation)
+        (logger, pool, loops, sockets) = (process.logger, process.pool, process.loops, process.sockets)
+        (metrics, observation, tracer) = (process.metrics, process.observation, process.tracer)
         (state, storage, clock) = (stores.state, stores.storage, stores.clock)
         (buckets, binding, mismatch) = (stores.buckets, stores.binding, stores.mismatch)
         tls =
-            if let certificate = settings.general.tls.certificate, let key = settings.general.tls.key {
-                try starting { () throws(TLSFailure) in
-                    try TLSContext(certificatePath: certificate, keyPath: key)
-                }
-            } else {
+            if settings.general.tls.files.isEmpty {
                 nil
+            } else {
+                try starting { () throws(TLSFailure) in
+                    try TLSContext(
+                        settings.general.tls.files,
+                        clientAuthorities: settings.general.tls.clientAuthorities,
+                        tickets: TLSTicketKeys { period in
+                            master.each.map { $0.key(for: "TLS tickets v1 \(period)", count: TLSTicketKeys.size) }
+                        }
+                    )
+                }
             }
         revoked = RevocationList(state: stores.state, clock: stores.clock, trusts: trusts)
         sealer = GrantSealer(master: master)
         locator = UploadLocator(master: master)
-        authenticator = Authenticator(state: stores.state, sealer: sealer, revoked: revoked, clock: stores.clock)
+        authenticator = Authenticator(
+            state: stores.state,
+            sealer: sealer,
+            revoked: revoked,
+            users: users,
+            clock: stores.clock
+        )
         access = Access(authenticator: authenticator, observer: process.observation)
-        publicURL = PublicURL(configured: settings.general.publicURL, trustedProxies: settings.general.trustedProxies)
+        publicURL = PublicURL(
+            configured: settings.general.publicURL,
+            basePath: settings.general.gateway.basePath,
+            trustedProxies: settings.general.trustedProxies
+        )
         names = UploadNames(service: services.uploads, locator: locator, access: access)
         cors = settings.corsPolicy
+        requestLimits = RequestLimits(settings.limits, publicURL, process.metrics)
         urls = UploadURLs(service: services.uploads, revoked: settings.uploads.revokeWithKey ? revoked : nil)
     }
 }
@@ -97,16 +126,29 @@ package struct GatewayProcess: Sendable {
     package let logger: Logger
     package let metrics: MetricsRegistry
     package let observation: Observation
+    /// `nil` without traces.
+    package let tracer: Tracer?
     /// For blocking work.
     package let pool: BlockingPool
     package let loops: EventLoopGroup
+    /// Listening sockets of the service manager.
+    package let sockets: InheritedSockets
 
-    package init(logger: Logger, metrics: MetricsRegistry, pool: BlockingPool, loops: EventLoopGroup) {
+    package init(
+        logger: Logger,
+        metrics: MetricsRegistry,
+        pool: BlockingPool,
+        loops: EventLoopGroup,
+        sockets: InheritedSockets = InheritedSockets(),
+        tracer: Tracer? = nil
+    ) {
+        self.tracer = tracer
         self.logger = logger
         self.metrics = metrics
         observation = Observation(metrics: metrics, logger: logger)
         self.pool = pool
         self.loops = loops
+        self.sockets = sockets
     }
 }
 

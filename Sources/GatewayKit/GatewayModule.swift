@@ -25,6 +25,10 @@ package protocol GatewayModule: Sendable {
     ///   - head: The request head.
     ///   - response: Without content.
     func describe(_ template: String, to head: RequestHead, in response: inout Response)
+    /// Ends what keeps requests waiting: the time that they had to finish at shutdown is over.
+    ///
+    /// Returns at once.
+    func cutOff()
     /// Aborts work still in progress, after all services have ended.
     func close()
 }
@@ -36,5 +40,6 @@ extension GatewayModule {
     package var services: [any Service] { [] }
 
     package func describe(_ template: String, to head: RequestHead, in response: inout Response) {}
+    package func cutOff() {}
     package func close() {}
 }

@@ -16,4 +16,10 @@ package enum ProcessSetup {
             setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         }
     }
+
+    /// Unmaps the code that was needed for the start, so that resident memory is what the gateway uses.
+    ///
+    /// Code that is used again is mapped from the page cache, in a few hundred page faults; see
+    /// docs/decisions/0064-code-of-the-start.md.
+    package static func unmapCodeOfTheStart() { csys_unmap_program_pages() }
 }

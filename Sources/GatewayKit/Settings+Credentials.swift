@@ -20,7 +20,7 @@ extension Settings {
             home: environment["HOME"] ?? FileManager.default.homeDirectoryForCurrentUser.path,
             region: region,
             // Services on this machine are never reached through a proxy.
-            machine: HTTPClient(userAgent: "Sluice/\(Version.current)", addresses: .any),
+            machine: HTTPClient(userAgent: "Sluice/\(Version.current)", purpose: "credentials", addresses: .any),
             cloud: client,
             pool: pool
         )

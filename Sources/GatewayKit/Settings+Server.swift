@@ -12,6 +12,8 @@ extension Settings {
             maximumFields: limits.headerCount
         )
         configuration.maximumConnections = limits.connections
+        configuration.maximumConnectionsPerAddress = limits.address.connections
+        configuration.unlimitedPeers = general.trustedProxies + limits.address.exempt
         configuration.headTimeout = timeouts.head
         configuration.idleTimeout = timeouts.idle
         configuration.bodyTimeout = timeouts.bodyProgress

@@ -43,8 +43,8 @@ final class EasyHandle {
             // `PreparedRequest.redirected` follows redirects, because it decides what may be sent to another host.
             && set(CURLOPT_FOLLOWLOCATION, 0)
             && set(CURLOPT_NETRC, 0)
-            && set(CURLOPT_SSL_VERIFYPEER, 1)
-            && set(CURLOPT_SSL_VERIFYHOST, 2)
+            && set(CURLOPT_SSL_VERIFYPEER, settings.verifiesCertificates ? 1 : 0)
+            && set(CURLOPT_SSL_VERIFYHOST, settings.verifiesCertificates ? 2 : 0)
             // A response to streamed content is short, and many requests may send content at the same time.
             && set(CURLOPT_BUFFERSIZE, request.request.content == nil ? 256 << 10 : 16 << 10)
             && set(CURLOPT_NOPROGRESS, 1)
@@ -56,6 +56,11 @@ final class EasyHandle {
             && set(CURLOPT_TCP_KEEPIDLE, 30)
             && set(CURLOPT_TCP_KEEPINTVL, 10)
         if let authorities = settings.authorities { isSet = isSet && set(CURLOPT_CAINFO, authorities) }
+        if let path = settings.server?.unixPath { isSet = isSet && set(CURLOPT_UNIX_SOCKET_PATH, path) }
+        if let certificate = settings.server?.certificate {
+            isSet = isSet && set(CURLOPT_SSLCERT, certificate.path) && set(CURLOPT_SSLKEY, certificate.key)
+        }
+        if settings.server?.expectsProxyHeader == true { isSet = isSet && set(CURLOPT_HAPROXYPROTOCOL, 1) }
         return isSet
     }
 

@@ -1,5 +1,6 @@
 package import Bytes
 internal import Foundation
+internal import Tracing
 
 /// An HTTP/1.1 client, with and without TLS, based on libcurl.
 ///
@@ -13,9 +14,12 @@ package final class HTTPClient: Sendable {
     /// `false` if a proxy is configured with an invalid URL.
     private let isProxyUsable: Bool
     private let loops: TransferLoops
+    /// What the requests are for, in spans.
+    private let purpose: String
 
     /// - Parameters:
     ///   - userAgent: The User-Agent field of requests that have none.
+    ///   - purpose: What the requests are for, in spans of traces: a noun such as `store`.
     ///   - maximumTransfers: Maximum number of concurrent transfers; further ones are queued. At least 1.
     ///   - keptConnections: Maximum number of open connections, including those in use. If it is less than the number
     /// of concurrent
@@ -28,18 +32,24 @@ package final class HTTPClient: Sendable {
     /// of other
     ///     names.
     ///   - authorities: A PEM file of trusted certificates, also for a proxy; replaces those of the system.
+    ///   - verifiesCertificates: `false` for a server on this machine only.
+    ///   - server: Of all requests, for a server on this machine only; `nil` for the one in the URL of each.
     ///   - proxy: The URL of the proxy for all requests; `WebProxy` shows whether it is valid. With an invalid URL
     /// every request is
     ///     refused.
     package init(
         userAgent: String,
+        purpose: String = "other",
         maximumTransfers: Int = 256,
         keptConnections: Int = 32,
         maximumThreads: Int = 1,
         addresses: AddressPolicy,
         authorities: String? = nil,
+        verifiesCertificates: Bool = true,
+        server: LocalServer? = nil,
         proxy: String? = nil
     ) {
+        self.purpose = purpose
         let webProxy = proxy.flatMap(WebProxy.init)
         isProxyUsable = proxy == nil || webProxy != nil
         loops = TransferLoops(
@@ -50,6 +60,8 @@ package final class HTTPClient: Sendable {
                 maximumThreads: max(1, maximumThreads),
                 addresses: addresses,
                 authorities: authorities,
+                verifiesCertificates: verifiesCertificates,
+                server: server,
                 proxy: webProxy
             )
         )
@@ -116,6 +128,65 @@ package final class HTTPClient: Sendable {
     ///
     /// The transfer ends when the download is released.
     package func open(_ request: HTTPClientRequest) async throws(HTTPClientError) -> HTTPDownload {
+        guard let caller = TraceScope.current else { return try await start(request) }
+        let span = caller.child()
+        var request = request
+        request.headers.removeAll { ["traceparent", "tracestate"].contains($0.name.lowercased()) }
+        request.headers += span.context.fields
+        do throws(HTTPClientError) {
+            let download = try await start(request)
+            end(span, request, status: download.head.status, nil)
+            return download
+        } catch {
+            end(span, request, status: nil, error)
+            throw error
+        }
+    }
+
+    /// Ends the span of a request when the head of its response is there.
+    ///
+    /// Attributes: https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-client. Path and query are left out,
+    /// because they can contain credentials.
+    private func end(_ span: TraceScope, _ request: HTTPClientRequest, status: Int?, _ error: HTTPClientError?) {
+        guard span.context.isSampled else { return }
+        var attributes = [
+            FinishedSpan.Attribute("http.request.method", request.method),
+            FinishedSpan.Attribute("sluice.purpose", purpose),
+        ]
+        if let address = WebAddress(request.url) {
+            attributes.append(FinishedSpan.Attribute("server.address", address.host))
+            attributes.append(FinishedSpan.Attribute("server.port", Int64(address.port)))
+            attributes.append(FinishedSpan.Attribute("url.scheme", String(address.origin.prefix { $0 != ":" })))
+        }
+        var failure = error.map(Self.name)
+        if let status {
+            attributes.append(FinishedSpan.Attribute("http.response.status_code", Int64(status)))
+            if status >= 400 { failure = String(status) }
+        }
+        if let failure { attributes.append(FinishedSpan.Attribute("error.type", failure)) }
+        span.end("\(request.method) \(purpose)", .client, attributes, error: failure)
+    }
+
+    /// Without details, which can contain names of hosts.
+    private static func name(of error: HTTPClientError) -> String {
+        switch error {
+        case .badRequest: "bad_request"
+        case .refusedAddress: "address_refused"
+        case .tooManyRedirects: "too_many_redirects"
+        case .unreachable: "unreachable"
+        case .proxy: "proxy"
+        case .tls: "tls"
+        case .connection: "disconnected"
+        case .contentFailed: "content_failed"
+        case .malformed: "malformed"
+        case .timedOut: "timed_out"
+        case .tooLarge: "too_large"
+        case .cancelled: "cancelled"
+        case .stopped: "stopped"
+        }
+    }
+
+    private func start(_ request: HTTPClientRequest) async throws(HTTPClientError) -> HTTPDownload {
         guard isProxyUsable else { throw .badRequest("the URL of the proxy is not valid") }
         let prepared = try PreparedRequest(request)
         let transfer = Transfer(prepared, loops)
@@ -125,6 +196,22 @@ package final class HTTPClient: Sendable {
 
     /// Ends every current and later transfer with `.stopped`.
     package func close() { loops.close() }
+}
+
+/// How to reach a server on this machine that is not just at an address.
+package struct LocalServer: Sendable {
+    /// The path of its Unix socket; `nil` if it is at the address in the URL.
+    package var unixPath: String?
+    /// Whether a connection begins with a header of the PROXY protocol.
+    package var expectsProxyHeader: Bool
+    /// PEM files of a certificate for the client and of its key, if the server wants one.
+    package var certificate: (path: String, key: String)?
+
+    package init(unixPath: String?, expectsProxyHeader: Bool, certificate: (path: String, key: String)? = nil) {
+        self.unixPath = unixPath
+        self.expectsProxyHeader = expectsProxyHeader
+        self.certificate = certificate
+    }
 }
 
 /// The content of a response while it arrives; its head is already there.

@@ -29,6 +29,8 @@ final class RequestAttempt {
     /// The response that refused `Expect`; libcurl then sends the request again without it.
     private var failedExpectation: HTTPClientHead?
     private let addresses: AddressPolicy
+    /// Whether every connection goes to one Unix socket, which has no address.
+    private let isLocal: Bool
     private var status = 0
     private var fields = HTTPFields()
     private var fieldBytes = 0
@@ -70,6 +72,7 @@ final class RequestAttempt {
         self.deadline = deadline
         self.sockets = sockets
         addresses = settings.addresses
+        isLocal = settings.server?.unixPath != nil
         if !setCallbacks() { return nil }
     }
 
@@ -198,6 +201,7 @@ final class RequestAttempt {
     }
 
     private func openSocket(_ address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
+        if isLocal { return sockets.open(address) }
         var bytes = [UInt8](repeating: 0, count: 16)
         let count = ccurl_address_bytes(address, &bytes)
         guard let numeric = IPAddress(bytes: Array(bytes.prefix(count))), addresses.allows(numeric) else {

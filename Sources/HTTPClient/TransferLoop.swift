@@ -17,6 +17,8 @@ final class TransferLoop: @unchecked Sendable {
         var maximumThreads: Int
         var addresses: AddressPolicy
         var authorities: String?
+        var verifiesCertificates = true
+        var server: LocalServer?
         var proxy: WebProxy?
 
         /// The address check that the socket cannot do because a proxy resolves names.

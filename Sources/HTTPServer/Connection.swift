@@ -12,6 +12,8 @@ actor Connection {
     private let server: ServerContext
     private let workers: RequestWorkers
     private let accepted: Listener.Accepted
+    /// The client; the proxy, if it does not say for whom it connects.
+    private var peer: SocketAddress
     private let tlsContext: TLSContext?
     private let input: InputBuffer
     private var state: ConnectionState
@@ -25,11 +27,14 @@ actor Connection {
     private var whenWaited: (Result<Void, Channel.WaitFailure>) -> Void = { _ in }
     /// Watches the peer during a streamed response.
     private var watch: PeerWatch?
+    /// Asked about a client that a proxy names.
+    private var admitsClient: @Sendable (SocketAddress) -> Bool = { _ in true }
     /// Called when the connection has ended.
     private var hasEnded: (@Sendable () -> Void)?
 
     init(_ accepted: Listener.Accepted, workers: RequestWorkers, tls: TLSContext?, server: ServerContext) {
         self.accepted = accepted
+        peer = accepted.peer
         self.workers = workers
         loop = workers.loop
         input = InputBuffer(workers.inputMemory)
@@ -43,18 +48,31 @@ actor Connection {
     /// Serves the connection until it ends, on its loop.
     ///
     /// Call it once, from any thread.
-    nonisolated func start(whenEnded: @escaping @Sendable () -> Void) {
-        loop.execute { self.assumeIsolated { $0.begin(whenEnded) } }
+    ///
+    /// - Parameters:
+    ///   - admits: Asked whether a client that a proxy names may have another connection.
+    ///   - whenEnded: Called when the connection has ended.
+    nonisolated func start(
+        admits: @escaping @Sendable (SocketAddress) -> Bool,
+        whenEnded: @escaping @Sendable () -> Void
+    ) {
+        loop.execute { self.assumeIsolated { $0.begin(admits, whenEnded) } }
     }
 
-    private func begin(_ whenEnded: @escaping @Sendable () -> Void) {
+    private func begin(
+        _ admits: @escaping @Sendable (SocketAddress) -> Bool,
+        _ whenEnded: @escaping @Sendable () -> Void
+    ) {
         hasEnded = whenEnded
         server.observer.connectionOpened()
         guard let channel = open() else { return end() }
         self.channel = channel
         output = Output(channel: channel, pool: server.pool, timeout: server.timeouts.write)
         whenWaited = { [self] in proceed(state.waited($0, now: MonotonicClock.now)) }
-        proceed(state.open(isEncrypted: channel.tls != nil, now: MonotonicClock.now))
+        let proxies = server.configuration.proxyHeaderPeers
+        let isProxied = !proxies.isEmpty && proxies.contains { $0.contains(peer.host) }
+        if isProxied { admitsClient = admits }
+        proceed(state.open(isProxied: isProxied, isEncrypted: channel.tls != nil, now: MonotonicClock.now))
     }
 
     private func open() -> Channel? {
@@ -71,7 +89,7 @@ actor Connection {
     }
 
     private func report(_ kind: HandshakeFailure.Kind, _ detail: String?) {
-        server.observer.handshakeFailed(HandshakeFailure(kind: kind, detail: detail, peerAddress: accepted.peer.host))
+        server.observer.handshakeFailed(HandshakeFailure(kind: kind, detail: detail, peerAddress: peer.host))
     }
 
     private func end() {
@@ -133,6 +151,7 @@ actor Connection {
         while true {
             switch action {
             case .serve, .drainContent, .refuse: return action
+            case .readProxyHeader: action = readProxyHeader(channel)
             case .shakeHands: action = shakeHands(channel)
             case .parse:
                 body = nil
@@ -182,6 +201,15 @@ actor Connection {
 
     private func yieldLingering() {
         loop.execute { self.assumeIsolated { $0.proceed($0.state.lingers(now: MonotonicClock.now)) } }
+    }
+
+    private func readProxyHeader(_ channel: Channel) -> ConnectionState.Action {
+        let header = channel.readProxyHeader()
+        if case .complete(_, let client?) = header {
+            peer = client
+            guard admitsClient(client) else { return .end }
+        }
+        return state.readProxyHeader(header, now: MonotonicClock.now)
     }
 
     private func shakeHands(_ channel: Channel) -> ConnectionState.Action {
@@ -237,7 +265,7 @@ actor Connection {
                 bytesReceived: body.received,
                 bytesSent: output.sent - before,
                 duration: .nanoseconds(MonotonicClock.now - started),
-                peerAddress: accepted.peer.host,
+                peerAddress: peer.host,
                 isBroken: !isWhole,
                 refusal: nil
             )
@@ -257,8 +285,8 @@ actor Connection {
             head: parsed.head,
             body: body,
             id: id,
-            peerAddress: accepted.peer.host,
-            peerPort: Int(accepted.peer.port),
+            peerAddress: peer.host,
+            peerPort: Int(peer.port),
             isEncrypted: channel.tls != nil,
             inform: { head throws(SinkFailure) in
                 if isModern { try await output.write(ResponseHeadWriter.bytes(head)) }
@@ -282,7 +310,7 @@ actor Connection {
                 bytesReceived: 0,
                 bytesSent: output.sent,
                 duration: .zero,
-                peerAddress: accepted.peer.host,
+                peerAddress: peer.host,
                 isBroken: isSent == nil,
                 refusal: refusal.reason
             )

@@ -20,6 +20,8 @@ struct ConnectionState {
     }
 
     enum Action {
+        /// Report to `readProxyHeader`.
+        case readProxyHeader
         /// Report to `shookHands`.
         case shakeHands
         /// Pass all unused bytes to `received`.
@@ -69,6 +71,8 @@ struct ConnectionState {
     }
 
     private enum Phase: Equatable {
+        /// The proxy has not said for whom it connects.
+        case proxied(until: Nanoseconds, isEncrypted: Bool)
         case handshake(until: Nanoseconds)
         /// No byte of the next head has arrived.
         case between
@@ -106,8 +110,43 @@ struct ConnectionState {
 
     // MARK: Opening
 
+    /// - Parameters:
+    ///   - isProxied: Whether a header of the PROXY protocol comes first.
+    ///   - isEncrypted: Whether TLS follows.
+    ///   - now: The time.
     /// - Returns: The first action.
-    mutating func open(isEncrypted: Bool, now: @autoclosure () -> Nanoseconds) -> Action {
+    mutating func open(isProxied: Bool, isEncrypted: Bool, now: @autoclosure () -> Nanoseconds) -> Action {
+        guard isProxied else { return open(isEncrypted: isEncrypted, now: now()) }
+        phase = .proxied(until: MonotonicClock.deadline(after: limits.head, since: now()), isEncrypted: isEncrypted)
+        return .readProxyHeader
+    }
+
+    /// The socket was read.
+    ///
+    /// - Parameters:
+    ///   - header: `nil` if the connection has ended.
+    ///   - now: The time.
+    /// - Returns: The next action.
+    mutating func readProxyHeader(_ header: ProxyHeader?, now: @autoclosure () -> Nanoseconds) -> Action {
+        guard case .proxied(let end, let isEncrypted) = phase else { return .end }
+        switch header {
+        case .complete:
+            phase = .between
+            return open(isEncrypted: isEncrypted, now: now())
+        case .incomplete: return now() >= end ? Self.lateProxyHeader : .waitReadable(until: end)
+        case .invalid:
+            return .failHandshake(.proxyHeader, detail: "the first bytes are no header of the PROXY protocol")
+        // As health checks of proxies do.
+        case nil: return .end
+        }
+    }
+
+    private static let lateProxyHeader = Action.failHandshake(
+        .proxyHeader,
+        detail: "the header of the PROXY protocol did not arrive in time"
+    )
+
+    private mutating func open(isEncrypted: Bool, now: @autoclosure () -> Nanoseconds) -> Action {
         guard isEncrypted else { return .parse }
         phase = .handshake(until: MonotonicClock.deadline(after: limits.head, since: now()))
         return .shakeHands
@@ -193,6 +232,8 @@ struct ConnectionState {
         now: @autoclosure () -> Nanoseconds
     ) -> Action {
         switch (phase, result) {
+        case (.proxied, .success): return .readProxyHeader
+        case (.proxied, .failure(.timedOut)): return Self.lateProxyHeader
         case (.handshake, .success): return .shakeHands
         case (.handshake, .failure(.timedOut)): return .failHandshake(.timedOut, detail: nil)
         case (.between, .success), (.parked, .success), (.head, .success): return .parse
@@ -296,7 +337,7 @@ struct ConnectionState {
         isStopping = true
         switch phase {
         case .between, .parked, .lingering: return true
-        case .handshake, .head, .serving, .responding: return false
+        case .proxied, .handshake, .head, .serving, .responding: return false
         }
     }
 }

@@ -8,6 +8,10 @@ package import Transport
 package final class HTTPServer: Sendable {
     private struct State {
         var connections: [UInt64: Connection] = [:]
+        /// Number of connections of each address, if there is a limit.
+        var counts: [AddressBlock: Int] = [:]
+        /// As what each limited connection is counted.
+        var blocks: [UInt64: AddressBlock] = [:]
         var nextID: UInt64 = 0
         var isStopping = false
         /// The acceptor, while it waits until a connection ends.
@@ -25,9 +29,19 @@ package final class HTTPServer: Sendable {
 
     /// Binds `address`; `run` starts accepting connections.
     ///
+    /// - Parameters:
+    ///   - address: Where to listen.
+    ///   - inherited: A socket that listens already, in the place of `address`; `nil` for none.
+    ///   - tls: `nil` for plain HTTP.
+    ///   - configuration: Limits and times.
+    ///   - loops: Serve the connections.
+    ///   - pool: For work that blocks.
+    ///   - handler: Answers the requests.
+    ///   - observer: Learns of everything.
     /// - Throws: `SystemError` of `socket`, `bind` or `listen`.
     package init(
         address: SocketAddress,
+        inherited: Int32? = nil,
         tls: TLSContext?,
         configuration: ServerConfiguration,
         loops: EventLoopGroup,
@@ -38,7 +52,12 @@ package final class HTTPServer: Sendable {
         context = ServerContext(configuration: configuration, pool: pool, handler: handler, observer: observer)
         workers = loops.loops.map(RequestWorkers.init)
         self.tls = tls
-        listener = try Listener(address, loop: loops.next())
+        listener =
+            if let inherited {
+                try Listener(inherited: inherited, loop: loops.next())
+            } else {
+                try Listener(address, loop: loops.next())
+            }
     }
 
     /// The bound address, with the port that the system chose.
@@ -67,6 +86,12 @@ package final class HTTPServer: Sendable {
         let observer = context.observer
         var turn = 0
         while let accepted = await listener.accept(onFailure: { observer.acceptFailed($0) }) {
+            let block = limitedBlock(of: accepted.peer)
+            if let block, !reserve(block) {
+                close(accepted.descriptor)
+                observer.connectionRefused()
+                continue
+            }
             let connection = Connection(
                 accepted,
                 workers: workers[turn % workers.count],
@@ -78,7 +103,19 @@ package final class HTTPServer: Sendable {
                 close(accepted.descriptor)
                 continue
             }
-            connection.start { [self] in forget(id) }
+            if let block { state.withLock { $0.blocks[id] = block } }
+            connection.start(
+                admits: { [self] client in
+                    guard let block = limitedBlock(of: client) else { return true }
+                    guard reserve(block) else {
+                        observer.connectionRefused()
+                        return false
+                    }
+                    state.withLock { $0.blocks[id] = block }
+                    return true
+                },
+                whenEnded: { [self] in forget(id) }
+            )
             await waitForRoom()
         }
     }
@@ -126,8 +163,30 @@ package final class HTTPServer: Sendable {
         }
     }
 
+    /// - Returns: What counts the connections of a peer; `nil` if it may have any number.
+    private func limitedBlock(of peer: SocketAddress) -> AddressBlock? {
+        let configuration = context.configuration
+        guard configuration.maximumConnectionsPerAddress > 0 else { return nil }
+        let host = peer.host
+        if configuration.unlimitedPeers.contains(where: { $0.contains(host) }) { return nil }
+        return AddressBlock(host)
+    }
+
+    /// - Returns: `false` if the address has as many connections as it may have.
+    private func reserve(_ block: AddressBlock) -> Bool {
+        state.withLock { state in
+            let count = state.counts[block] ?? 0
+            guard count < context.configuration.maximumConnectionsPerAddress else { return false }
+            state.counts[block] = count + 1
+            return true
+        }
+    }
+
     private func forget(_ id: UInt64) {
         let runner = state.withLock { state in
+            if let block = state.blocks.removeValue(forKey: id), let count = state.counts[block] {
+                state.counts[block] = count > 1 ? count - 1 : nil
+            }
             state.connections[id] = nil
             guard state.connections.isEmpty else { return nil as UnsafeContinuation<Void, Never>? }
             defer { state.runner = nil }

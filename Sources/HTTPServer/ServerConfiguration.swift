@@ -1,5 +1,6 @@
 package import HTTPWire
 package import SystemIO
+package import Transport
 
 /// Limits and timeouts of an HTTP server.
 ///
@@ -11,6 +12,15 @@ package struct ServerConfiguration: Sendable {
     package var maximumBodyBytes: Int64?
     /// Maximum number of open connections; further ones wait in the kernel's queue.
     package var maximumConnections = 20_000
+    /// Maximum number of open connections of one address (`AddressBlock`); zero means no limit.
+    ///
+    /// Further ones are closed at once.
+    package var maximumConnectionsPerAddress = 0
+    /// Peers that may have any number of connections, because they are those of many clients.
+    package var unlimitedPeers: [PeerRange] = []
+
+    /// Peers that begin each connection with a header of the PROXY protocol; no other may.
+    package var proxyHeaderPeers: [PeerRange] = []
 
     /// Maximum time from the first to the last byte of a head (408), and for the TLS handshake.
     package var headTimeout: Duration = .seconds(15)
@@ -51,19 +61,22 @@ package struct ServerConfiguration: Sendable {
 package protocol ServerObserver: Sendable {
     func connectionOpened()
     func connectionClosed()
+    /// A connection was closed at once, because its address has too many.
+    func connectionRefused()
     func requestFinished(_ summary: RequestSummary)
-    /// A connection ended before its first request because the TLS handshake failed.
+    /// A connection ended before its first request, because of the TLS handshake or of a proxy's header.
     func handshakeFailed(_ failure: HandshakeFailure)
     /// A connection could not be accepted; further ones may have to wait.
     func acceptFailed(_ error: SystemError)
 }
 
 extension ServerObserver {
+    package func connectionRefused() {}
     package func handshakeFailed(_ failure: HandshakeFailure) {}
     package func acceptFailed(_ error: SystemError) {}
 }
 
-/// Why the TLS handshake with a client failed.
+/// Why what comes before the first request failed: the TLS handshake, and before it the header of a proxy.
 package struct HandshakeFailure: Sendable, Equatable {
     package enum Kind: String, Sendable, CaseIterable {
         /// The client disconnected or never tried to use TLS; port scans look like this.
@@ -72,6 +85,8 @@ package struct HandshakeFailure: Sendable, Equatable {
         case `protocol`
         /// It took longer than `ServerConfiguration.headTimeout`.
         case timedOut = "timed_out"
+        /// A proxy did not begin with a header of the PROXY protocol.
+        case proxyHeader = "proxy_header"
     }
 
     package var kind: Kind

@@ -120,8 +120,8 @@ package struct CORSPolicy: Sendable, Equatable {
     ]
 
     private static let knownExposedFields = [
-        "Accept-Patch", "Content-Digest", "ETag", "Location", "Repr-Digest", "Retry-After", "Tus-Checksum-Algorithm",
-        "Tus-Extension", "Tus-Max-Size", "Tus-Resumable",
+        "Accept-Patch", "Content-Digest", "ETag", "Location", "Range", "Repr-Digest", "Retry-After",
+        "Tus-Checksum-Algorithm", "Tus-Extension", "Tus-Max-Size", "Tus-Resumable",
         "Tus-Version", "Upload-Complete", "Upload-Concat", "Upload-Defer-Length", "Upload-Draft-Interop-Version",
         "Upload-Expires", "Upload-Incomplete", "Upload-Length",
         "Upload-Limit", "Upload-Metadata", "Upload-Offset", "X-Request-ID",

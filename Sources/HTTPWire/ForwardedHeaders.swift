@@ -2,8 +2,9 @@ internal import Bytes
 
 /// What a proxy reports about the request that it received: `Forwarded` (RFC 7239), otherwise `X-Forwarded-…`.
 ///
-/// Any client can send these fields: use them only if the peer is a trusted proxy. The first element of a list is used;
-/// it is the one nearest to the client. Invalid values are ignored.
+/// Any client can send these fields: use them only if the peer is a trusted proxy. Each proxy appends an element to a list,
+/// which tells of its own peer. So the list is read from its end: an element counts if the one after it tells of a trusted
+/// proxy, and what a client made up is never reached. Invalid values are ignored.
 package struct ForwardedHeaders: Sendable, Equatable {
     /// `http` or `https`.
     package let scheme: String?
@@ -12,24 +13,42 @@ package struct ForwardedHeaders: Sendable, Equatable {
     /// Numeric address of the client, without port and brackets.
     package let client: String?
 
-    package init(_ fields: HTTPFields) {
+    /// - Parameters:
+    ///   - fields: Of a request whose peer is a trusted proxy.
+    ///   - isTrusted: Whether an address is that of a trusted proxy.
+    package init(_ fields: HTTPFields, isTrusted: (String) -> Bool) {
         let scheme: String?
         let host: String?
         let client: String?
         if let forwarded = fields["Forwarded"] {
-            let element = FieldValueSyntax.split(forwarded, at: UInt8(ascii: ",")).first ?? ""
-            let pairs = FieldValueSyntax.split(element, at: UInt8(ascii: ";")).compactMap(Self.pair)
+            let elements = FieldValueSyntax.split(forwarded, at: UInt8(ascii: ",")).map { element in
+                FieldValueSyntax.split(element, at: UInt8(ascii: ";")).compactMap(Self.pair)
+            }
+            let nodes = elements.map { pairs in pairs.first { $0.name == "for" }?.value ?? "" }
+            let pairs = Self.element(of: elements, Self.steps(nodes, isTrusted)) ?? []
             scheme = pairs.first { $0.name == "proto" }?.value
             host = pairs.first { $0.name == "host" }?.value
             client = pairs.first { $0.name == "for" }?.value
         } else {
-            scheme = fields.list("X-Forwarded-Proto").first
-            host = fields.list("X-Forwarded-Host").first
-            client = fields.list("X-Forwarded-For").first
+            let nodes = fields.list("X-Forwarded-For")
+            let steps = Self.steps(nodes, isTrusted)
+            scheme = Self.element(of: fields.list("X-Forwarded-Proto"), steps)
+            host = Self.element(of: fields.list("X-Forwarded-Host"), steps)
+            client = Self.element(of: nodes, steps)
         }
         self.scheme = scheme.map { $0.lowercased() }.flatMap { $0 == "http" || $0 == "https" ? $0 : nil }
         self.host = host.flatMap { Authority.isValid($0) ? $0 : nil }
         self.client = client.flatMap(Self.address)
+    }
+
+    /// How many elements at the end tell of trusted proxies.
+    private static func steps(_ nodes: [String], _ isTrusted: (String) -> Bool) -> Int {
+        nodes.reversed().prefix { node in address(node).map(isTrusted) ?? false }.count
+    }
+
+    /// The element so many steps before the last; many proxies send a single one.
+    private static func element<Element>(of list: [Element], _ steps: Int) -> Element? {
+        list.isEmpty ? nil : list[max(0, list.count - 1 - steps)]
     }
 
     /// The name (in lower case) and the value of `name=value`.

@@ -31,6 +31,18 @@ package struct MediaType: Sendable, Hashable, CustomStringConvertible {
     /// `type/subtype`, in lower case, without parameters.
     package var essence: String { type + "/" + subtype }
 
+    /// Whether browsers display the type without executing anything in it.
+    ///
+    /// Any type that ends in `+xml` is a document to browsers, and can contain scripts (WHATWG MIME Sniffing, "XML MIME
+    /// type").
+    package var isSafeInline: Bool {
+        switch type {
+        case "video", "audio", "image": !subtype.hasSuffix("+xml")
+        case "text": subtype == "plain"
+        default: false
+        }
+    }
+
     package func parameter(_ name: String) -> String? {
         parameters.first { $0.name == name.lowercased() }?.value
     }

@@ -1,4 +1,5 @@
 package import Bytes
+package import Tracing
 
 /// The head of a request: everything before its content.
 package struct RequestHead: Sendable {
@@ -37,12 +38,14 @@ package struct ResponseHead: Sendable {
 /// It belongs to the task of its connection.
 package struct Request {
     package var head: RequestHead
-    package let body: any RequestBody
+    package var body: any RequestBody
     /// Identifies the request in logs and responses (`X-Request-ID`).
     package let id: String
     /// Numeric address of the peer, without port.
     package let peerAddress: String
     package let peerPort: Int
+    /// Numeric address of the client: that of the peer, or what a trusted proxy says.
+    package var clientAddress: String
     package let isEncrypted: Bool
     /// Sends an interim response (1xx other than 100 and 101) at once; does nothing for an HTTP/1.0 client.
     package let inform: (ResponseHead) async throws(SinkFailure) -> Void
@@ -61,6 +64,7 @@ package struct Request {
         self.id = id
         self.peerAddress = peerAddress
         self.peerPort = peerPort
+        clientAddress = peerAddress
         self.isEncrypted = isEncrypted
         self.inform = inform
     }
@@ -94,6 +98,12 @@ package struct Response: Sendable {
         package var uploadID: String?
         /// The stable error code of an error response.
         package var errorCode: String?
+        /// The client behind a trusted proxy; `nil` if the peer is the client.
+        package var clientAddress: String?
+        /// The span of the request; `nil` if there are no traces.
+        package var scope: TraceScope?
+        /// Whether the request came over TLS; only with a span.
+        package var isEncrypted = false
 
         package init(route: String? = nil, uploadID: String? = nil, errorCode: String? = nil) {
             self.route = route

@@ -67,6 +67,8 @@ extension RequestTarget {
             return
         }
         var segments: [String] = []
+        // Most paths have no more; else it would grow by one allocation for each.
+        segments.reserveCapacity(4)
         var start = path.lowerBound + 1
         var isEncoded = false
         for index in path.lowerBound + 1...path.upperBound {

@@ -92,6 +92,8 @@ final class IdentityKeys: Sendable {
             state.startedAt = now
             state.running = Task { await self.fetch() }
         }
+        // A provider that is away must not delay each request.
+        if let usable, state.failure != nil, !usable.keys(for: token).isEmpty { return (usable, nil) }
         return (usable, state.running)
     }
 
@@ -122,7 +124,7 @@ final class IdentityKeys: Sendable {
         case .ofIssuer(let issuer): url = try await discovered(of: issuer)
         }
         guard let keys = JSONWebKeySet(json: try await get(url, "its keys")), !keys.isEmpty else {
-            throw Unavailable(reason: "its response has no keys for RS256 or ES256")
+            throw Unavailable(reason: "its response has no keys for \(JSONWebAlgorithm.names)")
         }
         return keys
     }

@@ -1,4 +1,6 @@
+internal import Digests
 internal import Foundation
+package import GatewayKit
 internal import HTTPClient
 internal import ObjectGrants
 internal import ObjectGateway
@@ -12,13 +14,7 @@ extension Settings {
     /// The identity provider whose users get credentials; `nil` for none.
     package func trustedIssuer(_ clock: any WallClock) -> TrustedIssuer? {
         guard let issuer = identity.issuer, let bucket = identity.bucket ?? object.buckets.first else { return nil }
-        // Any address is allowed: the operator chose the provider, which is often private.
-        let client = HTTPClient(
-            userAgent: "Sluice/\(Version.current)",
-            maximumTransfers: 4,
-            addresses: .any,
-            authorities: identity.authorities
-        )
+        let client = Self.client(trusting: identity.authorities)
         return TrustedIssuer(
             rules: IdentityTokenRules(issuer: issuer, audiences: identity.audiences),
             keys: IdentityKeys(identity.keysURL.map { .at($0) } ?? .ofIssuer(issuer), client: client, clock: clock),
@@ -27,6 +23,57 @@ extension Settings {
             actions: identity.actions.reduce(into: []) { $0.formUnion($1.actions) },
             maximumBytes: identity.maximumBytes,
             maximumLifetime: Double(identity.maximumLifetime.components.seconds)
+        )
+    }
+
+    /// The issuers whose tokens admit app users; `nil` for none.
+    ///
+    /// - Throws: `StartFailure` if a file with keys cannot be used.
+    package func appUserIssuers(_ clock: any WallClock) throws(StartFailure) -> AppUserIssuers? {
+        var issuers: [AppUserIssuer] = []
+        for issuer in jwt.issuers.issuers {
+            let place: IdentityKeys.Place
+            switch issuer.keys {
+            case .discovered: place = .ofIssuer(issuer.issuer)
+            case .at(let url): place = .at(url)
+            case .file(let path):
+                issuers.append(AppUserIssuer(issuer, keys: .fixed(try Self.keys(in: path))))
+                continue
+            }
+            let client = Self.client(trusting: issuer.authorities)
+            issuers.append(
+                AppUserIssuer(issuer, keys: .fetched(IdentityKeys(place, client: client, clock: clock)))
+            )
+        }
+        return issuers.isEmpty ? nil : AppUserIssuers(issuers)
+    }
+
+    private static func keys(in path: String) throws(StartFailure) -> JSONWebKeySet {
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+            throw StartFailure("jwt.issuers: the file \(path) cannot be read, or is not text")
+        }
+        do throws(PublicKeyFile.Failure) {
+            return JSONWebKeySet(try PublicKeyFile.keys(in: text))
+        } catch {
+            let reason =
+                switch error {
+                case .noKey: "has no public key or certificate in PEM"
+                case .unsupportedKey:
+                    "has a key that is not supported; use RSA (2048 bits or more), EC with P-256, or Ed25519"
+                case .privateKey: "has a private key; give the gateway only the public one"
+                }
+            throw StartFailure("jwt.issuers: the file \(path) \(reason)")
+        }
+    }
+
+    private static func client(trusting authorities: String?) -> HTTPClient {
+        // Any address is allowed: the operator chose the provider, which is often private.
+        HTTPClient(
+            userAgent: "Sluice/\(Version.current)",
+            purpose: "identity",
+            maximumTransfers: 4,
+            addresses: .any,
+            authorities: authorities
         )
     }
 }

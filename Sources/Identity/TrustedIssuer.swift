@@ -1,5 +1,3 @@
-internal import Bytes
-internal import Digests
 package import Foundation
 internal import ObjectGrants
 internal import Signing
@@ -78,7 +76,7 @@ package struct TrustedIssuer: WebIdentityVerifier {
         ObjectGrant(
             upload: Grant(
                 id: Grant.newID(at: now),
-                issuer: Self.id(rules.issuer, audience: identity.audience),
+                issuer: IdentityName.text(rules.issuer, audience: identity.audience),
                 subject: identity.subject,
                 maximumBytes: maximumBytes,
                 expiresAt: now.addingTimeInterval(min(lifetime, maximumLifetime)),
@@ -92,19 +90,11 @@ package struct TrustedIssuer: WebIdentityVerifier {
 
     // MARK: Revocation
 
-    private static let idPrefix = "identity_"
-
-    /// Takes the place of the minting API key in sessions: names issuer and audience, so that sessions end when either
-    /// is no longer trusted.
-    private static func id(_ issuer: String, audience: String) -> String {
-        idPrefix + Hexadecimal.encode(Digest.hash("\(issuer)\n\(audience)".utf8, .sha256).prefix(8))
-    }
-
     /// Whether a session with this in place of an API key was minted for an identity token.
-    package static func isMeant(by id: String) -> Bool { id.hasPrefix(idPrefix) }
+    package static func isMeant(by id: String) -> Bool { IdentityName.isMeant(by: id) }
 
     /// Whether the issuer and audience of that session are still trusted.
     package func trusts(_ id: String) -> Bool {
-        rules.audiences.contains { Self.id(rules.issuer, audience: $0) == id }
+        rules.audiences.contains { IdentityName.text(rules.issuer, audience: $0) == id }
     }
 }

@@ -1,4 +1,5 @@
 internal import Bytes
+internal import Foundation
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
@@ -164,7 +165,15 @@ struct EventsAPI: Sendable {
         )
     }
 
-    private func holder(of key: APIKey) -> StreamWatch.Holder { .key(id: key.id, expiresAt: key.expiresAt) }
+    private func holder(of key: APIKey) -> StreamWatch.Holder {
+        guard let user = key.user else { return .key(id: key.id, expiresAt: key.expiresAt) }
+        return .user(
+            issuer: key.id,
+            subject: key.limits.onlySubject,
+            issuedAt: user.issuedAt,
+            expiresAt: key.expiresAt ?? .distantFuture
+        )
+    }
 
     /// Sends `opening` at once, followed by events after `sequence` if there is a stream.
     private func response(_ stream: EventStream?, _ opening: [UInt8], after sequence: Int64) -> Response {

@@ -9,6 +9,8 @@ final class StreamWatch: Sendable {
     /// The credential of a stream.
     enum Holder: Sendable, Hashable {
         case key(id: String, expiresAt: Date?)
+        /// The token of an app user.
+        case user(issuer: String, subject: String?, issuedAt: Date, expiresAt: Date)
         /// The URL of an upload that was admitted like this.
         case upload(issuer: String?, subject: String?, createdAt: Date)
     }
@@ -84,6 +86,9 @@ final class StreamWatch: Sendable {
                 if let expiresAt, clock.now >= expiresAt { return true }
                 // Revocations by minting time do not apply to keys.
                 return try await revoked.isRevoked(issuer: id, subject: nil, issuedAt: .distantFuture)
+            case .user(let issuer, let subject, let issuedAt, let expiresAt):
+                if clock.now >= expiresAt { return true }
+                return try await revoked.isRevoked(issuer: issuer, subject: subject, issuedAt: issuedAt)
             case .upload(let issuer, let subject, let createdAt):
                 return try await revoked.isRevoked(issuer: issuer, subject: subject, issuedAt: createdAt)
             }

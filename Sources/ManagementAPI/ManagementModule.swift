@@ -1,11 +1,13 @@
 package import GatewayKit
 package import RESTKit
+package import ServiceLifecycle
 package import UploadCore
 
 /// Management API for app servers: uploads, media, quotas, revocations.
 package struct ManagementModule: GatewayModule {
     package let name = "management"
     package let routes: [Route]
+    package let services: [any Service]
 
     package init(_ context: GatewayContext, pulls: PullService) {
         let uploads = UploadsAPI(
@@ -24,7 +26,8 @@ package struct ManagementModule: GatewayModule {
             publicURL: context.publicURL,
             bodyLimit: context.bodyLimit,
             clock: context.clock,
-            revoked: context.revoked
+            revoked: context.revoked,
+            allowsDownloads: context.settings.uploads.downloads
         )
         let quota = QuotaAPI(service: context.services.quota, access: context.access, bodyLimit: context.bodyLimit)
         let revocations = RevocationsAPI(
@@ -32,8 +35,20 @@ package struct ManagementModule: GatewayModule {
             revoked: context.revoked,
             access: context.access,
             bodyLimit: context.bodyLimit,
-            clock: context.clock
+            clock: context.clock,
+            audit: AuditLog(context.logger)
         )
-        routes = uploads.routes + media.routes + quota.routes + revocations.routes
+        let keys = KeysAPI(
+            state: context.state,
+            revoked: context.revoked,
+            access: context.access,
+            bodyLimit: context.bodyLimit,
+            clock: context.clock,
+            audit: AuditLog(context.logger)
+        )
+        services = [
+            KeyUseService(uses: context.authenticator.uses, state: context.state, logger: context.logger)
+        ]
+        routes = uploads.routes + media.routes + quota.routes + revocations.routes + keys.routes
     }
 }

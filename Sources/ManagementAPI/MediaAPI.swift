@@ -17,6 +17,7 @@ struct MediaAPI: Sendable {
     let bodyLimit: Int
     let clock: any WallClock
     let revoked: RevocationList
+    let allowsDownloads: Bool
 
     static let maximumLinkLifetime: Int64 = 7 * 86_400
     static let defaultLinkLifetime: Int64 = 3600
@@ -47,7 +48,7 @@ struct MediaAPI: Sendable {
     }
 
     private func edit(_ request: Request, _ text: String) async throws(Problem) -> Response {
-        let key = try await access.limitedKey(.upload, request)
+        let key = try await access.appKey(.upload, request)
         let edit = try await MetadataEdit(readingFrom: request, limit: bodyLimit)
         let before = try await media(text, within: key.limits)
         try checkConditions(request.head, before)
@@ -102,13 +103,15 @@ struct MediaAPI: Sendable {
 
     private func link(_ request: Request, _ text: String) async throws(Problem) -> Response {
         let key = try await access.limitedKey(.read, request)
+        try checkDownloads()
         let id = try await mediaID(text, within: key.limits)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let lifetime = fields.integer("expiresIn", in: 1...Self.maximumLinkLifetime) ?? Self.defaultLinkLifetime
         try fields.finish()
         _ = try await access.core { () throws(UploadError) in try await service.media(id) }
         let now = clock.now
-        let expiresAt = Date(timeIntervalSince1970: (now.timeIntervalSince1970 + Double(lifetime)).rounded(.up))
+        let seconds = min(Double(lifetime), key.user?.mintedLifetime ?? .infinity)
+        let expiresAt = Date(timeIntervalSince1970: (now.timeIntervalSince1970 + seconds).rounded(.up))
         let query = links.query(for: id, expiresAt: expiresAt, issuer: key.id, at: now)
         let view = LinkView(
             url: url(of: id, request) + "?" + query,
@@ -141,6 +144,10 @@ struct MediaAPI: Sendable {
     }
 
     // MARK: Download
+
+    private func checkDownloads() throws(Problem) {
+        if !allowsDownloads { throw Problem(403, "forbidden", "this server serves no content (media.downloads)") }
+    }
 
     private func download(_ request: Request, _ text: String) async throws(Problem) -> Response {
         let head = request.head
@@ -216,6 +223,7 @@ struct MediaAPI: Sendable {
         case .preconditionFailed:
             throw Self.preconditionFailed
         }
+        if head.method != .head { try checkDownloads() }
         let (contentType, disposition) = Self.presentation(of: media, isInline: isInline)
         // A link is signed for GET alone.
         if head.method == .get, case .remote(let remote) = blob.content {
@@ -243,7 +251,7 @@ struct MediaAPI: Sendable {
         isInline: Bool
     ) -> (contentType: String, disposition: String) {
         let type = media.contentType.flatMap { MediaType($0) }
-        let isSafe = isInline && (type.map(isSafeInline) ?? false)
+        let isSafe = isInline && type?.isSafeInline == true
         let filename = media.filename ?? media.id.text
         return (
             type?.description ?? "application/octet-stream",
@@ -274,16 +282,6 @@ struct MediaAPI: Sendable {
             var problem = Problem(416, "range_not_satisfiable", "the media has \(size) bytes; ask for some of them")
             problem.fields["Content-Range"] = ByteRanges.unsatisfiedContentRange(size: size)
             throw problem
-        }
-    }
-
-    /// Types that browsers display without executing anything in them.
-    private static func isSafeInline(_ type: MediaType) -> Bool {
-        switch type.type {
-        case "video", "audio": true
-        case "image": type.subtype != "svg+xml"
-        case "text": type.subtype == "plain"
-        default: false
         }
     }
 }

@@ -21,7 +21,7 @@ struct QuotaAPI: Sendable {
                     let isAllowed =
                         switch account.kind {
                         case .subject: !key.limits.isForObjectsOnly && key.limits.allows(subject: account.name)
-                        case .key: key.limits.isEmpty || key.id == account.name
+                        case .key: key.limits.isEmpty || key.user == nil && key.id == account.name
                         }
                     guard isAllowed else { throw Access.outsideLimits(of: key) }
                     return try await response(of: account)
@@ -54,13 +54,15 @@ struct QuotaAPI: Sendable {
 
     private static let kinds: [String: Account.Kind] = ["subjects": .subject, "keys": .key]
 
-    /// The caller's quota: of the user of the upload token, or of the API key.
+    /// The caller's quota: of the user of the token, or of the API key.
     private func own(_ request: Request) async throws(Problem) -> Response {
         let principal = try await access.core { () throws(UploadError) in
             try await access.authenticator.principal(authorization: request.head.fields["Authorization"])
         }
         switch principal {
-        case .key(let key): return try await response(of: Account(.key, key.id))
+        case .key(let key):
+            let user = key.user == nil ? nil : key.limits.onlySubject
+            return try await response(of: user.map { Account(.subject, $0) } ?? Account(.key, key.id))
         case .grant(let grant):
             guard let subject = grant.subject else {
                 throw Problem(404, "not_found", "this upload token names no user, so it has no quota")

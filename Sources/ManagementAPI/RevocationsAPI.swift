@@ -1,4 +1,5 @@
 internal import Foundation
+internal import GatewayKit
 internal import HTTPWire
 internal import RESTKit
 internal import UploadCore
@@ -10,6 +11,7 @@ struct RevocationsAPI: Sendable {
     let access: Access
     let bodyLimit: Int
     let clock: any WallClock
+    let audit: AuditLog
 
     var routes: [Route] {
         [
@@ -26,7 +28,7 @@ struct RevocationsAPI: Sendable {
     }
 
     private func revoke(_ request: Request) async throws(Problem) -> Response {
-        try await access.require(.admin, request)
+        let actor = try await access.require(.admin, request)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let subject = fields.subject()
         let text = fields.string("issuedBefore", maximumLength: 64)
@@ -46,6 +48,12 @@ struct RevocationsAPI: Sendable {
         let revocation = Revocation(subject: subject, issuedBefore: issuedBefore, createdAt: now)
         try await access.core { () throws(UploadError) in try await state.insert(revocation) }
         revoked.expire()
+        audit.record(
+            .revoke,
+            by: actor.id,
+            client: request.clientAddress,
+            ["subject": subject, "issuedBefore": JSONResponse.timestamp(issuedBefore)]
+        )
         return JSONResponse.response(
             201,
             View(

@@ -89,7 +89,7 @@ struct UploadsAPI: Sendable {
     }
 
     private func edit(_ request: Request, _ text: String) async throws(Problem) -> Response {
-        let key = try await access.limitedKey(.upload, request)
+        let key = try await access.appKey(.upload, request)
         let edit = try await MetadataEdit(readingFrom: request, limit: bodyLimit)
         let id = try await names.id(text, within: key.limits)
         let upload = try await access.core { () throws(UploadError) in

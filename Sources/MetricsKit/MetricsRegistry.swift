@@ -127,21 +127,41 @@ extension MetricsRegistry {
         return Meter(label: name, dimensions: labels.map { ($0.key, $0.value) }, factory: self)
     }
 
+    /// A histogram of durations; measuring is two atomic additions.
+    ///
+    /// - Parameters:
+    ///   - name: Metric name: `sluice_…_seconds`.
+    ///   - help: One sentence for readers of the metrics.
+    ///   - labels: Labels of this sample; they distinguish samples of one name.
+    /// - Returns: The handle, to be kept.
+    package func timer(_ name: String, _ help: String, _ labels: KeyValuePairs<String, String> = [:]) -> Timer {
+        declare(name, .histogram, help)
+        return Timer(label: name, dimensions: labels.map { ($0.key, $0.value) }, factory: self)
+    }
+
+    /// Histograms of durations of one name that differ in two labels; like `counters(_:_:by:)`.
+    package func timers(_ name: String, _ help: String, by first: String, _ second: String) -> TimerTable {
+        declare(name, .histogram, help)
+        return TimerTable { Timer(label: name, dimensions: [(first, $0), (second, $1)], factory: self) }
+    }
+
     /// Adds a sample whose value is known elsewhere, and read for each page.
     ///
     /// - Parameters:
     ///   - name: Metric name.
     ///   - type: Counter or gauge.
     ///   - help: One sentence for readers of the metrics.
+    ///   - labels: Labels of this sample; they distinguish samples of one name.
     ///   - read: Returns the value; called on any thread, and must not block for long.
     package func sample(
         _ name: String,
         _ type: MetricType,
         _ help: String,
+        _ labels: KeyValuePairs<String, String> = [:],
         _ read: @escaping @Sendable () -> Double
     ) {
         declare(name, type, help)
-        _ = value(name, [], type) { SampledValue(read) }
+        _ = value(name, labels.map { ($0.key, $0.value) }, type) { SampledValue(read) }
     }
 }
 

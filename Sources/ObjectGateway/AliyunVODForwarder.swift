@@ -51,6 +51,7 @@ extension Settings {
         }
         let client = HTTPClient(
             userAgent: "Sluice/\(Version.current)",
+            purpose: "cloud",
             maximumTransfers: CloudCaller.maximumCalls,
             // The operator chose the endpoint, so any address is allowed.
             addresses: .any

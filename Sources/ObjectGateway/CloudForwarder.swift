@@ -38,7 +38,12 @@ package final class CloudForwarder: Sendable {
     package init(to origin: String, timeout: Duration) {
         self.origin = origin
         self.timeout = timeout
-        client = HTTPClient(userAgent: "Sluice/\(Version.current)", keptConnections: 64, addresses: .any)
+        client = HTTPClient(
+            userAgent: "Sluice/\(Version.current)",
+            purpose: "cloud",
+            keptConnections: 64,
+            addresses: .any
+        )
     }
 
     /// Posts JSON.

@@ -1,6 +1,7 @@
 package import GatewayKit
 package import ObjectGrants
 package import RESTKit
+internal import UploadCore
 
 extension GatewayContext {
     /// How clients reach the object endpoint.
@@ -10,4 +11,9 @@ extension GatewayContext {
 
     /// Issues credentials that can be verified without reading the state.
     package var issuer: CredentialIssuer { CredentialIssuer(master: master) }
+
+    /// Finds the API keys behind key pairs.
+    package func keyPairCache() -> KeyPairCache {
+        KeyPairCache(state: state, master: master, clock: clock, uses: authenticator.uses)
+    }
 }

@@ -13,6 +13,8 @@ package final class KeyPairCache: Sendable {
     package struct Pairs: Sendable {
         package let key: APIKey
         package let credentials: [SigningCredentials]
+        /// Notes a use of the key; call it for each verified signature.
+        package let noteUse: @Sendable () -> Void
     }
 
     private struct Entry {
@@ -31,11 +33,13 @@ package final class KeyPairCache: Sendable {
     private let state: any KeyRecords
     private let master: MasterSecret
     private let clock: any WallClock
+    private let uses: KeyUses
 
-    package init(state: any KeyRecords, master: MasterSecret, clock: any WallClock) {
+    package init(state: any KeyRecords, master: MasterSecret, clock: any WallClock, uses: KeyUses) {
         self.state = state
         self.master = master
         self.clock = clock
+        self.uses = uses
     }
 
     /// The key with a pair's access key id and its pairs, if it is usable and has the scope.
@@ -54,7 +58,12 @@ package final class KeyPairCache: Sendable {
     private func pairs(of id: String, at now: Date) async throws(UploadError) -> Pairs? {
         if let entry = entries.withLock({ $0[id] }), entry.isFresh(at: now) { return entry.pairs }
         guard let key = try await state.key(id: id) else { return nil }
-        let pairs = Pairs(key: key, credentials: StaticKeyPair.all(key, master: master).map(\.credentials))
+        let (uses, clock) = (uses, clock)
+        let pairs = Pairs(
+            key: key,
+            credentials: StaticKeyPair.all(key, master: master, at: now).map(\.credentials),
+            noteUse: { uses.note(id, at: clock.now) }
+        )
         entries.withLock { entries in
             // Clearing the cache is simpler than finding the oldest of very many entries.
             if entries.count >= Self.capacity, entries[id] == nil { entries = [:] }

@@ -4,10 +4,12 @@ internal import Foundation
 package import GatewayKit
 package import HTTPServer
 package import HTTPWire
+internal import Logging
 internal import MetricsKit
 internal import ObjectGrants
 package import ObjectStore
 package import RESTKit
+package import ServiceLifecycle
 internal import SettingsKit
 package import Signing
 internal import SystemIO
@@ -20,8 +22,9 @@ package struct ObjectModule: GatewayModule {
     package let name = "object endpoint"
     package let routes: [Route]
     package let listeners: [HTTPServer]
+    package let services: [any Service]
     /// Serves the requests of the listener, for modules that forward some of theirs; `nil` without a listener.
-    package let handler: (any RequestHandler)?
+    package let handler: (any ObjectRequestHandler)?
     private let callbacks: CallbackClient?
 
     /// Port of the listener, or `nil`.
@@ -46,9 +49,11 @@ package struct ObjectModule: GatewayModule {
             by: "outcome"
         )
         var port: UInt16?
-        if let listen = settings.object.listen {
+        let inherited = context.sockets["object"]
+        if let listen = settings.object.listen ?? inherited.map({ _ in ListenAddress(host: "127.0.0.1", port: 0) }) {
             do throws(UploadError) {
                 for name in settings.object.buckets { _ = try await context.services.objects.createBucket(name) }
+                try await Self.reportMissingPublicBuckets(context)
             } catch {
                 throw StartFailure("the buckets in object.buckets cannot be created: \(error.message)")
             }
@@ -57,14 +62,29 @@ package struct ObjectModule: GatewayModule {
             }
             let handler = Self.handler(context, callbacks, identities, owner)
             let server = try Self.listener(listen, context, handler)
-            port = server.address.port
+            port = server.address.unixPath == nil ? server.address.port : nil
             (listeners, self.handler, self.callbacks) = ([server], handler, callbacks)
         } else {
             (listeners, handler, callbacks) = ([], nil, nil)
         }
+        // Also without a listener, because another node may have one.
+        services = context.mismatch == nil ? [Self.lifecycleService(context)] : []
         var reachable = context
         reachable.objectPort = port
         routes = Self.routes(reachable)
+    }
+
+    /// Logs rules of `object.publicRead` that apply to nothing.
+    private static func reportMissingPublicBuckets(_ context: GatewayContext) async throws(UploadError) {
+        for rule in context.settings.object.publicRead {
+            guard let bucket = PublicRead.Rule(rule)?.bucket,
+                try await context.services.objects.bucket(bucket) == nil
+            else { continue }
+            context.logger.warning(
+                "object.publicRead names a bucket that does not exist",
+                metadata: ["rule": "\(rule)", "bucket": "\(bucket)"]
+            )
+        }
     }
 
     /// Aborts callbacks in progress.
@@ -86,7 +106,8 @@ package struct ObjectModule: GatewayModule {
             bodyLimit: context.bodyLimit,
             maximumBytes: settings.limits.uploadBytes,
             clock: context.clock,
-            region: settings.object.region
+            region: settings.object.region,
+            buckets: settings.object.buckets
         )
         let urls = PresignAPI(
             issuer: context.issuer,
@@ -99,7 +120,8 @@ package struct ObjectModule: GatewayModule {
             bodyLimit: context.bodyLimit,
             maximumBytes: settings.limits.uploadBytes,
             clock: context.clock,
-            region: settings.object.region
+            region: settings.object.region,
+            buckets: settings.object.buckets
         )
         return tokens.routes + urls.routes
     }
@@ -110,6 +132,10 @@ package struct ObjectModule: GatewayModule {
         _ handler: ObjectHandler
     ) throws(StartFailure) -> HTTPServer {
         let address: SocketAddress
+        var configuration = context.settings.serverConfiguration
+        if context.settings.object.expectsProxyHeader {
+            configuration.proxyHeaderPeers = context.publicURL.trustedProxies
+        }
         do throws(SystemError) {
             address = try SocketAddress(resolving: listen.host, port: listen.port)
         } catch {
@@ -118,11 +144,17 @@ package struct ObjectModule: GatewayModule {
         do throws(SystemError) {
             return try HTTPServer(
                 address: address,
+                inherited: context.sockets["object"],
                 tls: context.tls,
-                configuration: context.settings.serverConfiguration,
+                configuration: configuration,
                 loops: context.loops,
                 pool: context.pool,
-                handler: handler,
+                handler: context.traced(
+                    ClientNamingHandler(
+                        RequestLimitHandler(handler, context.requestLimits) { handler.refuse($0, $1) },
+                        context.publicURL
+                    )
+                ),
                 observer: context.observation
             )
         } catch {
@@ -142,11 +174,12 @@ package struct ObjectModule: GatewayModule {
         _ identities: (any WebIdentityVerifier)?,
         _ owner: (any ObjectOwnership)?
     ) -> ObjectHandler {
-        let (settings, master) = (context.settings, context.master)
-        let (state, clock, region) = (context.state, context.clock, settings.object.region)
+        let settings = context.settings
+        let (clock, region) = (context.clock, settings.object.region)
         let minted = context.metrics.mintCounter("sts_token")
         let issuer = context.issuer
-        let keys = KeyPairCache(state: state, master: master, clock: clock)
+        let keys = context.keyPairCache()
+        let servesContent = settings.uploads.downloads
         let url = PublicURL(configured: settings.object.publicURL, trustedProxies: settings.general.trustedProxies)
         let store = ObjectStoreHandler(
             service: context.services.objects,
@@ -161,24 +194,32 @@ package struct ObjectModule: GatewayModule {
             ) {
                 (accessKeyID) async throws(ObjectError) in
                 do throws(UploadError) {
-                    return try await keys.pairs(accessKeyID, .admin).map { KeyHolder($0.credentials, .administrator) }
+                    return try await keys.pairs(accessKeyID, .admin).map {
+                        KeyHolder($0.credentials, .administrator, noteUse: $0.noteUse)
+                    }
                 } catch {
                     throw ObjectError(error, about: .object)
                 }
             },
+            publicRead: settings.publicRead,
             cors: settings.bucketCORS,
             callbacks: callbacks,
             owner: owner,
             baseURL: { url.base(for: $0) },
             clock: clock
         ) { blob, range, isHead throws(UploadError) in
-            try await blob.responseContent(range, isHead: isHead)
+            guard isHead || servesContent else {
+                throw UploadError(.forbidden(scope: nil), "This server serves no content (media.downloads).")
+            }
+            return try await blob.responseContent(range, isHead: isHead)
         }
         let tokens = TokenServiceHandler(
             issuer: issuer,
             clock: clock,
             minter: { (accessKeyID) async throws(UploadError) in
-                try await keys.pairs(accessKeyID, .mint).map { TokenMinter($0.credentials, $0.key) }
+                try await keys.pairs(accessKeyID, .mint).map {
+                    TokenMinter($0.credentials, $0.key, noteUse: $0.noteUse)
+                }
             },
             identities: identities,
             onMint: { minted.increment() }
@@ -187,14 +228,25 @@ package struct ObjectModule: GatewayModule {
     }
 }
 
+/// Serves requests of the object endpoint.
+package protocol ObjectRequestHandler: RequestHandler {
+    /// The response to a request that a limit refuses, in the form of its vendor's client.
+    func refuse(_ error: UploadError, _ request: Request) -> Response
+}
+
 /// Dispatches the listener's requests: to the token services, or to the object endpoint.
-private struct ObjectHandler: RequestHandler {
+private struct ObjectHandler: ObjectRequestHandler {
     let store: ObjectStoreHandler
     let tokens: TokenServiceHandler
 
     func respond(to request: Request) async -> Response {
         TokenServiceHandler.isMeant(by: request.head)
             ? await tokens.respond(to: request) : await store.respond(to: request)
+    }
+
+    func refuse(_ error: UploadError, _ request: Request) -> Response {
+        TokenServiceHandler.isMeant(by: request.head)
+            ? tokens.refuse(error, request) : ObjectError(error, about: .object).response(to: request)
     }
 }
 

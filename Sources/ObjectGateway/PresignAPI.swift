@@ -26,6 +26,8 @@ package struct PresignAPI: Sendable {
     let maximumBytes: Int64
     let clock: any WallClock
     let region: String
+    /// For uploads of app users.
+    let buckets: [String]
 
     static let defaultLifetime: Int64 = 3600
     /// Maximum number of parts in one response.
@@ -153,6 +155,8 @@ package struct PresignAPI: Sendable {
             issuedAt: now
         )
         let contentType = purpose.beginsUpload ? limit(&grant, in: &fields, for: purpose) : nil
+        // Whole seconds, as above.
+        try access.limit(minted: &grant, by: key, at: Date(timeIntervalSince1970: Double(now.unixSeconds)))
         let vendor = fields.objectFormat()
         if !purpose.actions.isSubset(of: ObjectAction.allowed(to: key)) {
             fields.reject(
@@ -165,6 +169,7 @@ package struct PresignAPI: Sendable {
         try fields.finish()
         let owner = subject ?? key.limits.onlySubject
         try access.check(key, subject: owner, bucket: bucket, keys)
+        try access.checkUser(key, bucket: bucket, keys, for: vendor, isDirect: cloud != nil, among: buckets)
         grant.subject = owner
         return Wanted(
             now: now,

@@ -24,6 +24,8 @@ struct SessionTokensAPI: Sendable {
     let maximumBytes: Int64
     let clock: any WallClock
     let region: String
+    /// For uploads of app users.
+    let buckets: [String]
 
     /// Seconds; shorter credentials would expire during a slow upload.
     static let minimumLifetime: Int64 = 60
@@ -58,7 +60,7 @@ struct SessionTokensAPI: Sendable {
         let metadata = fields.dictionary("metadata", maximumCount: 64, maximumBytes: 1024)
         let vendor = fields.objectFormat()
         let now = clock.now
-        let grant = ObjectGrant(
+        var grant = ObjectGrant(
             upload: Grant(
                 id: Grant.newID(at: now),
                 issuer: key.id,
@@ -74,10 +76,12 @@ struct SessionTokensAPI: Sendable {
             keys: keys,
             actions: actions
         )
+        try access.limit(minted: &grant.upload, by: key, at: now)
         let cloud = clouds.wanted(vendor, bucket: bucket, in: &fields)
         let order = cloud?.tokenOrder(for: grant, subject: subject ?? "", lifetime: lifetime, in: &fields)
         try fields.finish()
         try access.check(key, subject: subject, bucket: bucket, keys)
+        try access.checkUser(key, bucket: bucket, keys, for: vendor, isDirect: cloud != nil, among: buckets)
         if let cloud, let order {
             let made = try await cloud.asking { () async throws(CloudFailure) in
                 try await order.service.mint(order.request)

@@ -26,6 +26,7 @@ extension Settings {
     ) -> DirectClouds {
         let client = HTTPClient(
             userAgent: "Sluice/\(Version.current)",
+            purpose: "cloud",
             maximumTransfers: Vendor.allCases.count * CloudCaller.maximumCalls,
             // The operator chose the endpoints, so any address is allowed.
             addresses: .any

@@ -23,6 +23,14 @@ extension Settings {
         WebhookSigner(key: master.key(for: "callbacks v1"))
     }
 
+    /// What anyone can read on the object endpoint.
+    package var publicRead: PublicRead {
+        PublicRead(
+            object.publicRead.compactMap { PublicRead.Rule($0) },
+            maximumAge: object.publicMaximumAge.components.seconds
+        )
+    }
+
     /// CORS rules for buckets without their own: the origins that may use the gateway.
     package var bucketCORS: BucketCORS? {
         guard cors.isEnabled else { return nil }

@@ -1,5 +1,6 @@
 internal import COpenAPI
 internal import Foundation
+internal import GatewayKit
 internal import HTTPWire
 internal import MetricsKit
 internal import RESTKit
@@ -11,8 +12,10 @@ struct OperationsAPI: Sendable {
     let storage: any BlobStorage
     /// Why state and storage do not belong together; `nil` if they do.
     let mismatch: StoreMismatch?
+    let drain: Drain
     let metrics: MetricsRegistry
     let access: Access
+    let publicURL: PublicURL
     /// Whether `/metrics` needs no key.
     let hasOpenMetrics: Bool
 
@@ -34,29 +37,34 @@ struct OperationsAPI: Sendable {
                     )
                 }
             },
-            Route(.get, "/openapi.yaml") { _, _ in
+            Route(.get, "/openapi.yaml") { request, _ in
                 Response(
                     200,
                     ["Content-Type": "application/yaml", "Cache-Control": "no-cache"],
-                    .bytes(OpenAPIDocument.bytes)
+                    .bytes(OpenAPIDocument.bytes(server: publicURL.isSet ? publicURL.base(for: request) : nil))
                 )
             },
         ]
     }
 
-    /// Whether state and storage can be read and written now.
+    /// Whether clients should come here: state and storage can be read and written now, and no shutdown is under way.
     private func readiness() async throws(Problem) -> Response {
+        if drain.isUnderWay { throw Self.notReady("this node shuts down") }
         if let mismatch { throw Problem(503, mismatch.rawValue, "not ready: \(mismatch.description)") }
         do throws(UploadError) {
             try await state.check()
             try await storage.check()
         } catch {
             access.observer.observe(.failed(nil, error))
-            var problem = Problem(503, "unavailable", "not ready: \(error.message)")
-            problem.fields["Retry-After"] = "5"
-            throw problem
+            throw Self.notReady(error.message)
         }
         return JSONResponse.response(200, ["status": "ready"])
+    }
+
+    private static func notReady(_ reason: String) -> Problem {
+        var problem = Problem(503, "unavailable", "not ready: \(reason)")
+        problem.fields["Retry-After"] = "5"
+        return problem
     }
 }
 
@@ -67,4 +75,16 @@ package enum OpenAPIDocument {
         // All `count` bytes are constants of the program.
         return [UInt8](UnsafeBufferPointer(start: copenapi_document(&count), count: count))
     }()
+
+    /// The document with the URL of this server, if it is known, in place of the default listener.
+    package static func bytes(server url: String?) -> [UInt8] {
+        guard let url else { return bytes }
+        let server = "  - url: '\(url.replacing("'", with: "''"))'\n"
+        return Array(
+            String(decoding: bytes, as: UTF8.self).replacing(defaultServer, with: server, maxReplacements: 1).utf8
+        )
+    }
+
+    private static let defaultServer =
+        "  - url: http://127.0.0.1:8080\n    description: The default listener.\n"
 }

@@ -14,8 +14,10 @@ package struct OperationsModule: GatewayModule {
                 state: context.state,
                 storage: context.storage,
                 mismatch: context.mismatch,
+                drain: context.drain,
                 metrics: context.metrics,
                 access: context.access,
+                publicURL: context.publicURL,
                 hasOpenMetrics: context.settings.metrics.access == .open
             ).routes
     }

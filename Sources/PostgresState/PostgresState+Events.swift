@@ -100,6 +100,22 @@ extension PostgresState {
         }
     }
 
+    package func pendingDeliveries() async throws(UploadError) -> PendingDeliveries {
+        try await readNumbered { connection in
+            let row = try connection.row(
+                """
+                SELECT pending.number, \(Connection.now) - event.occurred_at AS age
+                FROM (SELECT count(*) AS number, min(sequence) AS first FROM event WHERE delivery = 'pending') AS pending
+                LEFT JOIN event ON event.sequence = pending.first
+                """
+            )
+            return PendingDeliveries(
+                count: row?.integer("number") ?? 0,
+                age: max(0, Double(row?.integer("age") ?? 0) / 1000)
+            )
+        }
+    }
+
     package func settle(_ event: EventRecord, as outcome: DeliveryOutcome) async throws(UploadError) {
         let upload = event.upload.id.text
         let claim = event.delivery?.nextAttemptAt.map(Milliseconds.init)

@@ -3,13 +3,14 @@ internal import StateRecords
 package import UploadCore
 
 extension PostgresState {
-    private static let columns = "id, name, scopes, created_at, expires_at, revoked_at, digest, is_preset, limits"
+    private static let inserted = "id, name, scopes, created_at, expires_at, revoked_at, digest, is_preset, limits"
+    private static let columns = inserted + ", previous_digest, previous_until, last_used_at"
 
     package func insert(_ key: APIKey) async throws(UploadError) {
         try await write { connection in
             let inserted = try connection.run(
                 """
-                INSERT INTO api_key (\(Self.columns)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                INSERT INTO api_key (\(Self.inserted)) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
                 ON CONFLICT DO NOTHING
                 """,
                 [
@@ -26,8 +27,10 @@ extension PostgresState {
 
     package func key(digest: [UInt8]) async throws(UploadError) -> APIKey? {
         try await read { connection in
-            try connection.row("SELECT \(Self.columns) FROM api_key WHERE digest = $1", [digest])
-                .map(APIKey.init(row:))
+            let row =
+                try connection.row("SELECT \(Self.columns) FROM api_key WHERE digest = $1", [digest])
+                ?? connection.row("SELECT \(Self.columns) FROM api_key WHERE previous_digest = $1", [digest])
+            return try row.map(APIKey.init(row:))
         }
     }
 
@@ -49,6 +52,38 @@ extension PostgresState {
                 "UPDATE api_key SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
                 [id, Milliseconds(now)]
             ) == 1
+        }
+    }
+
+    package func rotateKey(
+        _ id: String,
+        to digest: [UInt8],
+        overlapEnd: Date?,
+        at now: Date
+    ) async throws(UploadError) -> APIKey? {
+        try await write { connection in
+            try connection.row(
+                """
+                UPDATE api_key SET
+                    previous_digest = CASE WHEN $2::bigint IS NULL THEN NULL ELSE digest END,
+                    previous_until = $2::bigint, digest = $3
+                WHERE id = $1 AND revoked_at IS NULL AND NOT is_preset AND (expires_at IS NULL OR expires_at > $4)
+                RETURNING \(Self.columns)
+                """,
+                [id, overlapEnd.map(Milliseconds.init), digest, Milliseconds(now)]
+            ).map(APIKey.init(row:))
+        }
+    }
+
+    package func recordUses(_ uses: [String: Date]) async throws(UploadError) {
+        try await write { connection in
+            // In one order, so that two nodes never wait for each other.
+            for (id, date) in uses.sorted(by: { $0.key < $1.key }) {
+                _ = try connection.run(
+                    "UPDATE api_key SET last_used_at = greatest(coalesce(last_used_at, 0), $2) WHERE id = $1",
+                    [id, Milliseconds(date)]
+                )
+            }
         }
     }
 

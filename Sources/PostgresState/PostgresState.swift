@@ -1,6 +1,8 @@
 package import Foundation
+package import MetricsKit
+internal import StateRecords
 internal import Synchronization
-internal import SystemIO
+package import SystemIO
 package import UploadCore
 
 /// State in PostgreSQL 12 or newer, for any number of nodes.
@@ -16,6 +18,7 @@ package final class PostgresState: StateStore {
     let node: Node
     private let pool: ConnectionPool
     private let threads: BlockingPool
+    private let operations: StateOperations
     /// How long a call waits for transactions of others; beyond it `.unavailable`.
     let lockTimeout: Duration
     /// Whether the backlog will soon be cleared.
@@ -30,23 +33,29 @@ package final class PostgresState: StateStore {
     /// - Parameters:
     ///   - settings: The connection settings.
     ///   - isNode: Whether it uses uploads; otherwise it takes no leases and receives no events.
+    ///   - pool: Runs the calls, one thread for each connection; `nil` for one of its own.
+    ///   - metrics: Takes the durations of operations.
     /// - Returns: The state, which must be closed.
     /// - Throws: An error if the database cannot be reached or changed, was created by a newer version, or contains an
     ///   unfinished copy.
     package static func open(
         _ settings: PostgresSettings,
-        asNode isNode: Bool = true
+        asNode isNode: Bool = true,
+        pool: BlockingPool? = nil,
+        metrics: MetricsRegistry = MetricsRegistry()
     ) async throws(PostgresStateError) -> PostgresState {
-        try await open(settings, asNode: isNode, amidImport: false)
+        try await open(settings, asNode: isNode, amidImport: false, pool: pool, metrics: metrics)
     }
 
     static func open(
         _ settings: PostgresSettings,
         asNode isNode: Bool,
-        amidImport isImporting: Bool
+        amidImport isImporting: Bool,
+        pool: BlockingPool? = nil,
+        metrics: MetricsRegistry = MetricsRegistry()
     ) async throws(PostgresStateError) -> PostgresState {
         let target = try Target(settings)
-        let state = PostgresState(target)
+        let state = PostgresState(target, pool, metrics)
         do {
             try await state.threads.run { [pool = state.pool, node = state.node, clock = state.clock] in
                 Result {
@@ -84,9 +93,10 @@ package final class PostgresState: StateStore {
         return state
     }
 
-    private init(_ target: Target) {
+    private init(_ target: Target, _ threads: BlockingPool?, _ metrics: MetricsRegistry) {
+        operations = StateOperations(.postgres, metrics)
         pool = ConnectionPool(target)
-        threads = BlockingPool(threads: target.settings.connections, label: "sluice.postgres")
+        self.threads = threads ?? BlockingPool(threads: target.settings.connections, label: "sluice.postgres")
         lockTimeout = target.settings.lockTimeout
         node = Node(target)
         node.onBacklog { [weak self] in self?.clearBacklogSoon() }
@@ -140,7 +150,7 @@ package final class PostgresState: StateStore {
     func read<Value: Sendable>(
         _ work: @escaping @Sendable (Connection) throws -> Value
     ) async throws(UploadError) -> Value {
-        try await run { connection in
+        try await run(.read) { connection in
             do {
                 return try work(connection)
             } catch var failure as DatabaseFailure where failure.isConnectionLost {
@@ -166,7 +176,7 @@ package final class PostgresState: StateStore {
         _ work: @escaping @Sendable (Connection) throws -> Value
     ) async throws(UploadError) -> Value {
         let lease = id.flatMap(node.lease(of:))
-        return try await run { [weak self] connection in
+        return try await run(.write) { [weak self] connection in
             var attempt = 1
             while true {
                 do {
@@ -208,6 +218,13 @@ package final class PostgresState: StateStore {
     }
 
     private func run<Value: Sendable>(
+        _ kind: StateOperations.Kind,
+        _ work: @escaping @Sendable (Connection) throws -> Value
+    ) async throws(UploadError) -> Value {
+        try await operations.measured(kind) { () async throws(UploadError) in try await onThread(work) }
+    }
+
+    private func onThread<Value: Sendable>(
         _ work: @escaping @Sendable (Connection) throws -> Value
     ) async throws(UploadError) -> Value {
         try await threads.run { [pool, clock] () throws(UploadError) -> Value in

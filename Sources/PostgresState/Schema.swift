@@ -1,3 +1,5 @@
+internal import StateRecords
+
 /// The tables, and the migrations from older versions.
 ///
 /// They are in the first schema of the connection's `search_path`.
@@ -41,6 +43,12 @@ enum Schema {
     private static func applied(_ connection: Connection) throws(DatabaseFailure) -> Int64 {
         guard try connection.hasTable("sluice_migration") else { return 0 }
         return try connection.row("SELECT max(number) AS last FROM sluice_migration")?.integer("last") ?? 0
+    }
+
+    /// How the tables compare with those of this version; reads only.
+    static func age(_ connection: Connection) throws(DatabaseFailure) -> SchemaAge {
+        let (found, own) = (try applied(connection), migrations.last?.number ?? 0)
+        return found == 0 ? .missing : found < own ? .older : found == own ? .current : .newer
     }
 
     /// Released migrations are never changed; each change of the schema is a new migration.
@@ -335,6 +343,7 @@ enum Schema {
         roundTrips,
         eventRecording,
         dialectRecords,
+        keyRotation,
     ]
 }
 

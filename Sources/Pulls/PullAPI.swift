@@ -7,6 +7,7 @@ internal import UploadCore
 struct PullAPI: Sendable {
     let starter: PullStarter
     let access: Access
+    let publicURL: PublicURL
     let maximumBytes: Int64
     let bodyLimit: Int
 
@@ -19,7 +20,7 @@ struct PullAPI: Sendable {
     }
 
     private func pull(_ request: Request) async throws(Problem) -> Response {
-        let key = try await access.limitedKey(.upload, request)
+        let key = try await access.appKey(.upload, request)
         guard let pulls = starter.pulls else {
             throw Problem(403, "forbidden", "pulling is disabled on this server (pull.enabled)")
         }
@@ -62,7 +63,8 @@ struct PullAPI: Sendable {
         }
         var view = UploadView(upload)
         view.pull = job.map(PullView.init)
-        var response = JSONResponse.response(202, view, ["Location": "/v1/uploads/\(upload.id)"])
+        let location = "\(publicURL.base(for: request))/v1/uploads/\(upload.id)"
+        var response = JSONResponse.response(202, view, ["Location": location])
         response.trace.uploadID = upload.id.text
         return response
     }

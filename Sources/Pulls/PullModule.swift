@@ -1,5 +1,6 @@
 package import GatewayKit
 internal import HTTPClient
+internal import MetricsKit
 package import RESTKit
 package import ServiceLifecycle
 internal import SettingsKit
@@ -21,6 +22,7 @@ package struct PullModule: GatewayModule {
         let settings = context.settings
         client = HTTPClient(
             userAgent: "sluice/\(Version.current)",
+            purpose: "pull",
             maximumTransfers: settings.pull.concurrency,
             maximumThreads: HTTPClient.threadsForContent,
             addresses: settings.pullAddresses,
@@ -32,9 +34,13 @@ package struct PullModule: GatewayModule {
             origin: settings.pullOrigin(client, context.clock),
             sealer: PullSealer(master: context.master),
             limits: settings.pullLimits,
+            tracer: context.tracer,
             observe: PullReport(context.metrics, context.logger).observe
         )
         self.pulls = pulls
+        context.metrics.sample("sluice_pulls_active", .gauge, "Pulls that this process works on.") {
+            Double(pulls.runningCount)
+        }
         starter = PullStarter(
             pulls: settings.pull.isEnabled ? pulls : nil,
             sealer: PullSealer(master: context.master),
@@ -44,6 +50,7 @@ package struct PullModule: GatewayModule {
             PullAPI(
                 starter: starter,
                 access: context.access,
+                publicURL: context.publicURL,
                 maximumBytes: settings.limits.uploadBytes,
                 bodyLimit: context.bodyLimit
             ).routes

@@ -9,6 +9,8 @@ struct PullReport: Sendable {
     private let completed: Counter
     private let interrupted: Counter
     private let failed: Counter
+    private let bytes: Counter
+    private let duration: Timer
 
     init(_ metrics: MetricsRegistry, _ logger: Logger) {
         func counter(_ result: String) -> Counter {
@@ -22,6 +24,8 @@ struct PullReport: Sendable {
         completed = counter("completed")
         interrupted = counter("interrupted")
         failed = counter("failed")
+        bytes = metrics.counter("sluice_pull_bytes_total", "Bytes that pulls have fetched.")
+        duration = metrics.timer("sluice_pull_duration_seconds", "Attempts to fetch.")
     }
 
     func observe(_ event: PullEvent) {
@@ -35,6 +39,8 @@ struct PullReport: Sendable {
         case .failed(let job, let reason):
             failed.increment()
             log("pull failed", job, reason)
+        case .progressed(let count): bytes.increment(by: count)
+        case .ended(let time): duration.record(time)
         }
     }
 

@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 package import HTTPWire
 package import UploadCore
 
@@ -44,6 +44,52 @@ package struct Access: Sendable {
         }
     }
 
+    /// The API key of the request, if it has `scope` and is not the token of an app user.
+    ///
+    /// Use it for what only the app itself may do, such as changing metadata; the caller has to enforce the key's limits.
+    ///
+    /// - Throws: `Problem` 401 or 403.
+    package func appKey(_ scope: Scope, _ request: Request) async throws(Problem) -> APIKey {
+        let key = try await limitedKey(scope, request)
+        guard key.user == nil else {
+            throw Problem(403, "forbidden", "tokens of app users are not for this; use an API key of the app")
+        }
+        return key
+    }
+
+    /// For a token of an app user where a real cloud would enforce neither its limits nor its revocation.
+    package static let notDirect = Problem(
+        403,
+        "forbidden",
+        "tokens of app users are not for direct mode; ask the app's backend, which has an API key"
+    )
+
+    /// Applies the limits of an app user to what is minted with the user's token.
+    ///
+    /// - Throws: `Problem` 403.
+    package func limit(minted grant: inout Grant, by key: APIKey, at now: Date) throws(Problem) {
+        do throws(UploadError) {
+            try key.limit(minted: &grant, at: now)
+        } catch {
+            throw RESTErrors.problem(error)
+        }
+    }
+
+    /// Checks that an app user has no limits besides those that something minted can express.
+    ///
+    /// - Throws: `Problem` 403.
+    package func requireExpressible(
+        _ limits: Set<AppUser.Limit>,
+        of key: APIKey,
+        in what: String
+    ) throws(Problem) {
+        do throws(UploadError) {
+            try key.requireExpressible(limits, in: what)
+        } catch {
+            throw RESTErrors.problem(error)
+        }
+    }
+
     /// The user whose uploads a key lists: the requested one, or the only one that the key is for.
     ///
     /// - Throws: `Problem` 403.
@@ -54,7 +100,10 @@ package struct Access: Sendable {
     }
 
     package static func outsideLimits(of key: APIKey) -> Problem {
-        Problem(
+        if key.user != nil {
+            return Problem(403, "forbidden", "your token is for the uploads and media of its own user only")
+        }
+        return Problem(
             403,
             "forbidden",
             "the API key \(key.id) is limited to other subjects, buckets or prefixes (`sluice keys list`); use a key that is not"

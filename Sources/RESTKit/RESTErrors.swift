@@ -14,7 +14,9 @@ package enum RESTErrors {
         case .invalidRequest: return make(400)
         case .unauthenticated:
             var problem = make(401)
-            problem.fields["WWW-Authenticate"] = "Bearer realm=\"sluice\""
+            let realm = "Bearer realm=\"sluice\""
+            problem.fields["WWW-Authenticate"] =
+                error.refusesCredential ? "\(realm), \(BearerChallenge.invalidToken(error.message))" : realm
             return problem
         case .forbidden(let scope):
             var problem = make(403)
@@ -41,6 +43,12 @@ package enum RESTErrors {
             var problem = make(refusal.resetsAt == nil ? 403 : 429)
             problem.quota = refusal
             if let seconds = refusal.secondsToWait { problem.fields["Retry-After"] = String(seconds) }
+            return problem
+        case .tooManyRequests(let refusal):
+            var problem = make(429)
+            problem.fields["Retry-After"] = refusal.retryAfter
+            problem.fields["RateLimit-Policy"] = refusal.policyField
+            problem.fields["RateLimit"] = refusal.limitField
             return problem
         case .rejected: return make(400)
         case .interrupted: return make(423, closes: true)

@@ -309,6 +309,16 @@ extension DatabaseFile {
             CREATE INDEX dialect_record_by_expiry ON dialect_record (expires_at) WHERE expires_at IS NOT NULL;
             """
         ),
+        (
+            "0013 rotation and last use of API keys",
+            """
+            -- The secret before the last rotation, and how long it is accepted.
+            ALTER TABLE api_key ADD COLUMN previous_digest BLOB;
+            ALTER TABLE api_key ADD COLUMN previous_until INTEGER;
+            ALTER TABLE api_key ADD COLUMN last_used_at INTEGER;
+            CREATE INDEX api_key_previous ON api_key (previous_digest) WHERE previous_digest IS NOT NULL;
+            """
+        ),
     ]
 
     static var migrator: DatabaseMigrator {

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import GRDB
+internal import StateRecords
 
 #if canImport(Glibc)
 internal import Glibc
@@ -36,6 +37,22 @@ enum DatabaseFile {
             } catch let error as DatabaseError where attempt < attempts && error.resultCode != .SQLITE_NOTADB {
                 attempt += 1
             }
+        }
+    }
+
+    static func libraryVersion() throws -> String {
+        try DatabaseQueue().read { try String.fetchOne($0, sql: "SELECT sqlite_version()") } ?? ""
+    }
+
+    /// How the tables of an existing file compare with those of this version; reads only, beside a gateway too.
+    static func age(_ path: String) throws -> SchemaAge {
+        var configuration = configuration(.seconds(5))
+        configuration.readonly = true
+        let queue = try DatabaseQueue(path: path, configuration: configuration)
+        return try queue.read { database in
+            if try migrator.hasBeenSuperseded(database) { return .newer }
+            if try migrator.hasCompletedMigrations(database) { return .current }
+            return try migrator.appliedIdentifiers(database).isEmpty ? .missing : .older
         }
     }
 

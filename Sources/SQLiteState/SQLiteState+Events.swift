@@ -120,6 +120,26 @@ extension SQLiteState {
         }
     }
 
+    package func pendingDeliveries() async throws(UploadError) -> PendingDeliveries {
+        try await read { [self] database in
+            let row = try database.row(
+                """
+                SELECT count(*) AS number, (
+                    SELECT occurred_at FROM event WHERE sequence = (
+                        SELECT min(sequence) FROM event INDEXED BY event_pending_by_upload WHERE delivery = 'pending'
+                    )
+                ) AS occurred_at
+                FROM event INDEXED BY event_pending_by_upload WHERE delivery = 'pending'
+                """
+            )
+            guard let row else { return PendingDeliveries(count: 0, age: 0) }
+            let count: Int64 = try row.value("number", of: "event")
+            if count == 0 { return PendingDeliveries(count: 0, age: 0) }
+            let age = clock.now.timeIntervalSince(try row.date("occurred_at", of: "event"))
+            return PendingDeliveries(count: count, age: max(0, age))
+        }
+    }
+
     package func settle(_ event: EventRecord, as outcome: DeliveryOutcome) async throws(UploadError) {
         let sequence = event.sequence
         try await write { [self] database in

@@ -28,7 +28,10 @@ extension SQLiteState {
 
     package func key(digest: [UInt8]) async throws(UploadError) -> APIKey? {
         try await read { database in
-            try database.row("SELECT * FROM api_key WHERE digest = ?", [Data(digest)]).map(APIKey.init(row:))
+            let row =
+                try database.row("SELECT * FROM api_key WHERE digest = ?", [Data(digest)])
+                ?? database.row("SELECT * FROM api_key WHERE previous_digest = ?", [Data(digest)])
+            return try row.map(APIKey.init(row:))
         }
     }
 
@@ -51,6 +54,37 @@ extension SQLiteState {
                 [Milliseconds(now), id]
             )
             return database.changesCount == 1
+        }
+    }
+
+    package func rotateKey(
+        _ id: String,
+        to digest: [UInt8],
+        overlapEnd: Date?,
+        at now: Date
+    ) async throws(UploadError) -> APIKey? {
+        try await write { database in
+            let end = overlapEnd.map(Milliseconds.init)
+            try database.run(
+                """
+                UPDATE api_key SET previous_digest = iif(? IS NULL, NULL, digest), previous_until = ?, digest = ?
+                WHERE id = ? AND revoked_at IS NULL AND NOT is_preset AND (expires_at IS NULL OR expires_at > ?)
+                """,
+                [end, end, Data(digest), id, Milliseconds(now)]
+            )
+            guard database.changesCount == 1 else { return nil }
+            return try database.row("SELECT * FROM api_key WHERE id = ?", [id]).map(APIKey.init(row:))
+        }
+    }
+
+    package func recordUses(_ uses: [String: Date]) async throws(UploadError) {
+        try await write { database in
+            for (id, date) in uses {
+                try database.run(
+                    "UPDATE api_key SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?",
+                    [Milliseconds(date), id]
+                )
+            }
         }
     }
 

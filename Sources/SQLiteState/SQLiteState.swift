@@ -1,5 +1,7 @@
 package import Foundation
 internal import GRDB
+package import MetricsKit
+package import StateRecords
 internal import Synchronization
 package import SystemIO
 package import UploadCore
@@ -14,6 +16,7 @@ package final class SQLiteState: StateStore {
     private let database: DatabasePool
     private let pool: BlockingPool
     private let lane: WriterLane
+    private let operations: StateOperations
     /// Changed only in write transactions.
     let usages = PendingUsages()
     let recording: EventRecording
@@ -36,14 +39,17 @@ package final class SQLiteState: StateStore {
     ///   - pool: Runs the calls: one thread writes, the others read.
     ///   - busyTimeout: How long a call waits while another process writes; beyond it `.unavailable`.
     ///   - clock: Decides what is due.
+    ///   - metrics: Takes the durations of operations.
     /// - Throws: An error if the file cannot be opened, is not a database, or was created by a newer version.
     package init(
         path: String,
         isSynchronous: Bool = true,
         pool: BlockingPool,
         busyTimeout: Duration = .seconds(5),
-        clock: any WallClock = SystemClock()
+        clock: any WallClock = SystemClock(),
+        metrics: MetricsRegistry = MetricsRegistry()
     ) throws(SQLiteStateError) {
+        operations = StateOperations(.sqlite, metrics)
         do {
             try DatabaseFile.secure(path)
             database = try DatabaseFile.open(path, isSynchronous: isSynchronous, busyTimeout: busyTimeout)
@@ -57,6 +63,23 @@ package final class SQLiteState: StateStore {
         lane = WriterLane(database, pool: pool, usages: usages)
         self.clock = clock
     }
+
+    /// How the tables of an existing file compare with those of this version; nothing is changed.
+    ///
+    /// - Throws: An error if the file cannot be read, or is not a database.
+    package static func age(of path: String) throws(SQLiteStateError) -> SchemaAge {
+        do {
+            return try DatabaseFile.age(path)
+        } catch {
+            throw SQLiteStateError(path: path, reason: "\(error)")
+        }
+    }
+
+    /// The version of the SQLite library, such as `3.40.1`; `nil` if it cannot be used.
+    package static var libraryVersion: String? { try? DatabaseFile.libraryVersion() }
+
+    /// The oldest version that has STRICT tables (https://www.sqlite.org/stricttables.html).
+    package static let oldestLibrary = "3.37.0"
 
     /// Moves everything into the main file, which is then a complete copy of the state, and closes it; later calls
     /// fail.
@@ -87,8 +110,10 @@ package final class SQLiteState: StateStore {
     func read<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
-        try await pool.run { [database] () throws(UploadError) -> Value in
-            do { return try database.unsafeRead(work) } catch { throw UploadError(database: error) }
+        try await operations.measured(.read) { () async throws(UploadError) in
+            try await pool.run { [database] () throws(UploadError) -> Value in
+                do { return try database.unsafeRead(work) } catch { throw UploadError(database: error) }
+            }
         }
     }
 
@@ -96,8 +121,17 @@ package final class SQLiteState: StateStore {
     func readTogether<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
-        try await pool.run { [database] () throws(UploadError) -> Value in
-            do { return try database.read(work) } catch { throw UploadError(database: error) }
+        try await operations.measured(.read) { () async throws(UploadError) in
+            try await pool.run { [database] () throws(UploadError) -> Value in
+                do { return try database.read(work) } catch { throw UploadError(database: error) }
+            }
+        }
+    }
+
+    /// Runs `work` outside of a transaction, on the connection that writes.
+    func outside(_ work: @escaping @Sendable (Database) throws -> Void) async throws(UploadError) {
+        try await pool.run { [database] () throws(UploadError) in
+            do { try database.writeWithoutTransaction(work) } catch { throw UploadError(database: error) }
         }
     }
 
@@ -105,21 +139,25 @@ package final class SQLiteState: StateStore {
     func write<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
-        try await lane.write(work)
+        try await operations.measured(.write) { () async throws(UploadError) in try await lane.write(work) }
     }
 
     /// Like `write`, for work with an effect outside the database: it runs once.
     func writeOnce<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
-        try await lane.write(isAlone: true, work)
+        try await operations.measured(.write) { () async throws(UploadError) in
+            try await lane.write(isAlone: true, work)
+        }
     }
 
     /// Like `write`, but everything recorded up to now is forced to disk, whatever the settings.
     func writeDurably<Value: Sendable>(
         _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws(UploadError) -> Value {
-        try await lane.write(isDurable: true, work)
+        try await operations.measured(.write) { () async throws(UploadError) in
+            try await lane.write(isDurable: true, work)
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 internal import Transport
 
-/// Where to listen: `127.0.0.1:8080`, `[::1]:8080`, `localhost:0`.
+/// Where to listen: `127.0.0.1:8080`, `[::1]:8080`, `localhost:0`, `unix:/run/sluice/gateway.sock`.
 package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
-    /// A numeric address without brackets, or a name.
+    /// A numeric address without brackets, a name, or `unix:` and the absolute path of a Unix socket.
     package let host: String
     /// 0 lets the system choose one.
     package let port: UInt16
@@ -12,8 +12,18 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
         self.port = port
     }
 
-    /// The address in `text`; `nil` unless it has a host and a port.
+    package var unixPath: String? { SocketAddress(host: host, port: port).unixPath }
+
+    /// The address in `text`; `nil` unless it has a host and a port, or an absolute path.
     package init?(_ text: some StringProtocol) {
+        if let path = SocketAddress(host: String(text), port: 0).unixPath {
+            // `.new` is appended while the socket is made.
+            guard path.hasPrefix("/"), !path.hasSuffix("/"), path.utf8.count + 4 <= SocketAddress.maximumUnixPath,
+                !path.utf8.contains(0)
+            else { return nil }
+            self.init(host: String(text), port: 0)
+            return
+        }
         guard let colon = text.lastIndex(of: ":") else { return nil }
         let digits = text[text.index(after: colon)...]
         guard digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let port = UInt16(digits) else { return nil }
@@ -27,7 +37,7 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
         self.init(host: host, port: port)
     }
 
-    package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    package var description: String { SocketAddress(host: host, port: port).description }
 
     /// RFC 1123 §2.1: labels of letters, digits and hyphens; one of digits and dots only must be an address.
     private static func isName(_ host: String) -> Bool {

@@ -13,6 +13,16 @@ package struct LoadedSettings: Sendable {
 
     package func source(of key: String) -> SettingSource { sources[key] ?? .standard }
 
+    /// The files that hold secrets, with the key of each: files of their own, and the configuration file.
+    package var secretFiles: [(key: String, path: String)] {
+        catalog.settings.filter(\.isSecret).compactMap { setting in
+            switch source(of: setting.key) {
+            case .file(let path, _), .secretFile(let path, _): (setting.key, path)
+            case .standard, .environment, .flag: nil
+            }
+        }
+    }
+
     /// Every setting as a line of YAML, followed by its source; secrets are masked.
     ///
     ///     gateway.listen: 0.0.0.0:8080  # environment variable SLUICE_GATEWAY_LISTEN

@@ -8,6 +8,7 @@ package struct Setting: Sendable {
     package let help: String
     package let isSecret: Bool
     let isList: Bool
+    let isStructured: Bool
     /// Parses a text into the settings; `false` if it is not allowed.
     let read: @Sendable (_ text: String, _ settings: inout Settings) -> Bool
     /// The current value as text; `nil` if it is not set.
@@ -25,6 +26,7 @@ package struct Setting: Sendable {
         self.help = help
         allowed = format.allowed
         isList = format.isList
+        isStructured = format.isStructured
         read = { text, settings in
             guard let value = format.parse(text) else { return false }
             settings[Section.self][keyPath: path] = value

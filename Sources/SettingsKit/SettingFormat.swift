@@ -7,6 +7,8 @@ package struct SettingFormat<Value: Sendable>: Sendable {
     package let allowed: String
     /// Whether a YAML sequence may stand for the text, its elements separated by commas.
     package let isList: Bool
+    /// Whether the text is JSON, for which any YAML node may stand; its scalars become strings.
+    package let isStructured: Bool
     /// Parses `text`; `nil` if it is not allowed.
     package let parse: @Sendable (_ text: String) -> Value?
     /// Formats a value; `nil` if it means "not set".
@@ -15,11 +17,13 @@ package struct SettingFormat<Value: Sendable>: Sendable {
     package init(
         allowed: String,
         isList: Bool = false,
+        isStructured: Bool = false,
         parse: @escaping @Sendable (_ text: String) -> Value?,
         render: @escaping @Sendable (Value) -> String?
     ) {
         self.allowed = allowed
         self.isList = isList
+        self.isStructured = isStructured
         self.parse = parse
         self.render = render
     }
@@ -32,6 +36,7 @@ extension SettingFormat {
         return SettingFormat<Value?>(
             allowed: allowed,
             isList: isList,
+            isStructured: isStructured,
             parse: { text in parse(text).map { .some($0) } },
             render: { value in value.flatMap(render) }
         )
@@ -53,6 +58,12 @@ extension SettingFormat where Value == String {
     package static let path = SettingFormat(
         allowed: "a path",
         parse: { $0.isEmpty || $0.utf8.contains(0) ? nil : $0 },
+        render: { $0 }
+    )
+
+    package static let absolutePath = SettingFormat(
+        allowed: "an absolute path",
+        parse: { $0.hasPrefix("/") ? path.parse($0) : nil },
         render: { $0 }
     )
 
@@ -148,6 +159,8 @@ extension SettingFormat where Value == Int {
 }
 
 extension SettingFormat where Value == [String] {
+    package static let paths = texts("paths separated by commas") { SettingFormat<String>.path.parse($0) != nil }
+
     /// A list of strings; may be empty.
     package static func texts(_ allowed: String, _ isValid: @escaping @Sendable (String) -> Bool) -> SettingFormat {
         SettingFormat(
@@ -245,7 +258,8 @@ extension SettingFormat where Value: RawRepresentable & CaseIterable, Value.RawV
 
 extension SettingFormat where Value == ListenAddress {
     package static let listenAddress = SettingFormat(
-        allowed: "host:port, such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:8080; port 0 chooses a free one",
+        allowed:
+            "host:port, such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:8080; port 0 chooses a free one; or a Unix socket such as unix:/run/sluice/gateway.sock",
         parse: { ListenAddress($0) },
         render: { $0.description }
     )
@@ -253,9 +267,20 @@ extension SettingFormat where Value == ListenAddress {
 
 extension SettingFormat where Value == ListenAddress? {
     package static let listenAddressOrNone = SettingFormat(
-        allowed: "host:port, such as 127.0.0.1:9000; none for no listener",
+        allowed:
+            "host:port, such as 127.0.0.1:9000; a Unix socket such as unix:/run/sluice/object.sock; none for no listener",
         parse: { text in text == "none" ? .some(nil) : ListenAddress(text).map { .some($0) } },
         render: { $0?.description ?? "none" }
+    )
+}
+
+extension SettingFormat where Value == [PeerRange] {
+    package static let peers = SettingFormat(
+        allowed:
+            "addresses and ranges separated by commas, such as 127.0.0.1, 10.0.0.0/8, 2001:db8::/32; unix: for the clients of Unix sockets",
+        isList: true,
+        parse: { text in ListText.parse(text, empty: [], { PeerRange($0) }) },
+        render: { peers in peers.isEmpty ? nil : peers.map(\.description).joined(separator: ", ") }
     )
 }
 

@@ -1,3 +1,4 @@
+internal import Bytes
 internal import Foundation
 internal import Yams
 
@@ -136,6 +137,31 @@ struct SettingsFile {
         input.add(setting, fromFile: scalar.string, namedBy: source(mark))
     }
 
+    /// A node as JSON, its scalars as strings; `nil` if a key is no scalar.
+    private static func json(_ node: Node) -> JSONValue? {
+        if node.null != nil { return .null }
+        switch node {
+        case .scalar(let scalar): return .string(scalar.string)
+        case .sequence(let sequence):
+            let values = sequence.compactMap { json($0) }
+            return values.count == sequence.count ? .array(values) : nil
+        case .mapping(let mapping):
+            var members: [String: JSONValue] = [:]
+            for (name, value) in mapping {
+                guard let name = name.scalar?.string, let value = json(value) else { return nil }
+                members[name] = value
+            }
+            return .object(members)
+        case .alias: return nil
+        }
+    }
+
+    private func text(of json: JSONValue) -> String? {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return (try? encoder.encode(json)).map { String(decoding: $0, as: UTF8.self) }
+    }
+
     /// The text that stands for a value; `nil` after a refusal.
     private mutating func text(_ value: Node, of setting: Setting, _ mark: Mark?) -> String? {
         if value.null != nil {
@@ -145,6 +171,12 @@ struct SettingsFile {
         switch value {
         case .scalar(let scalar):
             return scalar.string
+        case _ where setting.isStructured:
+            guard let json = Self.json(value) else {
+                refuse(setting.key, mark, "a key must be a plain name; allowed: \(setting.allowed)")
+                return nil
+            }
+            return text(of: json)
         case .sequence(let sequence) where setting.isList:
             let elements = sequence.compactMap { $0.scalar?.string }
             guard elements.count == sequence.count, !elements.contains(where: { $0.contains(",") }) else {

@@ -11,7 +11,7 @@ package final class FaultyState: StateStore {
         case accounts, setPolicy, charge, record, events, lastEvent, claimDeliveries, nextDelivery, settle, release,
             deliveries,
             redeliver
-        case insertKey, key, keys, revokeKey, claimJob, check
+        case insertKey, key, keys, revokeKey, rotateKey, recordUses, claimJob, check
         case putPart, objectParts, objectPart, partBytes, setAttributes, partUploads, object, objects, insertBucket,
             bucket,
             buckets, setDocument, removeBucket
@@ -265,6 +265,11 @@ package final class FaultyState: StateStore {
         return try await base.nextDelivery()
     }
 
+    package func pendingDeliveries() async throws(UploadError) -> PendingDeliveries {
+        try await plan.step(.nextDelivery)
+        return try await base.pendingDeliveries()
+    }
+
     package func settle(_ event: EventRecord, as outcome: DeliveryOutcome) async throws(UploadError) {
         try await plan.step(.settle)
         try await base.settle(event, as: outcome)
@@ -308,6 +313,21 @@ package final class FaultyState: StateStore {
     package func revokeKey(_ id: String, at now: Date) async throws(UploadError) -> Bool {
         try await plan.step(.revokeKey)
         return try await base.revokeKey(id, at: now)
+    }
+
+    package func rotateKey(
+        _ id: String,
+        to digest: [UInt8],
+        overlapEnd: Date?,
+        at now: Date
+    ) async throws(UploadError) -> APIKey? {
+        try await plan.step(.rotateKey)
+        return try await base.rotateKey(id, to: digest, overlapEnd: overlapEnd, at: now)
+    }
+
+    package func recordUses(_ uses: [String: Date]) async throws(UploadError) {
+        try await plan.step(.recordUses)
+        try await base.recordUses(uses)
     }
 
     package func insert(_ revocation: Revocation) async throws(UploadError) {

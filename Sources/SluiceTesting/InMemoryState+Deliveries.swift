@@ -35,6 +35,15 @@ extension InMemoryState {
         }
     }
 
+    package func pendingDeliveries() async throws(UploadError) -> PendingDeliveries {
+        let now = clock.now
+        return tables.withLock { tables in
+            let pending = tables.events.filter { $0.delivery?.state == .pending }
+            let oldest = pending.min { $0.sequence < $1.sequence }?.occurredAt ?? now
+            return PendingDeliveries(count: Int64(pending.count), age: max(0, now.timeIntervalSince(oldest)))
+        }
+    }
+
     package func settle(_ event: EventRecord, as outcome: DeliveryOutcome) async throws(UploadError) {
         let now = clock.now
         tables.withLock { tables in

@@ -13,7 +13,10 @@ extension InMemoryState {
     }
 
     package func key(digest: [UInt8]) async throws(UploadError) -> APIKey? {
-        tables.withLock { $0.keys.values.first { $0.digest == digest } }
+        tables.withLock { tables in
+            tables.keys.values.first { $0.digest == digest }
+                ?? tables.keys.values.first { $0.previous?.digest == digest }
+        }
     }
 
     package func key(id: String) async throws(UploadError) -> APIKey? {
@@ -29,6 +32,30 @@ extension InMemoryState {
             guard let key = tables.keys[id], key.revokedAt == nil else { return false }
             tables.keys[id]?.revokedAt = now
             return true
+        }
+    }
+
+    package func rotateKey(
+        _ id: String,
+        to digest: [UInt8],
+        overlapEnd: Date?,
+        at now: Date
+    ) async throws(UploadError) -> APIKey? {
+        tables.withLock { tables in
+            guard var key = tables.keys[id], key.isUsable(at: now), !key.isPreset else { return nil }
+            key.previous = overlapEnd.map { APIKey.PreviousSecret(digest: key.digest, validUntil: $0) }
+            key.digest = digest
+            tables.keys[id] = key
+            return key
+        }
+    }
+
+    package func recordUses(_ uses: [String: Date]) async throws(UploadError) {
+        tables.withLock { tables in
+            for (id, date) in uses {
+                guard let key = tables.keys[id], key.lastUsedAt.map({ $0 < date }) ?? true else { continue }
+                tables.keys[id]?.lastUsedAt = date
+            }
         }
     }
 }

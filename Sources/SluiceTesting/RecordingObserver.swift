@@ -28,6 +28,7 @@ package final class RecordingObserver: UploadObserver {
             case .swept(_, 0, 0): nil
             case .swept(let blobs, let setAside, let left): "swept \(blobs) \(setAside) \(left)"
             case .failed: "failed"
+            case .turnedAway, .refused: nil
             }
         }
     }

@@ -41,6 +41,8 @@ extension StateStoreContract {
                 try await store.record(.sample(.completed, of: upload))
             }
             try demand(await store.nextDelivery().map { $0 <= 0 }, is: true)
+            try demand(await store.pendingDeliveries().count, is: 4)
+            try demand(await store.pendingDeliveries().age > 0, is: true)
             try demand(await store.claimDeliveries(limit: 1, for: 0).map(\.sequence), is: [1])
             let claimed = try await store.claimDeliveries(limit: 10, for: long)
             try demand(claimed.map(\.sequence), is: [1, 3])
@@ -48,6 +50,7 @@ extension StateStoreContract {
             let fourth = try await store.claimDeliveries(limit: 10, for: long)
             try demand(fourth.map(\.sequence), is: [4])
             try await store.settle(fourth[0], as: .delivered)
+            try demand(await store.pendingDeliveries().count, is: 2)
             try await store.settle(claimed[0], as: .retry(after: 50, error: "503"))
             try demand(await store.claimDeliveries(limit: 10, for: long).map(\.sequence), is: [])
             try demand(await store.nextDelivery().map { $0 > 0 && $0 <= 50 }, is: true)

@@ -43,6 +43,45 @@ extension StateStoreContract {
             try demand(await store.revokeKey("key_z", at: start), is: false)
             try demand(await store.keys().first?.revokedAt, is: start.addingTimeInterval(3))
         },
+        Contract("a rotated key is found by both secrets, and forgets the one before on the next rotation") { store in
+            var first = key("key_a", 1, at: 1)
+            first.limits = KeyLimits(subjects: ["a"])
+            try await store.insert(first)
+            let (end, now) = (start.addingTimeInterval(60), start.addingTimeInterval(5))
+            let new = [UInt8](repeating: 2, count: 32)
+            var rotated = first
+            rotated.digest = new
+            rotated.previous = APIKey.PreviousSecret(digest: first.digest, validUntil: end)
+            try demand(await store.rotateKey("key_a", to: new, overlapEnd: end, at: now), is: rotated)
+            try demand(await store.key(digest: new), is: rotated)
+            try demand(await store.key(digest: first.digest), is: rotated)
+            let last = [UInt8](repeating: 3, count: 32)
+            rotated.digest = last
+            rotated.previous = nil
+            try demand(await store.rotateKey("key_a", to: last, overlapEnd: nil, at: now), is: rotated)
+            try demand(await store.key(digest: new), is: nil)
+            try demand(await store.key(digest: first.digest), is: nil)
+            try demand(await store.keys(), is: [rotated])
+        },
+        Contract("a key that is revoked, expired, preset or unknown is not rotated") { store in
+            let keys = [key("key_preset", 1), key("key_old", 2, at: 1), key("key_revoked", 3, at: 2)]
+            for key in keys { try await store.insert(key) }
+            try demand(await store.revokeKey("key_revoked", at: start), is: true)
+            let digest = [UInt8](repeating: 9, count: 32)
+            let late = start.addingTimeInterval(1000)
+            for (id, now) in [("key_preset", start), ("key_old", late), ("key_revoked", start), ("key_z", start)] {
+                try demand(await store.rotateKey(id, to: digest, overlapEnd: late, at: now), is: nil)
+            }
+            try demand(await store.key(digest: digest), is: nil)
+        },
+        Contract("the last use of a key never goes back") { store in
+            try await store.insert(key("key_a", 1))
+            try await store.insert(key("key_b", 2))
+            try await store.recordUses(["key_a": start.addingTimeInterval(9), "key_z": start])
+            try await store.recordUses(["key_a": start.addingTimeInterval(3)])
+            try demand(await store.key(id: "key_a")?.lastUsedAt, is: start.addingTimeInterval(9))
+            try demand(await store.key(id: "key_b")?.lastUsedAt, is: nil)
+        },
         Contract("a key keeps its limits") { store in
             var limited = key("key_a", 1)
             limited.limits = KeyLimits(subjects: ["ann\u{E4}", "t:*"], buckets: ["b"], prefixes: ["a/"])

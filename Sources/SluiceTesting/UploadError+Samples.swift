@@ -8,7 +8,8 @@ extension UploadError.Code {
         .offsetMismatch(expected: 42), .lengthConflict(length: 42), .lengthExceeded(length: 42), .tooLarge(limit: 42),
         .contentTypeRefused, .checksumMismatch, .digestMismatch, .unsupportedChecksum(offered: ["sha1"]), .notOpen,
         .conditionFailed, .invalidParts(.empty), .grantUsed, .interrupted, .busy,
-        .quotaExceeded(refusal(resetsAt: nil)), .quotaExceeded(refusal(resetsAt: .distantFuture)), .rejected,
+        .quotaExceeded(refusal(resetsAt: nil)), .quotaExceeded(refusal(resetsAt: .distantFuture)),
+        .tooManyRequests(RateRefusal(.key, seconds: 2)), .rejected,
         .timedOut, .disconnected, .storageFull, .storageFailure, .finishing, .unavailable,
     ]
 

@@ -81,6 +81,8 @@ extension APIKey {
         let table = "api_key"
         let scopes: [String] = try row.json("scopes", of: table)
         let limits: JSONText? = try row.optional("limits", of: table)
+        let previous: [UInt8]? = try row.optional("previous_digest", of: table)
+        let previousEnd = try row.optionalDate("previous_until", of: table)
         self.init(
             id: try row.value("id", of: table),
             name: try row.value("name", of: table),
@@ -91,7 +93,11 @@ extension APIKey {
             revokedAt: try row.optionalDate("revoked_at", of: table),
             digest: try row.value("digest", of: table),
             isPreset: try row.value("is_preset", of: table),
-            limits: try limits?.decoded(as: KeyLimits.self) ?? KeyLimits()
+            limits: try limits?.decoded(as: KeyLimits.self) ?? KeyLimits(),
+            previous: previous.flatMap { digest in
+                previousEnd.map { APIKey.PreviousSecret(digest: digest, validUntil: $0) }
+            },
+            lastUsedAt: try row.optionalDate("last_used_at", of: table)
         )
     }
 }

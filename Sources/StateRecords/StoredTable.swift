@@ -151,7 +151,8 @@ extension StoredTable {
             key: [text("id")],
             [
                 text("name"), text("scopes"), integer("created_at"), integer("expires_at"), integer("revoked_at"),
-                bytes("digest"), flag("is_preset"), text("limits"),
+                bytes("digest"), flag("is_preset"), text("limits"), bytes("previous_digest"), integer("previous_until"),
+                integer("last_used_at"),
             ]
         ),
         StoredTable("revocation", key: [text("subject")], [integer("issued_before"), integer("created_at")]),

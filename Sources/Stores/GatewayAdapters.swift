@@ -37,14 +37,11 @@ package struct GatewayAdapters: Sendable {
         }
         // Created before the state, because a data directory is useless without a secret.
         _ = try settings.master()
-        state = try await GatewayState.open(settings, path: directory.statePath, logger)
+        state = try await GatewayState.open(settings, path: directory.statePath, logger, metrics)
         switch settings.general.storage {
         case .disk:
             guard settings.general.durability == .none || directory.keepsDurableRecords else {
-                throw StartFailure(
-                    "the file system of \(settings.general.dataDirectory) has no extended attributes (user.*), in which the gateway"
-                        + " records what survives a power cut. Use ext4, XFS or Btrfs, or set durability to none"
-                )
+                throw StartFailure(DataDirectory.lackOfRecords(in: settings.general.dataDirectory))
             }
             storage = DiskStorage(directory: directory, durability: settings.storageDurability, pool: pool)
             store = nil

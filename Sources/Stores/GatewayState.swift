@@ -2,10 +2,12 @@ internal import DiskStorage
 internal import Foundation
 package import GatewayKit
 package import Logging
+package import MetricsKit
 package import PostgresState
 package import SettingsKit
 package import SQLiteState
 internal import SystemIO
+internal import Telemetry
 package import UploadCore
 
 /// The state, in the configured place.
@@ -79,21 +81,29 @@ package enum GatewayState: Sendable {
     ///   - settings: Where the state is.
     ///   - path: The path of the state file, if it is a file.
     ///   - logger: Logs while the database cannot be reached.
+    ///   - metrics: Takes the durations of operations.
     /// - Returns: The open state, with its schema up to date.
     /// - Throws: `StartFailure`, also if the database could not be reached for half a minute, or the state in the file
     ///   was migrated to a database.
-    package static func open(_ settings: Settings, path: String, _ logger: Logger) async throws(StartFailure)
-        -> GatewayState
-    {
+    package static func open(
+        _ settings: Settings,
+        path: String,
+        _ logger: Logger,
+        _ metrics: MetricsRegistry
+    ) async throws(StartFailure) -> GatewayState {
         guard let database = settings.databaseSettings else {
             try RetiredState(statePath: path).check()
-            return .file(try file(at: path, isSynchronous: settings.storageDurability != .none, threads: 4))
+            let pool = PoolMetrics.pool(threads: 4, label: "sluice.state", as: "state", in: metrics)
+            let isSynchronous = settings.storageDurability != .none
+            return .file(try file(at: path, isSynchronous: isSynchronous, pool, metrics))
         }
+        let threads = database.connections
+        let pool = PoolMetrics.pool(threads: threads, label: "sluice.postgres", as: "state", in: metrics)
         // Containers start in any order.
         let deadline = ContinuousClock.now + waitTimeout
         while true {
             do throws(PostgresStateError) {
-                return .database(try await PostgresState.open(database))
+                return .database(try await PostgresState.open(database, pool: pool, metrics: metrics))
             } catch {
                 guard error.isUnreachable, ContinuousClock.now < deadline else { throw StartFailure("\(error)") }
                 logger.warning("waiting for the database", metadata: ["error": "\(error)"])
@@ -127,23 +137,24 @@ package enum GatewayState: Sendable {
                 "there is no state in \(settings.general.dataDirectory): start the gateway once, or name its directory by --data-dir"
             )
         }
-        return try file(at: path, isSynchronous: true, threads: 1)
+        return try made(at: path)
     }
 
     /// Opens the state in the data directory, and creates it if it is missing.
     package static func made(at path: String) throws(StartFailure) -> SQLiteState {
-        try file(at: path, isSynchronous: true, threads: 1)
+        let pool = BlockingPool(threads: 1, label: "sluice.state")
+        return try file(at: path, isSynchronous: true, pool, MetricsRegistry())
     }
 
     /// One thread writes, the others read.
     private static func file(
         at path: String,
         isSynchronous: Bool,
-        threads: Int
+        _ pool: BlockingPool,
+        _ metrics: MetricsRegistry
     ) throws(StartFailure) -> SQLiteState {
-        let pool = BlockingPool(threads: threads, label: "sluice.state")
         do throws(SQLiteStateError) {
-            return try SQLiteState(path: path, isSynchronous: isSynchronous, pool: pool)
+            return try SQLiteState(path: path, isSynchronous: isSynchronous, pool: pool, metrics: metrics)
         } catch {
             throw StartFailure("\(error)")
         }

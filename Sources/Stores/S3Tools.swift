@@ -44,6 +44,27 @@ extension Settings {
         return storage
     }
 
+    /// Asks the store for its buckets; nothing in it is changed, unless `probes` is set.
+    ///
+    /// - Parameters:
+    ///   - probes: Whether to write, read and delete a small object.
+    ///   - clock: The time for signatures.
+    /// - Returns: One for each bucket, in the order of the settings.
+    /// - Throws: `StartFailure` if there are no credentials.
+    package func surveyStore(probes: Bool, clock: any WallClock) async throws(StartFailure) -> [BucketSurvey] {
+        let client = s3Client
+        defer { client.close() }
+        var store = s3Settings
+        // Nobody wants to wait for a diagnosis; a gateway repeats its requests for longer.
+        store.retryTime = .seconds(3)
+        let credentials = try await s3Credentials(
+            client,
+            pool: BlockingPool(threads: 1, label: "sluice.block"),
+            clock: clock
+        )
+        return await BucketSurvey.all(of: store, client, credentials, clock: clock, probes: probes)
+    }
+
     /// Buckets that a token may name.
     package var buckets: [String] {
         guard general.storage == .s3, let bucket = s3.bucket else { return [] }
@@ -56,6 +77,7 @@ extension Settings {
     package var s3Client: HTTPClient {
         HTTPClient(
             userAgent: "Sluice/\(Version.current)",
+            purpose: "store",
             maximumTransfers: 1024,
             keptConnections: 256,
             maximumThreads: HTTPClient.threadsForContent,

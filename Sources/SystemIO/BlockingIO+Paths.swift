@@ -1,12 +1,30 @@
+internal import CSystem
 internal import Glibc
 
 /// Calls on paths.
 extension BlockingIO {
-    /// In bytes.
-    package func size(of path: String) throws(SystemError) -> Int64 {
+    /// What the path names, after all symbolic links.
+    package func status(of path: String) throws(SystemError) -> FileStatus {
         var status = FileStatus()
         try SystemError.check("stat") { calls.stat(path, &status) }
-        return status.size
+        return status
+    }
+
+    /// In bytes.
+    package func size(of path: String) throws(SystemError) -> Int64 { try status(of: path).size }
+
+    /// Checks that this process may execute a file.
+    ///
+    /// - Throws: The failure of `access`: EACCES without the permission, or if the file system is mounted with `noexec`.
+    package func checkExecutable(_ path: String) throws(SystemError) {
+        try SystemError.check("access") { SystemResult(access(path, X_OK)) }
+    }
+
+    /// Whether the file system of the path is mounted for reading only.
+    package func isReadOnly(_ path: String) throws(SystemError) -> Bool {
+        var status = statvfs()
+        try SystemError.check("statvfs") { SystemResult(statvfs(path, &status)) }
+        return status.f_flag & UInt(ST_RDONLY) != 0
     }
 
     package func exists(_ path: String) throws(SystemError) -> Bool {
@@ -70,6 +88,12 @@ extension BlockingIO {
     package func synchronizeDirectory(_ path: String) throws(SystemError) {
         let directory = try open(path, O_RDONLY | O_DIRECTORY)
         try synchronizeAll(of: directory)
+    }
+
+    /// Makes everything that was written to the file system of a directory survive a crash.
+    package func synchronizeFileSystem(of path: String) throws(SystemError) {
+        let directory = try open(path, O_RDONLY | O_DIRECTORY)
+        try SystemError.check("syncfs") { SystemResult(csys_syncfs(directory.descriptor)) }
     }
 
     /// The names in a directory, unordered.

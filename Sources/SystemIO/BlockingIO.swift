@@ -162,12 +162,21 @@ package struct BlockingIO {
 
     /// Forces the bytes and the size to stable storage.
     package func synchronizeData(of file: OpenFile) throws(SystemError) {
-        try SystemError.check("fdatasync") { calls.fdatasync(file.descriptor) }
+        try SystemError.check("fdatasync") { synchronizing { calls.fdatasync(file.descriptor) } }
     }
 
     /// Forces everything to stable storage; for a directory, its entries.
     package func synchronizeAll(of file: OpenFile) throws(SystemError) {
-        try SystemError.check("fsync") { calls.fsync(file.descriptor) }
+        try SystemError.check("fsync") { synchronizing { calls.fsync(file.descriptor) } }
+    }
+
+    /// Measures a call, if somebody asks.
+    private func synchronizing(_ call: () -> SystemResult) -> SystemResult {
+        guard let observer = pool?.observer else { return call() }
+        let start = MonotonicClock.now
+        let result = call()
+        observer.synchronized(in: MonotonicClock.now - start, isDone: result.errno == nil)
+        return result
     }
 
     /// Writes the bytes from `offset` to the disk and waits; the disk may still hold them in its cache.

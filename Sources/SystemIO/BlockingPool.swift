@@ -10,15 +10,26 @@ internal import Foundation
 package final class BlockingPool: Sendable {
     private let queue: JobQueue
     private let calls: any SystemCalls
+    /// Measures the work; `nil` if nobody asks.
+    let observer: (any BlockingPoolObserver)?
+    package let threads: Int
 
     /// - Parameters:
     ///   - threads: Maximum number of calls that block at the same time; at least 1.
     ///   - label: Name of the threads, as in `ps -L`; at most 15 characters.
     ///   - calls: Replaced in tests.
-    package init(threads: Int, label: String, calls: any SystemCalls = LinuxCalls()) {
-        let queue = JobQueue()
+    ///   - observer: Measures the work.
+    package init(
+        threads: Int,
+        label: String,
+        calls: any SystemCalls = LinuxCalls(),
+        observer: (any BlockingPoolObserver)? = nil
+    ) {
+        let queue = JobQueue(observer)
         self.queue = queue
         self.calls = calls
+        self.observer = observer
+        self.threads = max(1, threads)
         for _ in 0..<max(1, threads) {
             let thread = Thread {
                 csys_note_blocking_thread()
@@ -37,6 +48,12 @@ package final class BlockingPool: Sendable {
 
     /// Whether jobs wait because all threads are busy.
     package var hasWaiting: Bool { queue.hasWaiting }
+
+    /// Number of threads that run a job.
+    package var busy: Int { max(0, threads - queue.asleep) }
+
+    /// Number of jobs that wait for a thread.
+    package var waiting: Int { queue.waiting }
 
     /// Runs `work` on a thread of the pool and returns its result.
     package func run<Success: Sendable>(_ work: @escaping @Sendable () -> Success) async -> Success {
@@ -97,6 +114,14 @@ package final class BlockingPool: Sendable {
     }
 }
 
+/// Measures the work of a pool; called on its threads.
+package protocol BlockingPoolObserver: Sendable {
+    /// A job begins.
+    func started(after wait: Nanoseconds)
+    /// A file or directory was forced to stable storage, or could not be.
+    func synchronized(in time: Nanoseconds, isDone: Bool)
+}
+
 /// A first-in, first-out queue that any thread can use.
 ///
 /// At most one thread is being woken at a time: when it takes its job and others wait, it wakes the next. So a burst of short jobs
@@ -110,17 +135,33 @@ package final class BlockingPool: Sendable {
 /// Invariant: the variables are accessed only while `lock` is held.
 private final class JobQueue: @unchecked Sendable {
     private let lock = NSLock()
-    private var jobs: [(@Sendable () -> Void)?] = []
+    private var jobs: [Job?] = []
     private var head = 0
     private var isClosed = false
     /// The semaphores of threads that wait for a job and are not being woken.
     private var idle: [DispatchSemaphore] = []
     /// Whether an idle thread was woken and has not looked for a job yet.
     private var isWaking = false
+    /// Number of threads that wait for a job.
+    private var sleepers = 0
+    private let observer: (any BlockingPoolObserver)?
+
+    private struct Job {
+        let run: @Sendable () -> Void
+        /// When it was appended; 0 if nobody asks.
+        let since: Nanoseconds
+    }
+
+    init(_ observer: (any BlockingPoolObserver)?) { self.observer = observer }
 
     var hasWaiting: Bool { lock.withLock { head < jobs.count } }
 
+    var waiting: Int { lock.withLock { jobs.count - head } }
+
+    var asleep: Int { lock.withLock { sleepers } }
+
     func append(_ job: @escaping @Sendable () -> Void) {
+        let job = Job(run: job, since: observer == nil ? 0 : MonotonicClock.now)
         lock.lock()
         jobs.append(job)
         let thread = threadToWake()
@@ -140,9 +181,11 @@ private final class JobQueue: @unchecked Sendable {
                 return nil
             }
             idle.append(semaphore)
+            sleepers += 1
             lock.unlock()
             semaphore.wait()
             lock.lock()
+            sleepers -= 1
             isWaking = false
         }
         let job = jobs[head]
@@ -158,7 +201,11 @@ private final class JobQueue: @unchecked Sendable {
         let thread = threadToWake()
         lock.unlock()
         thread?.signal()
-        return job
+        if let observer, let job {
+            let now = MonotonicClock.now
+            observer.started(after: now > job.since ? now - job.since : 0)
+        }
+        return job?.run
     }
 
     /// The semaphore of the thread that the caller must wake, after it has released the lock.

@@ -135,5 +135,6 @@ extension FileStatus {
         // Always units of 512 bytes on Linux (stat(2)).
         allocated = Int64(status.st_blocks) * 512
         links = Int(status.st_nlink)
+        mode = status.st_mode
     }
 }

@@ -69,6 +69,8 @@ package struct FileStatus: Sendable {
     package var allocated: Int64 = 0
     /// Number of names.
     package var links: Int = 0
+    /// Type and permissions, as `st_mode` has them.
+    package var mode: UInt32 = 0
 
     package init() {}
 }

@@ -2,6 +2,7 @@ internal import Bytes
 internal import Foundation
 package import Logging
 internal import RESTKit
+internal import Tracing
 
 /// Writes log lines as JSON objects or as text.
 package struct LineLogHandler: LogHandler {
@@ -24,7 +25,8 @@ package struct LineLogHandler: LogHandler {
     }
 
     package func log(event: LogEvent) {
-        let all = event.metadata.map { metadata.merging($0) { _, new in new } } ?? metadata
+        var all = event.metadata.map { metadata.merging($0) { _, new in new } } ?? metadata
+        if let scope = TraceScope.current { all["trace_id"] = "\(scope.context.traceID)" }
         let line = Self.line(event.level, event.message.description, all, isJSON: isJSON)
         sink.append(line, isUrgent: event.level >= .warning)
     }

@@ -1,3 +1,4 @@
+package import Logging
 package import SettingsKit
 
 package struct LogSettings: SettingsSection {
@@ -14,6 +15,17 @@ package struct LogSettings: SettingsSection {
     }
 
     package init() {}
+
+    /// A logger to standard error, and its sink, which is to be flushed at the end.
+    package func makeLogger() -> (logger: Logger, sink: LogSink) {
+        let isJSON = format == .json
+        let sink = LogSink { LineLogHandler.lossLine($0, isJSON: isJSON) }
+        let level = Logger.Level(rawValue: level.rawValue) ?? .info
+        let logger = Logger(label: "sluice") { label in
+            LineLogHandler(label: label, sink: sink, isJSON: isJSON, logLevel: level)
+        }
+        return (logger, sink)
+    }
 
     package static let table: [Setting] = [
         setting("log.level", \.level, .choice, "The least important messages that are logged."),

@@ -4,6 +4,7 @@ package import Logging
 package import MetricsKit
 internal import RESTKit
 package import SystemIO
+internal import Tracing
 package import UploadCore
 
 /// Reports events of the server and of uploads to metrics and log.
@@ -27,7 +28,9 @@ package struct Observation: ServerObserver, UploadObserver {
         var metadata: Logger.Metadata = ["peer": "\(failure.peerAddress)", "reason": "\(failure.kind.rawValue)"]
         if let detail = failure.detail { metadata["error"] = "\(detail)" }
         if withheld > 0 { metadata["withheld"] = "\(withheld)" }
-        logger.info("TLS handshake failed", metadata: metadata)
+        let message: Logger.Message =
+            failure.kind == .proxyHeader ? "connection of a proxy that does not say for whom" : "TLS handshake failed"
+        logger.info(message, metadata: metadata)
     }
 
     package func acceptFailed(_ error: SystemError) {
@@ -40,10 +43,13 @@ package struct Observation: ServerObserver, UploadObserver {
 
     package func connectionOpened() { requests.connectionOpened() }
 
+    package func connectionRefused() { requests.connectionRefused() }
+
     package func connectionClosed() { requests.connectionClosed() }
 
     package func requestFinished(_ summary: RequestSummary) {
         requests.requestFinished(summary)
+        summary.endSpan()
         guard logger.logLevel <= .info else { return }
         var metadata: Logger.Metadata = [
             "request": "\(summary.id)",
@@ -53,11 +59,13 @@ package struct Observation: ServerObserver, UploadObserver {
             "in": "\(summary.bytesReceived)",
             "out": "\(summary.bytesSent)",
         ]
+        if let client = summary.trace.clientAddress { metadata["client"] = "\(client)" }
         if let method = summary.method { metadata["method"] = "\(method)" }
         // The template, never the path: a path may hold the credential of an upload.
         if let route = summary.trace.route { metadata["route"] = "\(route)" }
-        if let id = summary.trace.uploadID { metadata["upload"] = "\(id)" }
+        if let id = summary.trace.uploadID ?? summary.trace.scope?.uploadID { metadata["upload"] = "\(id)" }
         if let code = summary.trace.errorCode { metadata["code"] = "\(code)" }
+        if let scope = summary.trace.scope { metadata["trace_id"] = "\(scope.context.traceID)" }
         if let refusal = summary.refusal { metadata["refusal"] = "\(refusal)" }
         if summary.isBroken { metadata["broken"] = "true" }
         logger.info("request", metadata: metadata)
@@ -67,6 +75,7 @@ package struct Observation: ServerObserver, UploadObserver {
         uploads.observe(event)
         switch event {
         case .created(let upload):
+            TraceScope.current?.note(upload: upload.id.text)
             logger.debug("upload created", metadata: ["upload": "\(upload.id)", "principal": "\(upload.principal)"])
         case .appended(let upload, let bytes):
             logger.debug("bytes stored", metadata: ["upload": "\(upload.id)", "bytes": "\(bytes)"])
@@ -95,6 +104,7 @@ package struct Observation: ServerObserver, UploadObserver {
                 """,
                 metadata: ["orphans": "\(left)", "blobs": "\(blobs)"]
             )
+        case .turnedAway, .refused: break
         case .failed(let id, let error):
             var metadata: Logger.Metadata = ["code": "\(error.code.name)", "error": "\(error.message)"]
             if let id { metadata["upload"] = "\(id)" }

@@ -23,4 +23,16 @@ package enum ProcessMetrics {
             "Log lines that were lost because nobody took them."
         ) { Double(lostLogLines()) }
     }
+
+    /// - Parameters:
+    ///   - path: A directory; the space of its file system is reported.
+    ///   - metrics: Takes the samples.
+    package static func declareSpace(of path: String, in metrics: MetricsRegistry) {
+        metrics.sample("sluice_disk_free_bytes", .gauge, "Space in the data directory that the gateway can use.") {
+            Double(ProcessUsage.space(of: path).free)
+        }
+        metrics.sample("sluice_disk_size_bytes", .gauge, "Size of the data directory's file system.") {
+            Double(ProcessUsage.space(of: path).size)
+        }
+    }
 }

@@ -20,6 +20,16 @@ enum ProcessUsage {
         return pages * Int64(sysconf(Int32(_SC_PAGESIZE)))
     }
 
+    /// Of the file system with this path, in bytes (statvfs(3)); `free` is what a process without privileges can use.
+    static func space(of path: String) -> (free: Int64, size: Int64) {
+        var found = statvfs()
+        guard statvfs(path, &found) == 0 else { return (0, 0) }
+        return (
+            Int64(clamping: found.f_bavail) * Int64(found.f_frsize),
+            Int64(clamping: found.f_blocks) * Int64(found.f_frsize)
+        )
+    }
+
     static var openDescriptors: Int {
         (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0
     }

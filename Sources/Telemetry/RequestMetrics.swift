@@ -32,6 +32,7 @@ package final class RequestMetrics: Sendable {
     private let accepted: Counter
     private let handshakes: CounterTable
     private let accepts: CounterTable
+    private let limited: CounterTable
 
     package init(_ metrics: MetricsRegistry) {
         self.metrics = metrics
@@ -48,6 +49,7 @@ package final class RequestMetrics: Sendable {
             "Connections with which TLS could not be begun.",
             by: "reason"
         )
+        limited = metrics.limitedCounters
         accepts = metrics.counters(
             "sluice_http_accept_errors_total",
             "Connections that could not be taken.",
@@ -60,6 +62,8 @@ package final class RequestMetrics: Sendable {
         accepted.increment()
     }
 
+    package func connectionRefused() { limited["address_connections"].increment() }
+
     package func connectionClosed() { open.decrement() }
 
     package func requestFinished(_ summary: RequestSummary) {
@@ -70,8 +74,7 @@ package final class RequestMetrics: Sendable {
         )
         let handles = handles(for: key)
         handles.count.increment()
-        let (seconds, attoseconds) = summary.duration.components
-        handles.duration.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+        handles.duration.record(summary.duration)
         bytesReceived.increment(by: summary.bytesReceived)
         bytesSent.increment(by: summary.bytesSent)
         if summary.refusal != nil { refused.increment() }

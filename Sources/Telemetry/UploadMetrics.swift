@@ -15,6 +15,8 @@ package final class UploadMetrics: Sendable {
     private let orphansSetAside: Counter
     private let orphansLeft: Meter
     private let failed: CounterTable
+    private let turnedAway: CounterTable
+    private let refused: CounterTable
 
     package init(_ metrics: MetricsRegistry) {
         created = metrics.counters("sluice_uploads_created_total", "Uploads that were created.", by: "dialect")
@@ -36,6 +38,17 @@ package final class UploadMetrics: Sendable {
             "Blobs without a record that are too many for the sweep to take."
         )
         failed = metrics.counters("sluice_upload_errors_total", "Failures of storage and state.", by: "code")
+        turnedAway = metrics.counters(
+            "sluice_leases_refused_total",
+            "Requests that did not get an upload because others use it.",
+            by: "code"
+        )
+        refused = metrics.counters(
+            "sluice_quota_refusals_total",
+            "Uploads, or bytes of them, that a quota refused.",
+            by: "account",
+            "quota"
+        )
     }
 
     package func observe(_ event: UploadEvent) {
@@ -51,6 +64,8 @@ package final class UploadMetrics: Sendable {
             orphansSetAside.increment(by: setAside)
             orphansLeft.set(left)
         case .failed(_, let error): failed[error.code.name].increment()
+        case .turnedAway(_, let error): turnedAway[error.code.name].increment()
+        case .refused(let refusal): refused[refusal.account.kind.rawValue, refusal.measure.rawValue].increment()
         }
     }
 

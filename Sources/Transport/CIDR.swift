@@ -8,7 +8,7 @@ package struct CIDR: Sendable, Hashable, CustomStringConvertible {
     package init?(_ text: some StringProtocol) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, let address = IPAddress(first) else { return nil }
-        let bits = address.bytes.count * 8
+        let bits = address.isIPv6 ? 128 : 32
         if parts.count == 2 {
             let digits = parts[1]
             guard digits.utf8.count <= 3, digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
@@ -19,15 +19,14 @@ package struct CIDR: Sendable, Hashable, CustomStringConvertible {
             prefixLength = bits
         }
         self.address = address
-        let ends = Self.masked(address.bytes, to: prefixLength)
-        guard ends == address.bytes else { return nil }
+        guard Self.masked(address, to: prefixLength) == address else { return nil }
     }
 
     /// Whether the range contains `other`.
     ///
     /// A range of IPv6 addresses contains no IPv4 address.
     package func contains(_ other: IPAddress) -> Bool {
-        other.bytes.count == address.bytes.count && Self.masked(other.bytes, to: prefixLength) == address.bytes
+        other.isIPv6 == address.isIPv6 && Self.masked(other, to: prefixLength) == address
     }
 
     /// Whether the range contains the address in `text`; `false` if it is not an address.
@@ -36,15 +35,16 @@ package struct CIDR: Sendable, Hashable, CustomStringConvertible {
     }
 
     package var description: String {
-        prefixLength == address.bytes.count * 8 ? "\(address)" : "\(address)/\(prefixLength)"
+        prefixLength == (address.isIPv6 ? 128 : 32) ? "\(address)" : "\(address)/\(prefixLength)"
     }
 
-    private static func masked(_ bytes: [UInt8], to length: Int) -> [UInt8] {
-        var masked = bytes
-        for index in masked.indices {
-            let kept = min(max(length - index * 8, 0), 8)
-            masked[index] &= kept == 0 ? 0 : UInt8.max << (8 - kept)
-        }
-        return masked
+    private static func masked(_ address: IPAddress, to length: Int) -> IPAddress {
+        // `<<` by 64 or more leaves 0.
+        let zeros = (address.isIPv6 ? 128 : 32) - length
+        return IPAddress(
+            isIPv6: address.isIPv6,
+            high: address.high & UInt64.max << max(zeros - 64, 0),
+            low: address.low & UInt64.max << zeros
+        )
     }
 }

@@ -145,6 +145,31 @@ package final class Channel: @unchecked Sendable {
         return result
     }
 
+    /// Reads a header of the PROXY protocol, and nothing beyond it: TLS reads the socket itself.
+    ///
+    /// - Returns: `nil` if the connection has ended.
+    @inline(never)
+    package func readProxyHeader() -> ProxyHeader? {
+        withUnsafeTemporaryAllocation(byteCount: ProxyHeader.maximumLength, alignment: 1) { buffer in
+            let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_PEEK))
+            if count < 0, errno == EAGAIN || errno == EINTR {
+                reading.isReady = isHungUp || errno == EINTR
+                return .incomplete
+            }
+            guard count > 0 else { return nil }
+            let header = ProxyHeader(parsing: Array(buffer.prefix(count)))
+            switch header {
+            case .complete(let length, _):
+                return recv(descriptor, buffer.baseAddress, length, 0) == length ? header : nil
+            // The kernel reports the next bytes, but the end of the connection only once.
+            case .incomplete where !isHungUp: reading.isReady = false
+            case .incomplete: return nil
+            case .invalid: break
+            }
+            return header
+        }
+    }
+
     /// Reads some bytes and discards them.
     ///
     /// The buffer is on the stack. If this were inlined into an asynchronous caller, the buffer would be part of the

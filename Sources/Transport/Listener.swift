@@ -2,7 +2,7 @@ internal import CSystem
 internal import Glibc
 package import SystemIO
 
-/// A listening TCP socket on one event loop.
+/// A listening TCP or Unix socket on one event loop.
 ///
 /// Invariant for `@unchecked`: `channel` is set once, before the listener is shared, and used on its loop.
 package final class Listener: @unchecked Sendable {
@@ -18,6 +18,8 @@ package final class Listener: @unchecked Sendable {
     private let system: Calls
     private var channel: Channel?
     private var isClosed = false
+    /// The file of a Unix socket that was made here.
+    private var file: SocketFile?
 
     /// System calls that tests can make fail.
     package struct Calls: Sendable {
@@ -45,7 +47,7 @@ package final class Listener: @unchecked Sendable {
     ///   - loop: Accepts the connections.
     ///   - backlog: Maximum number of connections that wait in the kernel.
     ///   - system: Accepts connections; replaced in tests.
-    /// - Throws: The failure of `socket`, `bind` or `listen`.
+    /// - Throws: The failure of `socket`, `bind` or `listen`; `EADDRINUSE` if a process serves the Unix socket.
     package init(
         _ address: SocketAddress,
         loop: EventLoop,
@@ -53,11 +55,16 @@ package final class Listener: @unchecked Sendable {
         system: Calls = .real
     ) throws(SystemError) {
         self.system = system
-        let family = address.host.contains(":") ? AF_INET6 : AF_INET
+        let family = address.unixPath != nil ? AF_UNIX : address.host.contains(":") ? AF_INET6 : AF_INET
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
         descriptor = Int32(try SystemError.check("socket") { SystemResult(socket(family, type, 0)) })
         self.loop = loop
         do throws(SystemError) {
+            if let path = address.unixPath {
+                file = try SocketFile(path, of: descriptor, backlog: backlog)
+                self.address = address
+                return
+            }
             var on: Int32 = 1
             setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
             let descriptor = self.descriptor
@@ -65,19 +72,48 @@ package final class Listener: @unchecked Sendable {
                 try SystemError.check("bind") { SystemResult(bind(descriptor, pointer, size)) }
             }
             try SystemError.check("listen") { SystemResult(listen(descriptor, backlog)) }
-            var storage = sockaddr_storage()
-            var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
-            let result = withUnsafeMutablePointer(to: &storage) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) }
-            }
-            guard result == 0, let bound = SocketAddress(storage) else {
-                throw SystemError("getsockname", errno: errno)
-            }
-            self.address = bound
+            self.address = try Self.boundAddress(of: descriptor)
         } catch {
             Glibc.close(descriptor)
             throw error
         }
+    }
+
+    /// Takes over a socket that listens already.
+    ///
+    /// - Parameters:
+    ///   - descriptor: Belongs to the listener from now on.
+    ///   - loop: Accepts the connections.
+    /// - Throws: `ENOTSOCK`, `EINVAL` if it is not a socket that listens for connections.
+    package init(inherited descriptor: Int32, loop: EventLoop) throws(SystemError) {
+        self.descriptor = descriptor
+        self.loop = loop
+        system = .real
+        do throws(SystemError) {
+            var isListening: Int32 = 0
+            var size = socklen_t(MemoryLayout<Int32>.size)
+            let result = getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &size)
+            guard result == 0 else { throw SystemError("getsockopt", errno: errno) }
+            guard isListening != 0 else { throw SystemError("getsockopt(SO_ACCEPTCONN)", errno: EINVAL) }
+            _ = try SystemError.check("fcntl") { SystemResult(fcntl(descriptor, F_SETFD, FD_CLOEXEC)) }
+            let flags = try SystemError.check("fcntl") { SystemResult(fcntl(descriptor, F_GETFL)) }
+            _ = try SystemError.check("fcntl") { SystemResult(fcntl(descriptor, F_SETFL, Int32(flags) | O_NONBLOCK)) }
+            address = try Self.boundAddress(of: descriptor)
+        } catch {
+            Glibc.close(descriptor)
+            throw error
+        }
+    }
+
+    private static func boundAddress(of descriptor: Int32) throws(SystemError) -> SocketAddress {
+        var storage = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let result = withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) }
+        }
+        guard result == 0 else { throw SystemError("getsockname", errno: errno) }
+        guard let bound = SocketAddress(storage) else { throw SystemError("getsockname", errno: EAFNOSUPPORT) }
+        return bound
     }
 
     /// Waits for the next connection.
@@ -149,6 +185,7 @@ package final class Listener: @unchecked Sendable {
     package func close() {
         guard !isClosed else { return }
         isClosed = true
+        file?.remove()
         if let channel {
             channel.close()
         } else {

@@ -1,10 +1,11 @@
 internal import Glibc
 package import SystemIO
 
-/// A numeric address and a port.
+/// A numeric address and a port, or the path of a Unix socket.
 package struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
-    /// Numeric IPv4 or IPv6 address, without brackets.
+    /// Numeric IPv4 or IPv6 address, without brackets; `unix:` and the path of a Unix socket, of which a client has none.
     package let host: String
+    /// 0 for a Unix socket.
     package let port: UInt16
 
     package init(host: String, port: UInt16) {
@@ -12,14 +13,36 @@ package struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
         self.port = port
     }
 
-    package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    package init(unixPath: String) {
+        self.init(host: Self.unix + unixPath, port: 0)
+    }
+
+    /// What the host of every Unix socket begins with.
+    package static let unix = "unix:"
+
+    package var unixPath: String? { host.hasPrefix(Self.unix) ? String(host.dropFirst(Self.unix.count)) : nil }
+
+    /// The bytes of a path that the kernel accepts, without the zero at its end.
+    package static let maximumUnixPath = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+
+    package var description: String {
+        if unixPath != nil { return host }
+        return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
 
     /// Calls `body` with the address as a `sockaddr`.
     ///
-    /// - Throws: `EAFNOSUPPORT` if `host` is not a numeric address.
+    /// - Throws: `EAFNOSUPPORT` if `host` is not a numeric address, `ENAMETOOLONG` for a path that is too long.
     func withSockaddr<Result>(
         _ body: (UnsafePointer<sockaddr>, socklen_t) throws(SystemError) -> Result
     ) throws(SystemError) -> Result {
+        if let unixPath {
+            var local = sockaddr_un()
+            local.sun_family = sa_family_t(AF_UNIX)
+            guard unixPath.utf8.count <= Self.maximumUnixPath else { throw SystemError("bind", errno: ENAMETOOLONG) }
+            withUnsafeMutableBytes(of: &local.sun_path) { $0.copyBytes(from: unixPath.utf8) }
+            return try Self.rebound(&local, body)
+        }
         var v4 = sockaddr_in()
         if inet_pton(AF_INET, host, &v4.sin_addr) == 1 {
             v4.sin_family = sa_family_t(AF_INET)
@@ -40,6 +63,13 @@ package struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
         var storage = storage
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
         let family = Int32(storage.ss_family)
+        if family == AF_UNIX {
+            let path = withUnsafeBytes(of: &storage) { bytes in
+                bytes.dropFirst(MemoryLayout<sa_family_t>.size).prefix(Self.maximumUnixPath).prefix { $0 != 0 }
+            }
+            self.init(unixPath: String(decoding: path, as: UTF8.self))
+            return
+        }
         let port: UInt16? = withUnsafeMutableBytes(of: &storage) { bytes in
             switch family {
             case AF_INET:
@@ -54,10 +84,10 @@ package struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
             }
         }
         guard let port else { return nil }
-        self.port = port
         let host = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
         // An IPv4 peer of an IPv6 socket is shown as IPv4.
-        self.host = host.hasPrefix("::ffff:") && host.contains(".") ? String(host.dropFirst(7)) : host
+        let isMapped = host.hasPrefix("::ffff:") && host.contains(".")
+        self.init(host: isMapped ? String(host.dropFirst(7)) : host, port: port)
     }
 
     private static func rebound<Address, Result>(
@@ -85,6 +115,10 @@ extension SocketAddress {
     /// Blocks during the look-up.
     package init(resolving host: String, port: UInt16) throws(SystemError) {
         let numeric = SocketAddress(host: host, port: port)
+        if numeric.unixPath != nil {
+            self = numeric
+            return
+        }
         if (try? numeric.withSockaddr { _, _ throws(SystemError) in }) != nil {
             self = numeric
             return

@@ -29,86 +29,6 @@ package struct TLSFailure: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// The server side of TLS 1.2 and 1.3: certificate, key and session settings.
-///
-/// Offers ALPN `http/1.1`.
-///
-/// Invariant for `@unchecked`: `context` is configured in `init` and only read afterwards, which OpenSSL allows from
-/// any thread.
-package final class TLSContext: @unchecked Sendable {
-    fileprivate let context: OpaquePointer
-
-    /// - Parameters:
-    ///   - certificatePath: PEM file: the certificate, then its chain.
-    ///   - keyPath: PEM file of the private key, without passphrase.
-    /// - Throws: `TLSFailure`, which describes the problem with the files.
-    package init(certificatePath: String, keyPath: String) throws(TLSFailure) {
-        guard let context = SSL_CTX_new(TLS_server_method()) else { throw TLSFailure("TLS is not available") }
-        self.context = context
-        guard cossl_set_min_version(context, cossl_tls1_2) == 1,
-            SSL_CTX_set_cipher_list(context, Self.ciphers.joined(separator: ":")) == 1
-        else { throw TLSFailure("TLS 1.2 is not available") }
-        _ = cossl_set_options(
-            context,
-            cossl_op_no_renegotiation | cossl_op_no_compression | cossl_op_cipher_server_preference
-        )
-        // One system call reads several records; otherwise each record needs two calls.
-        cossl_read_ahead(context)
-        SSL_CTX_set_default_read_buffer_len(context, TLSSession.readBufferSize)
-        _ = cossl_set_mode(context, cossl_mode_partial_write | cossl_mode_moving_buffer | cossl_mode_release_buffers)
-        guard SSL_CTX_use_certificate_chain_file(context, certificatePath) == 1 else {
-            throw TLSFailure("the certificate file \(certificatePath) cannot be used")
-        }
-        guard SSL_CTX_use_PrivateKey_file(context, keyPath, SSL_FILETYPE_PEM) == 1 else {
-            throw TLSFailure("the key file \(keyPath) cannot be used")
-        }
-        guard SSL_CTX_check_private_key(context) == 1 else {
-            throw TLSFailure("the key in \(keyPath) does not belong to the certificate in \(certificatePath)")
-        }
-        SSL_CTX_set_alpn_select_cb(context, selectProtocol, nil)
-    }
-
-    deinit {
-        SSL_CTX_free(context)
-    }
-
-    /// For TLS 1.2: only forward secrecy and authenticated encryption (RFC 9325 §4.2).
-    ///
-    /// TLS 1.3 has nothing else.
-    private static let ciphers = [
-        "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
-        "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
-        "ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305",
-    ]
-}
-
-/// RFC 7301: selects `http/1.1` if it is offered, otherwise continues without a protocol.
-private func selectProtocol(
-    _ session: OpaquePointer?,
-    _ out: UnsafeMutablePointer<UnsafePointer<UInt8>?>?,
-    _ outLength: UnsafeMutablePointer<UInt8>?,
-    _ offered: UnsafePointer<UInt8>?,
-    _ offeredLength: UInt32,
-    _ argument: UnsafeMutableRawPointer?
-) -> Int32 {
-    guard let out, let outLength, let offered else { return SSL_TLSEXT_ERR_NOACK }
-    let wanted = "http/1.1".utf8
-    var position = 0
-    while position < Int(offeredLength) {
-        let length = Int(offered[position])
-        guard position + 1 + length <= Int(offeredLength) else { break }
-        let name = UnsafeBufferPointer(start: offered + position + 1, count: length)
-        if name.elementsEqual(wanted) {
-            // The result may point into the client's list, which outlives this call.
-            out.pointee = offered + position + 1
-            outLength.pointee = UInt8(length)
-            return SSL_TLSEXT_ERR_OK
-        }
-        position += 1 + length
-    }
-    return SSL_TLSEXT_ERR_NOACK
-}
-
 /// TLS on one connected socket.
 ///
 /// OpenSSL reads and writes the socket itself, so these calls are not behind `SystemCalls`.
@@ -116,6 +36,8 @@ private func selectProtocol(
 /// Invariant for `@unchecked`: used only on the loop of its channel, or by the thread that borrowed the channel.
 package final class TLSSession: @unchecked Sendable {
     private let session: OpaquePointer
+    /// What the session's callbacks refer to.
+    private let configuration: TLSContext.Configuration
     private var isBroken = false
     private var isShutDown = false
     /// Why the protocol failed, in a few words from the library; `nil` if it has not failed.
@@ -124,7 +46,8 @@ package final class TLSSession: @unchecked Sendable {
     private var pending: IOResult?
 
     package init(_ context: TLSContext, descriptor: Int32) throws(TLSFailure) {
-        guard let session = SSL_new(context.context) else { throw TLSFailure("no TLS session") }
+        configuration = context.configuration
+        guard let session = configuration.makeSession() else { throw TLSFailure("no TLS session") }
         self.session = session
         guard SSL_set_fd(session, descriptor) == 1 else { throw TLSFailure("no TLS session") }
         SSL_set_accept_state(session)
@@ -143,7 +66,7 @@ package final class TLSSession: @unchecked Sendable {
     }
 
     /// Bytes per receive call; the buffer is on the heap only while it holds bytes.
-    fileprivate static let readBufferSize = 65_536
+    static let readBufferSize = 65_536
 
     /// Continues the handshake; `.moved` when it is done.
     package func handshake() -> IOResult {

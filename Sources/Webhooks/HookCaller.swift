@@ -1,11 +1,8 @@
 internal import Foundation
-package import HTTPClient
-package import Signing
+package import UploadCore
 
 /// How hooks are called.
 package struct HookSettings: Sendable {
-    /// The receiver's URL, `http` or `https`.
-    package var url: String
     package var events: Set<HookName>
     /// For one call, until its response has arrived.
     package var timeout: Duration
@@ -19,7 +16,6 @@ package struct HookSettings: Sendable {
     package var forwardedFields: [String]
 
     package init(
-        url: String,
         events: Set<HookName>,
         timeout: Duration = .seconds(15),
         isFailOpen: Bool = false,
@@ -27,7 +23,6 @@ package struct HookSettings: Sendable {
         concurrency: Int = 16,
         forwardedFields: [String] = []
     ) {
-        self.url = url
         self.events = events
         self.timeout = timeout
         self.isFailOpen = isFailOpen
@@ -37,25 +32,68 @@ package struct HookSettings: Sendable {
     }
 }
 
+/// How hooks reach the app.
+package protocol HookTransport: Sendable {
+    /// - Parameters:
+    ///   - message: The hook.
+    ///   - timeout: Until the response is there.
+    /// - Returns: The content of the response, if the app accepted the hook.
+    /// - Throws: `HookFailure`.
+    func send(_ message: HookMessage, within timeout: Duration) async throws(HookFailure) -> [UInt8]
+    /// Ends calls of blocking hooks: the requests that wait for them must end now. Returns at once.
+    func cutOff()
+    /// Ends calls in progress, after all that wait for them have ended.
+    func close()
+}
+
+extension HookTransport {
+    package func cutOff() {}
+    package func close() {}
+}
+
+/// One hook on its way.
+package struct HookMessage: Sendable {
+    package let name: HookName
+    package let upload: Upload
+    /// Identifies the hook; the same for every attempt.
+    package let id: String
+    /// The time of this attempt, Unix seconds.
+    package let timestamp: Int64
+    /// The payload, JSON.
+    package let content: [UInt8]
+    /// Fields of the client's request that the settings name; they are part of the payload too.
+    package let fields: [(name: String, value: String)]
+}
+
 /// Sends one hook and reads its response.
 package struct HookCaller: Sendable {
     package let settings: HookSettings
-    private let poster: WebhookPoster
+    private let transport: any HookTransport
+    private let report: HookReport?
 
-    package init(_ settings: HookSettings, client: HTTPClient, signer: WebhookSigner) {
+    /// - Parameters:
+    ///   - settings: How it is called.
+    ///   - transport: Sends the hooks.
+    ///   - report: Takes the durations of the calls.
+    package init(_ settings: HookSettings, _ transport: any HookTransport, report: HookReport? = nil) {
         self.settings = settings
-        poster = WebhookPoster(url: settings.url, client: client, signer: signer)
+        self.transport = transport
+        self.report = report
     }
 
     /// - Parameters:
+    ///   - name: The hook.
+    ///   - upload: What it is about.
     ///   - payload: The content of the hook.
     ///   - id: Identifies the hook; the same for every attempt.
     ///   - now: The time of this attempt.
     ///   - timeout: Until the response has arrived.
     ///   - fields: Additional header fields.
-    /// - Returns: The receiver's response, if its status is 2xx.
+    /// - Returns: The app's response, if it accepted the hook.
     /// - Throws: `HookFailure`.
     func call(
+        _ name: HookName,
+        _ upload: Upload,
         _ payload: HookPayload,
         id: String,
         at now: Date,
@@ -65,13 +103,26 @@ package struct HookCaller: Sendable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(payload) else { throw HookFailure("the hook cannot be encoded as JSON") }
-        let reply = try await poster.post(
-            [UInt8](data),
+        let message = HookMessage(
+            name: name,
+            upload: upload,
             id: id,
-            at: Int64(now.timeIntervalSince1970),
-            timeout: timeout,
+            timestamp: Int64(now.timeIntervalSince1970),
+            content: [UInt8](data),
             fields: fields
         )
-        return try HookReply(content: reply)
+        let start = ContinuousClock.now
+        do throws(HookFailure) {
+            let reply = try await transport.send(message, within: timeout)
+            report?.called(for: .now - start, isAnswered: true)
+            return try HookReply(content: reply)
+        } catch {
+            report?.called(for: .now - start, isAnswered: false)
+            throw error
+        }
     }
+
+    func cutOff() { transport.cutOff() }
+
+    func close() { transport.close() }
 }

@@ -1,6 +1,7 @@
 internal import Foundation
 package import HTTPWire
 internal import SettingsKit
+internal import Tracing
 package import UploadCore
 
 /// What hooks learn about a request, and how they change its response.
@@ -24,12 +25,14 @@ package struct HookContext: Sendable {
             if name.lowercased() == "upload-concat" { value = withoutTokens(value, separator: " ") }
             fields.append(RequestInfo.Field(name: name, value: value))
         }
-        let host = request.peerAddress
+        let host = request.clientAddress
+        let isPeer = host == request.peerAddress
         let info = RequestInfo(
             method: head.method.rawValue,
             uri: uri(of: head.target),
-            remoteAddress: (host.contains(":") ? "[\(host)]" : host) + ":\(request.peerPort)",
-            fields: fields
+            remoteAddress: (host.contains(":") ? "[\(host)]" : host) + (isPeer ? ":\(request.peerPort)" : ":0"),
+            fields: fields,
+            trace: TraceScope.current?.context.parent
         )
         return RequestContext(info) { name in FieldName(name).map { head.fields.all($0) } ?? [] }
     }

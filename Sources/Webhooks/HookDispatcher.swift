@@ -1,5 +1,6 @@
 package import Foundation
 internal import Synchronization
+package import Tracing
 package import UploadCore
 
 /// Delivers events to the app: every recorded event at least once, the events of one upload in order.
@@ -19,6 +20,7 @@ package final class HookDispatcher: Sendable {
     private let service: UploadService
     private let events: EventBell
     private let clock: any WallClock
+    private let tracer: (any SpanRecorder)?
     private let onAttempt: @Sendable (Attempt) -> Void
     private let onFailure: @Sendable (UploadError) -> Void
     /// Duration of a claim in seconds.
@@ -34,6 +36,7 @@ package final class HookDispatcher: Sendable {
     ///   - events: Rings for new events.
     ///   - clock: For timestamps of hooks.
     ///   - margin: Seconds that a claim lasts longer than a call, to stop an upload and to record the outcome.
+    ///   - tracer: Continues the traces of the requests; `nil` without traces.
     ///   - onAttempt: Called after every attempt.
     ///   - onFailure: Called when the state store fails.
     package init(
@@ -43,6 +46,7 @@ package final class HookDispatcher: Sendable {
         events: EventBell,
         clock: any WallClock,
         margin: TimeInterval = 60,
+        tracer: (any SpanRecorder)? = nil,
         onAttempt: @escaping @Sendable (Attempt) -> Void,
         onFailure: @escaping @Sendable (UploadError) -> Void
     ) {
@@ -51,6 +55,7 @@ package final class HookDispatcher: Sendable {
         self.service = service
         self.events = events
         self.clock = clock
+        self.tracer = tracer
         self.onAttempt = onAttempt
         self.onFailure = onFailure
         claim = caller.settings.timeout / .seconds(1) + margin
@@ -103,7 +108,7 @@ package final class HookDispatcher: Sendable {
     private func deliver(_ event: EventRecord, until claimEnd: ContinuousClock.Instant) async {
         // A process that was suspended has lost the claim.
         if .now < claimEnd {
-            let outcome = await attempt(event)
+            let outcome = await tracedAttempt(event)
             await record(outcome, of: event, until: claimEnd)
         }
         inFlight.withLock { $0 -= 1 }
@@ -136,6 +141,25 @@ package final class HookDispatcher: Sendable {
         }
     }
 
+    /// Like `attempt`, as part of the trace of the request that caused the event.
+    private func tracedAttempt(_ event: EventRecord) async -> DeliveryOutcome? {
+        guard let tracer, let parent = event.request?.trace.flatMap({ TraceContext(parent: $0) }) else {
+            return await attempt(event)
+        }
+        let scope = tracer.scope(continuing: parent)
+        let outcome = await TraceScope.$current.withValue(scope) { await attempt(event) }
+        var error: String?
+        if case .retry = outcome { error = "retry" }
+        if case .dead = outcome { error = "dead" }
+        scope.end(
+            "deliver \(event.kind.rawValue)",
+            .work,
+            [FinishedSpan.Attribute("sluice.upload.id", event.upload.id.text)],
+            error: error
+        )
+        return outcome
+    }
+
     /// - Returns: `nil` if the process is stopping.
     private func attempt(_ event: EventRecord) async -> DeliveryOutcome? {
         // The settings were changed since: this event no longer has a hook.
@@ -143,7 +167,14 @@ package final class HookDispatcher: Sendable {
         let attempts = (event.delivery?.attempts ?? 0) + 1
         do throws(HookFailure) {
             let payload = HookPayload(name, event.upload, event.request)
-            let reply = try await caller.call(payload, id: event.id, at: clock.now, timeout: caller.settings.timeout)
+            let reply = try await caller.call(
+                name,
+                event.upload,
+                payload,
+                id: event.id,
+                at: clock.now,
+                timeout: caller.settings.timeout
+            )
             if name == .postReceive, reply.stopsUpload == true { try await stop(event.upload.id, reply) }
             return .delivered
         } catch {

@@ -10,6 +10,9 @@ package enum HookName: String, Sendable, CaseIterable {
     case preTerminate = "pre-terminate"
     case postTerminate = "post-terminate"
 
+    /// Whether a request waits for the app's response.
+    var isBlocking: Bool { self == .preCreate || self == .preFinish || self == .preTerminate }
+
     /// The hook for an event, or `nil`.
     package init?(_ kind: EventRecord.Kind) {
         switch kind {

@@ -7,6 +7,10 @@ package import UploadCore
 package struct HookReport: Sendable {
     private let logger: Logger
     private let calls: CounterTable
+    private let answered: Timer
+    private let unanswered: Timer
+    private let pending: Meter
+    private let oldest: Meter
 
     package init(_ metrics: MetricsRegistry, _ logger: Logger) {
         self.logger = logger
@@ -16,6 +20,23 @@ package struct HookReport: Sendable {
             by: "hook",
             "outcome"
         )
+        func timer(_ outcome: String) -> Timer {
+            metrics.timer("sluice_hook_duration_seconds", "Calls of hooks, each attempt.", ["outcome": outcome])
+        }
+        answered = timer("answered")
+        unanswered = timer("failed")
+        pending = metrics.gauge("sluice_hook_deliveries_pending", "Events that wait to be delivered to the app.")
+        oldest = metrics.gauge("sluice_hook_oldest_pending_seconds", "Age of the oldest such event.")
+    }
+
+    /// One attempt to call a hook ended.
+    func called(for time: Duration, isAnswered: Bool) {
+        (isAnswered ? answered : unanswered).record(time)
+    }
+
+    func waits(_ deliveries: PendingDeliveries) {
+        pending.set(deliveries.count)
+        oldest.set(deliveries.age)
     }
 
     /// A blocking hook could not be called.

@@ -10,8 +10,10 @@ package struct HooksModule: GatewayModule {
     package let name = "hooks"
     package let routes: [Route]
     package let services: [any Service]
+    private let caller: HookCaller?
 
     package init(_ context: GatewayContext, caller: HookCaller?, report: HookReport) {
+        self.caller = caller
         let (uploads, events, observation) = (context.services.uploads, context.services.events, context.observation)
         let dispatcher = caller.map { caller in
             HookDispatcher(
@@ -20,6 +22,7 @@ package struct HooksModule: GatewayModule {
                 service: uploads,
                 events: events.bell,
                 clock: context.clock,
+                tracer: context.tracer,
                 onAttempt: { attempt in
                     guard let name = HookName(attempt.event.kind) else { return }
                     report.delivered(name, attempt.event, attempt.outcome)
@@ -38,11 +41,16 @@ package struct HooksModule: GatewayModule {
             services = [
                 HookService(dispatcher: dispatcher),
                 ProgressService(service: events, interval: context.settings.hooks.progressEvery),
+                QueueService(state: context.state, report: report),
             ]
         } else {
             services = []
         }
     }
+
+    package func cutOff() { caller?.cutOff() }
+
+    package func close() { caller?.close() }
 }
 
 /// Delivers events to the app.
@@ -69,4 +77,23 @@ private struct ProgressService: Service {
         }
         try? await gracefulShutdown()
     }
+}
+
+/// Counts what waits to be delivered.
+private struct QueueService: Service {
+    let state: any DeliveryRecords
+    let report: HookReport
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                // A state that fails is reported by whoever needs it.
+                if let pending = try? await state.pendingDeliveries() { report.waits(pending) }
+                try? await Task.sleep(for: Self.interval)
+            }
+        }
+        try? await gracefulShutdown()
+    }
+
+    private static let interval = Duration.seconds(5)
 }

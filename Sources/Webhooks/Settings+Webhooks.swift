@@ -1,16 +1,24 @@
+package import GatewayKit
 internal import HTTPClient
-internal import GatewayKit
+package import Logging
+package import MetricsKit
 package import SettingsKit
 package import Signing
+internal import SystemIO
 internal import Telemetry
 
 /// Settings converted for the module.
 extension Settings {
     /// `nil` without hooks.
-    package func hookCaller(_ master: MasterSecret) -> HookCaller? {
-        guard let url = hooks.url else { return nil }
-        let settings = HookSettings(
-            url: url,
+    ///
+    /// - Throws: `StartFailure` if the directory of the programs cannot be used.
+    package func hookCaller(
+        _ master: MasterSecret,
+        _ report: HookReport,
+        _ metrics: MetricsRegistry,
+        _ logger: Logger
+    ) throws(StartFailure) -> HookCaller? {
+        var settings = HookSettings(
             events: hooks.events,
             timeout: hooks.timeout,
             isFailOpen: hooks.onFailure == .allow,
@@ -18,7 +26,18 @@ extension Settings {
             concurrency: hooks.concurrency,
             forwardedFields: hooks.forwardHeaders
         )
-        return HookCaller(settings, client: Self.hookClient(), signer: hookSigner(master))
+        if let path = hooks.directory {
+            let directory = HookDirectory(path, running: hooks.events, .onCallingThread)
+            guard directory.problems.isEmpty else {
+                throw StartFailure("hooks.directory: \(directory.problems.joined(separator: "; "))")
+            }
+            for remark in directory.remarks { logger.warning("hooks.directory: \(remark)") }
+            settings.events = directory.hooks
+            // At most half of them run events, so that these keep no blocking hook waiting.
+            let pool = PoolMetrics.pool(threads: 2 * hooks.concurrency, label: "sluice.hook", as: "hooks", in: metrics)
+            return HookCaller(settings, HookPrograms(in: path, pool: pool, logger), report: report)
+        }
+        return hooks.url.map { HookCaller(settings, webhookPoster($0, master), report: report) }
     }
 
     /// Posts to a URL that the operator chose.
@@ -28,7 +47,7 @@ extension Settings {
 
     /// The operator chose where hooks go, and an app's backend often has a private address.
     private static func hookClient() -> HTTPClient {
-        HTTPClient(userAgent: "Sluice/\(Version.current)", addresses: .any)
+        HTTPClient(userAgent: "Sluice/\(Version.current)", purpose: "hook", addresses: .any)
     }
 
     /// Signs hooks with the configured key, or with one that is derived from each master secret.

@@ -3,7 +3,7 @@ internal import HTTPWire
 package import Signing
 
 /// Posts JSON to an app's backend, with a signature (Standard Webhooks).
-package struct WebhookPoster: Sendable {
+package struct WebhookPoster: HookTransport {
     /// The receiver's URL, `http` or `https`.
     private let url: String
     private let client: HTTPClient
@@ -13,6 +13,16 @@ package struct WebhookPoster: Sendable {
         self.url = url
         self.client = client
         self.signer = signer
+    }
+
+    package func send(_ message: HookMessage, within timeout: Duration) async throws(HookFailure) -> [UInt8] {
+        try await post(
+            message.content,
+            id: message.id,
+            at: message.timestamp,
+            timeout: timeout,
+            fields: message.fields
+        )
     }
 
     /// - Parameters:
@@ -60,7 +70,8 @@ package struct WebhookPoster: Sendable {
         return response.body
     }
 
-    private static let maximumReplyBytes = 64 << 10
+    /// Of a response to a hook.
+    static let maximumReplyBytes = 64 << 10
     /// Fields that the server sets itself.
     private static let reserved: Set<String> = [
         "content-type", "content-length", "transfer-encoding", "host", "connection", "expect", "webhook-id",

@@ -3,8 +3,10 @@ package import SettingsKit
 internal import Signing
 
 package struct WebhookSettings: SettingsSection {
-    /// `nil` for no hooks.
+    /// `nil` without hooks over HTTP.
     package var url: String?
+    /// `nil` without programs as hooks.
+    package var directory: String?
     package var events: Set<HookName> = [.preCreate, .postCreate, .postReceive, .postFinish, .postTerminate]
     /// `whsec_` and base64; `nil` derives one from the master secret.
     package var secret: Secret<String>?
@@ -27,9 +29,20 @@ package struct WebhookSettings: SettingsSection {
             "hooks.url",
             \.url,
             optional: .receiverURL,
-            "URL of the app that receives the hooks, in the form of tusd; if not set, no hooks are sent."
+            "URL of the app that receives the hooks, in the form of tusd. Without it and without hooks.directory, there are no hooks."
         ),
-        setting("hooks.events", \.events, .names(), "The hooks to send."),
+        setting(
+            "hooks.directory",
+            \.directory,
+            optional: .absolutePath,
+            "Directory of programs that are run as hooks, instead of hooks.url; each has the name of its hook, as in tusd."
+        ),
+        setting(
+            "hooks.events",
+            \.events,
+            .names(),
+            "The hooks to send; with hooks.directory, those of them that have a program there are run."
+        ),
         setting(
             "hooks.secret",
             \.secret,
@@ -40,7 +53,7 @@ package struct WebhookSettings: SettingsSection {
             "hooks.timeout",
             \.timeout,
             .duration(DurationText.timeouts),
-            "Maximum time for one hook, until its response has arrived."
+            "Maximum time for one hook, until its response has arrived or its program has ended."
         ),
         setting(
             "hooks.onFailure",
@@ -58,7 +71,7 @@ package struct WebhookSettings: SettingsSection {
             "hooks.concurrency",
             \.concurrency,
             .count(1...1000),
-            "Maximum number of hooks that are sent at the same time."
+            "Maximum number of events that are delivered at the same time. With hooks.directory, as many programs of blocking hooks can run besides."
         ),
         setting(
             "hooks.progressEvery",
@@ -76,6 +89,15 @@ package struct WebhookSettings: SettingsSection {
             "Header fields of the client's request that are copied to blocking hooks, including credentials."
         ),
     ]
+
+    package static func check(_ settings: Settings, _ demands: inout SettingsDemands) {
+        demands.demand(
+            settings.hooks.url == nil || settings.hooks.directory == nil,
+            "hooks.directory",
+            because: "hooks.url",
+            "must not be set together with hooks.url, because each event is delivered once: remove one of them, or let a program call the URL"
+        )
+    }
 }
 
 extension Settings {

@@ -7,6 +7,7 @@ import SettingsKit
 
 struct Adopt: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "adopt",
         abstract:
             "Reconciles state and storage after one of them was lost or restored. Stop all gateways first.",
         usage: "sluice adopt [--dry-run] [--accept] [<settings> ...]",

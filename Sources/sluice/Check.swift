@@ -4,6 +4,7 @@ import SettingsKit
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "check",
         abstract: "Validates the settings and prints the effective ones, with secrets masked."
     )
 

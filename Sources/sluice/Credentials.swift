@@ -9,12 +9,14 @@ import TencentVOD
 
 struct Credentials: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "credentials",
         abstract: "Prints key pairs and their secrets, for the operator.",
         subcommands: [Tencent.self, Webhooks.self, Callbacks.self]
     )
 
     struct Webhooks: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "webhooks",
             abstract: "Prints the secret with which receivers of hooks verify signatures (Standard Webhooks)."
         )
 
@@ -31,6 +33,7 @@ struct Credentials: ParsableCommand {
 
     struct Callbacks: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "callbacks",
             abstract: "Prints the secret with which receivers of OSS callbacks verify signatures (Standard Webhooks)."
         )
 
@@ -47,6 +50,7 @@ struct Credentials: ParsableCommand {
 
     struct Tencent: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "tencent",
             abstract: "Prints the key pair that signs for Tencent VOD in the configured mode, as JSON."
         )
 

@@ -8,12 +8,16 @@ import UploadCore
 
 struct Keys: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Creates, lists and revokes API keys. The gateway can be running.",
-        subcommands: [Create.self, List.self, Pair.self, Revoke.self]
+        commandName: "keys",
+        abstract: "Creates, lists, rotates and revokes API keys. The gateway can be running.",
+        subcommands: [Create.self, List.self, Pair.self, Rotate.self, Revoke.self]
     )
 
     struct Create: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Creates a key and prints its secret once.")
+        static let configuration = CommandConfiguration(
+            commandName: "create",
+            abstract: "Creates a key and prints its secret once."
+        )
 
         @Option(help: "Name of the key, for people.")
         var name: String
@@ -67,7 +71,10 @@ struct Keys: AsyncParsableCommand {
     }
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Lists keys, without their secrets.")
+        static let configuration = CommandConfiguration(
+            commandName: "list",
+            abstract: "Lists keys, without their secrets."
+        )
 
         @OptionGroup var options: SettingsOptions
 
@@ -78,6 +85,7 @@ struct Keys: AsyncParsableCommand {
 
     struct Pair: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "pair",
             abstract: "Prints a key as an S3 access key and its secret.",
             discussion: """
                 With the scope `admin` it may do everything at the object endpoint; with `mint` it may ask for credentials that
@@ -101,8 +109,43 @@ struct Keys: AsyncParsableCommand {
         }
     }
 
+    struct Rotate: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "rotate",
+            abstract: "Gives a key a new secret with the same limits, and prints it once.",
+            discussion: """
+                A running gateway applies this within a second. What the key minted stays valid. The key's pair for S3 clients
+                changes with the secret.
+                """
+        )
+
+        @Argument(help: "The id that `sluice keys list` shows.")
+        var id: String
+
+        @Option(help: "How long the present secret stays valid, at most 30d, e.g. 1d. Default: it ends at once.")
+        var overlap: String?
+
+        @OptionGroup var options: SettingsOptions
+
+        func run() async throws {
+            let id = id
+            let seconds = try overlap.map { text in
+                guard let duration = DurationText.parse(text), duration >= .zero, duration <= .seconds(30 * 86_400)
+                else {
+                    throw ValidationError("--overlap \(text): must be a duration of at most 30d, such as 1d")
+                }
+                return Double(duration.components.seconds)
+            }
+            try await options.withRegister { register in
+                let secret = try await register.rotate(id, overlap: seconds ?? 0)
+                print("API key: \(secret)\nIt is not shown again.")
+            }
+        }
+    }
+
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "revoke",
             abstract: "Revokes a key and everything minted with it. A running gateway applies this within a second."
         )
 

@@ -7,6 +7,7 @@ import SettingsKit
 
 struct Migrate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "migrate",
         abstract: "Moves state to PostgreSQL, or bytes to a store. Stop all gateways first.",
         usage: """
             sluice migrate --from sqlite --to postgres [--restart] [<settings> ...]

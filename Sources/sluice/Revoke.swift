@@ -8,6 +8,7 @@ import UploadCore
 
 struct Revoke: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "revoke",
         abstract: "Revokes what was minted for a user or before a time; a running gateway applies it within a second.",
         discussion: """
             Upload tokens, credentials, presigned URLs and download links end; API keys do not (`sluice keys revoke`). Upload URLs

@@ -14,6 +14,7 @@ struct Secrets: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "Lists the ids of the accepted secrets."
         )
 
@@ -26,6 +27,7 @@ struct Secrets: ParsableCommand {
 
     struct Rotate: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "rotate",
             abstract: "Adds a new secret to the data directory. Existing secrets stay valid.",
             discussion: "A running gateway uses it after a restart."
         )
@@ -42,6 +44,7 @@ struct Secrets: ParsableCommand {
 
     struct Drop: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "drop",
             abstract: "Removes an old secret from the data directory.",
             discussion: "After the next start, the gateway refuses everything made with it."
         )

@@ -1,11 +1,12 @@
 internal import Administration
 import ArgumentParser
 import Gateway
+internal import GatewayKit
 internal import ObjectGateway
 import SettingsKit
 
 struct Serve: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Starts the gateway.")
+    static let configuration = CommandConfiguration(commandName: "serve", abstract: "Starts the gateway.")
 
     @OptionGroup var options: SettingsOptions
 
@@ -42,10 +43,10 @@ enum Greeting {
         if let key {
             lines += [
                 "Try:",
-                "  curl -sS -X POST -H \"Authorization: Bearer \(key)\" \(gateway.localURL)/v1/tencent/signatures",
+                "  curl -sS -X POST -H \"Authorization: Bearer \(key)\" \(address(gateway, loaded))/v1/tencent/signatures",
             ]
         }
-        if let url = gateway.objectURL, let pair = gateway.firstPair {
+        if let url = gateway.objectURL, loaded.values.object.listen?.unixPath == nil, let pair = gateway.firstPair {
             lines += [
                 "  AWS_ACCESS_KEY_ID=\(pair.accessKeyID) AWS_SECRET_ACCESS_KEY=\(pair.secretAccessKey) \\",
                 "    aws --region \(loaded.values.object.region) --endpoint-url \(url) s3 cp FILE "
@@ -53,5 +54,12 @@ enum Greeting {
             ]
         }
         return lines.joined(separator: "\n")
+    }
+
+    /// Where curl finds it.
+    private static func address(_ gateway: GatewayServer, _ loaded: LoadedSettings) -> String {
+        guard let path = loaded.values.general.gateway.listen.unixPath else { return gateway.localURL }
+        let scheme = loaded.values.general.tls.certificate == nil ? "http" : "https"
+        return "--unix-socket \(path) \(scheme)://localhost\(gateway.basePath)"
     }
 }

@@ -21,16 +21,24 @@ struct SettingsOptions: ParsableArguments {
     ///
     /// - Throws: `ValidationError` for unknown flags; `CommandFailure` with all other problems together.
     func load() throws -> LoadedSettings {
+        switch try read() {
+        case .success(let loaded): loaded
+        case .failure(let problems): throw CommandFailure("\(problems)")
+        }
+    }
+
+    /// The same, for a command that shows each problem itself.
+    ///
+    /// - Throws: `ValidationError` for unknown flags.
+    func read() throws -> Result<LoadedSettings, SettingsProblems> {
         let arguments: [String: String]
         do { arguments = try GatewaySettings.catalog.parse(flags) } catch { throw ValidationError("\(error)") }
-        do {
-            return try GatewaySettings.catalog.load(
+        return Result { () throws(SettingsProblems) in
+            try GatewaySettings.catalog.load(
                 arguments: arguments,
                 environment: ProcessInfo.processInfo.environment,
                 file: config
             )
-        } catch {
-            throw CommandFailure("\(error)")
         }
     }
 }

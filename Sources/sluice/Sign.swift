@@ -8,12 +8,14 @@ import TencentVOD
 
 struct Sign: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "sign",
         abstract: "Creates signatures without a running gateway.",
         subcommands: [Tencent.self]
     )
 
     struct Tencent: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "tencent",
             abstract: "Prints a Tencent VOD client upload signature, like POST /v1/tencent/signatures."
         )
 

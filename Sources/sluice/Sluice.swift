@@ -4,13 +4,15 @@ import Telemetry
 
 @main
 struct Sluice: AsyncParsableCommand {
+    // Every command names itself. Otherwise each start makes all names from the types, which takes milliseconds.
     static let configuration = CommandConfiguration(
         commandName: "sluice",
         abstract: "An upload gateway: mints upload credentials and relays uploads.",
         version: Version.current,
         subcommands: [
-            Serve.self, Check.self, Keys.self, Revoke.self, Secrets.self, Sign.self, Credentials.self, Migrate.self,
-            Adopt.self,
+            Serve.self, Health.self, Check.self, DoctorCommand.self, Keys.self, Revoke.self, Secrets.self, Sign.self,
+            Credentials.self,
+            Migrate.self, Adopt.self, Verify.self, Backup.self, Restore.self,
         ],
         defaultSubcommand: Serve.self
     )

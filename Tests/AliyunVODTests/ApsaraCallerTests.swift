@@ -264,7 +264,12 @@ struct ApsaraCallerTests {
                 authentication: ApsaraAuthentication(
                     issuer: bench.issuer,
                     revoked: RevocationList(state: bench.state, clock: bench.clock),
-                    pairs: KeyPairCache(state: bench.state, master: bench.master, clock: bench.clock)
+                    pairs: KeyPairCache(
+                        state: bench.state,
+                        master: bench.master,
+                        clock: bench.clock,
+                        uses: KeyUses()
+                    )
                 ),
                 cors: .disabled,
                 calls: MetricsRegistry().counters("x_total", "Xs.", by: "call", "code"),

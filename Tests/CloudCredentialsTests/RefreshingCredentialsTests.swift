@@ -76,7 +76,7 @@ struct RefreshingCredentialsTests {
         }
     }
 
-    @Test("credentials are fetched once while they are valid", .timeLimit(.minutes(5)))
+    @Test("credentials are fetched once while they are valid", .timeLimit(.minutes(10)))
     func once() async throws {
         let rig = try Rig()
         rig.agent.close()
@@ -93,7 +93,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("credentials are fetched in the background five minutes before they expire", .timeLimit(.minutes(5)))
+    @Test("credentials are fetched in the background five minutes before they expire", .timeLimit(.minutes(10)))
     func background() async throws {
         let rig = try Rig()
         #expect(try await rig.id() == "AK0")
@@ -109,7 +109,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("callers wait for new credentials when the old ones are about to expire", .timeLimit(.minutes(5)))
+    @Test("callers wait for new credentials when the old ones are about to expire", .timeLimit(.minutes(10)))
     func lastMoments() async throws {
         let rig = try Rig()
         #expect(try await rig.id() == "AK0")
@@ -120,7 +120,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("old credentials are returned while fetching fails, until they expire", .timeLimit(.minutes(5)))
+    @Test("old credentials are returned while fetching fails, until they expire", .timeLimit(.minutes(10)))
     func failing() async throws {
         let rig = try Rig()
         #expect(try await rig.id() == "AK0")
@@ -146,7 +146,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("after a failure in the background the next attempt is ten seconds later", .timeLimit(.minutes(5)))
+    @Test("after a failure in the background the next attempt is ten seconds later", .timeLimit(.minutes(10)))
     func sparing() async throws {
         let rig = try Rig()
         #expect(try await rig.id() == "AK0")
@@ -174,7 +174,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("a refusal starts a new fetch, at most once a second", .timeLimit(.minutes(5)))
+    @Test("a refusal starts a new fetch, at most once a second", .timeLimit(.minutes(10)))
     func refusal() async throws {
         let rig = try Rig()
         #expect(try await rig.id() == "AK0")
@@ -198,7 +198,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("short-lived credentials are fetched after half their lifetime", .timeLimit(.minutes(5)))
+    @Test("short-lived credentials are fetched after half their lifetime", .timeLimit(.minutes(10)))
     func short() async throws {
         let rig = try Rig(lifetime: 600)
         #expect(try await rig.id() == "AK0")
@@ -211,7 +211,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("credentials that arrive expired are returned: the store decides", .timeLimit(.minutes(5)))
+    @Test("credentials that arrive expired are returned: the store decides", .timeLimit(.minutes(10)))
     func expired() async throws {
         let rig = try Rig(lifetime: -600)
         for _ in 0..<5 { #expect(try await rig.id() == "AK0") }
@@ -223,7 +223,7 @@ struct RefreshingCredentialsTests {
         await rig.server.shutDown()
     }
 
-    @Test("a clock that is set back does not stop fetching", .timeLimit(.minutes(5)))
+    @Test("a clock that is set back does not stop fetching", .timeLimit(.minutes(10)))
     func clockSetBack() async throws {
         let rig = try Rig()
         #expect(try await rig.id() == "AK0")

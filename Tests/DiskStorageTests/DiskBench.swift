@@ -53,8 +53,16 @@ struct DiskBench {
         try FileManager.default.subpathsOfDirectory(atPath: directory.root + "/blobs").filter { $0.contains(".") }
     }
 
-    /// The number of this process's descriptors for files below the directory.
-    func openDescriptors() throws -> Int {
+    /// Whether no file below the directory stays open; those that were released are closed on a pool, a little later.
+    func closesAllFiles() async throws -> Bool {
+        for _ in 0..<1000 {
+            if try openDescriptors() == 0 { return true }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        return false
+    }
+
+    private func openDescriptors() throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
             let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(name)")
             return target?.hasPrefix(directory.root + "/blobs") ?? false

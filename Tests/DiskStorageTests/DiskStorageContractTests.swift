@@ -18,13 +18,13 @@ struct DiskStorageContractTests {
     func wholeParts(contract: Contract<any PartStorage>, durability: Durability) async throws {
         let bench = try DiskBench(durability: durability)
         try await contract.check(bench.storage)
-        #expect(try bench.openDescriptors() == 0)
+        #expect(try await bench.closesAllFiles())
     }
 
     @Test("parts, with every durability", arguments: PartStorageContract.all(), Durability.allCases)
     func parts(_ contract: Contract<any PartStorage>, durability: Durability) async throws {
         let bench = try DiskBench(durability: durability)
         try await contract.check(bench.storage)
-        #expect(try bench.openDescriptors() == 0)
+        #expect(try await bench.closesAllFiles())
     }
 }

@@ -197,7 +197,7 @@ struct DiskStorageTests {
         _ = try await bench.storage.open(id)
         _ = try await bench.storage.currentLength(of: id)
         _ = try await bench.storage.list(after: nil, limit: 10)
-        #expect(try bench.openDescriptors() == 0)
+        #expect(try await bench.closesAllFiles())
     }
 
     @Test("an error contains no path for the client, and the call in its cause")

@@ -27,7 +27,7 @@ struct ConfigurationFileTests {
 
     @Test("lists may be written as text or as a sequence")
     func lists() throws {
-        let expected = try [#require(CIDR("10.0.0.0/8")), #require(CIDR("::1"))]
+        let expected = try [#require(PeerRange("10.0.0.0/8")), #require(PeerRange("::1"))]
         #expect(try load("trustedProxies: 10.0.0.0/8, ::1").general.trustedProxies == expected)
         #expect(try load("trustedProxies:\n  - 10.0.0.0/8\n  - '::1'\n").general.trustedProxies == expected)
         #expect(try load("trustedProxies: []").general.trustedProxies == [])

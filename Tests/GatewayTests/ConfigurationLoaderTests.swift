@@ -90,17 +90,21 @@ struct ConfigurationLoaderTests {
     }
 
     private static let examples = [
-        "dataDir": "/var/lib/sluice", "gateway.listen": "[::1]:0", "gateway.loops": "2",
+        "tls.clientAuthorities": "a.pem", "dataDir": "/var/lib/sluice", "gateway.listen": "[::1]:0",
+        "gateway.loops": "2",
+        "gateway.basePath": "/up",
         "publicURL": "https://up.example/x", "trustedProxies": "10.0.0.0/8", "adminKey": "0123456789abcdef",
         "masterSecret": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "durability": "none",
         "storage": "s3", "s3.endpoint": "https://s3.example:9000", "s3.bucket": "abc", "s3.otherBuckets": "def, ghi",
         "object.listen": "none", "object.buckets": "abc, def", "object.domains": "s3.example.com",
         "object.callbackHosts": "app.example.com, *.apps.example.com:8443",
+        "object.publicRead": "media, media-2/public/", "object.publicMaxAge": "5m",
         "object.region": "eu-1", "object.publicURL": "https://s3.example.com",
         "identity.issuer": "https://login.example", "identity.audience": "app, web",
         "identity.jwksUrl": "https://login.example/keys", "identity.authorities": "/ca.pem", "identity.bucket": "abc",
         "identity.keyPrefix": "u/{sub}/", "identity.actions": "upload, read", "identity.maximumBytes": "1GiB",
         "identity.maximumLifetime": "1h",
+        "jwt.issuers": #"[{"audience":"app","issuer":"https://login.example"}]"#,
         "s3.region": "eu-1",
         "s3.pathStyle": "true", "s3.createBucket": "true", "s3.accessKeyId": "id", "s3.secretAccessKey": "secret",
         "s3.key": "u/{subject}/{yyyy}/{mm}/{id}{ext}", "s3.tailPrefix": "side/", "s3.storageClass": "STANDARD_IA",
@@ -121,6 +125,8 @@ struct ConfigurationLoaderTests {
         "aliyun.vod.bucket": "films-1", "aliyun.vod.region": "cn-beijing", "aliyun.vod.appIds": "app-1000001, app-2",
         "aliyun.vod.mode": "direct", "aliyun.vod.endpoint": "https://vod.example", "aliyun.vod.authLifetime": "10m",
         "aliyun.vod.uploadLifetime": "7d", "vimeo.uploadLifetime": "3d", "vimeo.callsPerMinute": "9",
+        "vimeo.mode": "direct", "vimeo.accessToken": "token", "vimeo.endpoint": "https://vimeo.example",
+        "vimeo.pollInterval": "20s",
         "tencent.region": "ap-guangzhou", "tencent.buckets": "media-1250000000",
         "tencent.stsEndpoint": "https://sts.example", "tencent.cosEndpoint": "https://cos.example",
         "tencent.endpoint": "https://vod2.qcloud.com", "tencent.endpointTimeout": "7s",
@@ -132,9 +138,16 @@ struct ConfigurationLoaderTests {
         "tls.certificate": "c.pem", "tls.key": "k.pem", "tencent.mode": "direct", "tencent.secretId": "AKID1",
         "tencent.secretKey": "key", "limits.requestLine": "4KiB", "limits.headerBytes": "128KiB",
         "limits.headerCount": "50", "limits.bodyBytes": "2MiB", "limits.bodyRate": "1KiB", "limits.uploadBytes": "10MB",
-        "limits.connections": "10", "limits.blockingThreads": "4", "timeouts.head": "1s", "timeouts.idle": "1m",
+        "limits.connections": "10",
+        "limits.address.requestsPerSecond": "7", "limits.address.burst": "8", "limits.address.uploads": "9",
+        "limits.address.connections": "6", "limits.address.bytesPerSecond": "1MiB",
+        "limits.address.exempt": "192.0.2.0/24",
+        "limits.key.requestsPerSecond": "5", "limits.key.burst": "6", "limits.key.uploads": "7",
+        "limits.key.bytesPerSecond": "2MiB", "limits.subject.requestsPerSecond": "8", "limits.subject.burst": "9",
+        "limits.subject.uploads": "10", "limits.subject.bytesPerSecond": "3MiB", "limits.blockingThreads": "4",
+        "timeouts.head": "1s", "timeouts.idle": "1m",
         "timeouts.bodyProgress": "500ms", "timeouts.write": "2s", "timeouts.request": "1h",
-        "timeouts.shutdownGrace": "0", "uploads.expireAfter": "7d", "uploads.sweepEvery": "5s",
+        "timeouts.drain": "10s", "timeouts.shutdownGrace": "0", "uploads.expireAfter": "7d", "uploads.sweepEvery": "5s",
         "uploads.quarantine": "2d",
         "uploads.takeOverTimeout": "1s", "uploads.interimResponses": "never",
         "uploads.revokeWithKey": "true", "uploads.deleteAfterCompletion": "true", "uploads.goneStatus": "notFound",
@@ -153,14 +166,18 @@ struct ConfigurationLoaderTests {
         "quota.key.extensions": "mp4, mov", "quota.key.checksContent": "true", "hooks.url": "https://app.example/hooks",
         "hooks.events": "pre-create, post-finish", "hooks.secret": "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX",
         "hooks.timeout": "1s", "hooks.onFailure": "allow", "hooks.attempts": "3", "hooks.concurrency": "4",
-        "hooks.progressEvery": "1s", "hooks.forwardHeaders": "Cookie, X-Tenant",
+        "tracing.endpoint": "http://127.0.0.1:4318", "tracing.sampleRatio": "0.05",
+        "tracing.headers": "authorization=Bearer%20abc, x-tenant=a", "tracing.serviceName": "uploads",
+        "hooks.directory": "/etc/sluice/hooks", "hooks.progressEvery": "1s", "hooks.forwardHeaders": "Cookie, X-Tenant",
     ]
 
     /// Settings that this one requires.
     private static func companions(of key: String) -> [String: String] {
         switch key {
         case "database.url": ["SLUICE_MASTER_SECRET": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
+        case "gateway.proxyProtocol", "object.proxyProtocol": ["SLUICE_TRUSTED_PROXIES": "unix:"]
         case "tls.certificate": ["SLUICE_TLS_KEY": "k.pem"]
+        case "tls.clientAuthorities": ["SLUICE_TLS_CERTIFICATE": "c.pem", "SLUICE_TLS_KEY": "k.pem"]
         case "tls.key": ["SLUICE_TLS_CERTIFICATE": "c.pem"]
         case "tencent.secretId": ["SLUICE_TENCENT_SECRET_KEY": "key"]
         case "tencent.secretKey": ["SLUICE_TENCENT_SECRET_ID": "AKID1"]
@@ -184,6 +201,9 @@ struct ConfigurationLoaderTests {
             ]
         case "aliyun.accessKeyId": ["SLUICE_ALIYUN_ACCESS_KEY_SECRET": "secret"]
         case "aliyun.accessKeySecret": ["SLUICE_ALIYUN_ACCESS_KEY_ID": "id"]
+        case "vimeo.mode": ["SLUICE_VIMEO_ACCESS_TOKEN": "token"]
+        case "vimeo.accessToken": ["SLUICE_VIMEO_MODE": "direct"]
+        case "vimeo.endpoint": ["SLUICE_VIMEO_MODE": "direct", "SLUICE_VIMEO_ACCESS_TOKEN": "token"]
         case "s3.accessKeyId": ["SLUICE_S3_SECRET_ACCESS_KEY": "secret"]
         case "s3.secretAccessKey": ["SLUICE_S3_ACCESS_KEY_ID": "id"]
         default: [:]

@@ -3,6 +3,7 @@ import SettingsKit
 import Signing
 import Bytes
 import Gateway
+import HTTPWire
 import Telemetry
 import Testing
 import Transport
@@ -84,7 +85,11 @@ struct ConfigurationValuesTests {
             ("0.0.0.0/0", "::1", false), ("::/0", "::1", true), ("::/0", "127.0.0.1", false),
             ("2001:db8::/33", "2001:db8:7fff::1", true), ("2001:db8::/33", "2001:db8:8000::1", false),
             ("::1", "0:0:0:0:0:0:0:1", true), ("10.0.0.0/8", "::ffff:10.1.2.3", true),
-            ("fe80::/10", "fe80::1%eth0", true),
+            ("fe80::/10", "fe80::1%eth0", true), ("2001:db8::/64", "2001:db8::ffff:0:0:1", true),
+            ("2001:db8::/64", "2001:db8:0:1::", false), ("2001:db8::/65", "2001:db8::7fff:0:0:1", true),
+            ("2001:db8::/65", "2001:db8::8000:0:0:1", false), ("2001:db8::1/128", "2001:db8::2", false),
+            ("::/127", "::1", true), ("::/127", "::2", false), ("0.0.0.0/1", "127.255.255.255", true),
+            ("0.0.0.0/1", "128.0.0.0", false),
             ("10.0.0.0/8", "10.0.0.1%eth0", false), ("10.0.0.0/8", "", false), ("10.0.0.0/8", "10.0.0", false),
             ("10.0.0.0/8", "unix", false),
         ]
@@ -129,6 +134,14 @@ struct ConfigurationValuesTests {
     )
     func publicURLs(text: String, url: String?) {
         #expect(settings("SLUICE_PUBLIC_URL", text)?.general.publicURL == url)
+    }
+
+    @Test("the base path is a path, or the root")
+    func basePaths() {
+        #expect(settings("SLUICE_GATEWAY_BASE_PATH", "/up/")?.general.gateway.basePath == BasePath("/up"))
+        #expect(settings("SLUICE_GATEWAY_BASE_PATH", "/").map { $0.general.gateway.basePath == nil } == true)
+        #expect(settings("SLUICE_GATEWAY_BASE_PATH", "up") == nil)
+        #expect(settings("SLUICE_GATEWAY_BASE_PATH", "/up/../down") == nil)
     }
 
     @Test(

@@ -12,11 +12,12 @@ struct KeyPairCacheTests {
     private let state: FaultyState
     private let cache: KeyPairCache
     private let master: MasterSecret
+    private let uses = KeyUses()
 
     init() throws {
         state = FaultyState(InMemoryState(clock: clock))
         master = try #require(MasterSecret(bytes: [UInt8](repeating: 7, count: 32)))
-        cache = KeyPairCache(state: state, master: master, clock: clock)
+        cache = KeyPairCache(state: state, master: master, clock: clock, uses: uses)
     }
 
     private func insert(_ id: String, _ scopes: Set<Scope>, expiresAt: Date? = nil) async throws -> String {
@@ -73,5 +74,15 @@ struct KeyPairCacheTests {
         clock.advance(by: -5)
         #expect(try await cache.pairs(id, .admin) != nil)
         #expect(lookups == 2)
+    }
+
+    @Test("a use is noted for the key of the pair")
+    func uses() async throws {
+        let id = try await insert("key_1", [.admin])
+        let pairs = try #require(try await cache.pairs(id, .admin))
+        #expect(uses.lastUse(of: "key_1") == nil)
+        clock.advance(by: 0.5)
+        pairs.noteUse()
+        #expect(uses.lastUse(of: "key_1") == clock.now)
     }
 }

@@ -42,6 +42,18 @@ struct OpenAPITests {
         return (must.subtracting(refusals), must.union(heads))
     }
 
+    @Test(
+        "the URL of this server replaces the default one",
+        arguments: ["https://app.example/up", "http://a'b.example"]
+    )
+    func server(url: String) throws {
+        let text = String(decoding: OpenAPIDocument.bytes(server: url), as: UTF8.self)
+        let document = try #require(try Yams.load(yaml: text) as? [String: Any])
+        let servers = try #require(document["servers"] as? [[String: Any]])
+        #expect(servers.map { $0["url"] as? String } == [url])
+        #expect(OpenAPIDocument.bytes(server: nil) == OpenAPIDocument.bytes)
+    }
+
     @Test("every route of the router is described")
     func described() async throws {
         let missing = try await served().must.subtracting(documented())

@@ -40,7 +40,7 @@ import Transport
 
     @Test("a request is read when it comes, and the next one after its response")
     mutating func requests() {
-        #expect(name(state.open(isEncrypted: false, now: 0)) == "parse")
+        #expect(name(state.open(isProxied: false, isEncrypted: false, now: 0)) == "parse")
         #expect(received("") == "fill(room: 4096)")
         #expect(name(state.filled(.wouldBlockReading, now: 10)) == "waitReadable(until: \(10 + ConnectionState.pause))")
         #expect(name(state.waited(.success(()), now: 20)) == "parse")
@@ -146,7 +146,7 @@ import Transport
 
     @Test("a handshake waits as the library asks, within its time")
     mutating func handshake() {
-        #expect(name(state.open(isEncrypted: true, now: 0)) == "shakeHands")
+        #expect(name(state.open(isProxied: false, isEncrypted: true, now: 0)) == "shakeHands")
         #expect(name(state.shookHands(.wouldBlockReading, detail: nil, now: 10)) == "waitReadable(until: 1000)")
         #expect(name(state.waited(.success(()), now: 20)) == "shakeHands")
         #expect(name(state.shookHands(.wouldBlockWriting, detail: nil, now: 30)) == "waitWritable(until: 1000)")
@@ -201,7 +201,7 @@ import Transport
     mutating func alwaysEnds(seed: UInt64) {
         var chance = SeededGenerator(seed: seed)
         var now: Nanoseconds = 0
-        var action = state.open(isEncrypted: seed.isMultiple(of: 2), now: now)
+        var action = state.open(isProxied: seed.isMultiple(of: 3), isEncrypted: seed.isMultiple(of: 2), now: now)
         for _ in 0..<Int.random(in: 0...60, using: &chance) {
             now += .random(in: 0...400, using: &chance)
             guard let next = after(action, now, &chance) else { return }
@@ -229,6 +229,9 @@ import Transport
             Int.random(in: 0..<3, using: &chance) > 0
             ? .success(()) : .failure(.timedOut)
         switch action {
+        case .readProxyHeader:
+            let headers: [ProxyHeader?] = [.complete(length: 1, client: nil), .incomplete, .incomplete, .invalid, nil]
+            return state.readProxyHeader(headers.randomElement(using: &chance) ?? nil, now: now)
         case .shakeHands: return state.shookHands(result, detail: nil, now: now)
         case .parse, .takeTurns:
             let text = ["", "", "P", Self.request, Self.request].randomElement(using: &chance) ?? ""
@@ -250,6 +253,7 @@ import Transport
     private mutating func afterSilence(_ action: ConnectionState.Action, _ now: Nanoseconds) -> ConnectionState.Action?
     {
         switch action {
+        case .readProxyHeader: return state.readProxyHeader(.incomplete, now: now)
         case .shakeHands: return state.shookHands(.wouldBlockReading, detail: nil, now: now)
         case .parse, .takeTurns: return state.received([UInt8]().span, now: now)
         case .fill: return state.filled(.wouldBlockReading, now: now)

@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// All connections of these tests are on one loop.
-@Suite("Tasks that serve requests", .timeLimit(.minutes(1)))
+@Suite("Tasks that serve requests", .timeLimit(.minutes(10)))
 struct RequestWorkersTests {
     /// Lets everyone pass when enough are waiting.
     private final class Gate: Sendable {

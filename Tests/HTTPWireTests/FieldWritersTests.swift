@@ -68,7 +68,20 @@ struct FieldWritersTests {
                 host: "a.example:8443",
                 client: "192.0.2.1"
             ),
-            Proxied(fields: ["Forwarded": "For=\"[2001:DB8::1]:4711\", for=192.0.2.2"], client: "2001:db8::1"),
+            // Only what a trusted proxy appended counts.
+            Proxied(fields: ["Forwarded": "For=\"[2001:DB8::1]:4711\", for=192.0.2.2"], client: "192.0.2.2"),
+            Proxied(fields: ["Forwarded": "For=\"[2001:DB8::1]:4711\", for=10.0.0.2"], client: "2001:db8::1"),
+            Proxied(
+                fields: [
+                    "Forwarded":
+                        "for=192.0.2.9;host=evil, for=192.0.2.1;proto=https;host=a.example, for=\"[2001:db8::2]:80\";proto=http"
+                ],
+                scheme: "https",
+                host: "a.example",
+                client: "192.0.2.1"
+            ),
+            Proxied(fields: ["Forwarded": "host=evil, for=unknown;proto=https, for=10.1.1.1"], scheme: "https"),
+            Proxied(fields: ["Forwarded": "for=10.0.0.1, for=10.0.0.2;proto=http"], client: "10.0.0.1"),
             Proxied(fields: ["Forwarded": "for=\"192.0.2.1:80\";proto=http"], scheme: "http", client: "192.0.2.1"),
             Proxied(fields: ["Forwarded": "for=unknown;proto=ftp;host=\"a b\""]),
             Proxied(fields: ["Forwarded": "for=_hidden"]),
@@ -84,6 +97,17 @@ struct FieldWritersTests {
                 host: "a.example",
                 client: "::1"
             ),
+            Proxied(
+                fields: [
+                    "X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil, a.example",
+                    "X-Forwarded-For": "127.0.0.1, 192.0.2.1",
+                ],
+                scheme: "https",
+                host: "a.example",
+                client: "192.0.2.1"
+            ),
+            Proxied(fields: ["X-Forwarded-Host": "evil, a.example"], host: "a.example"),
+            Proxied(fields: ["X-Forwarded-For": "192.0.2.7, 192.0.2.1, 10.0.0.3, 10.0.0.4"], client: "192.0.2.1"),
             Proxied(fields: ["X-Forwarded-For": "192.0.2.1:1234"], client: "192.0.2.1"),
             Proxied(fields: ["X-Forwarded-For": "::ffff:192.0.2.1"], client: "::ffff:192.0.2.1"),
             Proxied(fields: ["X-Forwarded-For": "1:2:3:4:5:6:7:8"], client: "1:2:3:4:5:6:7:8"),
@@ -106,7 +130,7 @@ struct FieldWritersTests {
         ]
     )
     func readsProxyFields(example: Proxied) {
-        let forwarded = ForwardedHeaders(example.fields)
+        let forwarded = ForwardedHeaders(example.fields) { $0.hasPrefix("10.") || $0 == "2001:db8::2" }
         #expect(forwarded.scheme == example.scheme)
         #expect(forwarded.host == example.host)
         #expect(forwarded.client == example.client)

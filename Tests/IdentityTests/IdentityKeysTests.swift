@@ -21,6 +21,8 @@ struct IdentityKeysTests {
             /// Content of `/keys`.
             var keys = IdentityKeysTests.set("a")
             var status = 200
+            /// Whether requests wait for their response.
+            var isHeld = false
             /// The issuer in the configuration, if it is not its own URL.
             var issuer: String?
             var keysURL: String?
@@ -30,9 +32,10 @@ struct IdentityKeysTests {
         let contents = Mutex(Contents())
 
         func respond(to request: Request) async -> Response {
-            contents.withLock { contents in
-                let path = request.head.target.rawPath
-                contents.paths.append(path)
+            let path = request.head.target.rawPath
+            contents.withLock { $0.paths.append(path) }
+            while contents.withLock({ $0.isHeld }) { try? await Task.sleep(for: .milliseconds(5)) }
+            return contents.withLock { contents in
                 let text =
                     path == "/keys"
                     ? contents.keys
@@ -165,6 +168,28 @@ struct IdentityKeysTests {
             await #expect(throws: IdentityKeys.Unavailable.self) { try await ids(keys, "b") }
             clock.advance(by: IdentityKeys.pause)
             await #expect(throws: IdentityKeys.Unavailable.self) { try await ids(keys, "a") }
+        }
+    }
+
+    @Test("after a failed fetch, known keys are used at once, and the next fetch does its work meanwhile")
+    func awayAtOnce() async throws {
+        try await withProvider { (provider, clock, make) async throws in
+            let keys = make(.at(provider.contents.withLock { $0.url } + "/keys"))
+            #expect(try await ids(keys, "a").count == 1)
+            provider.contents.withLock { $0.status = 503 }
+            clock.advance(by: IdentityKeys.lifetime)
+            #expect(try await ids(keys, "a").count == 1)
+            provider.contents.withLock { contents in
+                contents.status = 200
+                contents.keys = Self.set("a", "b")
+                contents.isHeld = true
+            }
+            clock.advance(by: IdentityKeys.pause)
+            // If this waited, the fetch would time out, and the one for "b" would be too early.
+            #expect(try await ids(keys, "a").count == 1)
+            provider.contents.withLock { $0.isHeld = false }
+            #expect((try? await ids(keys, "b").count) == 1)
+            #expect(provider.contents.withLock { $0.paths.count } == 3)
         }
     }
 

@@ -242,7 +242,9 @@ struct CredentialTests {
             ]
             for other in others { #expect(other.secretAccessKey.text != pair.secretAccessKey.text) }
         }
-        let rotated = StaticKeyPair.all(key("key_a", "slk_a"), master: master(2, accepting: 1)).map(\.credentials)
+        let rotated = StaticKeyPair.all(key("key_a", "slk_a"), master: master(2, accepting: 1), at: Date()).map(
+            \.credentials
+        )
         let each = [master(2), master(1)].map { StaticKeyPair(key("key_a", "slk_a"), master: $0).credentials }
         #expect(rotated.map(\.secretAccessKey) == each.map(\.secretAccessKey))
         #expect(Set(rotated.map(\.accessKeyID)).count == 1)

@@ -52,6 +52,7 @@ struct EventRecordingTests {
         try database.connection().execute(
             """
             DROP TABLE event_recording, dialect_record;
+            ALTER TABLE api_key DROP COLUMN previous_digest, DROP COLUMN previous_until, DROP COLUMN last_used_at;
             DELETE FROM sluice_migration WHERE number >= \(Schema.eventRecording.number)
             """
         )

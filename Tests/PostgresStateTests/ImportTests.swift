@@ -70,7 +70,7 @@ struct ImportTests {
         let all = rows(of: grants, 7)
         let key: [StoredField] = [
             .text("k"), .text("name"), .text("[]"), .integer(1), .null, .integer(3), .bytes([0, 255, 92]), .flag(true),
-            .text(#"{"subjects":["a"]}"#),
+            .text(#"{"subjects":["a"]}"#), .bytes([0, 1, 255]), .integer(4), .integer(5),
         ]
         var progress = try await begin(state)
         #expect(progress.table(grants) == nil)

@@ -128,12 +128,13 @@ struct ManyNodesTests {
     }
 
     private func dispatcher(_ node: Node, _ url: String, timeout: Duration, margin: TimeInterval) -> HookDispatcher {
-        let settings = HookSettings(url: url, events: Set(HookName.allCases), timeout: timeout, concurrency: 8)
-        let caller = HookCaller(
-            settings,
+        let settings = HookSettings(events: Set(HookName.allCases), timeout: timeout, concurrency: 8)
+        let poster = WebhookPoster(
+            url: url,
             client: HTTPClient(userAgent: "test/1", addresses: .any),
             signer: WebhookSigner(key: [UInt8](repeating: 1, count: 32))
         )
+        let caller = HookCaller(settings, poster)
         return HookDispatcher(
             caller,
             state: node.faulty,

@@ -24,6 +24,7 @@ struct UploadProblemTests {
         case .tooLarge: (413, false)
         case .contentTypeRefused: (415, false)
         case .quotaExceeded(let refusal): (refusal.resetsAt == nil ? 403 : 429, false)
+        case .tooManyRequests: (429, false)
         case .interrupted: (409, true)
         case .disconnected: (400, true)
         case .timedOut: (408, true)

@@ -107,6 +107,21 @@ struct MetricsTests {
         uploads.observe(.swept(blobs: 9, setAside: 2, left: 0))
         uploads.observe(.swept(blobs: 9, setAside: 1, left: 40))
         uploads.observe(.failed(nil, UploadError(.unavailable, "x")))
+        uploads.observe(.turnedAway(id, UploadError(.busy, "x")))
+        uploads.observe(
+            .refused(
+                QuotaRefusal(
+                    account: Account(.key, "a"),
+                    measure: .periodBytes,
+                    limit: 1,
+                    used: 1,
+                    wanted: 1,
+                    resetsAt: nil
+                )
+            )
+        )
+        #expect(value("sluice_leases_refused_total{code=\"busy\"}") == "1")
+        #expect(value("sluice_quota_refusals_total{account=\"key\",quota=\"periodBytes\"}") == "1")
         #expect(value("sluice_uploads_terminated_total") == "1")
         #expect(value("sluice_uploads_expired_total") == "1")
         #expect(value("sluice_uploads_taken_over_total") == "1")

@@ -28,7 +28,7 @@ struct VODSignerTests {
         let check = VODSignatureCheck(
             own: [],
             place: VODPlace(settings),
-            pairs: { [pair] id in id == pair.secretID ? (key: key, secrets: [pair.secretKey]) : nil },
+            pairs: { [pair] id in id == pair.secretID ? (key: key, secrets: [pair.secretKey], noteUse: {}) : nil },
             revoked: RevocationList(state: state, clock: clock)
         )
         var request = SignatureRequest()

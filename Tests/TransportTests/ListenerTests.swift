@@ -54,7 +54,7 @@ struct ListenerTests {
         await withCheckedContinuation { continuation in loop.execute { continuation.resume() } }
     }
 
-    @Test("no failure of accept ends the listener", .timeLimit(.minutes(2)), arguments: errors)
+    @Test("no failure of accept ends the listener", .timeLimit(.minutes(10)), arguments: errors)
     func survives(code: Int32) async throws {
         let loop = try EventLoop(label: "test")
         let failing = Failing(code, times: 3)
@@ -84,7 +84,7 @@ struct ListenerTests {
     /// A failure of one connection says nothing of the next, so several follow each other before the first pause.
     @Test(
         "while accept keeps failing, other work on the loop runs, and closing ends it",
-        .timeLimit(.minutes(2)),
+        .timeLimit(.minutes(10)),
         arguments: [(EPERM, true), (EMFILE, false)]
     )
     func doesNotSpin(code: Int32, isOfPeer: Bool) async throws {

@@ -201,6 +201,8 @@ struct TransportTests {
 
     @Test("a missing certificate is named in the error")
     func badCertificate() {
-        #expect(throws: TLSFailure.self) { try TLSContext(certificatePath: "/nonexistent", keyPath: "/nonexistent") }
+        #expect(throws: TLSFailure.self) {
+            try TLSContext([TLSFiles(certificate: "/nonexistent", key: "/nonexistent")])
+        }
     }
 }

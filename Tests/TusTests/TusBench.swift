@@ -43,7 +43,8 @@ struct TusBench: Sendable {
         case "Bearer image-token": grant.contentTypes = ["image/*"]
         case "Bearer one-time-token": grant.isOneTime = true
         case "Bearer read-key": throw UploadError(.forbidden(scope: "upload"), "The key lacks the scope upload.")
-        default: throw UploadError(.unauthenticated, "Send a key.")
+        case nil: throw UploadError(.unauthenticated, "Send a key.")
+        default: throw .invalidCredential("This API key is unknown; send one exactly as it was created.")
         }
         return grant
     }

@@ -31,6 +31,7 @@ struct TusErrorTests {
         case .invalidParts: (400, "ERR_INVALID_PARTS", false)
         case .grantUsed: (403, "ERR_GRANT_USED", false)
         case .quotaExceeded(let refusal): (refusal.resetsAt == nil ? 403 : 429, "ERR_QUOTA_EXCEEDED", false)
+        case .tooManyRequests: (429, "ERR_TOO_MANY_REQUESTS", false)
         case .rejected: (400, "ERR_REJECTED", false)
         case .interrupted: (423, "ERR_UPLOAD_INTERRUPTED", true)
         case .busy: (423, "ERR_UPLOAD_LOCKED", false)

@@ -238,7 +238,7 @@ struct AccessAuthenticatorTests {
             let now = clock.now.addingTimeInterval(Double(index) * 0.01)
             let (_, key) = APIKeySecret.generate(name: "\(index)", scopes: [], expiresAt: nil, at: now)
             keys.append(key)
-            cache.insert(key, readAt: now)
+            cache.insert(key, digest: key.digest, readAt: now)
             #expect(cache.count <= 4)
             #expect(cache.key(digest: key.digest, at: now) == key)
         }
@@ -253,9 +253,9 @@ struct AccessAuthenticatorTests {
         }
         let (stale, fresh, new) = (make(), make(), make())
         let later = clock.now.addingTimeInterval(1.5)
-        cache.insert(stale, readAt: clock.now)
-        cache.insert(fresh, readAt: later.addingTimeInterval(-0.5))
-        cache.insert(new, readAt: later)
+        cache.insert(stale, digest: stale.digest, readAt: clock.now)
+        cache.insert(fresh, digest: fresh.digest, readAt: later.addingTimeInterval(-0.5))
+        cache.insert(new, digest: new.digest, readAt: later)
         #expect(cache.key(digest: fresh.digest, at: later) == fresh)
         #expect(cache.key(digest: new.digest, at: later) == new)
         #expect(cache.key(digest: stale.digest, at: later) == nil)

@@ -3,7 +3,7 @@ import UploadCore
 
 @Suite("Event bell")
 struct EventBellTests {
-    @Test("a ring wakes waiting tasks, and later waits return at once", .timeLimit(.minutes(1)))
+    @Test("a ring wakes waiting tasks, and later waits return at once", .timeLimit(.minutes(10)))
     func rings() async {
         let bell = EventBell()
         let count = bell.count
@@ -14,7 +14,7 @@ struct EventBellTests {
         await bell.wait(after: count, timeout: .seconds(3600))
     }
 
-    @Test("a wait ends at its timeout, and when its task is cancelled", .timeLimit(.minutes(1)))
+    @Test("a wait ends at its timeout, and when its task is cancelled", .timeLimit(.minutes(10)))
     func ends() async {
         let bell = EventBell()
         await bell.wait(after: bell.count, timeout: .zero)

@@ -183,11 +183,13 @@ struct LeaseTableTests {
 
     @Test("after the timeout the upload is reported as busy, and the next waiter is served")
     func timeout() async {
-        let table = LeaseTable(timeout: .milliseconds(10))
+        let refused = Log()
+        let table = LeaseTable(timeout: .milliseconds(10), onRefusal: { _, error in refused.add(error.code.name) })
         let gate = Gate()
         async let holder = hold(table, gate)
         await hold(until: gate, table)
         #expect(await hold(table, gate) == .busy)
+        #expect(refused.all == ["busy"])
         #expect(table.waiterCount(of: id) == 0)
         await gate.open()
         #expect(await holder == nil)

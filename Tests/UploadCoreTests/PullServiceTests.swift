@@ -21,13 +21,14 @@ struct PullServiceTests {
         var all: [String] { story.withLock { $0 } }
 
         func observe(_ event: PullEvent) {
-            let text =
+            let text: String? =
                 switch event {
                 case .completed: "completed"
                 case .interrupted(_, let reason): "interrupted \(reason.code)"
                 case .failed(_, let reason): "failed \(reason.code)"
+                case .progressed, .ended: nil
                 }
-            story.withLock { $0.append(text) }
+            if let text { story.withLock { $0.append(text) } }
         }
     }
 

@@ -110,7 +110,7 @@ struct VimeoAttachmentsTests {
         let bench = try VimeoBench()
         let entry = try await bench.create(.streaming)
         let attachment = Self.attachment(kind, of: entry)
-        try await bench.library.attachments.insert(attachment, of: entry.video)
+        #expect(try await bench.library.attachments.insert(attachment, of: entry.video))
         for bytes in [[1], [2, 3]] as [[UInt8]] { try await Self.put(bytes, attachment, of: entry, bench) }
         #expect(try await Self.alive(bench).count == 2)
         bench.state.plan.pause { await Task.yield() }
@@ -133,7 +133,7 @@ struct VimeoAttachmentsTests {
             let bench = try VimeoBench()
             let entry = try await bench.create(.streaming)
             let attachment = Self.attachment(.picture, of: entry)
-            try await bench.library.attachments.insert(attachment, of: entry.video)
+            #expect(try await bench.library.attachments.insert(attachment, of: entry.video))
             try await Self.put([1], attachment, of: entry, bench)
             let found = try #require(try await bench.library.attachments.one(.picture, at: attachment.recordKey))
             bench.fuse.burn(afterCalls: calls)
@@ -166,7 +166,7 @@ struct VimeoAttachmentsTests {
         let bench = try VimeoBench()
         let entry = try await bench.create(.streaming)
         let attachment = Self.attachment(.picture, of: entry)
-        try await bench.library.attachments.insert(attachment, of: entry.video)
+        #expect(try await bench.library.attachments.insert(attachment, of: entry.video))
         // Before the bytes.
         for lost in [true, false] {
             if lost {
@@ -193,7 +193,7 @@ struct VimeoAttachmentsTests {
             _ = try await bench.put(Self.bytes, of: 10, to: entry)
             for kind in VimeoAttachment.Kind.allCases {
                 let attachment = Self.attachment(kind, of: entry)
-                try await bench.library.attachments.insert(attachment, of: entry.video)
+                #expect(try await bench.library.attachments.insert(attachment, of: entry.video))
                 try await Self.put([1], attachment, of: entry, bench)
             }
             try await Self.version(bench, entry, [1, 2, 3])
@@ -203,6 +203,7 @@ struct VimeoAttachmentsTests {
             bench.fuse.replace()
             if let left = try await bench.current(entry) { #expect(try await bench.library.delete(left), "\(calls)") }
             #expect(try await bench.current(entry) == nil, "\(calls)")
+            try await bench.library.lookAtOpen()
             #expect(try await Self.alive(bench).isEmpty, "\(calls)")
             for kind in VimeoAttachment.Kind.allCases {
                 let left = try await bench.state.records(kind.recordKind, prefix: "", after: nil, limit: 10)
@@ -243,6 +244,20 @@ struct VimeoAttachmentsTests {
         #expect(try await bench.library.change(entry) { $0 } == nil)
         #expect(try await Self.alive(bench).isEmpty)
         #expect(try await bench.current(entry) == nil)
+    }
+
+    @Test("an attachment whose id is taken gets another one")
+    func takenID() async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        for kind in VimeoAttachment.Kind.allCases {
+            let first = try await bench.library.add(Self.attachment(kind, of: entry), to: entry).attachment
+            let second = try await bench.library.add(Self.attachment(kind, of: entry), to: entry).attachment
+            #expect(first.id == 7)
+            #expect(second.id != first.id)
+            let all = try await bench.library.attachments.all(kind, of: entry.video)
+            #expect(Set(all.map(\.id)) == [first.id, second.id])
+        }
     }
 
     @Test("users whose numbers are equal do not see each other's pictures")
@@ -295,6 +310,7 @@ struct VimeoAttachmentsTests {
         await #expect(throws: VimeoFailure.self) { try await Self.version(bench, entry, [1, 2]) }
         #expect(try await Self.alive(bench).count == VimeoUploads.mostVersions + 1)
         let versions = try #require(try await bench.current(entry)?.versions)
+        #expect(Set(versions.map(\.version.id)).count == versions.count)
         for version in versions.prefix(2) { try await bench.services.uploads.terminate(version.upload.id) }
         try await Self.version(bench, entry, [1, 2])
         #expect(try await bench.current(entry)?.video.versions?.count == VimeoUploads.mostVersions - 1)
@@ -331,7 +347,7 @@ struct VimeoAttachmentsTests {
             let bench = try VimeoBench()
             let entry = try await bench.create(.streaming)
             let attachment = Self.attachment(.picture, of: entry)
-            try await bench.library.attachments.insert(attachment, of: entry.video)
+            #expect(try await bench.library.attachments.insert(attachment, of: entry.video))
             try await Self.put([1], attachment, of: entry, bench)
             let found = try #require(try await bench.library.attachments.one(.picture, at: attachment.recordKey))
             bench.state.plan.pause { await Task.yield() }
@@ -384,5 +400,39 @@ struct VimeoAttachmentsTests {
         #expect(try await count(VimeoVideo.recordKind) == 2)
         #expect(try await bench.current(open) != nil)
         #expect(try await bench.current(complete) != nil)
+    }
+
+    @Test("a ticket whose completion was interrupted is removed, one that has become something is not")
+    func abandonedTickets() async throws {
+        let bench = try VimeoBench()
+        let video = try await bench.create(.streaming)
+        _ = try await bench.put(Self.bytes, of: 10, to: video)
+        var tickets: [VimeoEntry] = []
+        for replaces in [nil, video.video.id, nil, video.video.id] {
+            var new = VimeoUploads.New(labels: VimeoVideo.Labels(), approach: .ticket, size: 10)
+            new.replaces = replaces
+            let ticket = try await bench.uploads.create(new, by: bench.caller())
+            _ = try await bench.put(Self.bytes, of: 10, to: ticket)
+            tickets.append(ticket)
+        }
+        for (index, ticket) in tickets.enumerated() {
+            let entry = try #require(try await bench.current(ticket))
+            if index < 2 {
+                _ = try await bench.uploads.finish(entry)
+            } else {
+                _ = try await bench.uploads.complete(entry)
+            }
+        }
+        bench.clock.advance(by: VimeoBench.lifetime - 10)
+        try await bench.library.lookAtOpen()
+        for ticket in tickets { #expect(try await bench.current(ticket) != nil) }
+        bench.clock.advance(by: 20)
+        try await bench.library.lookAtOpen()
+        for (index, ticket) in tickets.enumerated() {
+            #expect(try await (bench.current(ticket) == nil) == (index < 2), "\(index)")
+        }
+        let entry = try #require(try await bench.current(video))
+        #expect(entry.versions.count == 1)
+        #expect(try await Self.alive(bench).count == 3)
     }
 }

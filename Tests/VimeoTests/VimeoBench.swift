@@ -34,7 +34,13 @@ struct VimeoBench {
             limits: limits.patient,
             observer: RecordingObserver()
         )
-        library = VimeoLibrary(records: state, uploads: services.uploads, clock: clock, lifetime: Self.lifetime)
+        library = VimeoLibrary(
+            records: state,
+            uploads: services.uploads,
+            clock: clock,
+            lifetime: Self.lifetime,
+            quota: services.quota
+        )
         uploads = VimeoUploads(library: library)
         let master = try #require(MasterSecret(bytes: [UInt8](repeating: 7, count: 32)))
         links = VimeoLinks(master: master, locator: UploadLocator(master: master))

@@ -4,11 +4,25 @@ import Testing
 
 @Suite("Content-Range as clients of Vimeo write it")
 struct VimeoContentRangeTests {
-    private static func part(_ start: Int64, _ total: Int64?, inclusive: Bool = false) -> VimeoContentRange {
+    /// What matters of a range.
+    private enum Meaning: Equatable {
+        case part(start: Int64, total: Int64?, isInclusive: Bool)
+        case probe(total: Int64?)
+
+        init?(_ text: String) {
+            switch VimeoContentRange(text) {
+            case nil: return nil
+            case .probe(let total): self = .probe(total: total)
+            case .part(let part): self = .part(start: part.start, total: part.total, isInclusive: part.isInclusive)
+            }
+        }
+    }
+
+    private static func part(_ start: Int64, _ total: Int64?, inclusive: Bool = false) -> Meaning {
         .part(start: start, total: total, isInclusive: inclusive)
     }
 
-    private static let valid: [(String, VimeoContentRange)] = [
+    private static let valid: [(String, Meaning)] = [
         // PyVimeo before 1.0.
         ("bytes: 0-3000000/3000000", part(0, 3_000_000)),
         ("bytes: 1000000-3000000/3000000", part(1_000_000, 3_000_000)),
@@ -38,9 +52,27 @@ struct VimeoContentRangeTests {
         ("bytes 0-9223372036854775807/9223372036854775807", part(0, .max)),
     ]
 
-    @Test("every form that a client sends is read", arguments: valid)
-    func forms(text: String, range: VimeoContentRange) {
-        #expect(VimeoContentRange(text) == range)
+    @Test("every form that a client sends is read", arguments: valid.indices)
+    func forms(index: Int) {
+        let (text, meaning) = Self.valid[index]
+        #expect(Meaning(text) == meaning)
+    }
+
+    @Test(
+        "a piece that is not the last is told by its length, where the end is a position",
+        arguments: [
+            ("bytes 0-999/2500", 1000, true), ("bytes 1000-1999/2500", 1000, true),
+            ("bytes 2000-2499/2500", 500, false),
+            ("bytes 0-1000/2500", 1000, false), ("bytes 0-2499/2500", 1000, false), ("bytes 0-999/*", 1000, false),
+        ]
+    )
+    func pieces(text: String, length: Int64, isPiece: Bool) {
+        guard case .part(let part)? = VimeoContentRange(text) else {
+            Issue.record("\(text) is not read")
+            return
+        }
+        #expect(part.isPiece(length) == isPiece)
+        #expect(!part.isPiece(nil))
     }
 
     @Test(

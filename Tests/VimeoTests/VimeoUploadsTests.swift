@@ -154,6 +154,57 @@ struct VimeoUploadsTests {
         }
     }
 
+    @Test("what is completed while another client begins anew stays, also if the gateway dies then")
+    func completedMeanwhile() async throws {
+        let bench = try VimeoBench()
+        let entry = try await bench.create(.streaming)
+        _ = try await bench.put([9, 9], of: 10, to: entry)
+        let rest = [UInt8](repeating: 8, count: 8)
+        bench.state.plan.before(.replaceRecord) {
+            #expect(await (try? bench.put(rest, from: 2, of: 10, to: entry)) == .stored)
+        }
+        let newer = [UInt8](repeating: 7, count: 10)
+        #expect(try await bench.put(newer, of: 10, to: entry) == .stored)
+        #expect(try await bench.content(entry) == [9, 9] + rest)
+
+        // The gateway died after the record had lost its upload.
+        let current = try #require(try await bench.current(entry))
+        _ = try await bench.library.change(current) { video in
+            var video = video
+            (video.uploadID, video.replacedID) = (nil, video.uploadID)
+            return video
+        }
+        let found = try #require(try await bench.current(entry))
+        #expect(found.status == .available)
+        #expect(try await bench.put(newer, of: 10, to: found) == .stored)
+        #expect(try await bench.content(entry) == [9, 9] + rest)
+        #expect(try await bench.library.delete(found))
+        #expect(try await bench.services.uploads.list(UploadQuery()).filter(\.isAlive).isEmpty)
+    }
+
+    @Test("a file whose bytes are all there is complete for whoever asks, wherever the gateway died")
+    func completedLater() async throws {
+        for isPolled in [false, true] {
+            var calls = 0
+            while true {
+                let bench = try VimeoBench()
+                let entry = try await bench.create(.streaming)
+                bench.fuse.burn(afterCalls: calls)
+                let outcome = try? await bench.put(Self.bytes, of: 10, to: entry)
+                bench.fuse.replace()
+                let current = try #require(try await bench.current(entry))
+                let isWhole = try await bench.storage.currentLength(of: try #require(current.upload).id) == 10
+                let found = isPolled ? try await bench.uploads.polled(current) : current
+                if !isPolled { #expect(try await bench.uploads.count(of: current) == (isWhole ? 10 : 0)) }
+                let status = isPolled ? found.status : try #require(try await bench.current(entry)).status
+                #expect(status == (isWhole ? .available : .uploading), "\(calls)")
+                if outcome == .stored { break }
+                calls += 1
+            }
+            #expect(calls > 2)
+        }
+    }
+
     @Test("a creation that fails leaves no video, wherever the gateway dies")
     func creation() async throws {
         for approach in [VimeoVideo.Approach.tus, .ticket] {
@@ -192,6 +243,13 @@ struct VimeoUploadsTests {
                 }
                 #expect(try await bench.current(entry) == nil)
                 #expect(try await bench.library.entry(at: entry.record.record.key) == nil)
+                // By the client, or by and by.
+                if calls.isMultiple(of: 2) {
+                    try await bench.library.finishDeletion(entry.video.id, of: entry.video.user)
+                } else {
+                    try await bench.library.lookAtOpen()
+                }
+                #expect(try await bench.services.uploads.list(UploadQuery()).filter(\.isAlive).isEmpty)
                 #expect(try await bench.state.records(VimeoVideo.recordKind, prefix: "", after: nil, limit: 10).isEmpty)
                 if isOver { break }
                 calls += 1
@@ -261,8 +319,9 @@ struct VimeoUploadsTests {
             #expect(isRefused, "\(changed)")
         }
         let signature = try #require(bench.links.completionURI(entry.video).split(separator: "=").last)
-        #expect(bench.links.verifiesTicket(entry.video, String(signature)))
-        #expect(!bench.links.verifiesTicket(other.video, String(signature)))
+        for (video, isSigned) in [(entry.video, true), (other.video, false)] {
+            #expect(bench.links.verifiesTicket(video.id, of: video.user, String(signature)) == isSigned)
+        }
     }
 
     @Test("tokens: of this server, for their time, until they are revoked; codes are used once")

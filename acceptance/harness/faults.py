@@ -13,6 +13,7 @@ from pathlib import Path
 from harness.object_client import ObjectServer
 
 SOURCE = Path(__file__).with_name("faults.c")
+SLOW_WRITES = Path(__file__).with_name("slow_writes.c")
 
 # As in faults.c.
 KINDS = (
@@ -51,13 +52,13 @@ class Control(ctypes.Structure):
     ]
 
 
-def compiled(folder):
-    """The library; `None` without a C compiler."""
+def compiled(folder, source=SOURCE):
+    """The library of a source; `None` without a C compiler."""
     compiler = shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
     if not compiler:
         return None
-    library = Path(folder) / "faults.so"
-    options = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"]
+    library = Path(folder) / f"{source.stem}.so"
+    options = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, source, "-ldl"]
     subprocess.run([compiler, *options, "-pthread"], check=True)
     return library
 

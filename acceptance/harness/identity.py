@@ -9,7 +9,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 
 CONFIGURATION = "/.well-known/openid-configuration"
 
@@ -23,21 +23,25 @@ def number(value, size=None):
 
 
 class Key:
-    """One with which tokens are signed: RS256 or ES256."""
+    """One with which tokens are signed: RS256, PS256, ES256 or EdDSA."""
 
     def __init__(self, identifier, algorithm="RS256", bits=2048):
         self.id = identifier
         self.algorithm = algorithm
-        if algorithm == "RS256":
+        if algorithm in ("RS256", "PS256"):
             self.private = rsa.generate_private_key(65537, bits)
+        elif algorithm == "EdDSA":
+            self.private = ed25519.Ed25519PrivateKey.generate()
         else:
             self.private = ec.generate_private_key(ec.SECP256R1())
 
     @property
     def json(self):
-        public = self.private.public_key().public_numbers()
         about = {"kid": self.id, "use": "sig", "alg": self.algorithm}
-        if self.algorithm == "RS256":
+        if self.algorithm == "EdDSA":
+            return about | {"kty": "OKP", "crv": "Ed25519", "x": encoded(self.private.public_key().public_bytes_raw())}
+        public = self.private.public_key().public_numbers()
+        if self.algorithm in ("RS256", "PS256"):
             return about | {"kty": "RSA", "n": number(public.n), "e": number(public.e)}
         return about | {"kty": "EC", "crv": "P-256", "x": number(public.x, 32), "y": number(public.y, 32)}
 
@@ -50,6 +54,10 @@ class Key:
     def sign(self, message):
         if self.algorithm == "RS256":
             return self.private.sign(message, padding.PKCS1v15(), hashes.SHA256())
+        if self.algorithm == "PS256":
+            return self.private.sign(message, padding.PSS(padding.MGF1(hashes.SHA256()), 32), hashes.SHA256())
+        if self.algorithm == "EdDSA":
+            return self.private.sign(message)
         first, second = utils.decode_dss_signature(self.private.sign(message, ec.ECDSA(hashes.SHA256())))
         return first.to_bytes(32) + second.to_bytes(32)
 

@@ -1,4 +1,4 @@
-"""One nginx in front of several servers: in turns, without stickiness, buffering or retries."""
+"""One nginx in front of several servers: in turns, without stickiness, buffering or retries; or as a cache."""
 
 import os
 from pathlib import Path
@@ -13,6 +13,7 @@ CONFIGURATION = """
 worker_rlimit_nofile 8192; events {{ worker_connections 2048; }}
 http {{
     access_log off;
+{storing}
     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
     upstream gateways {{
@@ -29,7 +30,7 @@ http {{
             proxy_set_header Host $http_host;
 {forwarding}
             proxy_request_buffering off;
-            proxy_buffering off;
+{buffering}
             proxy_next_upstream off;
             proxy_connect_timeout 5s;
             proxy_send_timeout 300s;
@@ -44,14 +45,26 @@ FORWARDING = """
             proxy_set_header X-Forwarded-Proto $scheme;
 """.strip("\n")
 
+# As in docs/object.md.
+STORING = "    proxy_cache_path {folder}/cache keys_zone=public:1m;"
+CACHING = """
+            proxy_cache public;
+            proxy_cache_key $scheme$http_host$request_uri;
+            proxy_cache_revalidate on;
+            proxy_cache_bypass $http_authorization;
+            proxy_no_cache $http_authorization;
+            add_header X-Cache $upstream_cache_status always;
+""".strip("\n")
+
 
 class Nginx:
     """A context manager that starts and ends it.
 
-    `forwarding`: what it tells of itself to the servers. `port`: where it listens, by default a free one.
+    `ports`: of the servers; `unix:` and a path for a Unix socket. `forwarding`: what it tells of itself to the servers.
+    `port`: where it listens, by default a free one. `is_cache`: whether it keeps what it may.
     """
 
-    def __init__(self, folder, ports, *, forwarding=FORWARDING, port=None):
+    def __init__(self, folder, ports, *, forwarding=FORWARDING, port=None, is_cache=False):
         self.folder = Path(folder).resolve()
         self.folder.mkdir(parents=True)
         self.port = port or free_port()
@@ -63,7 +76,9 @@ class Nginx:
                 folder=self.folder,
                 port=self.port,
                 forwarding=forwarding,
-                servers="\n".join(f"        server 127.0.0.1:{port} max_fails=0;" for port in ports),
+                storing=STORING.format(folder=self.folder) if is_cache else "",
+                buffering=CACHING if is_cache else "            proxy_buffering off;",
+                servers="\n".join(f"        server {self._place(port)} max_fails=0;" for port in ports),
             )
         )
         # The last is where scripts/setup unpacks Debian's package.
@@ -71,6 +86,10 @@ class Nginx:
         self.daemon = Daemon(
             "nginx", [command, "-e", self.folder / "error.log", "-c", configuration], log=self.folder / "output"
         )
+
+    @staticmethod
+    def _place(port):
+        return port if str(port).startswith("unix:") else f"127.0.0.1:{port}"
 
     @property
     def url(self):

@@ -19,7 +19,7 @@ BINARY = Path(os.environ.get("SLUICE_BINARY", ROOT / ".build/release/sluice")).r
 ADMIN_KEY = "slk_acceptance_admin_key_0123456789abcdefghijklmnop"
 # Most memory besides the pages of the program and its libraries (5 MiB at the start), in bytes.
 MEMORY = 16 << 20
-LISTENING = re.compile(r"listening on (https?)://([^\s:]+):(\d+)")
+LISTENING = re.compile(r"listening on (?:(https?)://[^\s:]+:(\d+)|unix:(\S+))")
 
 
 class Server:
@@ -36,6 +36,8 @@ class Server:
         self.process = None
         self.port = None
         self.scheme = None
+        # Of its Unix socket, if it has one.
+        self.path = None
         self.lines = []
 
     def _environment(self, extra):
@@ -82,7 +84,7 @@ class Server:
                 text = line.decode(errors="replace").rstrip("\n")
                 self.lines.append(text)
                 if found := LISTENING.search(text):
-                    self.scheme, self.port = found[1], int(found[3])
+                    self.scheme, self.port, self.path = found[1], int(found[2] or 0), found[3]
                     ready.set()
         stream.close()
         ready.set()
@@ -128,11 +130,11 @@ class Server:
 
     @property
     def url(self):
-        return f"{self.scheme}://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}{self.environment.get('SLUICE_GATEWAY_BASE_PATH', '')}"
 
     @property
     def address(self):
-        return ("127.0.0.1", self.port)
+        return self.path or ("127.0.0.1", self.port)
 
     def output(self):
         """Standard output so far."""
@@ -176,8 +178,21 @@ class Server:
         status = Path(f"/proc/{self.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
 
+    def forget_start(self):
+        """Peaks of memory count from here on. A second after the start, code that only the start needed is unmapped."""
+        until(lambda: self.resident_memory() < 0.75 * self.peak_memory())
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def resident_memory(self):
+        """Bytes of memory now (VmRSS)."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+
     def peak_own_memory(self):
-        """The same without the pages of files, mostly of the program, which the kernel can read again."""
+        """The same without the pages of files, mostly of the program, which the kernel can read again.
+
+        Only after `forget_start`.
+        """
         status = Path(f"/proc/{self.pid}/status").read_text()
         return self.peak_memory() - int(re.search(r"RssFile:\s+(\d+) kB", status)[1]) * 1024
 

@@ -41,7 +41,10 @@ def address(server):
 
 
 def profile(server, scheme="TC3-HMAC-SHA256", method="POST"):
-    http = HttpProfile(protocol="http", endpoint=address(server), reqMethod=method, reqTimeout=60)
+    protocol = urlsplit(server.url).scheme
+    http = HttpProfile(protocol=protocol, endpoint=address(server), reqMethod=method, reqTimeout=60)
+    # As for requests; the SDK itself knows only public authorities.
+    http.certification = os.environ.get("REQUESTS_CA_BUNDLE")
     return ClientProfile(scheme, http)
 
 
@@ -72,7 +75,9 @@ def upload(server, pair, path, cover=None, sub_app=None, **fields):
     api, config = module.vod_client.VodClient, module.CosConfig
     patched = mock.Mock()
     patched.VodClient = lambda credential, region: api(credential, region, profile(server))
-    cos = functools.partial(config, Scheme="http", IP=objects.hostname, Port=objects.port)
+    # With TLS, the name of the bucket is in the host, which must match the certificate.
+    where = {"IP": objects.hostname, "Port": objects.port} if objects.scheme == "http" else {"Endpoint": objects.netloc}
+    cos = functools.partial(config, Scheme=objects.scheme, **where)
     with mock.patch.object(module, "vod_client", patched), mock.patch.object(module, "CosConfig", cos):
         answer = VodUploadClient(*pair).upload(REGION, request)
     return json.loads(answer.to_json_string())

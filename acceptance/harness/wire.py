@@ -31,11 +31,17 @@ class Closed(Exception):
 
 
 class Wire:
-    """One connection."""
+    """One connection, to a host and port or to the path of a Unix socket. `opening`: sent before TLS."""
 
-    def __init__(self, address, timeout=15, context=None):
-        self.socket = socket.create_connection(address, timeout)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(self, address, timeout=15, context=None, opening=b""):
+        if isinstance(address, str):
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(timeout)
+            self.socket.connect(address)
+        else:
+            self.socket = socket.create_connection(address, timeout)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.sendall(opening)
         if context:
             self.socket = context.wrap_socket(self.socket, server_hostname="127.0.0.1")
         self.buffer = b""

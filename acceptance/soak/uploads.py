@@ -29,7 +29,7 @@ WAYS = {
 # Bytes of what is abandoned at most: it stays on the disk until it expires.
 ABANDONED = 2 * MIB
 # How often in one upload a request that was cut off may be served later than what followed it.
-MOST_LATE = 3
+MOST_LATE = 10
 
 
 class Uploader(Worker):

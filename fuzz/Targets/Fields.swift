@@ -142,11 +142,15 @@ private func checkAuthorization(_ given: String) {
 
 private func checkForwarded(_ given: String) {
     for name: FieldName in ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"] {
-        let forwarded = ForwardedHeaders(received(name, given))
-        if let scheme = forwarded.scheme { expect(scheme == "http" || scheme == "https", scheme) }
-        if let host = forwarded.host { expect(isPrintable(host) && Authority.isValid(host), host) }
-        if let client = forwarded.client { expect(isAddress(client), "client \(client) of \(given)") }
+        for isTrusted in [false, true] { checkForwarded(given, in: name, isTrusted: isTrusted) }
     }
+}
+
+private func checkForwarded(_ given: String, in name: FieldName, isTrusted: Bool) {
+    let forwarded = ForwardedHeaders(received(name, given)) { _ in isTrusted }
+    if let scheme = forwarded.scheme { expect(scheme == "http" || scheme == "https", scheme) }
+    if let host = forwarded.host { expect(isPrintable(host) && Authority.isValid(host), host) }
+    if let client = forwarded.client { expect(isAddress(client), "client \(client) of \(given)") }
 }
 
 private func isAddress(_ text: String) -> Bool {

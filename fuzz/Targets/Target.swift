@@ -12,7 +12,10 @@ func fuzzOne(_ bytes: [UInt8]) {
             expect(error.status.code == 400, "status \(error.status.code)")
             target = nil
         }
-        if let target { check(target, given) }
+        if let target {
+            check(target, given)
+            checkBelow(target)
+        }
         checkInHead(bytes, method, target)
     }
     _ = Authority.isValid(given)
@@ -45,6 +48,20 @@ private func check(_ target: RequestTarget, _ given: String) {
     ) {
         expect(PercentEncoding.decode(piece).map { $0.elementsEqual(segment.utf8) } == true, "decoded \(text(piece))")
     }
+}
+
+/// A base path takes away what it is, and nothing that only looks like it.
+private func checkBelow(_ target: RequestTarget) {
+    guard let base = BasePath("/a/b") else { return expect(false, "a base path is refused") }
+    if let rest = base.relative(target), target.rawPath != "*" {
+        expect(target.segments.starts(with: ["a", "b"]), "\(target.rawPath) is not below \(base)")
+        expect(target.rawPath.hasSuffix(rest.rawPath) || rest.rawPath == "/", "\(rest.rawPath) of \(target.rawPath)")
+        expect((try? RequestTarget(parsing: rest.rawPath))?.segments == rest.segments, "segments of \(rest.rawPath)")
+    }
+    guard target.rawPath != "*", let below = try? RequestTarget(parsing: base.description + target.rawPath)
+    else { return }
+    let rest = base.relative(below)
+    expect(rest?.rawPath == target.rawPath && rest?.segments == target.segments, "\(below.rawPath)")
 }
 
 /// The same target in a request line.

@@ -12,8 +12,10 @@
 #include <openssl/md5.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
+#include <openssl/rsa.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 static inline int cossl_set_min_version(SSL_CTX *context, int version) {
     return SSL_CTX_set_min_proto_version(context, version);
@@ -25,6 +27,10 @@ static inline uint64_t cossl_set_options(SSL_CTX *context, uint64_t options) {
 static inline void cossl_read_ahead(SSL_CTX *context) { SSL_CTX_set_read_ahead(context, 1); }
 static inline long cossl_set_session_cache_mode(SSL_CTX *context, long mode) {
     return SSL_CTX_set_session_cache_mode(context, mode);
+}
+
+static inline long cossl_set_servername_callback(SSL_CTX *context, int (*callback)(SSL *, int *, void *)) {
+    return SSL_CTX_set_tlsext_servername_callback(context, callback);
 }
 
 static const int cossl_tls1_2 = TLS1_2_VERSION;
@@ -48,6 +54,14 @@ static inline EVP_MAC_CTX *cossl_hmac_context(const unsigned char *digest) {
         return NULL;
     }
     return context;
+}
+
+/// Gives an HMAC context a key, for SHA-256.
+static inline int cossl_set_mac_key(EVP_MAC_CTX *context, const unsigned char *key, size_t count) {
+    OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key, count),
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"sha256", 0), OSSL_PARAM_construct_end()};
+    return EVP_MAC_CTX_set_params(context, parameters);
 }
 
 /// The compression function of MD5 (RFC 1321 §3.4) for whole blocks of 64 bytes; `registers` are A, B, C, D.

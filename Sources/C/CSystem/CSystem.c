@@ -2,14 +2,17 @@
 #include "CSystem.h"
 
 #include <fcntl.h>
+#include <link.h>
 #include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -150,6 +153,37 @@ int csys_limit_heaps(int count) { return mallopt(M_ARENA_MAX, count); }
 
 void csys_trim_heaps(void) { malloc_trim(1 << 20); }
 
+/// Whether the dynamic linker wrote into the code of an object; these pages are not those of its file.
+static int has_text_relocations(const ElfW(Dyn) *entry) {
+    for (; entry->d_tag != DT_NULL; entry++) {
+        if (entry->d_tag == DT_TEXTREL || (entry->d_tag == DT_FLAGS && entry->d_un.d_val & DF_TEXTREL)) return 1;
+    }
+    return 0;
+}
+
+static int unmap_pages(struct dl_phdr_info *object, size_t size, void *context) {
+    (void)size, (void)context;
+    // The object that the kernel maps is not a file.
+    if (object->dlpi_addr == getauxval(AT_SYSINFO_EHDR)) return 0;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &object->dlpi_phdr[i];
+        if (header->p_type != PT_DYNAMIC) continue;
+        if (has_text_relocations((const ElfW(Dyn) *)(object->dlpi_addr + header->p_vaddr))) return 0;
+    }
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &object->dlpi_phdr[i];
+        if (header->p_type != PT_LOAD || header->p_flags & PF_W) continue;
+        // Whole pages only: what shares a page with another segment stays.
+        uintptr_t start = (object->dlpi_addr + header->p_vaddr + page - 1) & ~(page - 1);
+        uintptr_t end = (object->dlpi_addr + header->p_vaddr + header->p_memsz) & ~(page - 1);
+        if (start < end) (void)madvise((void *)start, end - start, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+void csys_unmap_program_pages(void) { dl_iterate_phdr(unmap_pages, NULL); }
+
 int csys_open_unnamed(const char *directory) { return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); }
 
 static _Thread_local int is_blocking_thread;
@@ -157,3 +191,5 @@ static _Thread_local int is_blocking_thread;
 void csys_note_blocking_thread(void) { is_blocking_thread = 1; }
 
 int csys_is_blocking_thread(void) { return is_blocking_thread; }
+
+int csys_syncfs(int descriptor) { return syncfs(descriptor); }

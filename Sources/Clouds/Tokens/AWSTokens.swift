@@ -58,7 +58,7 @@ package struct AWSTokens: CloudTokens {
     package func mint(_ request: CloudTokenRequest) async throws(CloudFailure) -> TemporaryCredentials {
         let held = try await credentials.held(for: caller.cloud)
         let call = call(request, signedWith: held)
-        let response = try await caller.post(call)
+        let response = try await caller.send(call)
         let document = XMLNode.parse(response.body)
         guard response.status == 200 else {
             let failure = caller.failure(call, status: response.status, document)

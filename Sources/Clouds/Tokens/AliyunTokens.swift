@@ -39,7 +39,7 @@ package struct AliyunTokens: CloudTokens {
 
     package func mint(_ request: CloudTokenRequest) async throws(CloudFailure) -> TemporaryCredentials {
         let call = call(request, nonce: UUID().uuidString)
-        let response = try await caller.post(call)
+        let response = try await caller.send(call)
         let document = CloudDocument(response.body)
         guard response.status == 200 else {
             throw caller.failure(call, status: response.status, code: document["Code"], message: document["Message"])

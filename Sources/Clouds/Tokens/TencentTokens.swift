@@ -40,7 +40,7 @@ package struct TencentTokens: CloudTokens {
 
     package func mint(_ request: CloudTokenRequest) async throws(CloudFailure) -> TemporaryCredentials {
         let call = call(request)
-        let response = try await caller.post(call)
+        let response = try await caller.send(call)
         let document = CloudDocument(response.body)
         if response.status != 200 || document.has("Response", "Error") {
             throw caller.failure(

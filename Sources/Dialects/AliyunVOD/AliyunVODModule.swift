@@ -69,7 +69,7 @@ package struct AliyunVODModule: GatewayModule {
             authentication: ApsaraAuthentication(
                 issuer: context.issuer,
                 revoked: context.revoked,
-                pairs: KeyPairCache(state: context.state, master: context.master, clock: context.clock)
+                pairs: context.keyPairCache()
             ),
             cors: context.cors,
             calls: context.metrics.counters(
@@ -91,7 +91,8 @@ package struct AliyunVODModule: GatewayModule {
                 access: context.access,
                 minted: context.metrics.mintCounter("aliyun_vod_upload"),
                 bodyLimit: context.bodyLimit,
-                maximumBytes: settings.limits.uploadBytes
+                maximumBytes: settings.limits.uploadBytes,
+                isDirect: broker != nil
             ).routes
         guard context.mismatch == nil else {
             services = []

@@ -226,7 +226,8 @@ extension UploadError.Code {
         case .contentTypeRefused, .tooLarge, .lengthExceeded, .grantUsed, .quotaExceeded, .rejected: true
         case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
             .checksumMismatch, .digestMismatch, .unsupportedChecksum, .notOpen, .conditionFailed, .invalidParts,
-            .interrupted, .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .finishing, .unavailable:
+            .interrupted, .busy, .timedOut, .disconnected, .storageFull, .storageFailure, .finishing, .unavailable,
+            .tooManyRequests:
             false
         }
     }

@@ -38,6 +38,7 @@ package struct PlainUploads: GatewayModule {
             },
             admits: { id throws(UploadError) in try await urls.check(id) },
             deletesComplete: tus.deletesComplete,
+            terminates: tus.terminates,
             metadata: { head throws(UploadError) in
                 try Self.metadata(of: head, maximumBytes: tus.maximumMetadataBytes)
             },

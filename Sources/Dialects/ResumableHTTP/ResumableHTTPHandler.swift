@@ -14,6 +14,7 @@ package struct ResumableHTTPHandler: Sendable {
     let grants: @Sendable (RequestHead) async throws(UploadError) -> Grant
     let admits: @Sendable (UploadID) async throws(UploadError) -> Void
     let deletesComplete: Bool
+    let terminates: Bool
     let metadata: @Sendable (RequestHead) throws(UploadError) -> UploadMetadata
     let uploadsURL: @Sendable (Request) -> String
     let canInform: @Sendable (Request) -> Bool
@@ -26,6 +27,7 @@ package struct ResumableHTTPHandler: Sendable {
     ///   - grants: Authorises a creation by the head of its request.
     ///   - admits: Throws if the URL of an existing upload is no longer valid.
     ///   - deletesComplete: Whether DELETE of an upload URL also removes complete uploads.
+    ///   - terminates: Whether DELETE of an upload URL is supported.
     ///   - metadata: What the fields of a request say about the file, besides its media type.
     ///   - uploadsURL: The absolute URL of the collection of upload resources, as seen by the client of the request.
     ///   - canInform: Whether interim responses reach the client of a request.
@@ -38,6 +40,7 @@ package struct ResumableHTTPHandler: Sendable {
         grants: @escaping @Sendable (RequestHead) async throws(UploadError) -> Grant,
         admits: @escaping @Sendable (UploadID) async throws(UploadError) -> Void = { _ in },
         deletesComplete: Bool = false,
+        terminates: Bool = true,
         metadata: @escaping @Sendable (RequestHead) throws(UploadError) -> UploadMetadata,
         uploadsURL: @escaping @Sendable (Request) -> String,
         canInform: @escaping @Sendable (Request) -> Bool,
@@ -49,6 +52,7 @@ package struct ResumableHTTPHandler: Sendable {
         self.grants = grants
         self.admits = admits
         self.deletesComplete = deletesComplete
+        self.terminates = terminates
         self.metadata = metadata
         self.uploadsURL = uploadsURL
         self.canInform = canInform
@@ -108,8 +112,8 @@ package struct ResumableHTTPHandler: Sendable {
             guard [.post, .put, .patch].contains(method) else { throw Self.notAllowed("OPTIONS, POST, PUT, PATCH") }
             return try await create(request, version)
         }
-        guard [.head, .get, .patch, .delete].contains(method) else {
-            throw Self.notAllowed("OPTIONS, HEAD, GET, PATCH, DELETE")
+        guard [.head, .get, .patch].contains(method) || method == .delete && terminates else {
+            throw Self.notAllowed("OPTIONS, HEAD, GET, PATCH" + (terminates ? ", DELETE" : ""))
         }
         guard let id = locator.id(in: token) else {
             throw UploadProblem(404, "not_found", "There is no such upload; create one with POST to the collection.")
@@ -416,7 +420,7 @@ extension UploadError.Code {
     fileprivate var leavesOffset: Bool {
         switch self {
         case .offsetMismatch, .lengthConflict, .lengthExceeded, .tooLarge, .checksumMismatch, .notOpen, .timedOut,
-            .quotaExceeded, .storageFull, .storageFailure, .finishing, .invalidRequest:
+            .quotaExceeded, .storageFull, .storageFailure, .finishing, .invalidRequest, .tooManyRequests:
             true
         // Another request is writing now.
         case .interrupted, .busy, .notFound, .gone, .unavailable, .disconnected, .unauthenticated, .forbidden,

@@ -50,7 +50,8 @@ struct UploadProblem: Error {
         case .invalidRequest: self.init(400, error.code.name, text)
         case .unauthenticated:
             self.init(401, error.code.name, text)
-            fields["WWW-Authenticate"] = "Bearer"
+            fields["WWW-Authenticate"] =
+                error.refusesCredential ? "Bearer " + BearerChallenge.invalidToken(text) : "Bearer"
         case .forbidden(let scope):
             self.init(403, error.code.name, text)
             // RFC 6750 §3.1
@@ -74,6 +75,11 @@ struct UploadProblem: Error {
             self.init(refusal.resetsAt == nil ? 403 : 429, error.code.name, text)
             quota = refusal
             if let seconds = refusal.secondsToWait { fields["Retry-After"] = String(seconds) }
+        case .tooManyRequests(let refusal):
+            self.init(429, error.code.name, text)
+            fields["Retry-After"] = refusal.retryAfter
+            fields["RateLimit-Policy"] = refusal.policyField
+            fields["RateLimit"] = refusal.limitField
         case .rejected: self.init(400, error.code.name, text)
         case .interrupted:
             self.init(409, error.code.name, text)

@@ -1,10 +1,10 @@
 package import CloudCalls
 internal import Foundation
 package import GatewayKit
-package import HTTPWire
+internal import HTTPWire
 internal import Logging
 internal import MetricsKit
-internal import ObjectGateway
+package import ObjectGateway
 package import Pulls
 package import RESTKit
 package import ServiceLifecycle
@@ -29,7 +29,7 @@ package struct TencentModule: GatewayModule {
     ///   - context: What every module receives.
     ///   - objects: Serves requests for COS that a client sends to this listener; `nil` without object endpoint.
     ///   - starter: Starts pulls.
-    package init(_ context: GatewayContext, objects: (any RequestHandler)?, starter: PullStarter) {
+    package init(_ context: GatewayContext, objects: (any ObjectRequestHandler)?, starter: PullStarter) {
         cloud = context.settings.tencentCloud
         routes =
             TencentAPI(
@@ -98,29 +98,46 @@ package struct TencentModule: GatewayModule {
 
     private static func claims(_ handler: some UGCResponder) -> [Claim] {
         let report: @Sendable (Request) async -> Response = { request in await handler.takeReport(request) }
+        let refuse: @Sendable (UploadError, Request) -> Response = { error, request in
+            var response = handler.refuse(error)
+            handler.cors.decorate(&response, for: request.head)
+            return response
+        }
         return [
             Claim(
                 [UGCHandler.path],
-                operations: [(method: .post, template: UGCHandler.path), (method: .get, template: UGCHandler.path)]
+                operations: [(method: .post, template: UGCHandler.path), (method: .get, template: UGCHandler.path)],
+                refuse: refuse
             ) { request in await handler.respond(to: request) },
-            Claim(["/ugcupload_new"], operations: [(method: .post, template: "/ugcupload_new")], respond: report),
-            Claim(["/ugcupload"], operations: [(method: .post, template: "/ugcupload")], respond: report),
+            Claim(
+                ["/ugcupload_new"],
+                operations: [(method: .post, template: "/ugcupload_new")],
+                refuse: refuse,
+                respond: report
+            ),
+            Claim(
+                ["/ugcupload"],
+                operations: [(method: .post, template: "/ugcupload")],
+                refuse: refuse,
+                respond: report
+            ),
         ]
     }
 
     /// Requests for COS through this listener: the SDK for mini programs sends them here, with the host in a header.
-    private static func forwarded(to objects: any RequestHandler) -> [Claim] {
+    private static func forwarded(to objects: any ObjectRequestHandler) -> [Claim] {
         let condition = Claim.Condition(text: "with Vod-Forward-Cos") { head in
             head.fields.contains("Vod-Forward-Cos")
         }
         let respond: @Sendable (Request) async -> Response = { request in await objects.respond(to: request) }
+        let refuse: @Sendable (UploadError, Request) -> Response = { objects.refuse($0, $1) }
         let root = "/\(VODPlace.root)"
         let templates = [
             root, "\(root)/{application}", "\(root)/{application}/{file}", "\(root)/{application}/{file}/{name}",
         ]
         return [
-            Claim(["/"], when: condition, operations: [], respond: respond),
-            Claim(templates, when: condition, operations: [], respond: respond),
+            Claim(["/"], when: condition, operations: [], refuse: refuse, respond: respond),
+            Claim(templates, when: condition, operations: [], refuse: refuse, respond: respond),
         ]
     }
 }
@@ -157,7 +174,7 @@ extension VODUploads {
 
 extension UGCHandler {
     fileprivate init(_ context: GatewayContext, _ uploads: VODUploads, isServed: Bool, _ calls: CounterTable) {
-        let pairs = KeyPairCache(state: context.state, master: context.master, clock: context.clock)
+        let pairs = context.keyPairCache()
         let logger = context.logger
         self.init(
             uploads: uploads,
@@ -167,7 +184,7 @@ extension UGCHandler {
                 place: uploads.place,
                 pairs: { secretID async throws(UploadError) in
                     try await pairs.pairs(secretID, .mint).map { pairs in
-                        (key: pairs.key, secrets: pairs.credentials.map(\.secretAccessKey))
+                        (key: pairs.key, secrets: pairs.credentials.map(\.secretAccessKey), noteUse: pairs.noteUse)
                     }
                 },
                 revoked: context.revoked
@@ -189,14 +206,14 @@ extension UGCHandler {
 
 extension VODAPIHandler {
     fileprivate init(_ context: GatewayContext, _ actions: VODActions, _ calls: CounterTable) {
-        let pairs = KeyPairCache(state: context.state, master: context.master, clock: context.clock)
+        let pairs = context.keyPairCache()
         let logger = context.logger
         self.init(
             actions: actions,
             own: context.master.each.map { .relay(from: $0) },
             pairs: { secretID, scope async throws(UploadError) in
                 try await pairs.pairs(secretID, scope).map { pairs in
-                    (key: pairs.key, secrets: pairs.credentials.map(\.secretAccessKey))
+                    (key: pairs.key, secrets: pairs.credentials.map(\.secretAccessKey), noteUse: pairs.noteUse)
                 }
             },
             nonces: UsedNonces(),

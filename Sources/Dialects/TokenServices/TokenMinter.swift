@@ -5,7 +5,8 @@ package import UploadCore
 
 /// A caller who may mint credentials.
 package struct TokenMinter: Sendable {
-    let credentials: [SigningCredentials]
+    private let credentials: [SigningCredentials]
+    private let noteUse: @Sendable () -> Void
     private let key: String
     private let actions: Set<ObjectAction>
     private let limits: KeyLimits
@@ -13,11 +14,27 @@ package struct TokenMinter: Sendable {
     /// - Parameters:
     ///   - credentials: Key pairs that stand for `key`, as in `StaticKeyPair.all`.
     ///   - key: The issuer of the sessions, and the most that they may do.
-    package init(_ credentials: [SigningCredentials], _ key: APIKey) {
+    ///   - noteUse: Called for each verified signature.
+    package init(
+        _ credentials: [SigningCredentials],
+        _ key: APIKey,
+        noteUse: @escaping @Sendable () -> Void = {}
+    ) {
         self.credentials = credentials
+        self.noteUse = noteUse
         self.key = key.id
         actions = ObjectAction.allowed(to: key)
         limits = key.limits
+    }
+
+    /// Verifies a signature with the key's pairs.
+    ///
+    /// - Throws: The error for the first pair if none verifies it.
+    func verify(
+        by check: (SigningCredentials) throws(RequestSignatureFailure) -> Void
+    ) throws(RequestSignatureFailure) {
+        try credentials.verified(by: check)
+        noteUse()
     }
 
     /// The grant for a request: everything the key may do, restricted by the policy of the request.

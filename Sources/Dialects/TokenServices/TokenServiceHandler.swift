@@ -65,6 +65,32 @@ package struct TokenServiceHandler: Sendable {
         return response
     }
 
+    /// The response to a request that is refused before its content is read.
+    ///
+    /// Status 503: the vendors' SDKs send such a request again.
+    package func refuse(_ error: UploadError, _ request: Request) -> Response {
+        let call = CloudCall(head: request, at: clock.now)
+        let failure = TokenFailure.unavailable(status: 503, error.message)
+        var response =
+            switch Self.vendor(of: call.head, parameters: call.parameters.map(\.name)) {
+            case .aliyun: Self.response(failure, call, in: AliyunTokenDialect())
+            case .tencent: Self.response(failure, call, in: TencentTokenDialect())
+            case .aws, nil: Self.response(failure, call, in: AWSTokenDialect())
+            }
+        if case .tooManyRequests(let refusal) = error.code { response.fields["Retry-After"] = refusal.retryAfter }
+        response.fields["Cache-Control"] = "no-store"
+        response.trace.route = "STS"
+        return response
+    }
+
+    private static func response(_ failure: TokenFailure, _ call: CloudCall, in dialect: some TokenDialect) -> Response
+    {
+        let refusal = dialect.refusal(failure)
+        var response = dialect.response(refusal, call)
+        response.trace.errorCode = refusal.code
+        return response
+    }
+
     /// Detects the vendor by what only its requests have; requests to object stores have none of it.
     private static func vendor(of head: RequestHead, parameters: [String]) -> Vendor? {
         if TencentTokenDialect.isMeant(by: head) || parameters.contains("SecretId") { return .tencent }
@@ -118,10 +144,7 @@ package struct TokenServiceHandler: Sendable {
             if let problem = call.problem { throw .unreadable(problem) }
             return try await body()
         } catch {
-            let refusal = dialect.refusal(error)
-            var response = dialect.response(refusal, call)
-            response.trace.errorCode = refusal.code
-            return response
+            return Self.response(error, call, in: dialect)
         }
     }
 
@@ -164,7 +187,7 @@ package struct TokenServiceHandler: Sendable {
         }
         guard let found else { throw .unknownKey }
         do throws(RequestSignatureFailure) {
-            try found.credentials.verified(by: claim.verify)
+            try found.verify(by: claim.verify)
         } catch {
             throw .signature(error, stringToSign: claim.stringToSign)
         }

@@ -60,8 +60,7 @@ struct TusAPI: Sendable {
         try fields.finish()
         try access.check(key, subject: subject)
         let now = clock.now
-        let expiresAt = now.addingTimeInterval(Double(lifetime))
-        let grant = Grant(
+        var grant = Grant(
             id: Grant.newID(at: now),
             issuer: key.id,
             subject: subject,
@@ -69,16 +68,17 @@ struct TusAPI: Sendable {
             maximumBytes: maximumBytes,
             contentTypes: contentTypes,
             bucket: bucket,
-            expiresAt: expiresAt,
+            expiresAt: now.addingTimeInterval(Double(lifetime)),
             isOneTime: isOneTime,
             metadata: metadata,
             issuedAt: now,
             admitsObjects: admitsObjects ? true : nil
         )
+        try access.limit(minted: &grant, by: key, at: now)
         let view = TokenView(
             token: sealer.seal(grant),
             grantId: grant.id,
-            expiresAt: JSONResponse.timestamp(expiresAt),
+            expiresAt: JSONResponse.timestamp(grant.expiresAt),
             endpoint: publicURL.base(for: request) + "/files"
         )
         minted.increment()
@@ -112,7 +112,7 @@ struct TusAPI: Sendable {
         try access.check(key, subject: subject)
         if let filename { values["filename"] = filename }
         if let contentType { values["filetype"] = contentType }
-        let grant = Grant(
+        var grant = Grant(
             id: key.id,
             issuer: key.id,
             subject: subject,
@@ -120,12 +120,14 @@ struct TusAPI: Sendable {
             bucket: bucket,
             expiresAt: .distantFuture
         )
+        try access.limit(minted: &grant, by: key, at: clock.now)
+        let limited = grant
         let new = NewUpload(
             dialect: "tus",
             length: length,
             metadata: UploadMetadata(describing: values)
         )
-        let upload = try await access.core { () throws(UploadError) in try await service.create(new, under: grant) }
+        let upload = try await access.core { () throws(UploadError) in try await service.create(new, under: limited) }
         let url = publicURL.base(for: request) + "/files/" + locator.token(for: upload)
         var response = JSONResponse.response(201, UploadView(upload, url: url), ["Location": url])
         response.trace.uploadID = upload.id.text

@@ -64,7 +64,8 @@ enum TusErrors {
         switch error.code {
         case .invalidRequest: return response(400, "ERR_INVALID_REQUEST", text)
         case .unauthenticated:
-            return response(401, "ERR_UNAUTHENTICATED", text, ["WWW-Authenticate": "Bearer"])
+            let challenge = error.refusesCredential ? "Bearer " + BearerChallenge.invalidToken(text) : "Bearer"
+            return response(401, "ERR_UNAUTHENTICATED", text, ["WWW-Authenticate": challenge])
         case .forbidden(let scope):
             // RFC 6750 §3.1
             let challenge = scope.map { "Bearer error=\"insufficient_scope\", scope=\"\($0)\"" }
@@ -96,6 +97,13 @@ enum TusErrors {
         case .quotaExceeded(let refusal):
             let fields: HTTPFields? = refusal.secondsToWait.map { ["Retry-After": String($0)] }
             return response(refusal.resetsAt == nil ? 403 : 429, "ERR_QUOTA_EXCEEDED", text, fields ?? [:])
+        // Uppy waits after 429. After HEAD, tus-js-client begins anew unless the status is 423.
+        case .tooManyRequests(let refusal):
+            var fields = HTTPFields()
+            fields["Retry-After"] = refusal.retryAfter
+            fields["RateLimit-Policy"] = refusal.policyField
+            fields["RateLimit"] = refusal.limitField
+            return response(transient(429, method), "ERR_TOO_MANY_REQUESTS", text, fields)
         case .rejected: return response(400, "ERR_REJECTED", text)
         case .interrupted: return response(423, "ERR_UPLOAD_INTERRUPTED", text, closes: true)
         case .busy: return response(423, "ERR_UPLOAD_LOCKED", text, retryAfter)

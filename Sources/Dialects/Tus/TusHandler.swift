@@ -62,7 +62,10 @@ package struct TusHandler: RequestHandler {
 
     package func respond(to request: Request) async -> Response {
         let resource = TusResource(segments: request.head.target.segments)
-        if let response = settings.cors.preflight(request.head, methods: resource.preflightMethods) { return response }
+        if let response = settings.cors.preflight(request.head, methods: settings.supported(resource.preflightMethods))
+        {
+            return response
+        }
         let method = Self.effectiveMethod(of: request.head)
         var response: Response
         do throws(TusFailure) {
@@ -70,6 +73,14 @@ package struct TusHandler: RequestHandler {
         } catch {
             response = refusal(error, for: method)
         }
+        response.fields["Tus-Resumable"] = Tus.version
+        settings.cors.decorate(&response, for: request.head)
+        return response
+    }
+
+    /// The response to a request that is refused before it is handled.
+    package func refuse(_ error: UploadError, _ request: Request) -> Response {
+        var response = refusal(.upload(error), for: Self.effectiveMethod(of: request.head))
         response.fields["Tus-Resumable"] = Tus.version
         settings.cors.decorate(&response, for: request.head)
         return response
@@ -99,7 +110,9 @@ package struct TusHandler: RequestHandler {
         on resource: TusResource
     ) async throws(TusFailure) -> Response {
         if resource == .unknown { throw .upload(UploadError(.notFound, "There is no resource at this path.")) }
-        guard resource.methods.contains(method) else { throw .refused(.methodNotAllowed(resource.allowed)) }
+        guard settings.supported(resource.methods).contains(method) else {
+            throw .refused(.methodNotAllowed(settings.supported(resource.allowed)))
+        }
         // Discovery needs neither a version nor an upload.
         if method == .options { return discovery(resource) }
         try requireVersion(request.head.fields, for: method)
@@ -153,9 +166,9 @@ package struct TusHandler: RequestHandler {
         Response(
             204,
             [
-                "Allow": resource.allowed.map(\.rawValue).joined(separator: ", "),
+                "Allow": settings.supported(resource.allowed).map(\.rawValue).joined(separator: ", "),
                 "Tus-Version": Tus.version,
-                "Tus-Extension": Tus.extensions.joined(separator: ","),
+                "Tus-Extension": settings.extensions.joined(separator: ","),
                 "Tus-Max-Size": String(service.limits.maximumBytes),
                 "Tus-Checksum-Algorithm": TusChecksum.offered.joined(separator: ","),
             ]

@@ -40,7 +40,8 @@ package struct TusModule: GatewayModule {
                 ["/files", "/files/{upload}"],
                 operations: TusHandler.routes.map { (method: $0.0, template: $0.1) },
                 // A browser sends the preflight, and it says nothing about protocols.
-                isDescription: { $0.fields.contains("Tus-Version") }
+                isDescription: { $0.fields.contains("Tus-Version") },
+                refuse: { handler.refuse($0, $1) }
             ) { request in
                 var below = request
                 below.head.target = request.head.target.dropFirstSegment()
@@ -55,6 +56,7 @@ extension GatewayContext {
         TusSettings(
             cors: cors,
             deletesComplete: settings.uploads.deleteAfterCompletion,
+            terminates: settings.uploads.termination,
             goneIsNotFound: settings.uploads.goneStatus == .notFound
         )
     }

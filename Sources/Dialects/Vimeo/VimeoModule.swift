@@ -4,6 +4,7 @@ package import GatewayKit
 internal import HTTPWire
 internal import Logging
 internal import MetricsKit
+internal import ObjectGateway
 package import Pulls
 package import RESTKit
 package import ServiceLifecycle
@@ -21,16 +22,21 @@ package struct VimeoModule: GatewayModule {
 
     /// Below it are the links for PUT, whose clients state lengths in their own way: iOS's `Content-Length: 3000000.0`,
     /// and the probe of vimeo.php 1.3.0 (protocol notes §5.3, §5.4).
-    package static let contentPath = "/vimeo/videos/"
+    package static let contentPath = "/vimeo/"
 
-    package init(_ context: GatewayContext, starter: PullStarter) {
+    /// - Parameters:
+    ///   - context: What every module receives.
+    ///   - starter: Starts pulls.
+    ///   - isShared: Whether other processes have the same state.
+    package init(_ context: GatewayContext, starter: PullStarter, isShared: Bool) {
         let settings = context.settings.vimeo
         let logger = context.logger
         let library = VimeoLibrary(
             records: context.state,
             uploads: context.services.uploads,
             clock: context.clock,
-            lifetime: Double(settings.uploadLifetime.components.seconds)
+            lifetime: Double(settings.uploadLifetime.components.seconds),
+            quota: context.services.quota
         )
         let uploads = VimeoUploads(library: library, starter: starter)
         let links = VimeoLinks(master: context.master, locator: context.locator)
@@ -46,19 +52,21 @@ package struct VimeoModule: GatewayModule {
                 metadata: ["call": "\(call)", "error": "\((error as? UploadError)?.message ?? "\(error)")"]
             )
         }
+        let videos = VimeoVideoCalls(
+            library: library,
+            uploads: uploads,
+            links: links,
+            media: MediaLinks(master: context.master),
+            publicURL: context.publicURL,
+            bodyLimit: context.bodyLimit
+        )
+        let direct = VimeoDirect(context, videos, isShared: isShared, report)
         let handler = VimeoAPIHandler(
             tokens: tokens,
             authenticator: context.authenticator,
             rates: VimeoRates(perMinute: settings.callsPerMinute),
-            videos: VimeoVideoCalls(
-                library: library,
-                uploads: uploads,
-                links: links,
-                quota: context.services.quota,
-                media: MediaLinks(master: context.master),
-                publicURL: context.publicURL,
-                bodyLimit: context.bodyLimit
-            ),
+            videos: videos,
+            service: direct?.broker ?? videos,
             cors: context.cors,
             bodyLimit: context.bodyLimit,
             calls: context.metrics.counters("sluice_vimeo_calls_total", "Calls of Vimeo's API.", by: "call", "code"),
@@ -81,6 +89,7 @@ package struct VimeoModule: GatewayModule {
                 baseURL: { context.publicURL.base(for: $0) + "/vimeo/files" }
             ),
             cors: context.cors,
+            arrived: { direct?.transfers.arrived($0) },
             report: report
         )
         routes =
@@ -89,12 +98,15 @@ package struct VimeoModule: GatewayModule {
                 tokens: tokens,
                 access: context.access,
                 minted: context.metrics.mintCounter("vimeo_token"),
-                bodyLimit: context.bodyLimit
+                bodyLimit: context.bodyLimit,
+                isDirect: direct != nil
             ).routes
         func api(_ templates: String...) -> Claim {
             let root = templates[0].split(separator: "/")[0]
             let operations = VimeoAPIHandler.operations.filter { $0.template.split(separator: "/")[0] == root }
-            return Claim(templates, operations: operations) { await handler.respond(to: $0) }
+            return Claim(templates, operations: operations, refuse: { handler.refuse($0, $1) }) {
+                await handler.respond(to: $0)
+            }
         }
         services =
             context.mismatch == nil
@@ -110,7 +122,7 @@ package struct VimeoModule: GatewayModule {
                         try? await Task.sleep(for: Polling.pause(after: .now - start, atLeast: .seconds(600)))
                     }
                 }
-            ] : []
+            ] + (direct?.services ?? []) : []
         claims = [
             api("/me", "/me/{collection}", "/me/{collection}/"),
             api("/users", "/users/{user}", "/users/{user}/{collection}", "/users/{user}/uploads/{ticket}"),
@@ -123,8 +135,58 @@ package struct VimeoModule: GatewayModule {
                     (.head, "/vimeo/files/{upload}"), (.patch, "/vimeo/files/{upload}"),
                     (.put, "/vimeo/videos/{link}"), (.post, "/vimeo/videos/{link}"),
                     (.put, "/vimeo/pictures/{link}"), (.put, "/vimeo/texttracks/{link}"),
-                ]
+                ],
+                refuse: { bytes.refuse($0, $1) }
             ) { await bytes.respond(to: $0) },
         ]
+    }
+}
+
+/// What `direct` mode adds.
+private struct VimeoDirect {
+    let broker: VimeoBroker
+    let transfers: VimeoTransfers
+    let services: [any Service]
+
+    /// `nil` in `relay` mode.
+    init?(
+        _ context: GatewayContext,
+        _ local: VimeoVideoCalls,
+        isShared: Bool,
+        _ report: @escaping @Sendable (_ call: String, _ error: any Error) -> Void
+    ) {
+        // In both modes, so that a dashboard finds it.
+        let counters = context.metrics.counters(
+            "sluice_vimeo_transfers_total",
+            "Files that were sent on to Vimeo, or could not be.",
+            by: "outcome"
+        )
+        guard let cloud = VimeoForwarder(context) else { return nil }
+        let settings = context.settings.vimeo
+        let upstream = VimeoUpstream(cloud: cloud, clock: context.clock, report: report)
+        let videos = VimeoCloudVideos(
+            records: context.state,
+            clock: context.clock,
+            interval: settings.pollInterval.components.seconds
+        )
+        let transfers = VimeoTransfers(
+            library: local.library,
+            videos: videos,
+            storage: context.storage,
+            upstream: upstream,
+            isShared: isShared,
+            count: { counters[$0.rawValue].increment() },
+            report: report
+        )
+        let watch = VimeoWatch(
+            videos: videos,
+            upstream: upstream,
+            transfers: transfers,
+            lifetime: settings.uploadLifetime.components.seconds,
+            report: report
+        )
+        self.transfers = transfers
+        broker = VimeoBroker(local: local, upstream: upstream, videos: videos, transfers: transfers)
+        services = [BackgroundLoop { await transfers.run() }, BackgroundLoop { await watch.run() }]
     }
 }

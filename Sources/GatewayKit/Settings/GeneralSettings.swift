@@ -1,3 +1,4 @@
+package import HTTPWire
 package import SettingsKit
 package import Signing
 package import Transport
@@ -10,7 +11,7 @@ package struct GeneralSettings: SettingsSection {
     /// `http(s)://host[:port][/prefix]` without a trailing slash; `nil` derives it from each request.
     package var publicURL: String?
     /// Peers whose forwarding fields are trusted.
-    package var trustedProxies: [CIDR] = []
+    package var trustedProxies: [PeerRange] = []
     /// Presets the first API key; at least 16 visible ASCII characters.
     package var adminKey: Secret<String>?
     /// `nil` uses the secret in the data directory.
@@ -23,6 +24,10 @@ package struct GeneralSettings: SettingsSection {
         package var listen = ListenAddress(host: "127.0.0.1", port: 8080)
         /// Event loops; 0 means one per core.
         package var loops = 0
+        /// Whether trusted proxies begin each connection with a header of the PROXY protocol.
+        package var expectsProxyHeader = false
+        /// The path below which the gateway is served; `nil` for the root.
+        package var basePath: BasePath?
     }
 
     /// Where upload bytes are stored.
@@ -38,10 +43,17 @@ package struct GeneralSettings: SettingsSection {
         case acknowledged, completed, none
     }
 
-    /// Paths of PEM files; set both or neither.
+    /// Paths of PEM files.
     package struct TLS: Sendable, Equatable {
-        package var certificate: String?
-        package var key: String?
+        package var certificates: [String] = []
+        /// As many, in the same order.
+        package var keys: [String] = []
+        /// `nil` asks clients for no certificate.
+        package var clientAuthorities: String?
+
+        package var certificate: String? { certificates.first }
+        package var key: String? { keys.first }
+        package var files: [TLSFiles] { zip(certificates, keys).map { TLSFiles(certificate: $0, key: $1) } }
     }
 
     package init() {}
@@ -56,6 +68,18 @@ package struct GeneralSettings: SettingsSection {
             "Number of event loops."
         ),
         setting(
+            "gateway.proxyProtocol",
+            \.gateway.expectsProxyHeader,
+            .flag,
+            "Whether trusted proxies begin each connection with a header of the PROXY protocol (version 1 or 2), which names the client; other peers may not send one."
+        ),
+        setting(
+            "gateway.basePath",
+            \.gateway.basePath,
+            .basePath,
+            "Path below which everything is served and all URLs in responses are, for a proxy that passes it on; /healthz, /readyz and /metrics are at the root, too."
+        ),
+        setting(
             "publicURL",
             \.publicURL,
             optional: .publicURL,
@@ -64,7 +88,7 @@ package struct GeneralSettings: SettingsSection {
         setting(
             "trustedProxies",
             \.trustedProxies,
-            .ranges,
+            .peers,
             "Proxies whose Forwarded and X-Forwarded fields are trusted."
         ),
         setting(
@@ -81,13 +105,47 @@ package struct GeneralSettings: SettingsSection {
         ),
         setting("storage", \.storage, .choice, "Where the bytes of uploads are stored."),
         setting("durability", \.durability, .choice, "When bytes are forced to stable storage."),
-        setting("tls.certificate", \.tls.certificate, optional: .path, "PEM file with the certificate and its chain."),
-        setting("tls.key", \.tls.key, optional: .path, "PEM file with the private key of the certificate."),
+        setting(
+            "tls.certificate",
+            \.tls.certificates,
+            .paths,
+            "PEM files, each with a certificate and its chain; a client gets the first one with the host name that it asks for, otherwise the first."
+        ),
+        setting(
+            "tls.key",
+            \.tls.keys,
+            .paths,
+            "PEM files with the private keys of the certificates, in the same order."
+        ),
+        setting(
+            "tls.clientAuthorities",
+            \.tls.clientAuthorities,
+            optional: .path,
+            "PEM file of the certificate authorities whose certificates clients need; if not set, clients need none."
+        ),
     ]
 
     package static func check(_ settings: Settings, _ demands: inout SettingsDemands) {
         let tls = settings.general.tls
         demands.pair("tls.certificate", tls.certificate != nil, "tls.key", tls.key != nil)
+        demands.demand(
+            tls.certificates.count == tls.keys.count || tls.certificates.isEmpty || tls.keys.isEmpty,
+            "tls.key",
+            because: "tls.certificate",
+            "must name \(tls.certificates.count) files, one for each certificate"
+        )
+        demands.demand(
+            tls.clientAuthorities == nil || tls.certificate != nil,
+            "tls.certificate",
+            because: "tls.clientAuthorities",
+            "must be set too, because tls.clientAuthorities is"
+        )
+        demands.demand(
+            !settings.general.gateway.expectsProxyHeader || !settings.general.trustedProxies.isEmpty,
+            "trustedProxies",
+            because: "gateway.proxyProtocol",
+            "must name the proxies, because gateway.proxyProtocol is true"
+        )
     }
 }
 
@@ -96,6 +154,14 @@ extension Settings {
         get { self[GeneralSettings.self] }
         set { self[GeneralSettings.self] = newValue }
     }
+}
+
+extension SettingFormat where Value == BasePath? {
+    package static let basePath = SettingFormat(
+        allowed: "a path such as /uploads, with letters, digits, slashes and - . _ ~; / means no base path",
+        parse: { text in text == "/" ? .some(nil) : BasePath(text).map { .some($0) } },
+        render: { $0?.description }
+    )
 }
 
 extension SettingFormat where Value == MasterSecret {

@@ -11,6 +11,8 @@ package struct TimeoutSettings: SettingsSection {
     package var write = Duration.seconds(60)
     /// For a whole request; `nil` means no limit.
     package var request: Duration?
+    /// Between SIGTERM and the closing of the listeners.
+    package var drain = Duration.zero
     /// For running requests at shutdown.
     package var shutdownGrace = Duration.seconds(20)
 
@@ -46,6 +48,12 @@ package struct TimeoutSettings: SettingsSection {
             \.request,
             .duration(DurationText.timeouts, zero: "no limit"),
             "Maximum time for a whole request, with its content and its response."
+        ),
+        setting(
+            "timeouts.drain",
+            \.drain,
+            .duration(.zero ... .seconds(3600)),
+            "Time after SIGTERM in which connections are still accepted and /readyz answers 503, so that proxies choose other nodes first."
         ),
         setting(
             "timeouts.shutdownGrace",

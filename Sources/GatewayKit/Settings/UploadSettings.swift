@@ -13,6 +13,10 @@ package struct UploadSettings: SettingsSection {
     /// DELETE on an upload URL also removes completed uploads.
     package var deleteAfterCompletion = false
     package var goneStatus = GoneResponse.gone
+    /// Clients can end uploads by DELETE on an upload URL.
+    package var termination = true
+    /// Content is served to clients.
+    package var downloads = true
 
     /// Status that tus returns for an upload that has ended.
     package enum GoneResponse: String, Sendable, CaseIterable {
@@ -73,6 +77,18 @@ package struct UploadSettings: SettingsSection {
             \.deleteAfterCompletion,
             .flag,
             "Whether DELETE on an upload URL also removes a completed upload."
+        ),
+        setting(
+            "uploads.termination",
+            \.termination,
+            .flag,
+            "Whether DELETE on an upload URL ends the upload; if not, it returns 405, and tus does not announce it."
+        ),
+        setting(
+            "media.downloads",
+            \.downloads,
+            .flag,
+            "Whether media and objects can be downloaded; if not, requests for their content return 403."
         ),
         setting(
             "uploads.goneStatus",

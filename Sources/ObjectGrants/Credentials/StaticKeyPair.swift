@@ -1,4 +1,5 @@
 internal import Bytes
+package import Foundation
 package import Signing
 package import UploadCore
 
@@ -13,9 +14,13 @@ package struct StaticKeyPair: Sendable {
     package let accessKeyID: String
     package let secretAccessKey: SecretAccessKey
 
-    /// The pairs for `key` that are valid while the master secret is rotated: the new one first.
-    package static func all(_ key: APIKey, master: MasterSecret) -> [StaticKeyPair] {
-        master.each.map { StaticKeyPair(key, master: $0) }
+    /// The pairs for `key` that are valid while the master secret or the key is rotated: the new one first.
+    package static func all(_ key: APIKey, master: MasterSecret, at now: Date) -> [StaticKeyPair] {
+        key.digests(at: now).flatMap { digest in
+            var version = key
+            version.digest = digest
+            return master.each.map { StaticKeyPair(version, master: $0) }
+        }
     }
 
     /// The pair for `key`.

@@ -7,6 +7,7 @@ internal import HTTPWire
 internal import MetricsKit
 internal import Signing
 internal import Synchronization
+internal import SystemIO
 internal import UploadCore
 internal import XMLText
 
@@ -45,6 +46,8 @@ final class S3Client: Sendable {
     private let authority: String
     /// Attempts that succeeded (`ok`) or failed, by kind of failure.
     private let attempts: CounterTable
+    /// The same, by operation and outcome; of an object that is read, to the head of the response.
+    private let durations: TimerTable
     /// Seconds by which the store's clock is ahead of ours.
     private let skew = Mutex<TimeInterval>(0)
 
@@ -57,6 +60,12 @@ final class S3Client: Sendable {
     ) {
         self.settings = settings
         attempts = metrics.counters("sluice_store_requests_total", "Requests to the object store.", by: "outcome")
+        durations = metrics.timers(
+            "sluice_store_request_duration_seconds",
+            "Requests to the object store; of an object that is read, up to its first byte.",
+            by: "operation",
+            "outcome"
+        )
         self.http = http
         self.credentials = credentials
         self.clock = clock
@@ -65,7 +74,10 @@ final class S3Client: Sendable {
         authority = parts.last.map(String.init) ?? ""
     }
 
-    private func count(_ outcome: String) { attempts[outcome].increment() }
+    private func count(_ request: S3Request, _ outcome: String, since start: Nanoseconds) {
+        attempts[outcome].increment()
+        durations[request.operation, outcome].recordNanoseconds(Int64(clamping: MonotonicClock.now - start))
+    }
 
     // MARK: One request
 
@@ -143,14 +155,19 @@ final class S3Client: Sendable {
         while true {
             do throws(S3Failure) {
                 let prepared = try await prepared(request)
+                let start = MonotonicClock.now
                 let download: HTTPDownload
-                do throws(HTTPClientError) { download = try await http.open(prepared) } catch { throw counted(error) }
+                do throws(HTTPClientError) {
+                    download = try await http.open(prepared)
+                } catch {
+                    throw counted(S3Failure(error), request, since: start)
+                }
                 if (200..<300).contains(download.head.status) {
-                    count("ok")
+                    count(request, "ok", since: start)
                     return download
                 }
                 let body = (try? await download.collect(limit: 1 << 20)) ?? []
-                throw failure(download.head.status, download.head.headers, body)
+                throw counted(failure(download.head.status, download.head.headers, body), request, since: start)
             } catch {
                 try await attempts.wait(after: error, skew: skew, credentials)
             }
@@ -159,24 +176,27 @@ final class S3Client: Sendable {
 
     private func sendOnce(_ request: S3Request) async throws(S3Failure) -> HTTPClientResponse {
         let prepared = try await prepared(request)
+        let start = MonotonicClock.now
         let response: HTTPClientResponse
-        do throws(HTTPClientError) { response = try await http.send(prepared) } catch { throw counted(error) }
-        guard (200..<300).contains(response.status) else {
-            throw failure(response.status, response.headers, response.body)
+        do throws(HTTPClientError) {
+            response = try await http.send(prepared)
+        } catch {
+            throw counted(S3Failure(error), request, since: start)
         }
-        count("ok")
+        guard (200..<300).contains(response.status) else {
+            throw counted(failure(response.status, response.headers, response.body), request, since: start)
+        }
+        count(request, "ok", since: start)
         return response
     }
 
-    private func counted(_ error: HTTPClientError) -> S3Failure {
-        let failure = S3Failure(error)
-        count(failure.kind.rawValue)
+    private func counted(_ failure: S3Failure, _ request: S3Request, since start: Nanoseconds) -> S3Failure {
+        count(request, failure.kind.rawValue, since: start)
         return failure
     }
 
     private func failure(_ status: Int, _ fields: HTTPFields, _ body: [UInt8]) -> S3Failure {
         let failure = S3Failure(status: status, body: body)
-        count(failure.kind.rawValue)
         if failure.code == "RequestTimeTooSkewed", let text = fields["Date"], let date = HTTPDate.parse(text) {
             skew.withLock { $0 = Double(date) - clock.now.timeIntervalSince1970 }
         }
@@ -293,6 +313,21 @@ private struct Attempts {
 }
 
 extension S3Request {
+    /// What it does, for metrics.
+    fileprivate var operation: String {
+        func has(_ name: String) -> Bool { query.contains { $0.name == name } }
+        return switch method {
+        case "PUT" where has("partNumber"): "upload_part"
+        case "PUT": key == nil ? "create_bucket" : "put"
+        case "POST": has("uploads") ? "create_multipart" : "complete_multipart"
+        case "DELETE": has("uploadId") ? "abort_multipart" : "delete"
+        case "HEAD": "head"
+        case "GET" where has("uploadId"): "list_parts"
+        case "GET": key == nil ? "list" : "get"
+        default: "other"
+        }
+    }
+
     fileprivate var isEmptyPut: Bool { method == "PUT" && body.isEmpty && content == nil }
 
     /// Whether the request must specify the encryption: requests that create an object do, parts do not.

@@ -25,7 +25,7 @@ package enum APIKeySecret {
         expiresAt: Date?,
         at now: Date
     ) -> (secret: String, key: APIKey) {
-        let secret = prefix + Base64.encodeURLSafe(SecureRandom.bytes(32))
+        let secret = generate()
         let key = APIKey(
             id: id ?? "key_\(identifier())",
             name: name,
@@ -36,6 +36,9 @@ package enum APIKeySecret {
         )
         return (secret, key)
     }
+
+    /// A new secret.
+    package static func generate() -> String { prefix + Base64.encodeURLSafe(SecureRandom.bytes(32)) }
 
     /// The SHA-256 of the UTF-8 bytes of `secret`, which is stored in its place.
     package static func digest(of secret: String) -> [UInt8] {

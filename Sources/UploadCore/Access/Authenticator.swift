@@ -8,36 +8,81 @@ package final class Authenticator: Sendable {
     private let sealer: GrantSealer
     private let clock: any WallClock
     private let revoked: RevocationList
+    private let users: (any AppUserTokens)?
     private let keys = KeyCache()
+    /// Verified tokens of app users; whether they were revoked is checked each time.
+    private let userKeys = KeyCache(lifetime: 60)
+    /// Uses of API keys.
+    package let uses = KeyUses()
 
     /// - Parameters:
     ///   - state: Contains the keys.
     ///   - sealer: Opens upload tokens.
     ///   - revoked: Contains the revocations.
+    ///   - users: Verifies tokens of app users; `nil` if none are accepted.
     ///   - clock: Provides the time.
-    package init(state: any KeyRecords, sealer: GrantSealer, revoked: RevocationList, clock: any WallClock) {
+    package init(
+        state: any KeyRecords,
+        sealer: GrantSealer,
+        revoked: RevocationList,
+        users: (any AppUserTokens)? = nil,
+        clock: any WallClock
+    ) {
         self.state = state
         self.sealer = sealer
         self.revoked = revoked
+        self.users = users
         self.clock = clock
     }
 
     /// Authenticates the sender of a request.
     ///
-    /// - Parameter authorization: The value of the Authorization field (RFC 6750 §2.1): `Bearer`, and an API key or an
-    ///   upload token.
+    /// - Parameter authorization: The value of the Authorization field (RFC 6750 §2.1): `Bearer`, and an API key, an
+    ///   upload token or a token of an app user.
     /// - Returns: A key that is neither expired nor revoked (a revocation may take one second to be seen), or a grant
-    ///   for which the same holds, as it does for the key that minted it.
-    /// - Throws: `.unauthenticated`; the errors of the state store.
+    ///   for which the same holds, as it does for the key that minted it. The token of an app user is returned as a key
+    ///   with a `user`.
+    /// - Throws: `.unauthenticated`; `.tooManyRequests`; the errors of the state store and of the keys of issuers.
     package func principal(authorization: String?) async throws(UploadError) -> Principal {
         let now = clock.now
         let credential = try Self.bearer(authorization)
         if credential.hasPrefix(GrantSealer.prefix) {
             let grant = try sealer.open(credential, at: now)
             try await revoked.check(grant)
+            try RequestMeter.identify(key: grant.issuer, subject: grant.subject)
             return .grant(grant)
         }
-        return .key(try await key(of: credential, at: now))
+        if let users, Self.isJSONWebToken(credential) { return .key(try await key(in: credential, users, at: now)) }
+        let key = try await key(of: credential, at: now)
+        try RequestMeter.identify(key: key.id, subject: nil)
+        return .key(key)
+    }
+
+    /// Whether a credential begins with a JSON object in base64url, and has parts (RFC 7515 §7.1).
+    private static func isJSONWebToken(_ credential: String) -> Bool {
+        credential.hasPrefix("ey") && credential.utf8.count { $0 == UInt8(ascii: ".") } >= 2
+    }
+
+    private func key(
+        in token: String,
+        _ users: any AppUserTokens,
+        at now: Date
+    ) async throws(UploadError) -> APIKey {
+        let digest = APIKeySecret.digest(of: token)
+        let key: APIKey
+        if let cached = userKeys.key(digest: digest, at: now), cached.isUsable(at: now) {
+            key = cached
+        } else {
+            key = try await users.key(in: token, at: now)
+            userKeys.insert(key, digest: digest, readAt: now)
+        }
+        let subject = key.limits.onlySubject
+        let issuedAt = key.user?.issuedAt ?? .distantPast
+        guard try await !revoked.isRevoked(issuer: key.id, subject: subject, issuedAt: issuedAt) else {
+            throw .invalidCredential("This token was revoked; sign in again for a new one.")
+        }
+        try RequestMeter.identify(key: key.id, subject: subject)
+        return key
     }
 
     /// The key that sends a request, which must have `scope`.
@@ -62,16 +107,20 @@ package final class Authenticator: Sendable {
     package func recentKey(with scope: Scope, authorization: String?) -> APIKey? {
         guard let authorization, let credential = try? Self.bearer(authorization) else { return nil }
         let now = clock.now
-        guard let key = keys.key(digest: APIKeySecret.digest(of: credential), at: now), key.isUsable(at: now),
-            key.allows(scope)
+        let digest = APIKeySecret.digest(of: credential)
+        guard let key = keys.key(digest: digest, at: now), key.isUsable(at: now), key.accepts(digest, at: now),
+            key.allows(scope), (try? RequestMeter.identify(key: key.id, subject: nil)) != nil
         else { return nil }
         return key
     }
 
+    /// Reads keys again: one was rotated or revoked on this node.
+    package func expireKeys() { keys.removeAll() }
+
     /// The grant under which the sender of a request uploads through `dialect`.
     ///
     /// A key with the scope `upload` may upload anything within its limits; the grant has the key's id and expiry. A
-    /// key for a single user creates uploads of that user.
+    /// key for a single user creates uploads of that user, and so does the token of an app user.
     ///
     /// - Throws: `.unauthenticated`, `.forbidden(scope:)`; the errors of the state store.
     package func grantToUpload(dialect: String, authorization: String?) async throws(UploadError) -> Grant {
@@ -99,20 +148,24 @@ package final class Authenticator: Sendable {
                     + "subject, or credentials for a bucket, that it is for."
             )
         }
-        return Grant(
+        var grant = Grant(
             id: key.id,
             issuer: key.id,
             subject: subject,
             expiresAt: key.expiresAt ?? .distantFuture,
-            issuedAt: now
+            issuedAt: key.user?.issuedAt ?? now
         )
+        try key.limit(&grant)
+        return grant
     }
 
     private static func check(_ key: APIKey, for scope: Scope) throws(UploadError) {
         guard key.allows(scope) else {
             throw UploadError(
                 .forbidden(scope: scope.rawValue),
-                "The API key \(key.id) lacks the scope `\(scope.rawValue)`; use a key that has it."
+                key.user == nil
+                    ? "The API key \(key.id) lacks the scope `\(scope.rawValue)`; use a key that has it."
+                    : "Your token lacks the scope `\(scope.rawValue)`; the settings of its issuer say what it may have."
             )
         }
     }
@@ -132,14 +185,12 @@ package final class Authenticator: Sendable {
             )
         }
         guard hasScheme else {
-            throw UploadError(
-                .unauthenticated,
+            throw .invalidCredential(
                 "The Authorization header must be `Bearer`, a space, and an API key or upload token."
             )
         }
         guard let credential else {
-            throw UploadError(
-                .unauthenticated,
+            throw .invalidCredential(
                 "The Authorization header must hold one API key or upload token, without spaces in it."
             )
         }
@@ -160,16 +211,21 @@ package final class Authenticator: Sendable {
             key = cached
         } else {
             guard let found = try await state.key(digest: digest) else {
-                throw UploadError(.unauthenticated, "This API key is unknown; send one exactly as it was created.")
+                throw .invalidCredential("This API key is unknown; send one exactly as it was created.")
             }
-            keys.insert(found, readAt: now)
+            keys.insert(found, digest: digest, readAt: now)
             key = found
+            // Once a second at most, which is exact enough for a last use.
+            if found.isUsable(at: now), found.accepts(digest, at: now) { uses.note(found.id, at: now) }
+        }
+        guard key.accepts(digest, at: now) else {
+            throw .invalidCredential("The API key \(key.id) was rotated; send its new secret.")
         }
         if key.revokedAt != nil {
-            throw UploadError(.unauthenticated, "The API key \(key.id) was revoked; create another.")
+            throw .invalidCredential("The API key \(key.id) was revoked; create another.")
         }
         guard key.isUsable(at: now) else {
-            throw UploadError(.unauthenticated, "The API key \(key.id) has expired; create another.")
+            throw .invalidCredential("The API key \(key.id) has expired; create another.")
         }
         return key
     }

@@ -35,17 +35,16 @@ package struct GrantSealer: Sendable {
         guard token.hasPrefix(Self.prefix), let sealed = SealedToken(token.dropFirst(Self.prefix.count)),
             let json = keys.open(sealed), let grant = Self.decode(json)
         else {
-            throw UploadError(
-                .unauthenticated,
+            throw .invalidCredential(
                 "This upload token is unknown here; send one exactly as this server issued it."
             )
         }
         // Earlier versions accepted any subject.
         guard grant.subject.map(SubjectText.isValid) ?? true else {
-            throw UploadError(.unauthenticated, "The subject of this upload token is not valid; ask for a new one.")
+            throw .invalidCredential("The subject of this upload token is not valid; ask for a new one.")
         }
         guard now < grant.expiresAt else {
-            throw UploadError(.unauthenticated, "This upload token has expired; ask for a new one.")
+            throw .invalidCredential("This upload token has expired; ask for a new one.")
         }
         return grant
     }

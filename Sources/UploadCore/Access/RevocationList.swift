@@ -51,8 +51,7 @@ package final class RevocationList: Sendable {
         }
     }
 
-    package static let revoked = UploadError(
-        .unauthenticated,
+    package static let revoked = UploadError.invalidCredential(
         "This credential was revoked, or the API key that minted it was; ask for a new one."
     )
 

@@ -18,8 +18,11 @@ package struct RequestInfo: Sendable, Equatable, Codable {
     /// Address of the client.
     package var remoteAddress: String
     package var fields: [Field]
+    /// Field `traceparent` for what the request causes later; `nil` if it is not traced.
+    package var trace: String?
 
-    package init(method: String, uri: String, remoteAddress: String, fields: [Field]) {
+    package init(method: String, uri: String, remoteAddress: String, fields: [Field], trace: String? = nil) {
+        self.trace = trace
         self.method = method
         self.uri = uri
         self.remoteAddress = remoteAddress

@@ -55,9 +55,19 @@ final class UploadLedger: Sendable {
     ///
     /// - Throws: `.storageFailure`.
     func effectiveLimits(for grant: Grant) async throws(UploadError) -> EffectiveLimits {
-        var effectiveLimits = try await effectiveLimits(for: grant.accounts)
-        guard let most = grant.storedBytes, let subject = grant.subject else { return effectiveLimits }
-        let account = Account(.subject, subject)
+        try await effectiveLimits(for: grant.accounts, upTo: grant.storedBytes)
+    }
+
+    /// The limits of an upload's accounts, and of what a grant allows its subject.
+    ///
+    /// - Parameters:
+    ///   - accounts: Of the upload.
+    ///   - most: Bytes that the subject may have stored in all; `nil` for no further limit.
+    /// - Returns: The limits.
+    /// - Throws: `.storageFailure`.
+    func effectiveLimits(for accounts: [Account], upTo most: Int64?) async throws(UploadError) -> EffectiveLimits {
+        var effectiveLimits = try await effectiveLimits(for: accounts)
+        guard let most, let account = accounts.first(where: { $0.kind == .subject }) else { return effectiveLimits }
         var policy = effectiveLimits.policies[account] ?? Policy()
         policy.storedBytes = min(most, policy.storedBytes ?? most)
         effectiveLimits.policies[account] = policy
@@ -144,12 +154,14 @@ final class UploadLedger: Sendable {
     ///   - length: Total length in bytes.
     ///   - upload: The upload, open, with its durable offset.
     ///   - contentLength: Number of bytes that the same request announces.
+    ///   - most: Bytes that the upload's subject may have stored in all, besides its policy.
     /// - Returns: The upload with its length.
     /// - Throws: `.lengthConflict`, `.tooLarge`, `.lengthExceeded`, `.quotaExceeded`, `.gone`, `.storageFull`, `.storageFailure`.
     func declare(
         _ length: Int64,
         for upload: Upload,
-        _ contentLength: Int64?
+        _ contentLength: Int64?,
+        upTo most: Int64? = nil
     ) async throws(UploadError) -> Upload {
         if let known = upload.length {
             guard known == length else {
@@ -173,7 +185,7 @@ final class UploadLedger: Sendable {
         // Check before recording: an impossible request must leave no trace.
         _ = try room(in: declared, for: contentLength)
         declared.updatedAt = clock.now.wholeMilliseconds
-        let effectiveLimits = try await effectiveLimits(for: upload.accounts)
+        let effectiveLimits = try await effectiveLimits(for: upload.accounts, upTo: most)
         return try await fixLength(of: declared, under: effectiveLimits)
     }
 

@@ -1,5 +1,6 @@
 package import Bytes
 internal import Synchronization
+internal import Tracing
 
 /// Grants each upload to one user at a time: on this node and, with a `LeaseAuthority`, across all nodes.
 ///
@@ -90,22 +91,26 @@ package final class LeaseTable: Sendable {
     private let protectedTurn: Duration
     private let authority: (any LeaseAuthority)?
     private let onTakeOver: @Sendable (UploadID) -> Void
+    private let onRefusal: @Sendable (UploadID, UploadError) -> Void
 
     /// - Parameters:
     ///   - timeout: How long a newcomer waits for the lease.
     ///   - protectedTurn: How long a holder without progress is spared.
     ///   - authority: Decides between nodes; `nil` with a single node.
     ///   - onTakeOver: Called on any thread when a holder was asked to stop.
+    ///   - onRefusal: Called on any thread when a user did not get an upload.
     package init(
         timeout: Duration,
         protectedTurn: Duration = .zero,
         among authority: (any LeaseAuthority)? = nil,
-        onTakeOver: @escaping @Sendable (UploadID) -> Void = { _ in }
+        onTakeOver: @escaping @Sendable (UploadID) -> Void = { _ in },
+        onRefusal: @escaping @Sendable (UploadID, UploadError) -> Void = { _, _ in }
     ) {
         self.timeout = timeout
         self.protectedTurn = protectedTurn
         self.authority = authority
         self.onTakeOver = onTakeOver
+        self.onRefusal = onRefusal
         authority?.attach { [weak self] in self?.preempt($0) }
     }
 
@@ -127,14 +132,27 @@ package final class LeaseTable: Sendable {
         sparing length: (@Sendable () async -> Int64?)? = nil,
         _ body: () async throws(UploadError) -> Success
     ) async throws(UploadError) -> Success {
+        TraceScope.current?.note(upload: id.text)
         let user = newUser(interrupter)
         let length = protectedTurn > .zero ? length : nil
         let deadline = authority == nil ? nil : ContinuousClock.now + timeout
-        if try !takeIfFree(id, user) { try await wait(for: id, user, sparing: length) }
+        if try !takeIfFree(id, user) {
+            do throws(UploadError) {
+                try await wait(for: id, user, sparing: length)
+            } catch {
+                onRefusal(id, error)
+                throw error
+            }
+        }
         defer { release(id, user) }
         guard let authority, let claim = user.claim, let deadline else { return try await body() }
-        if try await !takeAfterTurn(id, claim, authority, until: deadline, length) {
-            try await authority.acquire(id, claim, until: deadline)
+        do throws(UploadError) {
+            if try await !takeAfterTurn(id, claim, authority, until: deadline, length) {
+                try await authority.acquire(id, claim, until: deadline)
+            }
+        } catch {
+            onRefusal(id, error)
+            throw error
         }
         return try await running(id, authority, body)
     }

@@ -58,8 +58,12 @@ final class UploadLifecycle: Sendable {
         leases = LeaseTable(
             timeout: context.limits.takeOverTimeout,
             protectedTurn: context.limits.protectedTurn,
-            among: authority
-        ) { [observer = context.observer] in observer.observe(.takenOver($0)) }
+            among: authority,
+            onTakeOver: { [observer = context.observer] in observer.observe(.takenOver($0)) },
+            onRefusal: { [observer = context.observer] id, error in
+                if error.code == .busy || error.code == .interrupted { observer.observe(.turnedAway(id, error)) }
+            }
+        )
     }
 
     var now: Date { context.now }

@@ -37,6 +37,8 @@ package struct UploadError: Error, Sendable {
         case grantUsed
         /// The upload would exceed an account's quota.
         case quotaExceeded(QuotaRefusal)
+        /// The client sends too much at once; the same request can succeed later.
+        case tooManyRequests(RateRefusal)
         /// A hook of the app refused the request or stopped the upload.
         case rejected
         /// A newer request for the same upload took over.
@@ -62,11 +64,20 @@ package struct UploadError: Error, Sendable {
     package let message: String
     /// For the log only.
     package let cause: (any Error)?
+    /// Whether the client sent a credential, which is not valid; only with `.unauthenticated` (RFC 6750 §3.1).
+    package private(set) var refusesCredential = false
 
     package init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
         self.code = code
         self.message = message
         self.cause = cause
+    }
+
+    /// For a credential that is unknown, malformed, expired or revoked.
+    package static func invalidCredential(_ message: String) -> UploadError {
+        var error = UploadError(.unauthenticated, message)
+        error.refusesCredential = true
+        return error
     }
 }
 
@@ -142,7 +153,7 @@ extension UploadError.Code {
             true
         case .invalidRequest, .unauthenticated, .forbidden, .notFound, .gone, .offsetMismatch, .lengthConflict,
             .lengthExceeded, .tooLarge, .contentTypeRefused, .checksumMismatch, .digestMismatch, .unsupportedChecksum,
-            .notOpen, .conditionFailed, .invalidParts, .grantUsed, .quotaExceeded, .rejected:
+            .notOpen, .conditionFailed, .invalidParts, .grantUsed, .quotaExceeded, .tooManyRequests, .rejected:
             false
         }
     }
@@ -168,6 +179,7 @@ extension UploadError.Code {
         case .invalidParts: "invalid_parts"
         case .grantUsed: "grant_used"
         case .quotaExceeded: "quota_exceeded"
+        case .tooManyRequests: "too_many_requests"
         case .rejected: "rejected"
         case .interrupted: "interrupted"
         case .busy: "busy"

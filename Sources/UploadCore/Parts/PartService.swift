@@ -69,6 +69,7 @@ package final class PartService: Sendable {
                 throw UploadError(.invalidRequest, "The size of a part must be declared before its bytes.")
             }
             try check(upload)
+            try RequestMeter.identify(key: upload.issuer, subject: upload.subject)
             let coming = try await ledger.admit(size, as: number, of: upload, replacing: stored)
             defer { ledger.giveUp(coming) }
             let (location, digests) = try await store(

@@ -14,6 +14,9 @@ package protocol DeliveryRecords: Sendable {
     /// Seconds until a delivery can be claimed, because it is due or its claim expires; `nil` if none is pending.
     func nextDelivery() async throws(UploadError) -> TimeInterval?
 
+    /// What is still to be delivered, whether it is due or not.
+    func pendingDeliveries() async throws(UploadError) -> PendingDeliveries
+
     /// Records the outcome of a delivery attempt.
     ///
     /// - Parameters:
@@ -35,4 +38,16 @@ package protocol DeliveryRecords: Sendable {
     /// - Returns: The number of deliveries changed.
     /// - Throws: `.storageFull`, `.storageFailure`.
     func redeliver(_ ids: [String]?) async throws(UploadError) -> Int
+}
+
+/// Events that wait to be delivered to the app.
+package struct PendingDeliveries: Sendable, Equatable {
+    package var count: Int64
+    /// Seconds since the oldest of them occurred; 0 if there is none.
+    package var age: TimeInterval
+
+    package init(count: Int64, age: TimeInterval) {
+        self.count = count
+        self.age = age
+    }
 }

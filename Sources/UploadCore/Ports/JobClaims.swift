@@ -11,4 +11,5 @@ package protocol JobClaims: Sendable {
 /// A job that one of all processes with the same state performs at intervals.
 package enum PeriodicJob: String, Sendable, CaseIterable {
     case thoroughSweep = "thorough sweep"
+    case bucketLifecycle = "bucket lifecycle"
 }

@@ -21,6 +21,10 @@ package enum UploadEvent: Sendable {
     case brokenOff(UploadID, SourceFailure, bytes: Int64)
     /// A sweep checked all blobs; those without a record were set aside, or left because there are too many.
     case swept(blobs: Int, setAside: Int, left: Int)
+    /// A request did not get the upload, because another one uses it (`.busy`) or a newer one came (`.interrupted`).
+    case turnedAway(UploadID, UploadError)
+    /// A quota refused an upload, or more bytes of it.
+    case refused(QuotaRefusal)
     /// Storage or state failed; the error is logged here only.
     case failed(UploadID?, UploadError)
 }

@@ -14,6 +14,8 @@ extension PullService {
     }
 
     func attempt(_ before: PullJob) async {
+        let start = ContinuousClock.now
+        defer { observe(.ended(after: .now - start)) }
         var job = before
         var end: End
         do throws(End) {
@@ -168,6 +170,7 @@ extension PullService {
 
     private func note(progress offset: Int64, _ job: inout PullJob) {
         guard offset > job.furthest else { return }
+        observe(.progressed(bytes: offset - job.furthest))
         job.furthest = offset
         job.failures = 0
     }
@@ -195,7 +198,7 @@ extension PullService {
         case .tooLarge(let limit): .failure(Self.tooLarge(limit))
         case .contentTypeRefused, .quotaExceeded, .rejected:
             .failure(PullFailure(error.code.name, error.message, .final))
-        case .storageFull, .storageFailure, .busy, .unavailable:
+        case .storageFull, .storageFailure, .busy, .unavailable, .tooManyRequests:
             .failure(PullFailure(error.code.name, error.message, .wait))
         default: .failure(PullFailure(error.code.name, error.message))
         }

@@ -1,6 +1,7 @@
 internal import Bytes
 package import Foundation
 internal import Synchronization
+package import Tracing
 
 /// The limits of `PullService`.
 package struct PullLimits: Sendable, Equatable {
@@ -36,6 +37,10 @@ package enum PullEvent: Sendable {
     /// Will be tried again at `nextAttemptAt`.
     case interrupted(PullJob, PullJob.Reason)
     case failed(PullJob, PullJob.Reason)
+    /// An upload has got so many bytes more than it ever had.
+    case progressed(bytes: Int64)
+    /// An attempt ended, in whatever way.
+    case ended(after: Duration)
 }
 
 /// Fetches the bytes of uploads from their origins, several at a time, until each is complete or given up.
@@ -63,6 +68,7 @@ package final class PullService: Sendable {
     let sealer: PullSealer
     let limits: PullLimits
     let observe: @Sendable (PullEvent) -> Void
+    private let tracer: (any SpanRecorder)?
     private struct Attempt {
         let job: PullJob
         let task: Task<Void, Never>
@@ -74,13 +80,15 @@ package final class PullService: Sendable {
     private let wakeUps: AsyncStream<Void>
     private let wakeUp: AsyncStream<Void>.Continuation
 
-    /// Creates the service; `observe` is called on any thread and must return quickly.
+    /// Creates the service; `observe` is called on any thread and must return quickly; `tracer` begins a trace for each
+    /// attempt.
     package init(
         uploads: UploadService,
         pulls: any PullRecords,
         origin: any PullOrigin,
         sealer: PullSealer,
         limits: PullLimits,
+        tracer: (any SpanRecorder)? = nil,
         observe: @escaping @Sendable (PullEvent) -> Void
     ) {
         self.uploads = uploads
@@ -89,6 +97,7 @@ package final class PullService: Sendable {
         self.sealer = sealer
         self.limits = limits
         self.observe = observe
+        self.tracer = tracer
         (wakeUps, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -107,6 +116,9 @@ package final class PullService: Sendable {
         job.url = sealer.open(job.sealed)?.shown ?? ""
         return job
     }
+
+    /// Number of pulls that this process works on.
+    package var runningCount: Int { running.withLock { $0.count } }
 
     package func isRunning(_ id: UploadID) -> Bool { running.withLock { $0[id] != nil } }
 
@@ -192,7 +204,7 @@ package final class PullService: Sendable {
         let id = job.uploadID
         // Unstructured, so that it can be cancelled on its own; the group's task waits for it and forwards
         // cancellation.
-        let work = Task { await attempt(job) }
+        let work = Task { await tracedAttempt(job) }
         let former = running.withLock { $0.updateValue(Attempt(job: job, task: work, claimEnd: claimEnd), forKey: id) }
         // This process lost the claim while it was frozen, and has claimed the job again.
         former?.task.cancel()
@@ -207,5 +219,13 @@ package final class PullService: Sendable {
             }
             wakeUp.yield()
         }
+    }
+
+    /// Like `attempt`, as a trace of its own: it can come long after the request that asked for it.
+    private func tracedAttempt(_ job: PullJob) async {
+        guard let tracer else { return await attempt(job) }
+        let scope = tracer.scope(continuing: nil)
+        await TraceScope.$current.withValue(scope) { await attempt(job) }
+        scope.end("pull", .work, [FinishedSpan.Attribute("sluice.upload.id", job.uploadID.text)])
     }
 }

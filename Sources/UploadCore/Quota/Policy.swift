@@ -64,7 +64,7 @@ extension Policy {
 }
 
 /// Matches declared media types (RFC 9110 §8.3.1) against `type/subtype`, `type/*` and `*/*`.
-enum MediaTypePattern {
+package enum MediaTypePattern {
     /// - Throws: `.contentTypeRefused` unless `contentType` matches `allowed`.
     static func check(_ contentType: String?, against allowed: [String]) throws(UploadError) {
         guard let essence = essence(of: contentType), matches(essence, allowed) else {
@@ -84,6 +84,17 @@ enum MediaTypePattern {
         let wanted = essence.trimmingCharacters(in: .whitespaces).lowercased()
         let parts = wanted.split(separator: "/", omittingEmptySubsequences: false)
         return parts.count == 2 && parts.allSatisfy { !$0.isEmpty } ? wanted : nil
+    }
+
+    /// The patterns for types that two lists allow, each of which allows any type if it is empty.
+    ///
+    /// - Returns: `nil` if no type is in both.
+    package static func common(_ one: [String], _ other: [String]) -> [String]? {
+        if one.isEmpty || other.isEmpty { return one + other }
+        func covers(_ wide: String, _ narrow: String) -> Bool { matches(narrow.lowercased(), [wide]) }
+        let narrow = one.filter { pattern in other.contains { covers($0, pattern) } }
+        let rest = other.filter { pattern in one.contains { covers($0, pattern) } && !narrow.contains(pattern) }
+        return narrow.isEmpty && rest.isEmpty ? nil : narrow + rest
     }
 
     /// - Parameters:

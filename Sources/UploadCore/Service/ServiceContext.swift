@@ -24,7 +24,7 @@ final class ServiceContext: Sendable {
         if let refusal { throw refusal }
     }
 
-    /// Runs `body` and reports storage or state failures in it to the observer.
+    /// Runs `body` and reports failures of storage or state, and refusals by quotas, to the observer.
     func reporting<Success>(
         _ id: UploadID?,
         _ body: () async throws(UploadError) -> Success
@@ -43,6 +43,8 @@ final class ServiceContext: Sendable {
             observer.observe(.failed(id, error))
         case .unavailable where error.cause != nil && !(error.cause is SourceFailure):
             observer.observe(.failed(id, error))
+        case .quotaExceeded(let refusal):
+            observer.observe(.refused(refusal))
         default:
             break
         }

@@ -14,6 +14,10 @@ package struct UploadServices: Sendable {
     package let quota: QuotaService
     /// Ends and removes expired uploads.
     package let sweep: SweepService
+    private let leases: LeaseTable
+
+    /// Number of uploads that requests to this process use now.
+    package var leasesHeld: Int { leases.count }
 
     /// - Parameters:
     ///   - state: Stores the records.
@@ -53,6 +57,7 @@ package struct UploadServices: Sendable {
             edits: edits,
             among: authority
         )
+        leases = lifecycle.leases
         uploads = UploadService(
             context,
             state: state,

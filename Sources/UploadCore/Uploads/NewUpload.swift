@@ -17,6 +17,8 @@ package struct NewUpload: Sendable, Equatable {
     package var pull: NewPull?
     /// The object to create at the object endpoint; `nil` for other media.
     package var object: NewObject?
+    /// Its id, for a caller that records it before; `nil` for a new one.
+    package var id: UploadID?
     /// Seconds for which it is kept at least, where uploads expire.
     package var keptFor: TimeInterval?
 

@@ -54,6 +54,25 @@ extension UploadService {
         }
     }
 
+    /// Takes back that an upload which was created here, and has ended without bytes, counts in the quotas of its period.
+    ///
+    /// - Throws: `.storageFull`, `.storageFailure`; it then counts until the period ends.
+    package func withdraw(_ upload: Upload) async throws(UploadError) {
+        let period = try await ledger.effectiveLimits(for: upload.accounts).period
+        // It counted in an earlier one.
+        guard upload.createdAt >= period.start else { return }
+        var counted = upload
+        // Its end has given back the bytes.
+        counted.reservedBytes = 0
+        try await withdraw(
+            ElsewhereAdmission(
+                changes: Accounting.sendingElsewhere([counted]),
+                period: period,
+                admittedAt: upload.createdAt
+            )
+        )
+    }
+
     private func checkedFiles(
         _ files: [NewUpload],
         under grant: Grant

@@ -14,6 +14,7 @@ extension UploadService {
     ///     kept whatever happens to the bytes.
     ///   - finish: Whether the upload is complete afterwards.
     ///   - digest: Expected digest of these bytes; if it does not match, or the source fails, none of them is kept.
+    ///   - most: Bytes that the upload's subject may have stored in all, besides its policy; see `Grant.storedBytes`.
     ///   - source: Pulled until it ends or the upload has all its bytes.
     ///   - progress: Called every few seconds while bytes arrive, with an upload whose bytes are as durable as those of
     ///     the result. Not called if a digest is expected.
@@ -31,6 +32,7 @@ extension UploadService {
         declaring length: Int64? = nil,
         finish: Finish = .whenFull,
         expecting digest: DigestExpectation?,
+        upTo most: Int64? = nil,
         from source: any ByteSource,
         progress: ((Upload) async -> Void)? = nil
     ) async throws(UploadError) -> Upload {
@@ -40,6 +42,7 @@ extension UploadService {
             let upload = try await leases.withLease(on: id, interrupter: source.interrupter, sparing: spared) {
                 () async throws(UploadError) -> Upload in
                 var upload = try await lifecycle.reconciled(id, finish)
+                try RequestMeter.identify(key: upload.issuer, subject: upload.subject)
                 guard upload.concatenation?.parts == nil else { throw UploadError.finalUpload }
                 guard !upload.takesParts else { throw UploadError.partsOnly }
                 guard upload.offset == offset else {
@@ -50,14 +53,14 @@ extension UploadService {
                 }
                 if upload.state == .completed, finish != .whenFull { throw Self.alreadyComplete }
                 if let length = try self.length(length, by: finish, at: offset, contentLength) {
-                    upload = try await ledger.declare(length, for: upload, contentLength)
+                    upload = try await ledger.declare(length, for: upload, contentLength, upTo: most)
                 }
                 let room = try ledger.room(in: upload, for: contentLength)
                 guard upload.state == .open else {
                     try await refuseMore(of: source, than: upload)
                     return upload
                 }
-                let effectiveLimits = try await ledger.effectiveLimits(for: upload.accounts)
+                let effectiveLimits = try await ledger.effectiveLimits(for: upload.accounts, upTo: most)
                 if upload.length == nil, effectiveLimits.limitsBytes, let contentLength {
                     let wanted = upload.offset + contentLength
                     upload = try await ledger.reserve(wanted, for: upload, under: effectiveLimits, isWhole: true)

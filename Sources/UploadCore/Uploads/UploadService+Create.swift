@@ -65,7 +65,7 @@ extension UploadService {
         let now = self.now
         let isFinal = new.concatenation?.parts != nil
         return Upload(
-            id: UploadID.generate(at: now),
+            id: new.id ?? UploadID.generate(at: now),
             key: new.object?.name.key,
             bucket: new.object?.name.bucket,
             attributes: new.object?.attributes,

@@ -40,6 +40,7 @@ extension UploadService {
         guard wholeContents.take(Int64(size)) else { return nil }
         defer { wholeContents.giveBack(Int64(size)) }
         try check(grant)
+        try RequestMeter.identify(key: grant.issuer, subject: grant.subject)
         let effectiveLimits = try await context.reporting(nil) { () async throws(UploadError) -> EffectiveLimits in
             try await ledger.effectiveLimits(for: grant)
         }

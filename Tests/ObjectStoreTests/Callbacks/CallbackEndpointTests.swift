@@ -75,7 +75,7 @@ struct CallbackEndpointTests {
         #expect(sender.calls.first?.content == "gif 3 5")
     }
 
-    @Test("neither the object nor its key is locked while the app responds", .timeLimit(.minutes(5)))
+    @Test("neither the object nor its key is locked while the app responds", .timeLimit(.minutes(10)))
     func nothingIsHeld() async throws {
         let sender = RecordingSender()
         let bench = try await ObjectBench(callbacks: sender)

@@ -18,13 +18,19 @@ struct ObjectBench {
     let services: UploadServices
     let handler: ObjectStoreHandler
 
-    init(grace: TimeInterval = 0, callbacks: (any CallbackSender)? = nil) async throws {
+    init(
+        grace: TimeInterval = 0,
+        publicRead: PublicRead = PublicRead(),
+        cors: BucketCORS? = nil,
+        callbacks: (any CallbackSender)? = nil,
+        limits: UploadLimits = UploadLimits(maximumBytes: 100 << 20)
+    ) async throws {
         let clock = clock
         services = UploadServices(
             state: InMemoryState(clock: clock),
             storage: InMemoryStorage(),
             clock: clock,
-            limits: UploadLimits(maximumBytes: 100 << 20).patient,
+            limits: limits.patient,
             observer: RecordingObserver()
         )
         handler = ObjectStoreHandler(
@@ -33,7 +39,8 @@ struct ObjectBench {
             endpoint: EndpointHosts(hosts: ["s3.example.org"]),
             region: "us-east-1",
             authentication: .knowing(Self.administrator, grace: grace),
-            cors: nil,
+            publicRead: publicRead,
+            cors: cors,
             callbacks: callbacks,
             baseURL: { _ in "http://s3.example.org" },
             clock: clock

@@ -164,6 +164,23 @@ struct S3DocumentTests {
         )
     }
 
+    @Test("the age at which something ends")
+    func age() {
+        let day: TimeInterval = 86_400
+        // 1970-01-11T06:00:00Z
+        let created = Date(timeIntervalSince1970: 10 * day + 6 * 3600)
+        for (age, due) in [
+            (BucketLifecycle.Age.days(3), 14 * day), (.date(Date(timeIntervalSince1970: 20 * day)), 20 * day),
+        ] {
+            #expect(!age.isOver(created, at: Date(timeIntervalSince1970: due - 1)))
+            #expect(age.isOver(created, at: Date(timeIntervalSince1970: due)))
+        }
+        let midnight = Date(timeIntervalSince1970: 0)
+        #expect(BucketLifecycle.Age.days(1).isOver(midnight, at: midnight + day))
+        #expect(BucketLifecycle.Age.createdBefore(created + 1).isOver(created, at: created))
+        #expect(!BucketLifecycle.Age.createdBefore(created).isOver(created, at: created + 100 * day))
+    }
+
     @Test("lifecycle rules")
     func lifecycle() throws {
         func rules(_ text: String) throws(ObjectError) -> [BucketLifecycle.Rule] {
@@ -178,10 +195,39 @@ struct S3DocumentTests {
         )
         #expect(
             found == [
-                BucketLifecycle.Rule(id: "a", isEnabled: true, prefix: "never/", abortsAfterDays: 1, hasMore: false),
-                BucketLifecycle.Rule(id: nil, isEnabled: false, prefix: "x", abortsAfterDays: nil, hasMore: true),
+                BucketLifecycle.Rule(id: "a", filter: BucketLifecycle.Filter(prefix: "never/"), abort: .days(1)),
+                BucketLifecycle.Rule(
+                    isEnabled: false,
+                    filter: BucketLifecycle.Filter(prefix: "x", tags: ["k": "v"]),
+                    expiration: .days(1)
+                ),
             ]
         )
+        let sizes =
+            "<Filter><And><ObjectSizeGreaterThan>5</ObjectSizeGreaterThan>"
+            + "<ObjectSizeLessThan>9</ObjectSizeLessThan></And></Filter>"
+        #expect(
+            try rules(
+                "<Rule>\(sizes)<Status>Enabled</Status><Expiration><Date>2026-01-02T00:00:00.000Z</Date></Expiration></Rule>"
+                    + "<Rule><Prefix>p</Prefix><Tag><Key>k</Key><Value>v</Value></Tag><Status>Enabled</Status>"
+                    + "<Expiration><CreatedBeforeDate>2026-01-02T00:00:00Z</CreatedBeforeDate></Expiration>"
+                    + "<AbortMultipartUpload><Days>3</Days></AbortMultipartUpload></Rule>"
+                    + "<Rule><Status>Enabled</Status><Expiration>"
+                    + "<ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration></Rule>"
+            ) == [
+                BucketLifecycle.Rule(
+                    filter: BucketLifecycle.Filter(largerThan: 5, smallerThan: 9),
+                    expiration: .date(Date(timeIntervalSince1970: 1_767_312_000))
+                ),
+                BucketLifecycle.Rule(
+                    filter: BucketLifecycle.Filter(prefix: "p", tags: ["k": "v"]),
+                    expiration: .createdBefore(Date(timeIntervalSince1970: 1_767_312_000)),
+                    abort: .days(3)
+                ),
+                BucketLifecycle.Rule(),
+            ]
+        )
+        let expiration = "<Expiration><Days>1</Days></Expiration>"
         for (text, code) in [
             ("", ObjectErrorCode.malformedXML), ("<Rule/>", .malformedXML), ("<X/>", .malformedXML),
             ("<Rule><Status>On</Status>\(abort)</Rule>", .malformedXML),
@@ -189,6 +235,21 @@ struct S3DocumentTests {
             ("<Rule><Status>Enabled</Status>\(abort)<X/></Rule>", .malformedXML),
             ("<Rule><Status>Enabled</Status>\(abort.replacing(">1<", with: ">0<"))</Rule>", .invalidArgument),
             ("<Rule><Status>Enabled</Status>\(abort.replacing(">1<", with: ">x<"))</Rule>", .malformedXML),
+            ("<Rule><Status>Enabled</Status><AbortIncompleteMultipartUpload/></Rule>", .malformedXML),
+            ("<Rule><Status>Enabled</Status><Expiration/></Rule>", .malformedXML),
+            ("<Rule><Status>Enabled</Status><Expiration><Date>soon</Date></Expiration></Rule>", .malformedXML),
+            (
+                "<Rule><Status>Enabled</Status><Expiration><Date>2026-01-02T01:00:00Z</Date></Expiration></Rule>",
+                .invalidArgument
+            ),
+            (
+                "<Rule><Filter><Not><Prefix>a</Prefix></Not></Filter><Status>Enabled</Status>\(expiration)</Rule>",
+                .notImplemented
+            ),
+            (
+                "<Rule><Filter><Tag><Key>k</Key></Tag></Filter><Status>Enabled</Status>\(expiration)</Rule>",
+                .malformedXML
+            ),
             (String(repeating: "<Rule><ID>a</ID><Status>Enabled</Status>\(abort)</Rule>", count: 2), .invalidArgument),
         ] {
             #expect(s3Code { () throws(ObjectError) in try rules(text) } == code, "\(text)")

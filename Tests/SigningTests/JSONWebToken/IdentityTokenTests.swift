@@ -76,6 +76,40 @@ struct IdentityTokenTests {
         #expect(!reason.contains("anna"))
     }
 
+    @Test("an algorithm that the rules leave out is refused, with a right signature too")
+    func algorithms() throws {
+        let token = try JSONWebToken(issuer.token(Self.claims()))
+        let keys = try #require(try issuer.keys).keys(for: token)
+        let others = IdentityTokenRules(issuer: rules.issuer, audiences: rules.audiences, algorithms: [.rs256, .edDSA])
+        #expect(throws: IdentityTokenRules.Failure.invalid("is not signed with a key of its issuer")) {
+            try others.validity(of: token, keys: keys, at: Self.now)
+        }
+    }
+
+    @Test("a maximum lifetime is from iat to exp, and needs both")
+    func lifetime() throws {
+        let rules = IdentityTokenRules(
+            issuer: rules.issuer,
+            audiences: rules.audiences,
+            leeway: 0,
+            maximumLifetime: 100
+        )
+        func validity(_ changes: [String: String?]) throws -> IdentityTokenRules.Validity {
+            let token = try JSONWebToken(issuer.token(Self.claims(changes)))
+            return try rules.validity(
+                of: token,
+                keys: try #require(try issuer.keys).keys(for: token),
+                at: Self.now
+            )
+        }
+        let found = try validity(["iat": "\(Self.now - 40)", "sub": nil])
+        #expect(found.issuedAt == Double(Self.now - 40) && found.expiresAt == Double(Self.now + 60))
+        #expect(found.audience == "app")
+        for changes in [["iat": "\(Self.now - 41)"], ["iat": nil], ["exp": "\(Self.now)"], ["nbf": "\(Self.now + 1)"]] {
+            #expect(throws: IdentityTokenRules.Failure.self, "\(changes)") { try validity(changes) }
+        }
+    }
+
     @Test("the signature is checked first, so that nothing about a foreign token is revealed")
     func foreign() throws {
         let other = try TestIssuer()

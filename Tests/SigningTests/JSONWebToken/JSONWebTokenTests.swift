@@ -41,7 +41,7 @@ struct JSONWebTokenTests {
             #expect(token.claims["iss"] == .string("joe"))
             #expect(token.claims["exp"] == .integer(1_300_819_380))
             let found = keys.keys(for: token)
-            #expect(found.map(\.algorithm) == [algorithm])
+            #expect(found.count == 1 && found.allSatisfy { $0.algorithms.contains(algorithm) })
             #expect(found.allSatisfy { token.isSigned(by: $0) })
         }
         let (rsa, ec) = (try JSONWebToken(Self.rs256), try JSONWebToken(Self.es256))
@@ -85,11 +85,63 @@ struct JSONWebTokenTests {
             "\(header(#"{"alg":"RS256"}"#)).\(header(#"{"sub":"a","sub":"b"}"#)).AAAA",
             "\(header(#"{"alg":"RS256"}"#)).\(body)=.AAAA", "\(header(#"{"alg":"RS256"}"#)).\(body).A+/A",
             " \(Self.rs256)", Self.rs256 + "\n",
+            "\(header(#"{"alg":"RS256"}"#)).\(header(#"{"sub":"a","b":{"c":1,"c":2}}"#)).AAAA",
+            "\(header(#"{"alg":"RS256"}"#)).\(body)." + String(repeating: "A", count: JSONWebToken.maximumByteCount),
         ]
         for text in texts {
             let error = #expect(throws: JSONWebToken.Malformed.self, "\(text)") { try JSONWebToken(text) }
             #expect(error?.reason.contains(body) == false)
         }
+    }
+
+    @Test("only the types of ID tokens and access tokens are accepted")
+    func types() throws {
+        func text(_ type: String) -> String {
+            let header = Base64.encodeURLSafe(Array(#"{"alg":"RS256","typ":\#(type)}"#.utf8))
+            return "\(header).\(Base64.encodeURLSafe(Array("{}".utf8))).AAAA"
+        }
+        for type in ["JWT", "jwt", "at+jwt", "AT+JWT", "application/at+jwt", "application/jwt"] {
+            #expect(throws: Never.self, "\(type)") { try JSONWebToken(text("\"\(type)\"")) }
+        }
+        for type in [#""logout+jwt""#, #""dpop+jwt""#, #""JWS""#, #""""#, "1", "null"] {
+            #expect(throws: JSONWebToken.Malformed("is of another type (typ)"), "\(type)") {
+                try JSONWebToken(text(type))
+            }
+        }
+    }
+
+    @Test("an RSA key is for both paddings unless it names one, and Ed25519 is for EdDSA")
+    func algorithms() throws {
+        func algorithms(_ key: String) throws -> Set<JSONWebAlgorithm> {
+            let keys = try set(key)
+            return Set(
+                try JSONWebAlgorithm.allCases.filter { algorithm in
+                    let header = Base64.encodeURLSafe(Array(#"{"alg":"\#(algorithm.rawValue)"}"#.utf8))
+                    return try !keys.keys(for: JSONWebToken("\(header).e30.AAAA")).isEmpty
+                }
+            )
+        }
+        #expect(try algorithms(Self.rsaKey) == [.rs256, .ps256])
+        #expect(try algorithms(Self.rsaKey.dropLast() + #","alg":"PS256"}"#) == [.ps256])
+        #expect(try algorithms(Self.ecKey) == [.es256])
+        // RFC 8037, appendix A.2.
+        let x = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
+        let edwards = #"{"kty":"OKP","crv":"Ed25519","x":"\#(x)""#
+        #expect(try algorithms(edwards + "}") == [.edDSA])
+        #expect(try algorithms(edwards + #","alg":"EdDSA"}"#) == [.edDSA])
+        #expect(try algorithms(edwards + #","alg":"ES256"}"#) == [])
+        #expect(try algorithms(#"{"kty":"OKP","crv":"X25519","x":"\#(x)"}"#) == [])
+    }
+
+    @Test("keys of a file are tried for any kid")
+    func keysOfFile() throws {
+        let x = try #require(Base64.decodeURLSafe(Self.x)), y = try #require(Base64.decodeURLSafe(Self.y))
+        let keys = JSONWebKeySet([try #require(PublicKey(p256X: x, y: y))])
+        let token = try JSONWebToken(Self.es256)
+        #expect(keys.keys(for: token).contains { token.isSigned(by: $0) })
+        let header = Base64.encodeURLSafe(Array(#"{"alg":"ES256","kid":"a"}"#.utf8))
+        #expect(keys.keys(for: try JSONWebToken("\(header).e30.AAAA")).count == 1)
+        #expect(keys.keys(for: try JSONWebToken(Self.rs256)).isEmpty)
     }
 
     @Test("unusable keys are ignored")

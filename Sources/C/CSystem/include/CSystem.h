@@ -1,4 +1,5 @@
-/// Linux calls that the Glibc module of Swift lacks: epoll, accept4, splice, sync_file_range, ioctl, extended attributes.
+/// Linux calls that the Glibc module of Swift lacks: epoll, accept4, splice, sync_file_range, ioctl, extended attributes,
+/// child processes.
 ///
 /// Thin wrappers with the prefix `csys_`. They return the result of the call and leave errors in `errno`.
 /// This file includes no system header: their feature macros would clash with those of Swift's own modules.
@@ -75,6 +76,27 @@ int csys_limit_heaps(int count);
 
 /// Returns unused pages of malloc's heaps to the system; takes milliseconds.
 void csys_trim_heaps(void);
+/// Unmaps the pages of the program and its libraries that are not writable; each is mapped again from the page cache when it is next
+/// used. Takes a millisecond. Breakpoints that were set before are lost.
+void csys_unmap_program_pages(void);
+
+/// Makes a file in memory with this content, which nothing can change, closed on exec; its position is 0.
+int csys_memory_file(const char *name, const void *bytes, size_t count);
+/// Runs a program as a child: in a session and process group of its own, in this directory, with default signals and with
+/// these three descriptors only, as 0 to 2. Both arrays end with a null pointer.
+int csys_spawn(const char *path, const char *directory, char *const *arguments, char *const *environment, int input,
+               int output, int errors, int32_t *process);
+/// A descriptor that can be read when the process has ended, closed on exec; -1 before Linux 5.3.
+int csys_process_descriptor(int32_t process);
+/// Whether a child has ended, which it does not reap: 1 with its exit status or the signal that ended it, 0 if it runs.
+int csys_child_end(int32_t process, int *status, int *signal);
+/// Reaps a child that has ended.
+void csys_reap(int32_t process);
+/// Reaps one child of a process group: 1 if there was one, 0 if there are some and none has ended, -1 if there are none.
+int csys_reap_group(int32_t group);
+
+/// syncfs(2): forces everything written to the file system of a file to stable storage.
+int csys_syncfs(int descriptor);
 
 /// Updates a register of CRC-32C (RFC 3720 §12.1) with some bytes; uses the processor's instruction if there is one.
 uint32_t csys_crc32c(uint32_t state, const void *bytes, size_t count);

@@ -17,6 +17,8 @@ struct AliyunAPI: Sendable {
     let minted: Counter
     let bodyLimit: Int
     let maximumBytes: Int64
+    /// Whether uploads go to the real cloud.
+    let isDirect: Bool
 
     var routes: [Route] {
         [
@@ -49,8 +51,15 @@ struct AliyunAPI: Sendable {
         }
     }
 
-    private func begin(_ request: Request) async throws(Problem) -> Response {
+    private func key(of request: Request) async throws(Problem) -> APIKey {
         let key = try await access.limitedKey(.mint, request)
+        if isDirect, key.user != nil { throw Access.notDirect }
+        try access.requireExpressible([.maximumBytes], of: key, in: "an upload to ApsaraVideo VOD")
+        return key
+    }
+
+    private func begin(_ request: Request) async throws(Problem) -> Response {
+        let key = try await key(of: request)
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let types = ["video", "image", "attachedMedia"]
         let type = fields.string("type", maximumLength: 16) ?? "video"
@@ -85,7 +94,7 @@ struct AliyunAPI: Sendable {
     }
 
     private func refresh(_ id: String, _ request: Request) async throws(Problem) -> Response {
-        let key = try await access.limitedKey(.mint, request)
+        let key = try await key(of: request)
         let order = ApsaraOrder(
             action: .refreshUploadVideo,
             parameters: ApsaraParameters(distinct: []),

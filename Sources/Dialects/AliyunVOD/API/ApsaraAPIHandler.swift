@@ -59,6 +59,17 @@ struct ApsaraAPIHandler: CloudAPI {
         return response
     }
 
+    func refuse(_ error: UploadError, _ call: CloudCall) -> Response {
+        let failure =
+            AliyunCallFailure(refusal: error) ?? .unavailable(503, "The server cannot do this now; try again.")
+        var response = AliyunCalls.response(failure, to: call)
+        if case .tooManyRequests(let refusal) = error.code { response.fields["Retry-After"] = refusal.retryAfter }
+        response.fields["Cache-Control"] = "no-store"
+        response.trace.errorCode = failure.code
+        cors.decorate(&response, for: call.head)
+        return response
+    }
+
     private func perform(
         _ call: CloudCall,
         _ request: Request,
@@ -83,7 +94,7 @@ struct ApsaraAPIHandler: CloudAPI {
         name = action.rawValue
         let isReport = action == .reportUploadProgress
         if action.isAlsoUnsigned, !AliyunCalls.isSigned(call) {
-            if isReport { try await service.report(parameters, from: request.peerAddress) }
+            if isReport { try await service.report(parameters, from: request.clientAddress) }
             return .document(AliyunDocument())
         }
         guard parameters["Version"] == Self.version else {
@@ -92,7 +103,7 @@ struct ApsaraAPIHandler: CloudAPI {
         // What needs no signature needs no scope.
         let scopes = action.isAlsoUnsigned ? Scope.allCases : [action.scope]
         let caller = try await authentication.caller(of: call, scopes: scopes)
-        if isReport { try await service.report(parameters, from: request.peerAddress) }
+        if isReport { try await service.report(parameters, from: request.clientAddress) }
         return try await service.perform(
             ApsaraOrder(action: action, parameters: parameters, caller: caller, wantsXML: format == .xml),
             for: request

@@ -64,8 +64,12 @@ struct ApsaraCaller: Sendable {
 
     /// The least of the caller's own limit and another one, in bytes.
     func limit(_ wanted: Int64?) -> Int64? {
-        guard case .session(let grant) = identity, let own = grant.upload.maximumBytes else { return wanted }
-        return min(own, wanted ?? own)
+        let own =
+            switch identity {
+            case .key(let key): key.user?.maximumBytes
+            case .session(let grant): grant.upload.maximumBytes
+            }
+        return [own, wanted].compactMap { $0 }.min()
     }
 }
 
@@ -94,12 +98,13 @@ struct ApsaraAuthentication: Sendable {
         } catch {
             throw AliyunCallFailure(error, stringToSign: "")
         }
-        let (caller, credentials) = try await find(claim, scopes, at: call.time)
+        let (caller, credentials, noteUse) = try await find(claim, scopes, at: call.time)
         do throws(RequestSignatureFailure) {
             try credentials.verified(by: claim.verify)
         } catch {
             throw AliyunCallFailure(error, stringToSign: claim.stringToSign)
         }
+        noteUse()
         switch nonces.use(claim.nonce.text, of: claim.accessKeyID, until: claim.nonce.expiry, at: call.time.unixSeconds)
         {
         case .new: return caller
@@ -112,11 +117,11 @@ struct ApsaraAuthentication: Sendable {
         _ claim: AliyunCalls.Claim,
         _ scopes: [Scope],
         at now: Date
-    ) async throws -> (ApsaraCaller, [SigningCredentials]) {
+    ) async throws -> (ApsaraCaller, [SigningCredentials], noteUse: @Sendable () -> Void) {
         guard let token = claim.token, !token.isEmpty else {
             for scope in scopes {
                 guard let found = try await pairs.pairs(claim.accessKeyID, scope) else { continue }
-                return (ApsaraCaller(identity: .key(found.key)), found.credentials)
+                return (ApsaraCaller(identity: .key(found.key)), found.credentials, found.noteUse)
             }
             throw AliyunCallFailure(
                 404,
@@ -141,7 +146,7 @@ struct ApsaraAuthentication: Sendable {
             secretAccessKey: session.secretAccessKey.text,
             sessionToken: token
         )
-        return (ApsaraCaller(identity: .session(session.grant)), [credentials])
+        return (ApsaraCaller(identity: .session(session.grant)), [credentials], {})
     }
 }
 

@@ -148,6 +148,7 @@ extension AliyunCallFailure {
         case .contentTypeRefused: self = .invalid("FileName", "has a type that is not allowed: \(error.message)")
         case .quotaExceeded: self.init(403, "OperationDenied", error.message)
         case .forbidden, .rejected: self.init(403, "Forbidden", error.message)
+        case .tooManyRequests: self.init(400, "Throttling.User", error.message)
         default: return nil
         }
     }

@@ -44,15 +44,18 @@ extension ObjectAuthentication {
             at: now,
             grace: 0
         )
-        let isSigned = holder.credentials.contains { credentials in
-            var key = Array("AWS4\(credentials.secretAccessKey)".utf8)
-            for part in [credential.day, credential.region, "s3", "aws4_request"] {
-                key = HMAC.code(.sha256, key: key, message: Array(part.utf8))
+        do throws(RequestSignatureFailure) {
+            try holder.verified { credentials throws(RequestSignatureFailure) in
+                var key = Array("AWS4\(credentials.secretAccessKey)".utf8)
+                for part in [credential.day, credential.region, "s3", "aws4_request"] {
+                    key = HMAC.code(.sha256, key: key, message: Array(part.utf8))
+                }
+                let signature = Hexadecimal.encode(HMAC.code(.sha256, key: key, message: Array(policy.utf8)))
+                guard constantTimeEquals(signature.utf8, values[3].utf8) else { throw .wrongSignature }
             }
-            let signature = Hexadecimal.encode(HMAC.code(.sha256, key: key, message: Array(policy.utf8)))
-            return constantTimeEquals(signature.utf8, values[3].utf8)
+        } catch {
+            throw ObjectError(.signatureDoesNotMatch)
         }
-        guard isSigned else { throw ObjectError(.signatureDoesNotMatch) }
 
         // Parse the policy only now that its signature is verified.
         let parsed: PostPolicy

@@ -7,12 +7,33 @@ package import UploadCore
 /// The owner of a key pair that does not belong to a session.
 package struct KeyHolder: Sendable {
     /// The credentials to verify with; there are several while the master secret is being rotated.
-    package let credentials: [SigningCredentials]
+    private let credentials: [SigningCredentials]
     package let identity: ObjectCaller.Identity
+    private let noteUse: @Sendable () -> Void
 
-    package init(_ credentials: [SigningCredentials], _ identity: ObjectCaller.Identity) {
+    /// - Parameters:
+    ///   - credentials: The credentials to verify with.
+    ///   - identity: Who the owner is.
+    ///   - noteUse: Called for each verified signature.
+    package init(
+        _ credentials: [SigningCredentials],
+        _ identity: ObjectCaller.Identity,
+        noteUse: @escaping @Sendable () -> Void = {}
+    ) {
         self.credentials = credentials
         self.identity = identity
+        self.noteUse = noteUse
+    }
+
+    /// The result of the first credentials that verify a signature.
+    ///
+    /// - Throws: The error for the first credentials if none do.
+    func verified<Verified>(
+        by verify: (SigningCredentials) throws(RequestSignatureFailure) -> Verified
+    ) throws(RequestSignatureFailure) -> Verified {
+        let verified = try credentials.verified(by: verify)
+        noteUse()
+        return verified
     }
 }
 
@@ -74,7 +95,7 @@ package struct ObjectAuthentication: Sendable {
         if case .completeMultipartUpload = operation { grace = self.grace }
         let (holder, isInGrace) = try await find(claim.accessKeyID, token: claim.token, at: now, grace: grace)
         do throws(RequestSignatureFailure) {
-            let signature = try holder.credentials.verified { credentials throws(RequestSignatureFailure) in
+            let signature = try holder.verified { credentials throws(RequestSignatureFailure) in
                 try verifier.verify(claim, credentials: credentials)
             }
             return ObjectCaller(

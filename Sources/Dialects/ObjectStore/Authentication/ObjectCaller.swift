@@ -21,6 +21,8 @@ package struct ObjectCaller: Sendable {
     package let signature: SigV4Signature?
     /// `nil` for a form.
     package let claim: SigV4Claim?
+    /// Whether it has no credential.
+    let isAnonymous: Bool
 
     package init(
         _ identity: Identity,
@@ -36,11 +38,41 @@ package struct ObjectCaller: Sendable {
         self.payload = payload
         self.signature = signature
         self.claim = claim
+        isAnonymous = false
+    }
+
+    /// Anyone, who can read one object.
+    init(reading name: ObjectName) {
+        // Expired, so that it admits no upload.
+        let upload = Grant(id: "public", subject: nil, expiresAt: .distantPast)
+        let actions: Set<ObjectAction> = [.getObject, .headObject]
+        identity = .grant(
+            ObjectGrant(upload: upload, bucket: name.bucket, keys: .only(name.key), actions: actions)
+        )
+        accessKeyID = ""
+        isInGrace = false
+        payload = .unsigned
+        signature = nil
+        claim = nil
+        isAnonymous = true
     }
 
     /// `nil` for an administrator.
     package var grant: ObjectGrant? {
         if case .grant(let grant) = identity { grant } else { nil }
+    }
+
+    /// Counts a request of the caller.
+    ///
+    /// - Throws: `SlowDown` if it exceeds a limit.
+    func count() throws(ObjectError) {
+        // Only the limits of its address apply.
+        if isAnonymous { return }
+        do throws(UploadError) {
+            try RequestMeter.identify(key: grant?.upload.issuer ?? accessKeyID, subject: grant?.upload.subject)
+        } catch {
+            throw ObjectError(error, about: .object)
+        }
     }
 
     /// Checks that the caller may execute a command.

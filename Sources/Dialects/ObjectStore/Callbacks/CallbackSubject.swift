@@ -24,7 +24,7 @@ struct CallbackSubject {
         case .mimeType: .text(facts.mimeType)
         case .crc64: .text(facts.crc64)
         case .contentMD5: .text(facts.contentMD5)
-        case .clientIP: .text(request.peerAddress)
+        case .clientIP: .text(request.clientAddress)
         case .requestID: .text(request.id)
         case .operation: .text(operation.name)
         case .imageHeight: facts.imageHeight.map { .number(Int64($0)) } ?? .nothing

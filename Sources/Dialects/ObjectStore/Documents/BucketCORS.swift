@@ -138,7 +138,7 @@ package struct BucketCORS: Sendable, Equatable {
         for name in names { fields[name] = added[name] }
     }
 
-    fileprivate static let vary = "Origin, Access-Control-Request-Headers, Access-Control-Request-Method"
+    static let vary = "Origin, Access-Control-Request-Headers, Access-Control-Request-Method"
 
     private func rule(origin: String, method: String, headers: [String]) -> Rule? {
         rules.first { rule in

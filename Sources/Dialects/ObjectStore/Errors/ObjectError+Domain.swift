@@ -34,6 +34,9 @@ extension ObjectError {
         case .quotaExceeded(let refusal):
             self.init(.quotaExceeded, text)
             if let seconds = refusal.secondsToWait { fields["Retry-After"] = String(seconds) }
+        case .tooManyRequests(let refusal):
+            self.init(.slowDown, text)
+            fields["Retry-After"] = refusal.retryAfter
         case .busy:
             self.init(.slowDown, text)
             fields["Retry-After"] = "1"

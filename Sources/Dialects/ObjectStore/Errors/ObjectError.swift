@@ -89,6 +89,11 @@ package struct ObjectError: Error, Sendable, Equatable {
         return response
     }
 
+    /// The response in the form of the vendor whose client sent the request.
+    package func response(to request: Request) -> Response {
+        response(to: request.head, requestID: request.id, for: Vendor(of: request.head))
+    }
+
     /// What the request is about, so that "not found" errors name the right thing.
     package enum Subject: Sendable {
         case object, upload

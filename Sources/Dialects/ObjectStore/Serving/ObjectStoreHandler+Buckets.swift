@@ -37,7 +37,10 @@ extension ObjectStoreHandler {
             case .cors:
                 _ = try BucketCORS(document: bytes)
                 kept = bytes
-            case .lifecycle: kept = try BucketLifecycle(document: bytes).document(instead: bytes, for: call.vendor)
+            case .lifecycle:
+                let lifecycle = try BucketLifecycle(document: bytes)
+                try lifecycle.checkSupported()
+                kept = lifecycle.document(instead: bytes, for: call.vendor)
             }
             try await set(document, of: name, to: String(decoding: kept, as: UTF8.self))
             return Response(200)

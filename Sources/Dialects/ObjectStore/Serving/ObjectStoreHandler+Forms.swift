@@ -41,6 +41,7 @@ extension ObjectStoreHandler {
             case .aliyun: try await authentication.authenticateOSS(form, bucket: named, at: clock.now)
             case .tencent: try await authentication.authenticateCOS(form, bucket: named, at: clock.now)
             }
+        try caller.count()
         try await requireBucket(bucket)
         guard let key = form["key"], !key.isEmpty else {
             throw ObjectError.argument("key", nil, "Bucket POST must contain a field named 'key'.")

@@ -77,11 +77,12 @@ extension ObjectStoreHandler {
         var fields: HTTPFields = [
             "ETag": media.quotedTag(call.vendor), "Last-Modified": HTTPDate.format(modified), "Accept-Ranges": "bytes",
         ]
-        try Self.check(call.command.conditions, media, fields)
         for (name, value) in media.attributes?.headers ?? [:] {
             if let field = FieldName(Self.spelling(name)) { fields[field] = call.vendor.reported(value, of: name) }
         }
         fields["Content-Type"] = media.contentType ?? "binary/octet-stream"
+        if call.caller.isAnonymous { publicRead.finish(&fields, name.key) }
+        try Self.check(call.command.conditions, media, fields)
         for (name, value) in reading.overrides {
             if let name = FieldName(Self.spelling(name)) { fields[name] = value }
         }
@@ -93,7 +94,10 @@ extension ObjectStoreHandler {
             fields["x-oss-object-type"] = media.attributes.map { $0.typeOfOSS }
             if media.attributes?.isAppendable == true { fields["x-oss-next-append-position"] = String(media.size) }
         }
-        if let tags = media.attributes?.tags, !tags.isEmpty { fields["x-amz-tagging-count"] = String(tags.count) }
+        // Only for callers who can read the tags.
+        if let tags = media.attributes?.tags, !tags.isEmpty, !call.caller.isAnonymous {
+            fields["x-amz-tagging-count"] = String(tags.count)
+        }
         var response = Response(200, fields)
         let range = try Self.range(reading, of: media, call, &response)
         if reading.wantsChecksum, range.lowerBound == 0, range.upperBound == media.size {
@@ -112,7 +116,7 @@ extension ObjectStoreHandler {
         return name.split(separator: "-").map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined(separator: "-")
     }
 
-    /// - Throws: 304 and 412, with the object's fields that these responses include.
+    /// - Throws: 304, with those of the object's fields that it includes (RFC 9110 §15.4.5), and 412.
     private static func check(_ conditions: HTTPFields, _ media: Media, _ fields: HTTPFields) throws(ObjectError) {
         let outcome = EntityTagConditions.evaluate(
             conditions,
@@ -122,10 +126,17 @@ extension ObjectStoreHandler {
         )
         switch outcome {
         case .proceed: return
-        case .notModified: throw ObjectError(.notModified, fields: fields)
+        case .notModified:
+            var kept = HTTPFields()
+            for name in Self.fieldsOfNotModified { kept[name] = fields[name] }
+            throw ObjectError(.notModified, fields: kept)
         case .preconditionFailed: throw ObjectError(.preconditionFailed)
         }
     }
+
+    private static let fieldsOfNotModified: [FieldName] = [
+        "ETag", "Last-Modified", "Accept-Ranges", "Cache-Control", "Expires", "Vary",
+    ]
 
     /// The requested bytes; also sets the range fields of the response.
     private static func range(

@@ -19,6 +19,7 @@ package struct ObjectStoreHandler: RequestHandler {
     let endpoint: EndpointHosts
     let region: String
     let authentication: ObjectAuthentication
+    let publicRead: PublicRead
     let content: ContentMaker
     /// For buckets without their own rules; `nil` for none.
     let cors: BucketCORS?
@@ -35,6 +36,7 @@ package struct ObjectStoreHandler: RequestHandler {
     ///   - endpoint: The host names of the endpoint.
     ///   - region: The region reported to clients.
     ///   - authentication: Authenticates requests.
+    ///   - publicRead: Objects that anyone can read without a signature.
     ///   - cors: Rules for buckets that have none of their own.
     ///   - callbacks: Sends callbacks for OSS clients; `nil` if they must not name any.
     ///   - owner: Makes media of some objects; `nil` if there is none.
@@ -47,6 +49,7 @@ package struct ObjectStoreHandler: RequestHandler {
         endpoint: EndpointHosts,
         region: String,
         authentication: ObjectAuthentication,
+        publicRead: PublicRead = PublicRead(),
         cors: BucketCORS?,
         callbacks: (any CallbackSender)?,
         owner: (any ObjectOwnership)? = nil,
@@ -59,6 +62,7 @@ package struct ObjectStoreHandler: RequestHandler {
         self.endpoint = endpoint
         self.region = region
         self.authentication = authentication
+        self.publicRead = publicRead
         self.cors = cors
         self.callbacks = callbacks
         self.owner = owner
@@ -107,6 +111,11 @@ package struct ObjectStoreHandler: RequestHandler {
         {
             return Asked(command: ObjectCommand(.probe, vendor))
         }
+        if let reader = publicRead.reader(head, at: address) {
+            try vendor.checkParameters(of: head.target)
+            let command = try ObjectCommand(try RequestReader(head, vendor), for: address)
+            if command.operation.isPlainReading { return Asked(command: command, caller: reader) }
+        }
         // S3 signatures say nothing about the address; those of other vendors do, through the credentials.
         let found: (caller: ObjectCaller, address: EndpointHosts.Address)?
         switch vendor {
@@ -134,6 +143,7 @@ package struct ObjectStoreHandler: RequestHandler {
             caller = try await authentication.authenticate(request.head, for: operation, at: clock.now)
         }
         guard let caller else { throw ObjectError(.accessDenied) }
+        try caller.count()
         var call = try ObjectCall(asked.command, request, caller)
         call.callback = try callback(of: call)
         guard let bucket = operation.bucket else { return try await response(call) }

@@ -37,7 +37,7 @@ extension ObjectAuthentication {
             else { throw ObjectError(signature: .expired, .tencent) }
         }
         try Vendor.tencent.checking { () throws(RequestSignatureFailure) in
-            try holder.credentials.verified { credentials throws(RequestSignatureFailure) in
+            try holder.verified { credentials throws(RequestSignatureFailure) in
                 try Self.verifierCOS.verify(claim, credentials: credentials)
             }
         }

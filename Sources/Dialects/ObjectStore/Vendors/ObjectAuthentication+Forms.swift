@@ -36,7 +36,7 @@ extension ObjectAuthentication {
         let vendor = signed.form.vendor
         let (holder, _) = try await find(signed.accessKeyID, token: signed.token, at: now, grace: 0)
         try vendor.checking { () throws(RequestSignatureFailure) in
-            try holder.credentials.verified { credentials throws(RequestSignatureFailure) in try verify(credentials) }
+            try holder.verified { credentials throws(RequestSignatureFailure) in try verify(credentials) }
         }
         guard let bucket = bucket ?? holder.identity.bucket else {
             throw ObjectError(.invalidBucketName, "The form must be sent to a bucket.")

@@ -31,7 +31,7 @@ extension ObjectAuthentication {
         let resources = endpoint.addresses(of: head, bucket: holder.identity.bucket, plusIsSpace: true)
             .map { OSSResource(bucket: $0.bucket, key: $0.key) }
         do throws(RequestSignatureFailure) {
-            let resource = try holder.credentials.verified { credentials throws(RequestSignatureFailure) in
+            let resource = try holder.verified { credentials throws(RequestSignatureFailure) in
                 try Self.verifierOSS.verify(claim, resources: resources, credentials: credentials)
             }
             return (

@@ -16,7 +16,7 @@ struct VODAPIHandler: CloudAPI {
     /// Sluice's own pairs: the current one, and the previous ones while the master secret is rotated.
     let own: [TencentCredentials]
     /// The key and the pairs behind a secret id that belongs to an API key with a scope.
-    let pairs: @Sendable (_ secretID: String, Scope) async throws(UploadError) -> (key: APIKey, secrets: [String])?
+    let pairs: @Sendable (_ secretID: String, Scope) async throws(UploadError) -> VODKeyPairs?
     let nonces: UsedNonces
     /// By call and code.
     let calls: CounterTable
@@ -56,6 +56,17 @@ struct VODAPIHandler: CloudAPI {
         calls[name, String(code.prefix { $0 != "." })].increment()
         response.fields["Cache-Control"] = "no-store"
         if code != "0" { response.trace.errorCode = code }
+        return response
+    }
+
+    func refuse(_ error: UploadError, _ call: CloudCall) -> Response {
+        let failure =
+            VODFailure(refusal: error).map(TencentCallFailure.init)
+            ?? TencentCallFailure("InternalError", "The server cannot do this now; try again.")
+        var response = TencentCalls.response(failure, requestID: call.id)
+        if case .tooManyRequests(let refusal) = error.code { response.fields["Retry-After"] = refusal.retryAfter }
+        response.fields["Cache-Control"] = "no-store"
+        response.trace.errorCode = failure.code
         return response
     }
 
@@ -112,14 +123,16 @@ struct VODAPIHandler: CloudAPI {
             )
         }
         var caller = VODCaller(key: nil, secretKey: "")
+        var noteUse: @Sendable () -> Void = {}
         var secrets = own.filter { $0.secretID == claim.secretID }.map(\.secretKey)
         if secrets.isEmpty {
             guard let found = try await pairs(claim.secretID, action?.scope ?? .mint) else {
                 throw TencentCallFailure.unknownKey
             }
-            (caller.key, secrets) = (found.key, found.secrets)
+            (caller.key, secrets, noteUse) = found
         }
         caller.secretKey = try Self.verified(claim, by: secrets)
+        noteUse()
         if let nonce = claim.nonce {
             switch nonces.use(nonce.text, of: claim.secretID, until: nonce.expiry, at: call.time.unixSeconds) {
             case .new: break

@@ -64,13 +64,16 @@ struct VODSigner: Sendable {
     }
 }
 
+/// An API key, the secrets of its pairs, and what notes a use of it.
+typealias VODKeyPairs = (key: APIKey, secrets: [String], noteUse: @Sendable () -> Void)
+
 /// Verifies the signatures that apps send with each call.
 struct VODSignatureCheck: Sendable {
     /// Sluice's own pairs: the current one, and the previous ones while the master secret is rotated.
     let own: [TencentCredentials]
     let place: VODPlace
     /// The key and the pairs behind a secret id that belongs to an API key.
-    let pairs: @Sendable (_ secretID: String) async throws(UploadError) -> (key: APIKey, secrets: [String])?
+    let pairs: @Sendable (_ secretID: String) async throws(UploadError) -> VODKeyPairs?
     let revoked: RevocationList
 
     /// Verifies a signature ("Signature for Upload from Client", VOD documentation).
@@ -81,13 +84,15 @@ struct VODSignatureCheck: Sendable {
         guard let secretID = parsed["secretId"] else { throw Self.failure(.missingParameter("secretId")) }
         var issuer: String?
         var limits = KeyLimits()
+        var noteUse: @Sendable () -> Void = {}
         var secrets = own.filter { $0.secretID == secretID }.map(\.secretKey)
         if secrets.isEmpty, let found = try await pairs(secretID) {
-            secrets = found.secrets
+            (secrets, noteUse) = (found.secrets, found.noteUse)
             issuer = found.key.id
             limits = found.key.limits
         }
         let (verified, secret) = try verified(signature, by: secrets, at: now)
+        noteUse()
         let parameters = verified.parameters
         let subject = try Self.value(VODSigner.Parameter.subject, in: parameters)
         guard subject.map(SubjectText.isValid) ?? true else {

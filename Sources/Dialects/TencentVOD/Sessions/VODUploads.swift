@@ -89,13 +89,14 @@ struct VODUploads: Sendable {
         }
         let now = clock.now
         if signer.isOneTime, try await records.record(Self.signatureKind, signer.id) != nil { throw Self.used }
-        let session = try await newSession(request, region: region, by: signer, at: now)
+        var session = try await newSession(request, region: region, by: signer, at: now)
         for file in session.files { try await admit(file, of: session, by: signer) }
         try await prepareBucket()
-        let record = CodedRecord(VODSession.kind, session.fileID, session, at: now, until: end(of: session))
-        guard try await records.insert(record.record, at: now) else {
+        while true {
+            let record = CodedRecord(VODSession.kind, session.fileID, session, at: now, until: end(of: session))
+            if try await records.insert(record.record, at: now) { break }
             // The same millisecond and the same six digits.
-            throw UploadError(.unavailable, "The id of the upload is taken; try again.")
+            session = try await newSession(request, region: region, by: signer, at: now)
         }
         do {
             // Last, so that a failure before it does not use up the signature.

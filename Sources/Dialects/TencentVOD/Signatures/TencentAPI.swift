@@ -27,21 +27,60 @@ struct TencentAPI: Sendable {
         let key = try await access.limitedKey(.mint, request)
         let isPlain = try wantsPlainText(request)
         let bytes = try await JSONFields.content(of: request, limit: bodyLimit)
-        let issued: IssuedSignature
-        let isAllowed: Bool
-        do throws(InvalidSignatureRequest) {
-            // Fast path: most apps use the defaults.
-            let wanted = bytes.isEmpty ? SignatureRequest() : try SignatureRequest(json: bytes)
-            isAllowed = allows(key.limits, wanted.vodSubAppID) && key.limits.allows(subject: wanted.subject)
-            issued = try issuer.issue(wanted, at: clock.now, mintedBy: key.id)
-        } catch {
-            if error.problems.isEmpty { throw Problem(400, "invalid_json", error.message) }
-            throw Problem.invalidFields(error.problems.map { .init(field: $0.field, message: $0.message) })
+        let now = clock.now
+        // Fast path: most apps use the defaults.
+        var wanted = SignatureRequest()
+        if !bytes.isEmpty {
+            wanted = try Self.checked { () throws(InvalidSignatureRequest) in try SignatureRequest(json: bytes) }
+        }
+        if let user = key.user { try limit(&wanted, by: key, user, at: now) }
+        let isAllowed = allows(key.limits, wanted.vodSubAppID) && key.limits.allows(subject: wanted.subject)
+        let issued = try Self.checked { [wanted] () throws(InvalidSignatureRequest) in
+            try issuer.issue(wanted, at: now, mintedBy: key.id)
         }
         guard isAllowed else { throw Access.outsideLimits(of: key) }
         minted.increment()
         if isPlain { return Response(201, Self.plainFields, .bytes(Array((issued.signature + "\n").utf8))) }
         return Response(201, Self.jsonFields, .bytes(Self.json(issued)))
+    }
+
+    private static func checked<Success>(
+        _ body: () throws(InvalidSignatureRequest) -> Success
+    ) throws(Problem) -> Success {
+        do throws(InvalidSignatureRequest) {
+            return try body()
+        } catch {
+            if error.problems.isEmpty { throw Problem(400, "invalid_json", error.message) }
+            throw Problem.invalidFields(error.problems.map { .init(field: $0.field, message: $0.message) })
+        }
+    }
+
+    /// Applies the limits of an app user; the signature begins now, so that a later revocation ends it.
+    private func limit(
+        _ wanted: inout SignatureRequest,
+        by key: APIKey,
+        _ user: AppUser,
+        at now: Date
+    ) throws(Problem) {
+        guard issuer.mode == .relay else { throw Access.notDirect }
+        try access.requireExpressible([.maximumBytes, .contentTypes], of: key, in: "a signature for Tencent VOD")
+        if wanted.currentTimeStamp != nil || wanted.expireTime != nil {
+            throw Problem.invalidFields([
+                .init(field: "expireTime", message: "must not be there with the token of an app user; use expiresIn")
+            ])
+        }
+        wanted.subject = wanted.subject ?? key.limits.onlySubject
+        var grant = Grant(
+            id: key.id,
+            subject: nil,
+            maximumBytes: wanted.maximumBytes,
+            contentTypes: wanted.contentTypes ?? [],
+            expiresAt: .distantFuture
+        )
+        try access.limit(minted: &grant, by: key, at: now)
+        wanted.maximumBytes = grant.maximumBytes
+        wanted.contentTypes = grant.contentTypes.isEmpty ? nil : grant.contentTypes
+        wanted.expiresIn = min(wanted.expiresIn ?? SignatureRequest.defaultLifetime, Int64(user.mintedLifetime))
     }
 
     private static let plainFields: HTTPFields = [

@@ -3,6 +3,7 @@ internal import CoreMetrics
 internal import HTTPWire
 internal import MetricsKit
 internal import RESTKit
+internal import UploadCore
 
 /// Serves the calls of the upload SDKs, and takes their reports.
 ///
@@ -43,6 +44,13 @@ extension UGCResponder {
         }
         calls[call, code].increment()
         cors.decorate(&response, for: request.head)
+        return response
+    }
+
+    /// The response to a call that is refused before it is handled.
+    func refuse(_ error: UploadError) -> Response {
+        var response = VODFailure(refusal: error).map(UGCDocuments.failure) ?? UGCDocuments.unavailable()
+        if case .tooManyRequests(let refusal) = error.code { response.fields["Retry-After"] = refusal.retryAfter }
         return response
     }
 

@@ -12,6 +12,7 @@ struct VimeoAPIHandler: RequestHandler {
     let authenticator: Authenticator
     let rates: VimeoRates
     let videos: VimeoVideoCalls
+    let service: any VimeoService
     let cors: CORSPolicy
     let bodyLimit: Int
     let calls: CounterTable
@@ -37,6 +38,13 @@ struct VimeoAPIHandler: RequestHandler {
             response = failure.response(requestID: request.id)
         }
         calls[resource?.name ?? "unknown", response.trace.errorCode ?? "0"].increment()
+        cors.decorate(&response, for: request.head)
+        return response
+    }
+
+    /// The response to a request that is refused before it is handled.
+    func refuse(_ error: UploadError, _ request: Request) -> Response {
+        var response = VimeoFailure(error).response(requestID: request.id)
         cors.decorate(&response, for: request.head)
         return response
     }
@@ -72,7 +80,8 @@ struct VimeoAPIHandler: RequestHandler {
             return response
         } catch let failure as VimeoFailure {
             var failure = failure
-            Self.add(standing, to: &failure.fields)
+            // Unless it tells of another limit.
+            if failure.fields["X-RateLimit-Remaining"] == nil { Self.add(standing, to: &failure.fields) }
             throw failure
         }
     }
@@ -105,7 +114,13 @@ struct VimeoAPIHandler: RequestHandler {
             try await tokens.revoke(caller)
             return Response(204)
         default:
-            return try await videos.answer(method, resource, request, caller)
+            let call = try await videos.call(method, request, by: caller)
+            do {
+                return try await service.answer(resource, call)
+            } catch let error as UploadError {
+                guard case .quotaExceeded(let refusal) = error.code else { throw error }
+                throw VimeoFailure(refusal, error.message, cap: caller.grant.storedBytes, call.documents.quota)
+            }
         }
     }
 
@@ -151,7 +166,7 @@ struct VimeoAPIHandler: RequestHandler {
             default: throw error
             }
         }
-        guard key.id == id else { throw refusal }
+        guard key.user == nil, key.id == id else { throw refusal }
         return key
     }
 

@@ -139,14 +139,14 @@ struct VimeoBody: Equatable {
     }
 
     /// `true`, `"true"`, `1` and so on.
-    mutating func bool(_ path: String) -> Bool? {
+    mutating func bool(_ path: String, _ code: Int = 2204) -> Bool? {
         switch self[path] {
         case nil: return nil
         case .bool(let value)?: return value
         case .string("true")?, .string("1")?, .integer(1)?: return true
         case .string("false")?, .string("0")?, .string("")?, .integer(0)?: return false
         default:
-            reject(path, "must be true or false")
+            reject(path, "must be true or false", code)
             return nil
         }
     }

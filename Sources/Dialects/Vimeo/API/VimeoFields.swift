@@ -12,12 +12,15 @@ struct VimeoFields: Equatable {
     }
 
     private let tree: Tree?
+    /// As the client wrote them; empty for everything.
+    let names: [String]
 
     /// - Parameter values: Of all parameters with this name.
     init(_ values: [String]) {
         let names: [String] = values.joined(separator: ",").split(separator: ",")
             .map { name in String(name.filter { $0 != " " }) }
             .filter { !$0.isEmpty }
+        self.names = names
         guard !names.isEmpty else {
             tree = nil
             return

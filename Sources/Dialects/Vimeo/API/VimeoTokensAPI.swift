@@ -11,6 +11,8 @@ struct VimeoTokensAPI: Sendable {
     let access: Access
     let minted: Counter
     let bodyLimit: Int
+    /// Whether uploads go to the real cloud.
+    let isDirect: Bool
 
     /// Seconds.
     static let defaultLifetime: TimeInterval = 30 * 86_400
@@ -24,8 +26,20 @@ struct VimeoTokensAPI: Sendable {
         ]
     }
 
+    /// Whether the token of an app user may be exchanged for one with this scope; the backend may give any.
+    private static func allows(_ scope: VimeoScope, to key: APIKey) -> Bool {
+        guard key.user != nil else { return true }
+        switch scope {
+        case .public, .create, .edit, .upload: return true
+        case .private, .purchased, .stats, .email, .videoFiles: return key.allows(.read)
+        case .delete: return key.allows(.delete)
+        case .purchase, .interact, .promoCodes: return false
+        }
+    }
+
     private func mint(_ request: Request) async throws(Problem) -> Response {
         let key = try await access.limitedKey(.mint, request)
+        if isDirect, key.user != nil { throw Access.notDirect }
         var fields = try await JSONFields(readingFrom: request, limit: bodyLimit)
         let subject = fields.subject(isRequired: true)
         let scopes = fields.strings(
@@ -37,17 +51,28 @@ struct VimeoTokensAPI: Sendable {
         let total = fields.integer("quota", in: 0...Int64.max)
         let lifetime = fields.integer("expiresIn", in: 1...Self.longestLifetime)
         let isCode = fields.bool("code") ?? false
+        if isCode, key.user != nil { fields.reject("code", "must not be true: only API keys exchange codes") }
+        let usual = VimeoScope.usual.filter { Self.allows($0, to: key) }.map(\.rawValue)
+        let chosen = scopes.isEmpty ? usual : scopes
+        if !chosen.allSatisfy({ VimeoScope(rawValue: $0).map { Self.allows($0, to: key) } ?? false }) {
+            fields.reject(
+                "scopes",
+                "must be what your token may do itself: `private` needs `read`, `delete` needs `delete`"
+            )
+        }
         try fields.finish()
         try access.check(key, subject: subject)
-        let grant = tokens.grant(
+        try access.requireExpressible([], of: key, in: "a token for Vimeo clients")
+        var grant = tokens.grant(
             issuer: key.id,
             subject: subject,
             total: total,
             lifetime: isCode ? VimeoTokens.codeLifetime : lifetime.map(Double.init) ?? Self.defaultLifetime
         )
+        try access.limit(minted: &grant, by: key, at: grant.issueTime)
         let content = VimeoTokens.Content(
             grant: grant,
-            scopes: scopes.isEmpty ? VimeoScope.usual.map(\.rawValue) : scopes,
+            scopes: chosen,
             isCode: isCode
         )
         let sealed = tokens.seal(content)

@@ -15,7 +15,7 @@ extension VimeoVideoCalls {
     func addAttachment(_ kind: VimeoAttachment.Kind, to id: Int64, _ call: VimeoCall) async throws -> Response {
         var body = try await VimeoBody(of: call.request, limit: bodyLimit)
         let entry = try await entry(id, of: call.user)
-        var attachment = VimeoAttachment(
+        var new = VimeoAttachment(
             id: VimeoVideo.newID(at: library.clock.now),
             kind: kind,
             video: id,
@@ -25,14 +25,15 @@ extension VimeoVideoCalls {
         )
         let isActive = body.bool("active") ?? false
         if kind == .textTrack {
-            attachment.type = body.choice("type", of: VimeoAttachment.types)
-            attachment.language = body.text("language", atMost: 32)
-            attachment.name = body.text("name", atMost: 256)
-            if attachment.type == nil, body.problems.isEmpty { body.reject("type", "is missing") }
+            new.type = body.choice("type", of: VimeoAttachment.types)
+            new.language = body.text("language", atMost: 32)
+            new.name = body.text("name", atMost: 256)
+            if new.type == nil, body.problems.isEmpty { body.reject("type", "is missing") }
         }
         try body.finish()
-        var video = try await library.add(attachment, to: entry)
-        if isActive { video = try await activate(attachment, true, in: entry) }
+        let added = try await library.add(new, to: entry)
+        let attachment = added.attachment
+        let video = isActive ? try await activate(attachment, true, in: entry) : added.video
         return call.response(call.documents.attachment(attachment, of: video), kind.mediaType, 201)
     }
 
@@ -93,7 +94,7 @@ extension VimeoVideoCalls {
 
 extension VimeoAttachment.Kind {
     /// Of documents.
-    fileprivate var mediaType: String {
+    var mediaType: String {
         switch self {
         case .picture: "picture"
         case .textTrack: "video.texttrack"

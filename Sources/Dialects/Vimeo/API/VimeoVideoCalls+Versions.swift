@@ -8,8 +8,7 @@ extension VimeoVideoCalls {
     func replace(_ id: Int64, _ call: VimeoCall) async throws -> Response {
         var body = try await VimeoBody(of: call.request, limit: bodyLimit)
         _ = try await entry(id, of: call.user)
-        let entry = try await uploads.create(try Self.ticket(&body, replacing: id), by: call.caller)
-        return Self.traced(call.response(call.documents.ticket(entry), "uploadticket", 201), entry)
+        return try await createTicket(&body, replacing: id, call)
     }
 
     /// All files of a video, latest first.
@@ -23,6 +22,24 @@ extension VimeoVideoCalls {
 
     func addVersion(_ id: Int64, _ call: VimeoCall) async throws -> Response {
         var body = try await VimeoBody(of: call.request, limit: bodyLimit)
+        try Self.checkVersion(&body, call)
+        guard let entry = try await library.entry(id, of: call.user), !entry.video.isTicket else {
+            throw VimeoFailure(404, 5012, "The video could not be found.")
+        }
+        let (name, size) = try Self.version(&body)
+        let changed = try await uploads.addVersion(name, size: size, to: entry, by: call.caller)
+        guard let last = changed.versions.last else { throw VimeoFailure.notFound }
+        var response = call.response(
+            call.documents.version(last.version, last.upload, of: changed),
+            "video.version",
+            201
+        )
+        response.trace.uploadID = last.upload.id.text
+        return response
+    }
+
+    /// - Throws: 5011, 5013.
+    static func checkVersion(_ body: inout VimeoBody, _ call: VimeoCall) throws(VimeoFailure) {
         guard body["upload"] != nil else {
             throw VimeoFailure(404, 5011, "There is no upload.", "`upload` is missing.")
         }
@@ -35,22 +52,15 @@ extension VimeoVideoCalls {
                 "Versions need version 3.4 and approach tus."
             )
         }
-        guard let entry = try await library.entry(id, of: call.user), !entry.video.isTicket else {
-            throw VimeoFailure(404, 5012, "The video could not be found.")
-        }
+    }
+
+    /// Name and bytes of a new file.
+    static func version(_ body: inout VimeoBody) throws(VimeoFailure) -> (name: String, size: Int64) {
         let size = body.size("upload.size")
         if size == nil, body.problems.isEmpty { body.reject("upload.size", "is missing", 2254) }
         let name = body.text("file_name", atMost: 1024)
         if name == nil, body.problems.isEmpty { body.reject("file_name", "is missing") }
         try body.finish()
-        let changed = try await uploads.addVersion(name ?? "", size: size ?? 0, to: entry, by: call.caller)
-        guard let last = changed.versions.last else { throw VimeoFailure.notFound }
-        var response = call.response(
-            call.documents.version(last.version, last.upload, of: changed),
-            "video.version",
-            201
-        )
-        response.trace.uploadID = last.upload.id.text
-        return response
+        return (name ?? "", size ?? 0)
     }
 }

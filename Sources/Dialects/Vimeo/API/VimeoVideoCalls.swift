@@ -5,18 +5,23 @@ internal import RESTKit
 internal import UploadCore
 internal import VODKit
 
+/// What answers the calls that concern users, videos and tickets: this gateway with its own videos, or Vimeo.
+protocol VimeoService: Sendable {
+    /// - Throws: `VimeoFailure`; `UploadError`.
+    func answer(_ resource: VimeoResource, _ call: VimeoCall) async throws -> Response
+}
+
 /// The calls that concern users, videos and tickets.
-struct VimeoVideoCalls: Sendable {
+struct VimeoVideoCalls: VimeoService {
     let library: VimeoLibrary
     let uploads: VimeoUploads
     let links: VimeoLinks
-    let quota: QuotaService
     let media: MediaLinks
     let publicURL: PublicURL
     let bodyLimit: Int
 
     func documents(_ user: VimeoUser, _ grant: Grant, _ request: Request) async throws -> VimeoDocuments {
-        let report = try await quota.quota(of: Account(.subject, user.subject))
+        let report = try await library.quota.quota(of: Account(.subject, user.subject))
         return VimeoDocuments(
             links: links,
             media: media,
@@ -26,15 +31,11 @@ struct VimeoVideoCalls: Sendable {
         )
     }
 
-    func answer(
-        _ method: HTTPMethod,
-        _ resource: VimeoResource,
-        _ request: Request,
-        _ caller: VimeoCaller
-    ) async throws -> Response {
+    /// A call with what every answer needs.
+    func call(_ method: HTTPMethod, _ request: Request, by caller: VimeoCaller) async throws -> VimeoCall {
         let query = try Self.query(of: request.head)
         let user = try caller.user()
-        let call = VimeoCall(
+        return VimeoCall(
             method: method,
             request: request,
             caller: caller,
@@ -43,7 +44,11 @@ struct VimeoVideoCalls: Sendable {
             fields: VimeoFields(query.all("fields")),
             documents: try await documents(user, caller.grant, request)
         )
-        switch (resource, method) {
+    }
+
+    func answer(_ resource: VimeoResource, _ call: VimeoCall) async throws -> Response {
+        let (user, caller) = (call.user, call.caller)
+        switch (resource, call.method) {
         case (.user(let number), _):
             try Self.check(number, is: user)
             return call.response(call.documents.user(user), "user")
@@ -57,7 +62,7 @@ struct VimeoVideoCalls: Sendable {
         case (.upload(let number, let ticket), .delete):
             try Self.check(number, is: user)
             try caller.require(.upload)
-            return try await complete(ticket, of: user, query)
+            return try await complete(ticket, of: user, call.query)
         case (.upload(let number, let ticket), _):
             try Self.check(number, is: user)
             let entry = try await entry(ticket, of: user, isTicket: true)
@@ -67,14 +72,18 @@ struct VimeoVideoCalls: Sendable {
             return try await change(id, call)
         case (.video(let id), .delete):
             try caller.require(.delete)
-            let entry = try await entry(id, of: user)
+            guard let entry = try await library.entry(id, of: user), !entry.video.isTicket else {
+                // Its deletion may have been interrupted, and the client repeats it.
+                try await library.finishDeletion(id, of: user)
+                throw VimeoFailure.notFound
+            }
             guard try await library.delete(entry) else { throw VimeoFailure.notFound }
             return Response(204)
         case (.video(let id), _):
-            let entry = try await library.described(try await entry(id, of: user))
+            let entry = try await library.described(try await uploads.polled(try await entry(id, of: user)))
             return Self.unlessKnown(entry, call)
         case (.status(let id), _):
-            let entry = try await entry(id, of: user)
+            let entry = try await uploads.polled(try await entry(id, of: user))
             return call.response(try await status(entry), "video")
         case (.files(let id), _):
             try caller.require(.upload)
@@ -102,7 +111,7 @@ struct VimeoVideoCalls: Sendable {
     }
 
     /// A caller reaches only what belongs to its user.
-    private static func check(_ number: Int64?, is user: VimeoUser) throws(VimeoFailure) {
+    static func check(_ number: Int64?, is user: VimeoUser) throws(VimeoFailure) {
         if let number, number != user.number { throw .notFound }
     }
 
@@ -116,16 +125,43 @@ struct VimeoVideoCalls: Sendable {
     // MARK: Creating
 
     private func create(_ call: VimeoCall) async throws -> Response {
-        var body = try await VimeoBody(of: call.request, limit: bodyLimit)
+        var body = try await Self.creation(call, limit: bodyLimit)
         let version = try VimeoVersion(accept: call.request.head.fields["Accept"]).decided(by: body)
-        if version == .old {
-            let entry = try await uploads.create(try Self.ticket(&body), by: call.caller)
-            return Self.traced(call.response(call.documents.ticket(entry), "uploadticket", 201), entry)
-        }
+        if version == .old { return try await createTicket(&body, call) }
         let new = try Self.video(&body)
-        let entry = try await uploads.create(new, by: call.caller)
+        let entry = try await create(new, call)
         // Clients insist on 200 for tus, and on 201 for the others (protocol notes §1).
         return Self.traced(call.response(call.documents.video(entry), "video", new.approach == .tus ? 200 : 201), entry)
+    }
+
+    /// The members of a creation.
+    ///
+    /// vimeo-dot-net before 2.x sends `type` in the query.
+    static func creation(_ call: VimeoCall, limit: Int) async throws(VimeoFailure) -> VimeoBody {
+        let body = try await VimeoBody(of: call.request, limit: limit)
+        guard body.members.isEmpty, let type = call.query.first("type") else { return body }
+        return VimeoBody(["type": .string(type)])
+    }
+
+    private func create(_ new: VimeoUploads.New, _ call: VimeoCall) async throws -> VimeoEntry {
+        if new.size == nil { try call.documents.quota.checkRoom(cap: call.caller.grant.storedBytes) }
+        do {
+            return try await uploads.create(new, by: call.caller)
+        } catch let error as UploadError {
+            guard case .tooLarge = error.code, new.approach == .ticket else { throw error }
+            throw VimeoFailure.invalid("size", error.message)
+        }
+    }
+
+    /// Creates a ticket.
+    func createTicket(_ body: inout VimeoBody, replacing replaced: Int64? = nil, _ call: VimeoCall) async throws
+        -> Response
+    {
+        var new = try Self.ticket(&body, replacing: replaced)
+        let labels = body.labels
+        if !labels.isEmpty { new.said = String(decoding: VimeoJSON.bytes(.object(labels)), as: UTF8.self) }
+        let entry = try await create(new, call)
+        return Self.traced(call.response(call.documents.ticket(entry), "uploadticket", 201), entry)
     }
 
     static func traced(_ response: Response, _ entry: VimeoEntry) -> Response {
@@ -141,7 +177,7 @@ struct VimeoVideoCalls: Sendable {
     ///   - replaced: The video whose file it replaces.
     /// - Returns: The ticket.
     /// - Throws: `VimeoFailure` 2204.
-    static func ticket(_ body: inout VimeoBody, replacing replaced: Int64? = nil) throws(VimeoFailure)
+    private static func ticket(_ body: inout VimeoBody, replacing replaced: Int64? = nil) throws(VimeoFailure)
         -> VimeoUploads.New
     {
         let type = body.text("type", atMost: 64) ?? ""
@@ -149,7 +185,10 @@ struct VimeoVideoCalls: Sendable {
             body.reject("type", "must be streaming", 2230)
         }
         let size = body.size("size")
-        _ = body.bool("upgrade_to_1080")
+        _ = body.bool("upgrade_to_1080", 2255)
+        _ = body.text("redirect_url", atMost: 2048, 2256)
+        _ = body.text("machine_id", atMost: 256, 2257)
+        _ = body.bool("create_clip", 2258)
         var labels = VimeoVideo.Labels()
         labels.read(&body)
         try body.finish()
@@ -160,6 +199,7 @@ struct VimeoVideoCalls: Sendable {
     static func video(_ body: inout VimeoBody) throws(VimeoFailure) -> VimeoUploads.New {
         var labels = VimeoVideo.Labels()
         labels.read(&body)
+        if labels.name?.isEmpty ?? false { labels.name = nil }
         guard body["upload"] != nil else {
             // What the real service does when a client loses its body.
             try body.finish()
@@ -180,8 +220,8 @@ struct VimeoVideoCalls: Sendable {
             body.reject("upload.size", "is missing: tus needs the number of bytes", 2254)
         }
         let type = body.text("upload.mime_type", atMost: 256)
-        let redirect = body.text("upload.redirect_url", atMost: 2048)
-        if let redirect, !redirect.hasPrefix("https://"), !redirect.hasPrefix("http://") {
+        let redirect = body.text("upload.redirect_url", atMost: 2048, 2256)
+        if let redirect, !Self.isURL(redirect) {
             body.reject("upload.redirect_url", "must be an http or https URL", 2256)
         }
         // Some clients say `upload_link` (protocol notes §4.5).
@@ -199,6 +239,12 @@ struct VimeoVideoCalls: Sendable {
             redirectURL: redirect,
             link: approach == .pull ? link : nil
         )
+    }
+
+    /// Whether a text is a URL to which a browser can be sent.
+    private static func isURL(_ text: String) -> Bool {
+        let hasHost = ["https://", "http://"].contains { text.hasPrefix($0) && text.count > $0.count }
+        return hasHost && text.unicodeScalars.allSatisfy { $0.value > 0x20 && !(0x7F...0x9F).contains($0.value) }
     }
 
     // MARK: Reading
@@ -240,6 +286,7 @@ struct VimeoVideoCalls: Sendable {
         let entry = try await entry(id, of: call.user)
         var probe = entry.video.labels
         probe.read(&body)
+        if probe.name?.isEmpty ?? false { body.reject("name", "must not be empty", 2231) }
         try body.finish()
         let (now, members) = (library.clock.now.unixSeconds, body)
         let changed = try await library.change(entry) { video in
@@ -257,19 +304,27 @@ struct VimeoVideoCalls: Sendable {
 
     /// `DELETE complete_uri` (protocol notes §5.5).
     private func complete(_ ticket: Int64, of user: VimeoUser, _ query: QueryItems) async throws -> Response {
+        let signature = try Self.signature(query)
+        let entry = try await library.entry(ticket, of: user)
+        guard let entry, entry.video.approach == .ticket else { throw VimeoFailure.noVideoFile }
+        guard links.verifiesTicket(ticket, of: user, signature) else { throw VimeoFailure.badSignature }
+        let video = try await uploads.complete(entry)
+        return Self.completed(video.uri, uploadID: video.uploadID)
+    }
+
+    /// The signature of `complete_uri`.
+    static func signature(_ query: QueryItems) throws(VimeoFailure) -> String {
         guard let signature = query.first("signature"), !signature.isEmpty else {
             throw VimeoFailure(404, 5007, "There is no signature.", "Use complete_uri as it was issued.")
         }
-        guard let entry = try await library.entry(ticket, of: user), entry.video.approach == .ticket else {
-            throw VimeoFailure(404, 5006, "The video file could not be found.", "Create another ticket.")
-        }
-        guard links.verifiesTicket(entry.video, signature) else {
-            throw VimeoFailure(404, 8400, "The signature is wrong.", "Use complete_uri as it was issued.")
-        }
-        let video = try await uploads.complete(entry)
+        return signature
+    }
+
+    /// 201 with the video that a ticket has become.
+    static func completed(_ uri: String, uploadID: String?) -> Response {
         var response = VimeoResponse.document(.object([:]), "video", 201)
-        response.fields["Location"] = video.uri
-        response.trace.uploadID = video.uploadID
+        response.fields["Location"] = uri
+        response.trace.uploadID = uploadID
         return response
     }
 }
@@ -281,6 +336,10 @@ extension VimeoVideo.Labels {
     mutating func read(_ body: inout VimeoBody) {
         if let text = body.text("name", atMost: 128, 2250) { name = text }
         if let text = body.text("description", atMost: 5000, 2251) { description = text }
+        switch body["privacy"] {
+        case nil, .object?: break
+        default: body.reject("privacy", "must be an object")
+        }
         if let text = body.choice("privacy.view", of: Self.views, 2232) { view = text }
         if let text = body.choice("privacy.embed", of: ["private", "public", "whitelist"]) { embed = text }
         if let text = body.choice("privacy.comments", of: ["anybody", "contacts", "nobody"]) { comments = text }

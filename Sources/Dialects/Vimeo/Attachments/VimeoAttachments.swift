@@ -9,6 +9,7 @@ struct VimeoAttachments: Sendable {
     let records: any DialectRecords
     let uploads: UploadService
     let clock: any WallClock
+    let quota: QuotaService
 
     /// The most of a kind that a video can have.
     static let most = 100
@@ -42,8 +43,9 @@ struct VimeoAttachments: Sendable {
 
     /// Records a new one, without bytes.
     ///
+    /// - Returns: Whether its id was free.
     /// - Throws: `VimeoFailure` if the video has too many; `UploadError`.
-    func insert(_ attachment: VimeoAttachment, of video: VimeoVideo) async throws {
+    func insert(_ attachment: VimeoAttachment, of video: VimeoVideo) async throws -> Bool {
         guard try await all(attachment.kind, of: video).count < Self.most else {
             throw VimeoFailure(
                 403,
@@ -54,9 +56,7 @@ struct VimeoAttachments: Sendable {
         }
         let now = clock.now
         let record = CodedRecord(attachment.kind.recordKind, attachment.recordKey, attachment, at: now, until: nil)
-        guard try await records.insert(record.record, at: now) else {
-            throw UploadError(.unavailable, "The id is taken; try again.")
-        }
+        return try await records.insert(record.record, at: now)
     }
 
     /// Stores bytes, in the place of those before.
@@ -92,13 +92,14 @@ struct VimeoAttachments: Sendable {
                 contentLength: source.remaining,
                 finish: .explicit(isLast: true),
                 expecting: nil,
+                upTo: video.total,
                 from: source
             )
             _ = try await uploads.finished(stored)
         } catch {
             // It may be complete although the response was lost.
             await uploads.discard(upload.id, .open)
-            throw error
+            throw await quota.refusal(error, of: video) ?? error
         }
         try await settle(found)
     }

@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Foundation
+internal import HTTPWire
 internal import UploadCore
 
 /// What a user may still upload, as the API tells it (protocol notes §7).
@@ -62,6 +63,21 @@ struct VimeoQuota: Sendable, Equatable {
         ])
     }
 
+    /// Refuses an upload of unknown size if nothing is left: clients of the Old Upload do not understand a refusal of
+    /// their bytes, and repeat them for ever.
+    ///
+    /// - Throws: `VimeoFailure` 4101, 4102 or 3428.
+    func checkRoom(cap: Int64?) throws(VimeoFailure) {
+        if hasRoom { return }
+        let code = periodFree == 0 ? 4102 : total == cap ? 3428 : 4101
+        throw VimeoFailure(
+            403,
+            code,
+            "You have reached your upload quota.",
+            code == 4102 ? "No bytes are left in this period." : "No bytes are left; delete videos first."
+        )
+    }
+
     private var hasRoom: Bool { lifetimeFree != 0 && periodFree != 0 }
 
     private var period: String {
@@ -78,8 +94,20 @@ struct VimeoQuota: Sendable, Equatable {
         let free = [lifetimeFree, periodFree].compactMap { $0 }.min() ?? Self.unlimited
         return .object([
             "sd": .bool(hasRoom), "hd": .bool(hasRoom), "total_space": .integer(limit), "space_used": .integer(stored),
-            "free_space": .integer(free), "max_file_size": .integer(free), "resets": .null,
+            "free_space": .integer(free), "max_file_size": .integer(free),
         ])
+    }
+}
+
+extension QuotaService {
+    /// What a refusal by a quota means to the client of a video.
+    ///
+    /// - Returns: `nil` for any other error.
+    func refusal(_ error: any Error, of video: VimeoVideo) async -> VimeoFailure? {
+        guard let error = error as? UploadError, case .quotaExceeded(let refusal) = error.code else { return nil }
+        let report = try? await quota(of: Account(.subject, video.subject))
+        let quota = report.map { VimeoQuota($0, cap: video.total) }
+        return VimeoFailure(refusal, error.message, cap: video.total, quota)
     }
 }
 

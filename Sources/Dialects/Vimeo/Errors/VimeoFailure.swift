@@ -10,6 +10,8 @@ struct VimeoFailure: Error, Equatable {
         var field: String
         var code: Int
         var message: String
+        /// For the developer; `nil` for the message.
+        var advice: String?
     }
 
     var status: Status
@@ -91,6 +93,10 @@ struct VimeoFailure: Error, Equatable {
         "There is no such resource."
     )
 
+    static let noVideoFile = VimeoFailure(404, 5006, "The video file could not be found.", "Create another ticket.")
+
+    static let badSignature = VimeoFailure(404, 8400, "The signature is wrong.", "Use complete_uri as it was issued.")
+
     static func methodNotAllowed(_ allowed: [HTTPMethod]) -> VimeoFailure {
         var failure = VimeoFailure(405, nil, "The method is not allowed here.")
         failure.fields["Allow"] = allowed.map(\.rawValue).joined(separator: ", ")
@@ -121,6 +127,11 @@ struct VimeoFailure: Error, Equatable {
         case .unauthenticated: self = .unauthenticated(8000, error.message)
         case .busy, .interrupted: self = .busy
         case .invalidRequest: self = .malformed(error.message)
+        case .tooManyRequests(let refusal):
+            self.init(429, nil, "Too many API requests. Wait a minute, and try again.", error.message)
+            fields["Retry-After"] = refusal.retryAfter
+            // Some clients take 429 for a rate limit only with this field (protocol notes §3.5).
+            fields["X-RateLimit-Remaining"] = "0"
         case .storageFull: self.init(507, nil, "The server has no space left.", error.message)
         case .unavailable, .finishing:
             self.init(503, nil, "The service is not available at the moment.", error.message)
@@ -130,26 +141,30 @@ struct VimeoFailure: Error, Equatable {
         }
     }
 
-    private init(_ refusal: QuotaRefusal, _ message: String) {
+    /// A quota that is used up.
+    ///
+    /// - Parameters:
+    ///   - refusal: By the core.
+    ///   - message: Of the core.
+    ///   - cap: Total bytes that the token allows; its refusal has a code of its own.
+    ///   - quota: Of the user: if a quota of the period would refuse it, too, its code is given (protocol notes §3.4).
+    init(_ refusal: QuotaRefusal, _ message: String, cap: Int64? = nil, _ quota: VimeoQuota? = nil) {
+        let isOverPeriod = quota?.periodBytes.map { refusal.wanted > $0 - (quota?.periodUsed ?? 0) } ?? false
         let code =
             switch refusal.measure {
+            case .storedBytes where isOverPeriod: 4102
+            case .storedBytes where refusal.isByCap(cap): 3428
             case .storedBytes: 4101
             case .periodBytes: 4102
             case .openUploads: 4103
             case .periodUploads: 4104
             }
         self.init(403, code, "You have reached your upload quota.", message)
-        if let seconds = refusal.secondsToWait { fields["Retry-After"] = String(seconds) }
-    }
-
-    /// 3428: the total that the token allows.
-    static func overTotal(_ left: Int64, _ size: Int64) -> VimeoFailure {
-        VimeoFailure(
-            403,
-            3428,
-            "You have reached your total upload quota.",
-            "\(left) bytes are left for this user, and \(size) are needed; delete videos first."
-        )
+        var seconds = refusal.secondsToWait
+        if code == 4102, seconds == nil, let quota {
+            seconds = Int64(max(1, quota.periodEnd.timeIntervalSinceNow.rounded(.up)))
+        }
+        if let seconds { fields["Retry-After"] = String(seconds) }
     }
 
     // MARK: The response
@@ -164,7 +179,8 @@ struct VimeoFailure: Error, Equatable {
                 parameters.map { parameter in
                     .object([
                         "field": .string(parameter.field), "error_code": .integer(Int64(parameter.code)),
-                        "error": .string(parameter.message), "developer_message": .string(parameter.message),
+                        "error": .string(parameter.message),
+                        "developer_message": .string(parameter.advice ?? parameter.message),
                     ])
                 }
             )
@@ -177,6 +193,11 @@ struct VimeoFailure: Error, Equatable {
         response.trace.errorCode = code.map(String.init) ?? String(status.code)
         return response
     }
+}
+
+extension QuotaRefusal {
+    /// Whether what a token allows is used up, and not what the account allows.
+    func isByCap(_ cap: Int64?) -> Bool { measure == .storedBytes && account.kind == .subject && limit == cap }
 }
 
 /// Encodes documents of the API.

@@ -10,14 +10,33 @@ enum VimeoContentRange: Equatable {
     ///
     /// - `total`: As announced; `nil` for `*`.
     case probe(total: Int64?)
-    /// The content begins at this position.
-    ///
-    /// - `isInclusive`: Whether the end is a position, as in RFC 9110, and not a count: then `Range` in the answer to a
-    ///   probe is read so, too.
-    case part(start: Int64, total: Int64?, isInclusive: Bool)
+    case part(Part)
 
-    /// The whole content, for a request without the field.
-    static let whole = VimeoContentRange.part(start: 0, total: nil, isInclusive: false)
+    /// Where content belongs.
+    struct Part: Equatable {
+        /// Of its first byte.
+        var start: Int64
+        /// Of its last byte, or one more.
+        var end: Int64
+        /// Bytes of the whole file; `nil` for `*`.
+        var total: Int64?
+
+        /// Whether `end` is a position, as in RFC 9110, and not a count: then `Range` in the answer to a probe is read
+        /// so, too.
+        var isInclusive: Bool { total.map { end == $0 - 1 && end >= start } ?? false }
+
+        /// Whether its client cuts the file into pieces, and this is not the last.
+        ///
+        /// It waits for a 308 then (websemantics with a chunk size). Others announce the end of the file and send as much
+        /// as they have.
+        ///
+        /// - Parameter length: Bytes of the content; `nil` if unknown.
+        /// - Returns: `false` if that cannot be told.
+        func isPiece(_ length: Int64?) -> Bool {
+            guard let length, let total else { return false }
+            return length == end - start + 1 && end + 1 < total
+        }
+    }
 
     /// - Returns: `nil` for text that none of the clients sends.
     init?(_ text: String) {
@@ -45,7 +64,7 @@ enum VimeoContentRange: Equatable {
         guard ends.count == 2, let start = Self.number(ends[0]), let end = Self.number(ends[1]) else { return nil }
         // Of an empty rest, the end may be one less than the start.
         guard end >= start - 1, total.map({ start <= $0 && end <= $0 }) ?? true else { return nil }
-        self = .part(start: start, total: total, isInclusive: total.map { end == $0 - 1 && end >= start } ?? false)
+        self = .part(Part(start: start, end: end, total: total))
     }
 
     /// Digits, of which a fraction of zeros may follow.

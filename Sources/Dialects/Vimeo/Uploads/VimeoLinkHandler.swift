@@ -15,9 +15,18 @@ struct VimeoLinkHandler: RequestHandler {
     let links: VimeoLinks
     let tus: TusHandler
     let cors: CORSPolicy
+    /// Told the record of a video whose bytes have come.
+    let arrived: @Sendable (_ recordKey: String) -> Void
     let report: @Sendable (_ call: String, _ error: any Error) -> Void
 
     func respond(to request: Request) async -> Response {
+        var response = await answer(request)
+        // What was announced and does not come would be taken from the next request.
+        if request.body.remaining.map({ $0 > 0 }) ?? false { response.closesConnection = true }
+        return response
+    }
+
+    private func answer(_ request: Request) async -> Response {
         let segments = request.head.target.segments
         if segments.count == 3, segments[1] == "files" { return await respondByTus(request, segments[2]) }
         if let response = cors.preflight(request.head, methods: [.put, .post, .options]) { return response }
@@ -36,12 +45,22 @@ struct VimeoLinkHandler: RequestHandler {
         return response
     }
 
+    /// The response to a request that is refused before it is handled.
+    func refuse(_ error: UploadError, _ request: Request) -> Response {
+        let segments = request.head.target.segments
+        if segments.count == 3, segments[1] == "files" { return tus.refuse(error, request) }
+        var response = Self.failure(error).response(requestID: request.id)
+        cors.decorate(&response, for: request.head)
+        return response
+    }
+
     /// What the core's error means to a client that sends bytes.
     private static func failure(_ error: UploadError) -> VimeoFailure {
         switch error.code {
         case .offsetMismatch, .lengthConflict, .lengthExceeded, .notOpen:
             VimeoFailure(409, nil, "The content does not fit to what is stored.", error.message)
         case .tooLarge: VimeoFailure(413, nil, "The content is too large.", error.message)
+        case .disconnected: VimeoFailure(400, nil, "The content is not complete.", error.message)
         case .timedOut: VimeoFailure(408, nil, "No content arrived for too long.", error.message)
         default: VimeoFailure(error)
         }
@@ -71,11 +90,11 @@ struct VimeoLinkHandler: RequestHandler {
         var body = request.body
         if method == .patch, let offset = head.fields["Upload-Offset"].flatMap({ Int64($0) }), offset >= 0,
             let id = links.locator.id(in: token), let length = try? await library.uploads.recorded(id).length,
-            let remaining = body.remaining, remaining > length - offset, offset <= length
+            let remaining = body.remaining, remaining > length - offset, remaining == length
         {
             body = WindowBody(body, limit: length - offset)
         }
-        return await tus.respond(
+        var response = await tus.respond(
             to: Request(
                 head: head,
                 body: body,
@@ -86,6 +105,9 @@ struct VimeoLinkHandler: RequestHandler {
                 inform: request.inform
             )
         )
+        // The real service forgets what was deleted.
+        if response.status == 410 { response.status = 404 }
+        return response
     }
 
     // MARK: PUT and forms
@@ -138,7 +160,8 @@ struct VimeoLinkHandler: RequestHandler {
     }
 
     private func put(_ request: Request, _ entry: VimeoEntry) async throws -> Response {
-        var range = VimeoContentRange.whole
+        // Without the field the content is the whole file.
+        var range = VimeoContentRange.part(VimeoContentRange.Part(start: 0, end: 0))
         if let text = request.head.fields["Content-Range"] {
             guard let parsed = VimeoContentRange(text) else {
                 throw VimeoFailure(
@@ -151,18 +174,25 @@ struct VimeoLinkHandler: RequestHandler {
             range = parsed
         }
         switch range {
-        case .probe: return Self.count(try await uploads.count(of: entry), isInclusive: entry.video.countsInclusively)
-        case .part(let start, let total, let isInclusive):
-            if isInclusive != entry.video.countsInclusively, start == 0 {
+        case .probe(let total):
+            let isInclusive = entry.video.countsInclusively
+            return Self.count(try await uploads.count(of: entry), isInclusive, mayBeMissing: total != nil)
+        case .part(let part):
+            let isPiece = part.isPiece(request.body.remaining)
+            let isInclusive = part.isInclusive || isPiece
+            if isInclusive != entry.video.countsInclusively, part.start == 0 {
                 _ = try await library.change(entry) { video in
                     var video = video
                     video.countsInclusively = isInclusive
                     return video
                 }
             }
-            switch try await uploads.put(request.body, from: start, of: total, to: entry) {
-            case .stored: return Self.stored(entry)
-            case .count(let count): return Self.count(count, isInclusive: isInclusive)
+            switch try await uploads.put(request.body, from: part.start, of: part.total, to: entry) {
+            case .stored where isPiece: return Self.count(part.end + 1, isInclusive)
+            case .stored:
+                arrived(entry.record.record.key)
+                return Self.stored(entry)
+            case .count(let count): return Self.count(count, isInclusive)
             }
         }
     }
@@ -170,9 +200,10 @@ struct VimeoLinkHandler: RequestHandler {
     /// 308 with the number of stored bytes, and without `Location`, which HTTP clients would follow.
     ///
     /// The clients read the end of `Range` as a count, except one that reads it as a position (protocol notes §5.4).
-    private static func count(_ count: Int64, isInclusive: Bool) -> Response {
-        let end = isInclusive && count > 0 ? count - 1 : count
-        return Response(308, ["Range": "bytes=0-\(end)"])
+    /// Nothing is `bytes=0-0` for the former; for the latter, whose probes have a total, it is no `Range`.
+    private static func count(_ count: Int64, _ isInclusive: Bool, mayBeMissing: Bool = false) -> Response {
+        if count == 0, isInclusive || mayBeMissing { return Response(308) }
+        return Response(308, ["Range": "bytes=0-\(isInclusive ? count - 1 : count)"])
     }
 
     private static func stored(_ entry: VimeoEntry) -> Response {
@@ -199,7 +230,7 @@ struct VimeoLinkHandler: RequestHandler {
         do {
             while let head = try await reader.nextPart() {
                 guard let disposition = FormDisposition(of: head), disposition.name == "file_data" else { continue }
-                _ = try await uploads.put(FormFile(reader), from: 0, of: nil, to: entry)
+                _ = try await uploads.put(FormFile(reader), from: 0, of: nil, isWhole: true, to: entry)
                 return Self.redirected(entry)
             }
         } catch let failure as SourceFailure {
@@ -210,10 +241,13 @@ struct VimeoLinkHandler: RequestHandler {
 
     private static func redirected(_ entry: VimeoEntry) -> Response {
         guard let url = entry.video.redirectURL else { return stored(entry) }
-        let mark = url.contains("?") ? "&" : "?"
+        let halves = url.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
+        let mark = halves[0].contains("?") ? "&" : "?"
+        let fragment = halves.count > 1 ? "#\(halves[1])" : ""
         var response = stored(entry)
         response.status = 303
-        response.fields["Location"] = "\(url)\(mark)video_uri=\(entry.video.uri.replacing("/", with: "%2F"))"
+        let uri = entry.video.uri.replacing("/", with: "%2F")
+        response.fields["Location"] = "\(halves[0])\(mark)video_uri=\(uri)\(fragment)"
         return response
     }
 }

@@ -18,11 +18,13 @@ struct VimeoLinks: Sendable {
     func tusPath(_ upload: UploadID) -> String { "/vimeo/files/\(locator.token(for: upload))" }
 
     /// The path for everything that is sent by PUT or as a form; it stays the same when a client begins anew.
-    func path(_ video: VimeoVideo) -> String {
+    func path(_ video: VimeoVideo) -> String { path(video.id, of: video.user) }
+
+    func path(_ id: Int64, of user: VimeoUser) -> String {
         // The subject is not in it, because it could be a mail address; it is signed through its number, and compared
         // by whoever reads the record.
-        let text = "\(video.user.prefix)-\(video.id)"
-        return "/vimeo/videos/\(text).\(signer.sign("\(text) \(video.subject)"))"
+        let text = "\(user.prefix)-\(id)"
+        return "/vimeo/videos/\(text).\(signer.sign("\(text) \(user.subject)"))"
     }
 
     /// The path for the bytes of a picture or a text track.
@@ -72,14 +74,13 @@ struct VimeoLinks: Sendable {
 
     /// `complete_uri` of a ticket: path and query, without a host.
     func completionURI(_ video: VimeoVideo) -> String {
-        "\(video.user.uri)/uploads/\(video.id)?video_file_id=\(video.id)&upgrade=true&signature=\(ticketSignature(video))"
+        let signature = tickets.sign(Self.ticketText(video.id, video.user))
+        return "\(video.user.uri)/uploads/\(video.id)?video_file_id=\(video.id)&upgrade=true&signature=\(signature)"
     }
 
-    private func ticketText(_ video: VimeoVideo) -> String { "\(video.user.number) \(video.id) \(video.subject)" }
+    private static func ticketText(_ id: Int64, _ user: VimeoUser) -> String { "\(user.number) \(id) \(user.subject)" }
 
-    private func ticketSignature(_ video: VimeoVideo) -> String { tickets.sign(ticketText(video)) }
-
-    func verifiesTicket(_ video: VimeoVideo, _ signature: String) -> Bool {
-        tickets.verify(ticketText(video), signature: signature)
+    func verifiesTicket(_ id: Int64, of user: VimeoUser, _ signature: String) -> Bool {
+        tickets.verify(Self.ticketText(id, user), signature: signature)
     }
 }

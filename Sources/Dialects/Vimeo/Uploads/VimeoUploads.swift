@@ -10,6 +10,8 @@ struct VimeoUploads: Sendable {
     /// What a client wants to upload.
     struct New: Sendable {
         var labels: VimeoVideo.Labels
+        /// See `VimeoVideo.said`.
+        var said: String?
         var approach: VimeoVideo.Approach
         /// Bytes; `nil` if the client does not say.
         var size: Int64?
@@ -40,6 +42,7 @@ struct VimeoUploads: Sendable {
             issuer: caller.grant.issuer,
             principal: caller.grant.id,
             labels: new.labels,
+            said: new.said,
             approach: new.approach,
             size: new.size,
             redirectURL: new.redirectURL,
@@ -53,12 +56,11 @@ struct VimeoUploads: Sendable {
         while true {
             video.id = VimeoVideo.newID(at: clock.now)
             video.metadata["vimeo_uri"] = video.uri
-            let upload =
-                if let link = new.link {
-                    try await pull(video, from: link, under: caller.grant)
-                } else {
-                    try await begin(video, UploadMetadata(describing: video.metadata), under: caller.grant)
-                }
+            if let link = new.link {
+                if try await pull(&video, from: link, under: caller.grant) { break }
+                continue
+            }
+            let upload = try await begin(video, UploadMetadata(describing: video.metadata), under: caller.grant)
             video.uploadID = upload.id.text
             do throws(UploadError) {
                 if try await library.insert(video) { break }
@@ -89,8 +91,12 @@ struct VimeoUploads: Sendable {
         return try await uploads.create(new, under: grant)
     }
 
-    /// Begins an upload whose bytes the gateway fetches.
-    private func pull(_ video: VimeoVideo, from link: String, under grant: Grant) async throws -> Upload {
+    /// Records a video, and begins an upload whose bytes the gateway fetches.
+    ///
+    /// In this order, because what is fetched would stay without a video if the gateway died in between.
+    ///
+    /// - Returns: Whether the id of the video was free.
+    private func pull(_ video: inout VimeoVideo, from link: String, under grant: Grant) async throws -> Bool {
         guard let starter, let pulls = starter.pulls else {
             throw VimeoFailure.invalid("upload.approach", "pull is not available on this server", 2230)
         }
@@ -100,7 +106,27 @@ struct VimeoUploads: Sendable {
         // The bytes are not sent by the client.
         var grant = grant
         grant.dialect = nil
-        return try await pulls.begin(new, under: grant)
+        let id = UploadID.generate(at: uploads.now)
+        new.id = id
+        video.uploadID = id.text
+        guard try await library.insert(video) else { return false }
+        do throws(UploadError) {
+            _ = try await pulls.begin(new, under: grant)
+        } catch {
+            try await library.remove(video)
+            throw error
+        }
+        // Whoever looked at it meanwhile found no upload.
+        let key = video.recordKey
+        if let entry = try await library.entry(at: key), entry.video.uploadID == nil {
+            _ = try await library.change(entry) { video in
+                var video = video
+                video.uploadID = id.text
+                video.failure = nil
+                return video
+            }
+        }
+        return true
     }
 
     /// Begins another file of a video, by tus.
@@ -135,14 +161,18 @@ struct VimeoUploads: Sendable {
     private func attach(_ upload: Upload, _ fileName: String?, to entry: VimeoEntry) async throws -> VimeoVideo? {
         let id = VimeoVideo.newID(at: clock.now)
         let now = clock.now.unixSeconds
-        let ended = Set(entry.video.versions?.map(\.id) ?? []).subtracting(entry.versions.map(\.version.id))
+        let known = entry.video.versions?.map(\.uploadID) ?? []
+        let ended = Set(known).subtracting(entry.versions.map(\.version.uploadID))
         var isFull = false
         let changed = try await library.change(entry) { video in
             var video = video
-            var versions = (video.versions ?? []).filter { !ended.contains($0.id) }
+            var versions = (video.versions ?? []).filter { !ended.contains($0.uploadID) }
             if versions.contains(where: { $0.uploadID == upload.id.text }) { return video }
             isFull = versions.count >= Self.mostVersions
             if isFull { return nil }
+            // Of two in one millisecond, both may have the same.
+            var id = id
+            while versions.contains(where: { $0.id == id }) { id += 1 }
             versions.append(VimeoVideo.Version(id: id, uploadID: upload.id.text, fileName: fileName))
             video.versions = versions
             video.modifiedAt = now
@@ -169,10 +199,32 @@ struct VimeoUploads: Sendable {
         case count(Int64)
     }
 
-    /// Number of bytes that are durable.
+    /// Number of bytes that are there; does not disturb a client that sends more.
     func count(of entry: VimeoEntry) async throws(UploadError) -> Int64 {
         guard let upload = entry.upload else { return 0 }
-        return try await uploads.status(of: upload.id, Self.finish(entry.video)).offset
+        return try await looked(at: upload, of: entry.video).offset
+    }
+
+    /// An upload with its current offset.
+    ///
+    /// If it has all its bytes, it is completed: the gateway may have died before.
+    private func looked(at upload: Upload, of video: VimeoVideo) async throws(UploadError) -> Upload {
+        let current = try await uploads.inspect(upload.id)
+        guard current.state == .open, !video.isTicket, current.offset == current.length else { return current }
+        return try await uploads.status(of: upload.id)
+    }
+
+    /// A video as its polling client is to see it.
+    func polled(_ entry: VimeoEntry) async throws(UploadError) -> VimeoEntry {
+        guard let upload = entry.upload, upload.state == .open, upload.length != nil, !entry.video.isTicket else {
+            return entry
+        }
+        do throws(UploadError) {
+            guard try await looked(at: upload, of: entry.video).state == .completed else { return entry }
+            return try await library.entry(at: entry.record.record.key) ?? entry
+        } catch  where error.code == .notFound || error.code == .gone {
+            return entry
+        }
     }
 
     /// Stores content that was sent to the link of a ticket, or of approach `streaming` or `post`.
@@ -184,20 +236,73 @@ struct VimeoUploads: Sendable {
     ///   - source: The content, with the length that its client announced, if any.
     ///   - start: The position of its first byte.
     ///   - total: Bytes of the whole file, if known.
+    ///   - isWhole: Whether the content ends with the file, although its length is unknown.
     ///   - entry: The video or ticket.
     /// - Returns: `.count` without having read anything if `start` is after the stored bytes.
     /// - Throws: `VimeoFailure`; the errors of `UploadService.append`.
-    func put(_ source: any ByteSource, from start: Int64, of total: Int64?, to entry: VimeoEntry) async throws
-        -> Outcome
-    {
-        let offset = try await count(of: entry)
-        if start > offset { return .count(offset) }
-        // Complete: the same content again, after a response that was lost.
-        if let upload = entry.upload, upload.state == .completed { return .stored }
-        guard let upload = entry.upload, start > 0 || offset == 0 else {
-            return try await append(source, from: 0, at: 0, of: total, try await beginAnew(entry), entry)
+    func put(
+        _ source: any ByteSource,
+        from start: Int64,
+        of total: Int64?,
+        isWhole: Bool = false,
+        to entry: VimeoEntry
+    ) async throws -> Outcome {
+        var entry = entry
+        var attempts = 0
+        while true {
+            do {
+                return try await putOnce(source, from: start, of: total, isWhole, to: entry)
+            } catch let error as UploadError where isWhole {
+                // Otherwise the part that fits would count as the file.
+                if case .lengthExceeded = error.code, let current = try await library.entry(at: entry.record.record.key)
+                {
+                    _ = try? await beginAnew(current)
+                }
+                throw error
+            } catch is Changed where attempts < Self.mostAttempts {
+                // Nothing of the content was read.
+                attempts += 1
+                try await Task.sleep(for: .milliseconds(5 * attempts))
+                guard let current = try await library.entry(at: entry.record.record.key) else {
+                    throw VimeoFailure.notFound
+                }
+                entry = current
+            } catch is Changed {
+                throw VimeoFailure.busy
+            }
         }
-        return try await append(source, from: start, at: offset, of: total, upload, entry)
+    }
+
+    /// What was read of a video holds no longer: another request has changed it, or its upload.
+    private struct Changed: Error {}
+
+    private static let mostAttempts = 20
+
+    private func putOnce(
+        _ source: any ByteSource,
+        from start: Int64,
+        of total: Int64?,
+        _ isWhole: Bool,
+        to entry: VimeoEntry
+    ) async throws -> Outcome {
+        guard let known = entry.upload else {
+            if start > 0 { return .count(0) }
+            return try await append(source, from: 0, at: 0, of: total, isWhole, try await beginAnew(entry), entry)
+        }
+        let upload: Upload
+        do throws(UploadError) {
+            upload = try await uploads.status(of: known.id, Self.finish(entry.video))
+        } catch {
+            if error.code == .notFound || error.code == .gone { throw Changed() }
+            throw error
+        }
+        // Complete: the same content again, after a response that was lost.
+        if upload.state == .completed { return start > upload.offset ? .count(upload.offset) : .stored }
+        if start > upload.offset { return .count(upload.offset) }
+        if start == 0, upload.offset > 0 {
+            return try await append(source, from: 0, at: 0, of: total, isWhole, try await beginAnew(entry), entry)
+        }
+        return try await append(source, from: start, at: upload.offset, of: total, isWhole, upload, entry)
     }
 
     private func append(
@@ -205,11 +310,18 @@ struct VimeoUploads: Sendable {
         from start: Int64,
         at offset: Int64,
         of total: Int64?,
+        _ isWhole: Bool,
         _ upload: Upload,
         _ entry: VimeoEntry
     ) async throws -> Outcome {
         let whole = upload.length ?? total ?? source.remaining.map { start + $0 }
-        let window = WindowSource(source, skipping: offset - start, limit: whole.map { $0 - offset } ?? .max)
+        // A client that resumes may announce the whole file, and send its rest. What is more than that is refused.
+        let isRepeated = source.remaining.map { $0 == whole } ?? (total != nil)
+        let window = WindowSource(
+            source,
+            skipping: offset - start,
+            limit: isRepeated ? whole.map { $0 - offset } ?? .max : .max
+        )
         let isTicket = entry.video.isTicket
         do throws(UploadError) {
             let upload = try await uploads.append(
@@ -218,15 +330,35 @@ struct VimeoUploads: Sendable {
                 contentLength: window.remaining,
                 // A total that differs from what was announced is refused by the core.
                 declaring: total ?? (upload.length == nil && !isTicket ? whole : nil),
-                finish: isTicket ? .explicit(isLast: false) : whole == nil ? .explicit(isLast: true) : .whenFull,
+                finish: isTicket
+                    ? .explicit(isLast: false) : whole == nil || isWhole ? .explicit(isLast: true) : .whenFull,
                 expecting: nil,
+                upTo: entry.video.total,
                 from: window
             )
             if !isTicket { _ = try await uploads.finished(upload) }
+            if entry.video.failure != nil { try await fail(entry, nil) }
             return .stored
         } catch {
-            if case .quotaExceeded = error.code { try await fail(entry, .quota) }
-            throw error
+            switch error.code {
+            case .quotaExceeded:
+                guard let refusal = await library.quota.refusal(error, of: entry.video) else { throw error }
+                try await fail(entry, refusal.code == 3428 ? .total : .quota)
+                throw refusal
+            case .contentTypeRefused, .rejected:
+                try await failIfEnded(entry, upload)
+                throw error
+            case .offsetMismatch, .notFound, .gone, .notOpen:
+                // The writer before has stored more than was known, or another client has begun anew.
+                if window.isUntouched { throw Changed() }
+                if error.code == .notFound || error.code == .gone,
+                    try await library.entry(at: entry.record.record.key) != nil
+                {
+                    throw VimeoFailure.busy
+                }
+                throw error
+            default: throw error
+            }
         }
     }
 
@@ -237,20 +369,41 @@ struct VimeoUploads: Sendable {
     /// The one before ends first, because a quota may not have room for both. Until the new one exists, the record has no
     /// upload: a record with an ended upload would count as a deleted video.
     ///
-    /// - Throws: `VimeoFailure` 409 if another client did that at the same time; 404 if the video was deleted.
+    /// - Throws: `Changed` if another client did that at the same time, or the one before was completed; `UploadError`.
     private func beginAnew(_ entry: VimeoEntry) async throws -> Upload {
         let now = clock.now.unixSeconds
-        let before = entry.video.uploadID
+        let seen = entry.video
+        let before = seen.uploadID ?? seen.replacedID
         let detached = try await library.change(entry) { current in
-            guard current.uploadID == before else { return nil }
+            guard current.uploadID == seen.uploadID, current.replacedID == seen.replacedID else { return nil }
             var current = current
             current.uploadID = nil
+            current.replacedID = before
             current.failure = nil
             current.modifiedAt = now
             return current
         }
-        guard let video = detached else { throw VimeoFailure.busy }
-        if let before { try await uploads.end(before) }
+        guard let video = detached else { throw Changed() }
+        if let before, let id = UploadID(before) {
+            do throws(UploadError) {
+                try await uploads.terminate(id, .open)
+            } catch {
+                switch error.code {
+                case .notFound, .gone: break
+                default:
+                    // It is complete, and its client may have been told; or it could not be ended.
+                    _ = try await library.change(entry) { current in
+                        guard current.uploadID == nil, current.replacedID == before else { return nil }
+                        var current = current
+                        current.uploadID = before
+                        current.replacedID = nil
+                        return current
+                    }
+                    if error.code == .notOpen { throw Changed() }
+                    throw error
+                }
+            }
+        }
         let grant = Grant(
             id: video.principal,
             issuer: video.issuer,
@@ -264,19 +417,34 @@ struct VimeoUploads: Sendable {
         let metadata = entry.upload?.metadata ?? UploadMetadata(describing: video.metadata)
         let upload = try await begin(video, metadata, under: grant)
         let attached = try await library.change(entry) { current in
-            guard current.uploadID == nil else { return nil }
+            guard current.uploadID == nil, current.replacedID == before else { return nil }
             var current = current
             current.uploadID = upload.id.text
+            current.replacedID = nil
             return current
         }
         guard attached != nil else {
             try? await uploads.end(upload.id.text)
-            throw VimeoFailure.busy
+            throw Changed()
         }
         return upload
     }
 
-    private func fail(_ entry: VimeoEntry, _ failure: VimeoVideo.Failure) async throws(UploadError) {
+    /// Tells polling clients that the core has ended the upload.
+    private func failIfEnded(_ entry: VimeoEntry, _ upload: Upload) async throws(UploadError) {
+        if let recorded = try await uploads.recorded(upload.id.text), recorded.isAlive { return }
+        let now = clock.now.unixSeconds
+        _ = try await library.change(entry) { video in
+            guard video.uploadID == upload.id.text else { return nil }
+            var video = video
+            video.uploadID = nil
+            video.failure = .uploading
+            video.modifiedAt = now
+            return video
+        }
+    }
+
+    private func fail(_ entry: VimeoEntry, _ failure: VimeoVideo.Failure?) async throws(UploadError) {
         _ = try await library.change(entry) { video in
             var video = video
             video.failure = failure
@@ -292,21 +460,7 @@ struct VimeoUploads: Sendable {
     /// - Throws: `VimeoFailure` 4011 if bytes are missing; `UploadError`.
     func complete(_ entry: VimeoEntry) async throws -> VimeoVideo {
         guard entry.video.isTicket else { return entry.video }
-        guard let upload = entry.upload else { throw Self.incomplete(0, entry.video.size ?? 1) }
-        if upload.state == .open {
-            let upload = try await uploads.status(of: upload.id, .explicit(isLast: false))
-            let missing = (upload.length ?? max(1, upload.offset)) - upload.offset
-            guard missing == 0 else { throw Self.incomplete(upload.offset, missing) }
-            let completed = try await uploads.append(
-                to: upload.id,
-                at: upload.offset,
-                contentLength: 0,
-                finish: .explicit(isLast: true),
-                expecting: nil,
-                from: ArraySource([])
-            )
-            _ = try await uploads.finished(completed)
-        }
+        let upload = try await finish(entry)
         if let replaced = entry.video.replaces { return try await replace(replaced, by: entry, upload) }
         let now = clock.now.unixSeconds
         let changed = try await library.change(entry) { video in
@@ -317,6 +471,59 @@ struct VimeoUploads: Sendable {
         }
         guard let changed else { throw VimeoFailure.notFound }
         return changed
+    }
+
+    /// Completes the upload of a ticket.
+    ///
+    /// - Returns: The upload.
+    /// - Throws: `VimeoFailure` 4011 if bytes are missing; `UploadError`.
+    func finish(_ ticket: VimeoEntry) async throws -> Upload {
+        var ticket = ticket
+        var attempts = 0
+        while true {
+            do {
+                return try await finishOnce(ticket)
+            } catch let error as UploadError where attempts < Self.mostAttempts {
+                // Another request completes it, too.
+                guard [.notOpen, .interrupted, .busy, .notFound, .gone].contains(error.code) else { throw error }
+                attempts += 1
+                try await Task.sleep(for: .milliseconds(5 * attempts))
+                guard let current = try await library.entry(at: ticket.record.record.key) else {
+                    throw VimeoFailure.noVideoFile
+                }
+                ticket = current
+            }
+        }
+    }
+
+    private func finishOnce(_ ticket: VimeoEntry) async throws -> Upload {
+        switch ticket.video.failure {
+        // Not what the client wanted to store: it may not have read the answer to its bytes (protocol notes §8.3).
+        case .quota: throw VimeoFailure(403, 4101, "You have reached your upload quota.", "The bytes were refused.")
+        case .total: throw VimeoFailure(403, 3428, "You have reached your upload quota.", "The bytes were refused.")
+        case .uploading: throw VimeoFailure(400, 2502, "The file is not a video.", "The bytes were refused.")
+        case nil: break
+        }
+        guard let upload = ticket.upload else { throw Self.incomplete(0, ticket.video.size ?? 1) }
+        guard upload.state == .open else { return upload }
+        let current = try await uploads.status(of: upload.id, .explicit(isLast: false))
+        let missing = (current.length ?? max(1, current.offset)) - current.offset
+        guard missing == 0 else { throw Self.incomplete(current.offset, missing) }
+        do throws(UploadError) {
+            let completed = try await uploads.append(
+                to: current.id,
+                at: current.offset,
+                contentLength: 0,
+                finish: .explicit(isLast: true),
+                expecting: nil,
+                from: ArraySource([])
+            )
+            return try await uploads.finished(completed)
+        } catch {
+            guard error.code == .contentTypeRefused else { throw error }
+            try await failIfEnded(ticket, upload)
+            throw VimeoFailure(400, 2502, "The file is not a video.", error.message)
+        }
     }
 
     /// Gives a video the file of a ticket, which stays so that its client can ask again.

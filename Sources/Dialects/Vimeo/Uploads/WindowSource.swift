@@ -9,6 +9,8 @@ final class WindowSource: ByteSource {
     private let source: any ByteSource
     private var skipped: Int64
     private var left: Int64
+    /// Whether nothing was read of the source.
+    private(set) var isUntouched = true
 
     /// - Parameters:
     ///   - source: Belongs to this one from now on.
@@ -47,6 +49,7 @@ final class WindowSource: ByteSource {
     }
 
     private func skip() async throws(SourceFailure) {
+        isUntouched = false
         while skipped > 0 {
             guard let piece = try await source.next(maximum: Int(clamping: min(65536, skipped))) else {
                 skipped = 0

@@ -28,7 +28,11 @@ struct VimeoLibrary: Sendable {
     let clock: any WallClock
     /// Seconds for which an upload without bytes is kept at least.
     let lifetime: TimeInterval
-    var attachments: VimeoAttachments { VimeoAttachments(records: records, uploads: uploads, clock: clock) }
+    /// What users have left.
+    let quota: QuotaService
+    var attachments: VimeoAttachments {
+        VimeoAttachments(records: records, uploads: uploads, clock: clock, quota: quota)
+    }
 
     // MARK: Reading
 
@@ -63,15 +67,12 @@ struct VimeoLibrary: Sendable {
     {
         // Users whose numbers are equal do not see each other's videos.
         guard record.content.subject == user.subject else { return nil }
-        if record.content.isDeleted == true {
-            try await forget(record.content)
-            return nil
-        }
+        if record.content.isDeleted == true { return nil }
         var versions: [(version: VimeoVideo.Version, upload: Upload)] = []
         for version in record.content.versions ?? [] {
             if let upload = try await aliveUpload(version.uploadID) { versions.append((version, upload)) }
         }
-        let upload: Upload? = if let id = record.content.uploadID { try await aliveUpload(id) } else { nil }
+        let upload = try await upload(of: record.content)
         let entry = VimeoEntry(record: record, upload: upload, versions: versions)
         if entry.active != nil { return entry }
         if record.content.uploadID == nil, keeps(record) { return entry }
@@ -87,6 +88,39 @@ struct VimeoLibrary: Sendable {
         // Nobody can bring it back: an upload that has ended never begins again.
         if current != nil { try await forget(record.content) }
         return nil
+    }
+
+    /// Goes on with a deletion that was interrupted, if there is one.
+    func finishDeletion(_ id: Int64, of user: VimeoUser) async throws(UploadError) {
+        let key = VimeoVideo.recordKey(id, of: user)
+        guard let record = try await records.record(VimeoVideo.recordKind, key) else { return }
+        let video = try CodedRecord<VimeoVideo>(record).content
+        if video.subject == user.subject, video.isDeleted == true { try await finishDeletion(of: video) }
+    }
+
+    /// Ends the uploads of a video that is deleted, and removes what is left.
+    ///
+    /// - Throws: `.rejected` if the app keeps it: then it is not deleted.
+    private func finishDeletion(of video: VimeoVideo) async throws(UploadError) {
+        do throws(UploadError) {
+            for version in video.versions ?? [] { try await uploads.end(version.uploadID) }
+            for id in [video.uploadID, video.replacedID].compactMap({ $0 }) { try await uploads.end(id) }
+        } catch {
+            guard error.code == .rejected, let record = try await records.record(VimeoVideo.recordKind, video.recordKey)
+            else { throw error }
+            let current = try CodedRecord<VimeoVideo>(record)
+            var kept = current.content
+            kept.isDeleted = nil
+            _ = try await records.replace(current.replaced(by: kept, until: nil).record)
+            throw error
+        }
+        try await forget(video)
+        _ = try await records.removeRecord(Self.openKind, video.recordKey)
+    }
+
+    /// Removes the record of a video that has no upload.
+    func remove(_ video: VimeoVideo) async throws(UploadError) {
+        _ = try await records.removeRecord(VimeoVideo.recordKind, video.recordKey)
     }
 
     /// Removes what is left of a video whose uploads have ended.
@@ -112,6 +146,12 @@ struct VimeoLibrary: Sendable {
             return video
         }
         return changed == nil ? nil : try await self.entry(at: entry.record.record.key)
+    }
+
+    private func upload(of video: VimeoVideo) async throws(UploadError) -> Upload? {
+        if let id = video.uploadID { return try await aliveUpload(id) }
+        guard let id = video.replacedID, let replaced = try await aliveUpload(id) else { return nil }
+        return replaced.state == .completed ? replaced : nil
     }
 
     private func aliveUpload(_ id: String) async throws(UploadError) -> Upload? {
@@ -143,12 +183,17 @@ struct VimeoLibrary: Sendable {
 
     /// Adds a picture or a text track, unless the video is deleted at the same time.
     ///
-    /// - Returns: The video.
+    /// - Returns: The attachment, with another id if its own was taken, and the video.
     /// - Throws: `VimeoFailure` 404 if it was deleted, 403 if it has too many; `UploadError`.
-    func add(_ attachment: VimeoAttachment, to entry: VimeoEntry) async throws -> VimeoVideo {
-        try await attachments.insert(attachment, of: entry.video)
+    func add(_ attachment: VimeoAttachment, to entry: VimeoEntry) async throws -> (
+        attachment: VimeoAttachment, video: VimeoVideo
+    ) {
+        var attachment = attachment
+        while try await !attachments.insert(attachment, of: entry.video) {
+            attachment.id = VimeoVideo.newID(at: clock.now)
+        }
         // A deletion that begins later finds the attachment; one that began before may have missed it.
-        if let current = try await self.entry(at: entry.record.record.key) { return current.video }
+        if let current = try await self.entry(at: entry.record.record.key) { return (attachment, current.video) }
         try await attachments.removeAll(of: entry.video)
         throw VimeoFailure.notFound
     }
@@ -160,22 +205,46 @@ struct VimeoLibrary: Sendable {
     /// - Returns: Whether its id was free.
     func insert(_ video: VimeoVideo) async throws(UploadError) -> Bool {
         let now = clock.now
-        // `lookAtOpen` finds the video by this mark, also if no client asks for it again.
-        let mark = DialectRecord(kind: Self.openKind, key: video.recordKey, text: "{}", createdAt: now)
-        _ = try await records.insert(mark, at: now)
+        try await mark(video.recordKey)
         let record = CodedRecord(VimeoVideo.recordKind, video.recordKey, video, at: now, until: nil)
         return try await records.insert(record.record, at: now)
+    }
+
+    /// `lookAtOpen` finds a video by its mark, also if no client asks for it again.
+    private func mark(_ key: String) async throws(UploadError) {
+        let now = clock.now
+        let mark = DialectRecord(kind: Self.openKind, key: key, text: "{}", createdAt: now)
+        _ = try await records.insert(mark, at: now)
     }
 
     /// Removes records of videos and tickets that were given up.
     func lookAtOpen() async throws(UploadError) {
         _ = try await records.each(Self.openKind) { mark throws(UploadError) in
+            if let record = try await records.record(VimeoVideo.recordKind, mark.key) {
+                let video = try CodedRecord<VimeoVideo>(record).content
+                if video.isDeleted == true { return try await finishDeletion(of: video) }
+            }
             let entry = try await entry(at: mark.key)
-            if let entry, entry.status != .available || entry.video.isTicket { return }
+            if let entry, entry.video.isTicket {
+                if try await isAbandoned(entry) { _ = try await delete(entry) }
+                return
+            }
+            if let entry, entry.status != .available { return }
             // A creation records the mark before the video.
             if entry == nil, clock.now.timeIntervalSince(mark.createdAt) < 3600 { return }
             _ = try await records.removeRecord(Self.openKind, mark.key)
         }
+    }
+
+    /// Whether the bytes of a ticket are complete, and nothing has become of it: its completion was interrupted, and its
+    /// client did not come back.
+    private func isAbandoned(_ ticket: VimeoEntry) async throws(UploadError) -> Bool {
+        guard let upload = ticket.upload, upload.state == .completed,
+            clock.now.timeIntervalSince(upload.updatedAt) > lifetime
+        else { return false }
+        guard let replaced = ticket.video.replaces else { return true }
+        let video = try await entry(replaced, of: ticket.video.user)?.video
+        return video?.versions?.contains { $0.uploadID == upload.id.text } != true
     }
 
     /// Changes a video, whatever happens at the same time.
@@ -195,20 +264,27 @@ struct VimeoLibrary: Sendable {
         return nil
     }
 
-    /// Deletes a video with its bytes; ends its uploads first, so that whatever is interrupted later is no video any more.
+    /// Deletes a video with its bytes.
     ///
-    /// - Returns: Whether it was there.
+    /// The record says so first: from then on nobody sees it, and no other bytes come; whatever is interrupted later,
+    /// `lookAtOpen` finishes.
+    ///
+    /// - Returns: Whether it was there; one of several callers at the same time is told so.
+    /// - Throws: `.rejected` if the app keeps it.
     func delete(_ entry: VimeoEntry) async throws(UploadError) -> Bool {
         let key = entry.record.record.key
+        try await mark(key)
         while let record = try await records.record(VimeoVideo.recordKind, key) {
             let current = try CodedRecord<VimeoVideo>(record)
-            for version in current.content.versions ?? [] { try await uploads.end(version.uploadID) }
-            if let id = current.content.uploadID { try await uploads.end(id) }
+            if current.content.isDeleted == true {
+                try await finishDeletion(of: current.content)
+                return false
+            }
             var video = current.content
             video.isDeleted = true
             // Unless a client has begun anew meanwhile, or added a version.
             guard try await records.replace(current.replaced(by: video, until: nil).record) else { continue }
-            try await forget(video)
+            try await finishDeletion(of: video)
             return true
         }
         return false

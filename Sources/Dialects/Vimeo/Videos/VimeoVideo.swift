@@ -49,9 +49,13 @@ struct VimeoVideo: Sendable, Equatable, Codable {
     /// The token.
     var principal: String
     var labels = Labels()
+    /// What was said about a ticket, as JSON, for Vimeo.
+    var said: String?
     var approach: Approach
     /// Of the core; replaced when a client begins anew, and `nil` between both.
     var uploadID: String?
+    /// The upload that is being replaced: if it was completed before it could be ended, it stays.
+    var replacedID: String?
     /// Bytes, as announced.
     var size: Int64?
     /// Of its uploads.

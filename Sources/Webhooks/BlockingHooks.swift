@@ -1,8 +1,8 @@
 internal import Foundation
 package import UploadCore
 
-/// Calls the app by HTTP before something happens to an upload.
-package struct HTTPHooks: UploadHooks {
+/// Asks the app before something happens to an upload.
+package struct BlockingHooks: UploadHooks {
     private let caller: HookCaller
     private let clock: any WallClock
     private let onFailure: @Sendable (HookName, UploadID, String) -> Void
@@ -76,6 +76,8 @@ package struct HTTPHooks: UploadHooks {
         while true {
             do throws(HookFailure) {
                 return try await caller.call(
+                    name,
+                    upload,
                     payload,
                     id: id,
                     at: clock.now,

@@ -1,0 +1,135 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPWire
+internal import UploadCore
+internal import VODKit
+
+/// Files, pictures and text tracks of videos at Vimeo.
+extension VimeoBroker {
+    func collection(_ name: String, of id: Int64, _ fields: [String], _ call: VimeoCall) async throws -> Response {
+        let page = try call.page()
+        let video = try await owned(id, call)
+        let document = try await upstream.document(
+            .get,
+            "\(video.uri)/\(name)",
+            fields: Self.fields(call, fields),
+            [(name: "page", value: String(page.number)), (name: "per_page", value: String(page.size))]
+        )
+        guard let members = document?.members, case .array(let elements)? = members["data"] else {
+            throw VimeoFailure(502, nil, "Vimeo sent no list.")
+        }
+        var total = elements.count
+        if case .integer(let number)? = members["total"] { total = Int(clamping: number) }
+        return call.response(page, of: total, elements.map { Self.with($0, call) })
+    }
+
+    /// A document in which our user stands in the place of the account's.
+    static func with(_ element: JSONValue, _ call: VimeoCall) -> JSONValue {
+        guard case .object(var members) = element, members["upload"] != nil || members["user"] != nil else {
+            return element
+        }
+        members["user"] = call.documents.user(call.user)
+        return .object(members)
+    }
+
+    func addVersion(_ id: Int64, _ call: VimeoCall) async throws -> Response {
+        var body = try await VimeoBody(of: call.request, limit: local.bodyLimit)
+        try VimeoVideoCalls.checkVersion(&body, call)
+        guard let video = try await videos.one(id, of: call.user)?.content else {
+            throw VimeoFailure(404, 5012, "The video could not be found.")
+        }
+        let (name, size) = try VimeoVideoCalls.version(&body)
+        let admission = try await admit(name, nil, size, call)
+        do {
+            let made = try await upstream.create(
+                "\(video.uri)/versions",
+                [
+                    "file_name": .string(name),
+                    "upload": .object(["approach": .string("tus"), "size": .string(String(size))]),
+                ],
+                approach: .tus,
+                fields: Self.fields(call, VimeoUpstream.versionFields, needing: ["uri", "upload"])
+            )
+            try await videos.watch(video)
+            return call.response(Self.with(.object(made.document), call), "video.version", 201)
+        } catch {
+            await withdraw(admission)
+            throw error
+        }
+    }
+
+    func addAttachment(_ kind: VimeoAttachment.Kind, to id: Int64, _ call: VimeoCall) async throws -> Response {
+        var body = try await VimeoBody(of: call.request, limit: local.bodyLimit)
+        let video = try await owned(id, call)
+        let members = try Self.members(of: kind, &body, isNew: true)
+        let document = try await upstream.document(
+            .post,
+            "\(video.uri)/\(kind.collection)",
+            fields: Self.fields(call, kind.fields),
+            body: .object(members)
+        )
+        return call.response(.object(document?.members ?? [:]), kind.mediaType, 201)
+    }
+
+    func attachment(_ kind: VimeoAttachment.Kind, _ id: Int64, of video: Int64, _ call: VimeoCall) async throws
+        -> Response
+    {
+        let path = "\(try await owned(video, call).uri)/\(kind.collection)/\(id)"
+        var body: JSONValue?
+        switch call.method {
+        case .delete:
+            try call.caller.require(.edit)
+            _ = try await upstream.call(.delete, path)
+            return Response(204)
+        case .patch:
+            try call.caller.require(.edit)
+            var read = try await VimeoBody(of: call.request, limit: local.bodyLimit)
+            body = .object(try Self.members(of: kind, &read, isNew: false))
+        default: break
+        }
+        let document = try await upstream.document(
+            call.method == .patch ? .patch : .get,
+            path,
+            fields: Self.fields(call, kind.fields),
+            body: body
+        )
+        return call.response(.object(document?.members ?? [:]), kind.mediaType)
+    }
+
+    /// The members of a picture or a text track that Vimeo is told.
+    static func members(of kind: VimeoAttachment.Kind, _ body: inout VimeoBody, isNew: Bool)
+        throws(VimeoFailure) -> [String: JSONValue]
+    {
+        var members: [String: JSONValue] = [:]
+        if let isActive = body.bool("active") { members["active"] = .bool(isActive) }
+        switch kind {
+        case .picture:
+            switch body["time"] {
+            case .integer(let seconds)? where seconds >= 0: members["time"] = .integer(seconds)
+            case .number(let seconds)? where seconds >= 0: members["time"] = .number(seconds)
+            case nil: break
+            default: body.reject("time", "must be a number of seconds")
+            }
+        case .textTrack:
+            let type = body.choice("type", of: VimeoAttachment.types)
+            if isNew, type == nil, body.problems.isEmpty { body.reject("type", "is missing") }
+            for (name, value) in [
+                ("type", type), ("language", body.text("language", atMost: 32)),
+                ("name", body.text("name", atMost: 256)),
+            ] {
+                if let value { members[name] = .string(value) }
+            }
+        }
+        try body.finish()
+        return members
+    }
+}
+
+extension VimeoAttachment.Kind {
+    var fields: [String] {
+        switch self {
+        case .picture: VimeoUpstream.pictureFields
+        case .textTrack: VimeoUpstream.textTrackFields
+        }
+    }
+}

@@ -1,0 +1,199 @@
+internal import Bytes
+internal import Foundation
+internal import HTTPWire
+internal import UploadCore
+internal import VODKit
+
+/// `direct` mode: videos are created at Vimeo with the account's token.
+///
+/// Calls are checked here, and a user reaches only the videos that were created for it. Bytes go to Vimeo; those of
+/// clients that know only what Vimeo no longer offers (tickets, approach `streaming`) come here first.
+struct VimeoBroker: VimeoService {
+    /// Users, and tickets until they are completed.
+    let local: VimeoVideoCalls
+    let upstream: VimeoUpstream
+    let videos: VimeoCloudVideos
+    let transfers: VimeoTransfers
+    var library: VimeoLibrary { local.library }
+    var uploads: UploadService { local.library.uploads }
+
+    func answer(_ resource: VimeoResource, _ call: VimeoCall) async throws -> Response {
+        switch (resource, call.method) {
+        case (.videos(let number), .post):
+            try VimeoVideoCalls.check(number, is: call.user)
+            try call.caller.require(.upload)
+            return try await create(call)
+        case (.videos(let number), _):
+            try VimeoVideoCalls.check(number, is: call.user)
+            return try await list(call)
+        case (.upload(let number, let ticket), .delete):
+            try VimeoVideoCalls.check(number, is: call.user)
+            try call.caller.require(.upload)
+            return try await complete(ticket, call)
+        case (.video(let id), .patch):
+            try call.caller.require(.edit)
+            return try await change(id, call)
+        case (.video(let id), .delete):
+            try call.caller.require(.delete)
+            return try await delete(id, call)
+        case (.video(let id), _): return try await read(id, call)
+        case (.status(let id), _):
+            let video = try await owned(id, call)
+            let fields = Self.fields(call, VimeoUpstream.statusFields)
+            let document = try await upstream.document(.get, "\(video.uri)/status", fields: fields)
+            return call.response(.object(document?.members ?? [:]), "video")
+        case (.files(let id), _):
+            try call.caller.require(.upload)
+            _ = try await owned(id, call)
+            var body = try await VimeoBody(of: call.request, limit: local.bodyLimit)
+            return try await local.createTicket(&body, replacing: id, call)
+        case (.versions(let id), .post):
+            try call.caller.require(.upload)
+            return try await addVersion(id, call)
+        case (.versions(let id), _):
+            return try await collection("versions", of: id, VimeoUpstream.versionFields, call)
+        case (.attachments(let kind, let id), .post):
+            try call.caller.require(.upload)
+            return try await addAttachment(kind, to: id, call)
+        case (.attachments(let kind, let id), _):
+            return try await collection(kind.collection, of: id, kind.fields, call)
+        case (.attachment(let kind, let video, let id), _):
+            return try await attachment(kind, id, of: video, call)
+        default: return try await local.answer(resource, call)
+        }
+    }
+
+    // MARK: Whose videos
+
+    /// A video of the caller.
+    ///
+    /// - Throws: `VimeoFailure` 404 for those of others, and for all others in the account.
+    func owned(_ id: Int64, _ call: VimeoCall) async throws -> VimeoCloudVideo {
+        guard let found = try await videos.one(id, of: call.user) else { throw VimeoFailure.notFound }
+        return found.content
+    }
+
+    func list(_ call: VimeoCall) async throws -> Response {
+        let page = try call.page()
+        let all = try await videos.all(of: call.user)
+        var documents: [JSONValue] = []
+        for video in page.part(of: all) { documents.append(try await shown(video, call)) }
+        return call.response(page, of: all.count, documents)
+    }
+
+    // MARK: Documents
+
+    /// What Vimeo is asked for: what the client wants and Vimeo knows, and what is needed here.
+    static func fields(_ call: VimeoCall, _ all: [String], needing needed: [String] = []) -> [String] {
+        if call.fields.names.isEmpty { return all }
+        var fields = needed
+        for name in call.fields.names where !fields.contains(where: { name == $0 || name.hasPrefix($0 + ".") }) {
+            let isName =
+                name.utf8.count <= 128
+                && name.utf8.allSatisfy { byte in
+                    (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                        || byte == UInt8(ascii: "_") || byte == UInt8(ascii: ".")
+                }
+            // Users are ours.
+            if isName, name != "user", !name.hasPrefix("user.") { fields.append(name) }
+        }
+        return fields.isEmpty ? all : Array(fields.prefix(100))
+    }
+
+    static func videoFields(_ call: VimeoCall) -> [String] {
+        fields(call, VimeoUpstream.videoFields, needing: VimeoUpstream.needed)
+    }
+
+    /// A video as its user sees it.
+    func shown(_ video: VimeoCloudVideo, _ call: VimeoCall) async throws -> JSONValue {
+        var members = video.members
+        members["user"] = call.documents.user(call.user)
+        var failure = video.failure
+        if failure == nil, !video.isSettled, let key = video.sourceKey {
+            failure = try await library.entry(at: key)?.video.failure
+        }
+        var upload: [String: JSONValue] = [:]
+        if case .object(let known)? = members["upload"] { upload = known }
+        if video.approach == .streaming, let source = video.source {
+            upload["approach"] = .string("streaming")
+            upload["upload_link"] = .string(call.documents.base + local.links.path(source, of: call.user))
+        }
+        if let failure {
+            members["status"] = .string(failure.rawValue)
+            members["transcode"] = .object(["status": .string("error")])
+            upload["status"] = .string("error")
+        }
+        members["upload"] = .object(upload)
+        return .object(members)
+    }
+
+    func read(_ id: Int64, _ call: VimeoCall) async throws -> Response {
+        let video = try await owned(id, call)
+        let since = video.source == nil ? call.request.head.fields["If-Modified-Since"] : nil
+        let document: VimeoUpstream.Document?
+        do throws(VimeoFailure) {
+            document = try await upstream.document(.get, video.uri, fields: Self.videoFields(call), since: since)
+        } catch {
+            if error.status == 404 { try await videos.change(video.recordKey) { $0.isGone = true } }
+            throw error
+        }
+        guard let document else { return Response(304) }
+        var response = try await shown(document, video, call)
+        if let modified = document.modified { response.fields["Last-Modified"] = modified }
+        return response
+    }
+
+    /// Records what Vimeo told, and answers with it.
+    func shown(_ document: VimeoUpstream.Document, _ video: VimeoCloudVideo, _ call: VimeoCall) async throws
+        -> Response
+    {
+        let known = try await videos.change(video.recordKey) { video in
+            // What the client asked for may be less than what is known.
+            video.learn(video.members.merging(document.members) { $1 })
+        }
+        var current = known ?? video
+        current.learn(document.members)
+        // A later file makes it change again.
+        if let known, !known.isSettled { try await videos.watch(known) }
+        return call.response(try await shown(current, call), "video")
+    }
+
+    // MARK: Changing
+
+    func change(_ id: Int64, _ call: VimeoCall) async throws -> Response {
+        var body = try await VimeoBody(of: call.request, limit: local.bodyLimit)
+        let video = try await owned(id, call)
+        var labels = VimeoVideo.Labels()
+        labels.read(&body)
+        try body.finish()
+        let document = try await upstream.document(
+            .patch,
+            video.uri,
+            fields: Self.videoFields(call),
+            body: .object(body.labels)
+        )
+        return try await shown(document ?? VimeoUpstream.Document(members: [:]), video, call)
+    }
+
+    func delete(_ id: Int64, _ call: VimeoCall) async throws -> Response {
+        let video = try await owned(id, call)
+        do throws(VimeoFailure) {
+            _ = try await upstream.call(.delete, video.uri)
+        } catch {
+            if error.status == 404 { try await forget(video) }
+            throw error
+        }
+        try await forget(video)
+        return Response(204)
+    }
+
+    /// Forgets a video that Vimeo has no longer, with bytes that were to go there.
+    func forget(_ video: VimeoCloudVideo) async throws(UploadError) {
+        if let key = video.sourceKey {
+            if let entry = try await library.entry(at: key) { _ = try await library.delete(entry) }
+            try await transfers.remove(key)
+        }
+        try await transfers.removeAll(to: video)
+        try await videos.remove(video)
+    }
+}

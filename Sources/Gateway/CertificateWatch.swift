@@ -1,0 +1,81 @@
+internal import CoreMetrics
+internal import Foundation
+internal import Logging
+internal import MetricsKit
+internal import ServiceLifecycle
+internal import Transport
+internal import UnixSignals
+
+/// Reads the certificate again when its files change, or at SIGHUP, so that a renewal needs no restart.
+struct CertificateWatch: Service {
+    /// `nil` without TLS: SIGHUP then does nothing, instead of ending the process.
+    let tls: TLSContext?
+    let logger: Logger
+    private let expiry: Meter?
+    private static let interval = Duration.seconds(5)
+
+    init(_ tls: TLSContext?, _ metrics: MetricsRegistry, _ logger: Logger) {
+        self.tls = tls
+        self.logger = logger
+        expiry = tls.map { _ in
+            metrics.gauge(
+                "sluice_tls_certificate_expiry_time_seconds",
+                "When the certificate expires, in Unix seconds."
+            )
+        }
+        measure()
+    }
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            await withDiscardingTaskGroup { group in
+                group.addTask { await watchFiles() }
+                for await _ in await UnixSignalsSequence(trapping: .sighup) { reload("SIGHUP") }
+                group.cancelAll()
+            }
+        }
+    }
+
+    private func watchFiles() async {
+        guard let tls else { return }
+        var known = Self.marks(of: tls.paths)
+        while (try? await Task.sleep(for: Self.interval)) != nil {
+            let current = Self.marks(of: tls.paths)
+            guard current != known else { continue }
+            // While one of both is not replaced yet, they do not belong together: the next look tries again.
+            if reload("the files have changed") { known = current }
+        }
+    }
+
+    @discardableResult
+    private func reload(_ reason: String) -> Bool {
+        guard let tls else { return true }
+        do throws(TLSFailure) {
+            try tls.reload()
+        } catch {
+            logger.warning(
+                "the certificate was not read again; the one before stays in use",
+                metadata: ["reason": "\(reason)", "error": "\(error)"]
+            )
+            return false
+        }
+        measure()
+        logger.notice("the certificate was read again", metadata: ["reason": "\(reason)"])
+        return true
+    }
+
+    private func measure() {
+        if let end = tls?.expiresAt { expiry?.set(Double(end)) }
+    }
+
+    /// What changes with the content of files.
+    private static func marks(of paths: [String]) -> [[String]] {
+        paths.map { path in
+            // What a link names.
+            let file = URL(filePath: path).resolvingSymlinksInPath().path
+            let values = try? FileManager.default.attributesOfItem(atPath: file)
+            let keys: [FileAttributeKey] = [.modificationDate, .size, .systemFileNumber]
+            return keys.map { key in values?[key].map { "\($0)" } ?? "" }
+        }
+    }
+}

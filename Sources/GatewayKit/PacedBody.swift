@@ -1,0 +1,53 @@
+internal import Bytes
+internal import HTTPWire
+internal import SystemIO
+internal import UploadCore
+
+/// The content of a request, taken as fast as the limits of its client allow.
+///
+/// Between two slices nothing is read from the socket. The time counts for no timeout of the connection, except
+/// `timeouts.request`.
+final class PacedBody: RequestBody {
+    private let body: any RequestBody
+    private let meter: RequestMeter
+
+    init(_ body: any RequestBody, _ meter: RequestMeter) {
+        self.body = body
+        self.meter = meter
+    }
+
+    var remaining: Int64? { body.remaining }
+    var trailers: HTTPFields { body.trailers }
+    var supportsTransfer: Bool { body.supportsTransfer }
+
+    var interrupter: SourceInterrupter {
+        SourceInterrupter { [meter, interrupter = body.interrupter] failure in
+            meter.interrupt()
+            interrupter.interrupt(as: failure)
+        }
+    }
+
+    func arrives(_ count: Int) async -> Bool { await body.arrives(count) }
+
+    func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? {
+        guard let slice = meter.slice else { return try await body.next(maximum: maximum) }
+        await meter.pause()
+        let piece = try await body.next(maximum: min(maximum, Int(slice)))
+        if let piece { meter.took(Int64(piece.count)) }
+        return piece
+    }
+
+    func transfer(to file: OpenFile, at offset: Int64, limit: Int64, on pool: BlockingPool) async -> TransferOutcome {
+        guard let slice = meter.slice else { return await body.transfer(to: file, at: offset, limit: limit, on: pool) }
+        var moved: Int64 = 0
+        while true {
+            await meter.pause()
+            let outcome = await body.transfer(to: file, at: offset + moved, limit: min(slice, limit - moved), on: pool)
+            moved += outcome.moved
+            meter.took(outcome.moved)
+            guard outcome.end == .limitReached, moved < limit else {
+                return TransferOutcome(moved: moved, end: outcome.end)
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+internal import CoreMetrics
+package import HTTPWire
+package import MetricsKit
+package import RESTKit
+internal import Telemetry
+internal import Transport
+package import UploadCore
+
+/// Limits of client addresses, API keys and subjects, for all listeners of this process (docs/limits.md).
+package final class RequestLimits: Sendable {
+    private let addresses: ClientLimits<AddressBlock>
+    private let keys: ClientLimits<String>
+    private let subjects: ClientLimits<String>
+    private let exempt: [PeerRange]
+    private let publicURL: PublicURL
+
+    package init(_ settings: LimitSettings, _ publicURL: PublicURL, _ metrics: MetricsRegistry) {
+        self.publicURL = publicURL
+        exempt = settings.address.exempt
+        let limited = metrics.limitedCounters
+        let count: @Sendable (String) -> Void = { limited[$0].increment() }
+        addresses = ClientLimits(.address, settings.address.rates, refused: count)
+        keys = ClientLimits(.key, settings.key, refused: count)
+        subjects = ClientLimits(.subject, settings.subject, refused: count)
+    }
+
+    /// Handles a request, unless its client exceeds a limit.
+    ///
+    /// A proxy that is trusted has no limit, because its address is that of many clients. Nothing here is a closure that is
+    /// made for each request: those are allocated.
+    fileprivate func respond(
+        to request: Request,
+        by handler: any RequestHandler,
+        refuse: RequestLimitHandler.Refusal
+    ) async -> Response {
+        let bringsContent = request.head.bringsContent
+        let client = addresses.isLimited ? limitedClient(of: request) : nil
+        if let client {
+            do throws(UploadError) {
+                try addresses.begin(client, bringsContent: bringsContent)
+            } catch {
+                return refuse(error, request)
+            }
+        }
+        defer { if let client, bringsContent { addresses.end(client) } }
+        let pacer = client.flatMap { bringsContent ? addresses.pacer(of: $0) : nil }
+        guard keys.isLimited || subjects.isLimited || pacer != nil else { return await handler.respond(to: request) }
+        let meter = RequestMeter(keys: keys, subjects: subjects, pacer: pacer, bringsContent: bringsContent)
+        defer { meter.end() }
+        let isPaced = bringsContent && (pacer != nil || keys.limitsBytes || subjects.limitsBytes)
+        let metered = isPaced ? request.with(PacedBody(request.body, meter)) : request
+        return await RequestMeter.$current.withValue(meter) { await handler.respond(to: metered) }
+    }
+
+    private func limitedClient(of request: Request) -> AddressBlock? {
+        guard let address = IPAddress(request.clientAddress), !publicURL.trusts(request.clientAddress),
+            !exempt.contains(where: { $0.contains(address) })
+        else { return nil }
+        return AddressBlock(address)
+    }
+}
+
+extension Request {
+    fileprivate func with(_ body: any RequestBody) -> Request {
+        var request = self
+        request.body = body
+        return request
+    }
+}
+
+extension RequestHead {
+    /// Whether content follows; the framing was checked before.
+    fileprivate var bringsContent: Bool {
+        if let length = fields["Content-Length"] { return length != "0" }
+        return fields.contains("Transfer-Encoding")
+    }
+}
+
+/// Applies the limits of clients before another handler.
+package struct RequestLimitHandler: RequestHandler {
+    package typealias Refusal = @Sendable (UploadError, Request) -> Response
+
+    private let handler: any RequestHandler
+    private let limits: RequestLimits
+    private let refuse: Refusal
+
+    /// - Parameters:
+    ///   - handler: Gets requests that are within the limits.
+    ///   - limits: The limits.
+    ///   - refuse: The response to others, in the form of the listener's clients.
+    package init(
+        _ handler: any RequestHandler,
+        _ limits: RequestLimits,
+        refuse: @escaping Refusal
+    ) {
+        self.handler = handler
+        self.limits = limits
+        self.refuse = refuse
+    }
+
+    package func respond(to request: Request) async -> Response {
+        await limits.respond(to: request, by: handler, refuse: refuse)
+    }
+}

@@ -1,0 +1,127 @@
+package import Bytes
+internal import Clouds
+package import Foundation
+package import GatewayKit
+internal import HTTPClient
+internal import SettingsKit
+internal import Telemetry
+internal import UploadCore
+
+/// Calls Vimeo's API with the account's token, and sends bytes to its upload links.
+package struct VimeoForwarder: Sendable {
+    /// The service's response, as it is.
+    package struct Reply: Sendable, Equatable {
+        package let status: Int
+        package let content: [UInt8]
+        /// `Last-Modified`.
+        package let modified: String?
+        /// When calls are allowed again, for status 429.
+        package let resumesAt: Date?
+    }
+
+    private let cloud: VimeoCloud
+    private let report: CloudReport
+
+    /// `nil` in `relay` mode.
+    package init?(_ context: GatewayContext) {
+        guard let cloud = context.settings.vimeoCloud(context.clock) else { return nil }
+        self.cloud = cloud
+        report = CloudReport(context.metrics, context.logger)
+    }
+
+    /// Calls the API.
+    ///
+    /// - Parameters:
+    ///   - method: Such as `PATCH`.
+    ///   - target: Path and query.
+    ///   - json: The body; `nil` for none.
+    ///   - since: `If-Modified-Since`.
+    /// - Returns: The response, whatever its status.
+    /// - Throws: If there is none.
+    package func call(
+        _ method: String,
+        _ target: String,
+        json: [UInt8]? = nil,
+        since: String? = nil
+    ) async throws(CloudForwarder.Failure) -> Reply {
+        try await reported { () async throws(CloudFailure) in
+            let answer = try await cloud.call(method, target, json: json, since: since)
+            return Reply(
+                status: answer.status,
+                content: answer.content,
+                modified: answer.modified,
+                resumesAt: answer.resumesAt
+            )
+        }
+    }
+
+    /// A text of the service without the account's token.
+    package func redacted(_ text: String) -> String { cloud.redacted(text) }
+
+    /// The number of bytes that an upload link has.
+    ///
+    /// - Returns: `nil` if the upload is gone.
+    /// - Throws: If the service does not answer.
+    package func offset(at link: String) async throws(CloudForwarder.Failure) -> Int64? {
+        try await reported { () async throws(CloudFailure) in try await cloud.offset(at: link) }
+    }
+
+    /// Sends bytes to an upload link, by one PATCH.
+    ///
+    /// - Parameters:
+    ///   - source: Ends after `length` bytes.
+    ///   - length: At least 1.
+    ///   - offset: Of the first byte.
+    ///   - link: Where they go.
+    ///   - isWanted: Asked now and then; the request is given up when it returns `false`.
+    /// - Returns: The number of bytes that the link has now; `nil` if the upload is gone.
+    /// - Throws: If they were not all stored.
+    package func send(
+        _ source: any ByteSource,
+        length: Int64,
+        at offset: Int64,
+        to link: String,
+        while isWanted: () async -> Bool
+    ) async throws(CloudForwarder.Failure) -> Int64? {
+        try await reported { () async throws(CloudFailure) in
+            try await cloud.send(source, length: length, at: offset, to: link, while: isWanted)
+        }
+    }
+
+    private func reported<Value>(_ call: () async throws(CloudFailure) -> Value) async throws(CloudForwarder.Failure)
+        -> Value
+    {
+        do throws(CloudFailure) {
+            let value = try await call()
+            report.called(VimeoCloud.name, nil)
+            return value
+        } catch {
+            report.called(VimeoCloud.name, error)
+            throw CloudForwarder.Failure(error.message)
+        }
+    }
+}
+
+extension Settings {
+    /// `nil` unless videos are created at Vimeo.
+    fileprivate func vimeoCloud(_ clock: any WallClock) -> VimeoCloud? {
+        guard vimeo.mode == .direct, let token = vimeo.accessToken else { return nil }
+        func client(_ transfers: Int, threads: Int = 1) -> HTTPClient {
+            HTTPClient(
+                userAgent: "Sluice/\(Version.current)",
+                purpose: "cloud",
+                maximumTransfers: transfers,
+                maximumThreads: threads,
+                // The operator chose the endpoint, which chooses the links, so any address is allowed.
+                addresses: .any
+            )
+        }
+        return VimeoCloud(
+            client: client(CloudCaller.maximumCalls),
+            bytes: client(CloudCaller.maximumCalls, threads: HTTPClient.threadsForContent),
+            token: token.exposed,
+            origin: vimeo.endpoint ?? "https://api.vimeo.com",
+            clock: clock
+        )
+    }
+}

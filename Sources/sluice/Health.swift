@@ -1,0 +1,34 @@
+internal import Administration
+import ArgumentParser
+import Gateway
+import SettingsKit
+
+struct Health: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "health",
+        abstract: "Asks the gateway on this machine whether it is well, for health checks of containers.",
+        discussion: """
+            The gateway is found by the settings, above all gateway.listen, so it needs those of `sluice serve`. Status 0 means that
+            it answers.
+            """
+    )
+
+    @Flag(help: "Whether it also reaches its state and its storage (/readyz instead of /healthz).")
+    var ready = false
+
+    @Option(help: "Seconds to wait for its answer.")
+    var timeout = 5
+
+    @OptionGroup var options: SettingsOptions
+
+    func validate() throws {
+        guard (1...300).contains(timeout) else { throw ValidationError("--timeout must be 1 to 300.") }
+    }
+
+    func run() async throws {
+        let settings = try options.load().values
+        let problem = await HealthCheck.problem(settings, isReadiness: ready, timeout: .seconds(timeout))
+        if let problem { throw CommandFailure(problem) }
+        print("ok")
+    }
+}

@@ -1,0 +1,176 @@
+"""The root directory of the container image, as scripts/image-root makes it of the program: without a shell, read-only,
+by another user. The Dockerfile runs the same script; a container engine is not needed for what is in the image.
+Also which engine scripts/image calls, and how.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.api import API, tus_patch, upload_id
+from harness.daemon import free_port
+from harness.data import MIB, content, sha256
+from harness.server import BINARY, ROOT, Server
+from harness.tools import lacking
+from harness.wire import Wire, until
+
+USER = 10001
+# Everything but /data is read-only, as with `docker run --read-only`; /proc and /dev are there, as in any container.
+ENTER = """
+set -e
+mount --make-rprivate /
+mount --bind "$0" "$0"
+mount -t proc proc "$0/proc"
+mount --rbind /dev "$0/dev"
+mount --bind "$1" "$0/data"
+mount -o remount,bind,ro "$0"
+exec /usr/sbin/chroot --userspec=10001:10001 "$0" /usr/bin/sluice serve
+"""
+LIBRARY = re.compile(r"(usr/)?lib(64)?/([\w-]+/)?[\w.+-]+\.so(\.[\w.]+)?")
+
+
+def settings():
+    """`ENV` of the Dockerfile."""
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", "")
+    (line,) = re.findall(r"^ENV (.*)$", text, re.M)
+    return dict(pair.split("=", 1) for pair in line.split())
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory):
+    """Made of the program that all tests use."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        lacking("needs root and unshare")
+    folder = tmp_path_factory.mktemp("image") / "root"
+    subprocess.run([ROOT / "scripts/image-root", BINARY, folder], check=True)
+    # Its folders belong to the run's temporary ones, which only root may enter.
+    for parent in [*folder.parents][:3]:
+        parent.chmod(0o755)
+    for name in ("proc", "dev"):
+        (folder / name).mkdir()
+    return folder
+
+
+@pytest.fixture
+def server(image, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    os.chown(data, USER, USER)
+    own = settings() | {
+        "SLUICE_GATEWAY_LISTEN": f"127.0.0.1:{free_port()}",
+        "SLUICE_OBJECT_LISTEN": "127.0.0.1:0",
+        "SLUICE_TIMEOUTS_SHUTDOWN_GRACE": "1s",
+    }
+    return Server(data, environment=own, prefix=["unshare", "--mount", "sh", "-c", ENTER, image, data])
+
+
+def test_what_is_in_it(image):
+    names = {str(path.relative_to(image)) for path in image.rglob("*") if path.is_file()}
+    others = {name for name in names if not LIBRARY.fullmatch(name)}
+    assert others - {name for name in others if name.startswith("opt/")} == {
+        "usr/bin/sluice",
+        "etc/passwd",
+        "etc/group",
+        "etc/nsswitch.conf",
+        "etc/ssl/certs/ca-certificates.crt",
+    }
+    assert (image / "data").stat().st_uid == USER
+
+
+def test_it_serves_and_stops_in_the_middle_of_an_upload(server, image):
+    body = content(8 * MIB, 7)
+    with server:
+        api = API(server.url, server.admin_key)
+        assert api.uploaded(b"hello")
+        # The process has neither the rights of root nor a place to write but its data.
+        status = Path(f"/proc/{server.pid}/status").read_text()
+        assert re.search(r"^Uid:\s+10001\s+10001\s+10001\s+10001$", status, re.M)
+        assert re.search(r"^CapEff:\s+0+$", status, re.M)
+        inside = ["nsenter", "--target", str(server.pid), "--mount", f"--root=/proc/{server.pid}/root"]
+        wanted = {**server.environment, "PATH": "/usr/bin"}
+        healthy = subprocess.run([*inside, "/usr/bin/sluice", "health", "--ready"], env=wanted, capture_output=True)
+        assert (healthy.returncode, healthy.stdout) == (0, b"ok\n"), healthy.stderr
+        url = api.created(len(body))
+        with Wire(server.address) as wire:
+            wire.send(tus_patch(url, 0, len(body)) + body[: 3 * MIB])
+            until(lambda: api.upload(upload_id(url))["offset"] == 3 * MIB)
+            server.stop()
+    unhealthy = subprocess.run([BINARY, "health"], env=wanted, capture_output=True)
+    assert unhealthy.returncode == 1 and unhealthy.stderr
+    with server:
+        api = API(server.url, server.admin_key)
+        offset = api.offset(url)
+        assert offset >= 3 * MIB
+        assert api.patch(url, offset, body[offset:]).status_code == 204
+        assert api.download_hash(upload_id(url)) == (sha256(body), len(body))
+
+
+def test_a_program_without_libraries_can_be_a_hook(server, tmp_path):
+    """Scripts cannot: there is no shell."""
+    hooks = server.data / "hooks"
+    hooks.mkdir()
+    source = tmp_path / "hook.c"
+    source.write_text('#include <stdio.h>\nint main(void) { puts("{\\"RejectUpload\\": true}"); }\n')
+    subprocess.run(["cc", "-static", "-o", hooks / "pre-create", source], check=True)
+    server.environment["SLUICE_HOOKS_DIRECTORY"] = "/data/hooks"
+    with server:
+        assert API(server.url, server.admin_key).create(3).status_code == 400
+    (hooks / "pre-create").write_text("#!/bin/sh\n")
+    with pytest.raises(AssertionError, match="pre-create needs /bin/sh, which cannot be executed"):
+        server.start()
+
+
+# scripts/image, with programs that only print how they are called in the place of an engine
+
+
+def build(folder, tools, *arguments, **environment):
+    """Runs scripts/image where only these engines are installed."""
+    folder.mkdir(exist_ok=True)
+    for name in ("bash", "dirname", "basename", "sed", "head", "git", "uname", "nproc", "id", "env", "cat"):
+        if path := shutil.which(name):
+            (folder / name).symlink_to(path)
+    for tool in tools:
+        (folder / tool).write_text(f'#!/bin/bash\nprintf "%s\\n" {tool} "$@"\n')
+        (folder / tool).chmod(0o755)
+    environment = {"PATH": str(folder), "HOME": str(folder)} | environment
+    script = [ROOT / "scripts/image", *arguments]
+    return subprocess.run(script, env=environment, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("tools", "chosen"),
+    [
+        (["docker", "podman", "buildah"], "docker"),
+        (["podman", "buildah"], "podman"),
+        (["buildah"], "buildah"),
+    ],
+)
+def test_it_is_built_with_the_engine_that_is_there(tmp_path, tools, chosen):
+    done = build(tmp_path / "bin", tools, "example/sluice:7", "--no-cache")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    called = lines[lines.index(chosen) :]
+    assert called[1] == "build"
+    assert called[called.index("--tag") + 1] == "example/sluice:7"
+    # podman and buildah write the format of OCI by default, which has no HEALTHCHECK.
+    assert ("--format" in called) == (chosen != "docker")
+    assert any(re.fullmatch(r"VERSION=\d+\.\d+\.\d+.*", line) for line in called), called
+    assert any(re.fullmatch(r"REVISION=([0-9a-f]{40}|unknown)", line) for line in called), called
+    assert called[-3:] == ["--no-cache", str(ROOT), "built example/sluice:7"]
+
+
+def test_an_engine_can_be_chosen(tmp_path):
+    done = build(tmp_path / "bin", ["docker", "buildah"], IMAGE_TOOL="buildah")
+    assert "buildah" in done.stdout.splitlines() and "sluice:latest" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("tools", "arguments", "said"), [([], [], "install one"), (["docker"], ["--x"], "comes first")]
+)
+def test_it_says_what_is_missing(tmp_path, tools, arguments, said):
+    done = build(tmp_path / "bin", tools, *arguments)
+    assert done.returncode != 0 and said in done.stderr and "build" not in done.stdout
