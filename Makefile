@@ -2,7 +2,7 @@
 SWIFT ?= swift
 export SWIFT
 
-.PHONY: build run test quick acceptance lint format bench check clean
+.PHONY: build run test changed acceptance nightly lint format bench check clean
 
 build:
 	scripts/build
@@ -13,8 +13,11 @@ run:
 test:
 	scripts/test
 
-quick:
-	scripts/test --quick
+changed:
+	scripts/test --changed
+
+nightly:
+	scripts/nightly
 
 acceptance:
 	scripts/test --only acceptance

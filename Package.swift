@@ -323,6 +323,15 @@ let package = Package(
         tests("BytesTests", ["Bytes"]),
         tests("MetricsKitTests", ["MetricsKit", handles]),
         tests("HTTPWireTests", ["HTTPWire", "Bytes", "SluiceTesting"]),
+        .testTarget(
+            name: "FuzzReplayTests",
+            dependencies: [
+                "HTTPWire", "Bytes", "Digests", "Signing", "XMLText", "ObjectGrants", "UploadCore", "SluiceTesting",
+            ],
+            path: "fuzz",
+            sources: ["Targets", "Replay"],
+            swiftSettings: settings
+        ),
         tests("XMLTextTests", ["XMLText"]),
         tests("TransportTests", ["Transport", "SystemIO", "SluiceTesting"]),
         tests("HTTPServerTests", ["HTTPServer", "HTTPWire", "Transport", "SystemIO", "Bytes", "SluiceTesting"]),

@@ -1,6 +1,12 @@
 """Fixtures: servers with a data directory of their own, and lines for the end of the run."""
 
+import faulthandler
 import itertools
+import json
+import os
+import signal
+import sys
+from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
@@ -17,11 +23,13 @@ from harness.tls import Certificate
 from harness.wire import Wire
 
 FIGURES = pytest.StashKey()
+STACKS = pytest.StashKey()
 FIGURE = "figure"
 
 
 def pytest_addoption(parser):
-    parser.addoption("--quick", action="store_true", help="leave out what takes long")
+    parser.addoption("--gate", action="store_true", help="without what only scripts/nightly runs; small sizes")
+    parser.addoption("--progress", type=Path, help="file for a JSON line for each start, failure and end of a test")
 
 
 class Figures:
@@ -35,9 +43,37 @@ class Figures:
             self.lines += [value for name, value in report.user_properties if name == FIGURE]
 
 
+class Progress:
+    """Writes what scripts/fair reads."""
+
+    def __init__(self, path, root):
+        self.file = path.open("a", buffering=1)
+        self.root = root
+
+    def write(self, kind, nodeid, **more):
+        print(json.dumps({"kind": kind, "test": str(self.root / nodeid)} | more), file=self.file)
+
+    def pytest_runtest_logstart(self, nodeid, location):
+        self.write("started", nodeid)
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            self.write("failed", report.nodeid, message=crash.message if crash else str(report.longrepr)[-500:])
+
+    def pytest_runtest_logfinish(self, nodeid, location):
+        self.write("ended", nodeid)
+
+
 def pytest_configure(config):
     config.stash[FIGURES] = Figures()
     config.pluginmanager.register(config.stash[FIGURES])
+    # Before the output of tests is captured: scripts/fair asks a process that stands still for its stacks.
+    config.stash[STACKS] = open(os.dup(sys.__stderr__.fileno()), "w")
+    faulthandler.register(signal.SIGUSR1, file=config.stash[STACKS], all_threads=True)
+    path = config.getoption("--progress")
+    if path and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Progress(path, config.rootpath))
 
 
 class Scheduling(LoadFileScheduling):
@@ -54,10 +90,10 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_collection_modifyitems(config, items):
     if config.getoption("dist", "no") == "loadfile":
         items.sort(key=lambda item: longest_first(item.nodeid))
-    if config.getoption("--quick"):
-        for item in items:
-            if item.get_closest_marker("slow"):
-                item.add_marker(pytest.mark.skip(reason="takes long; left out by --quick"))
+    if config.getoption("--gate"):
+        left = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -80,7 +116,8 @@ def report(request):
 
 @pytest.fixture(scope="session")
 def quick(request):
-    return request.config.getoption("--quick")
+    """Whether to use small sizes and counts: in the gate."""
+    return request.config.getoption("--gate")
 
 
 @pytest.fixture(scope="module")

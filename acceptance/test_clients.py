@@ -128,7 +128,7 @@ def test_resumes_after_the_connection_is_cut(cut, files, report, client, checksu
     assert_stored(server, API(server.url, server.admin_key), done["url"], path, digest)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("client", CLIENTS)
 def test_uploads_a_gibibyte_in_fixed_memory(tmp_path, files, report, client):
     path, digest = files(GIB)
@@ -147,7 +147,7 @@ def test_uploads_a_gibibyte_in_fixed_memory(tmp_path, files, report, client):
     assert peak < MEMORY
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_uploads_a_gibibyte_with_checksums_and_cuts(cut, files, report):
     server, cutter = cut
     server.forget_start()

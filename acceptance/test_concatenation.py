@@ -57,7 +57,9 @@ def disk_usage(folder):
 
 
 @pytest.mark.parametrize("kind", ["btrfs", "xfs"])
-@pytest.mark.parametrize("part", [8 * MIB, pytest.param(256 * MIB, marks=pytest.mark.slow)], ids=["8 MiB", "256 MiB"])
+@pytest.mark.parametrize(
+    "part", [8 * MIB, pytest.param(256 * MIB, marks=pytest.mark.nightly)], ids=["8 MiB", "256 MiB"]
+)
 def test_shared_blocks(tmp_path, kind, part, report):
     """Nothing is copied: the used disk space does not change."""
     maker = shutil.which(f"mkfs.{kind}", path=os.environ["PATH"] + ":/usr/sbin:/sbin")

@@ -133,7 +133,7 @@ def test_wrong_settings_are_named(tmp_path, postgres):
     assert done.returncode != 0 and "URL" in done.stderr and "hid den" not in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_start_waits_for_a_missing_database_and_then_names_it(tmp_path, postgres):
     environment = postgres.environment(tmp_path) | {"SLUICE_DATABASE_URL": "postgres://u:hidden@127.0.0.1:9/gone"}
     began = time.monotonic()

@@ -193,7 +193,7 @@ def test_a_program_gets_the_payload_of_the_other_hooks_and_nothing_of_the_gatewa
     # The id of an event is that of its delivery.
     known = {one["id"] for one in deliveries(api, "delivered")}
     assert {note["environment"]["SLUICE_HOOK_ID"] for note in programs.of("post-finish")} <= known
-    assert children(server) == {}
+    until(lambda: children(server) == {})
 
 
 def test_signals_have_their_defaults_and_descriptors_are_closed(hooked, programs, tmp_path):
@@ -344,7 +344,7 @@ def test_a_program_that_fails_refuses_or_allows(hooked, programs, name):
     server.environment["SLUICE_HOOKS_ON_FAILURE"] = "allow"
     server.start()
     assert API(server.url, server.admin_key).create(3).status_code == 201
-    assert children(server) == {}
+    until(lambda: children(server) == {})
 
 
 def test_a_program_that_is_missing_or_no_program_after_the_start(hooked, programs):
@@ -393,7 +393,7 @@ def test_a_program_that_hangs_is_killed_with_its_group(hooked, programs, tmp_pat
     assert len(processes) == 2
     # A signal takes effect in a moment.
     until(lambda: not any(map(is_alive, processes)))
-    assert children(server) == {}
+    until(lambda: children(server) == {})
     (line,) = log_lines(server, "hook could not be called")
     assert "hooks.timeout" in line["error"]
 
@@ -455,7 +455,7 @@ def test_fifty_at_once_have_a_limit_and_block_nobody(hooked, programs, tmp_path)
     counts = [int(line) for line in (tmp_path / "counts").read_text().split()]
     # Twice hooks.concurrency.
     assert len(counts) == 50 and 4 < max(counts) <= 8
-    assert children(server) == {}
+    until(lambda: children(server) == {})
 
 
 def test_programs_of_events_keep_no_blocking_hook_waiting(hooked, programs, tmp_path):

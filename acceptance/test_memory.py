@@ -81,7 +81,7 @@ def test_an_idle_gateway_holds_less_than_its_start(make_server, report):
         report(f"resident after the start: {peak >> 10} KiB at most, then {idle >> 10}, in use {used >> 10}")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("framing", ["content-length", "chunked"])
 def test_a_gibibyte_in_one_request(make_server, report, framing):
     with make_server() as server:

@@ -38,7 +38,7 @@ def completed(server, parts, key, folder):
     return files, sum(name == "pwrite64" and path.endswith("-wal") for name, path in trace.calls)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_completing_costs_the_same_for_any_number_of_parts(tmp_path, report):
     if not strace.is_available():
         pytest.skip("no strace, or it may not trace here")

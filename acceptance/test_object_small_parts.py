@@ -156,7 +156,7 @@ def test_an_unavailable_store_while_they_are_joined(relay):
     relay.assert_stored((sha256(data), len(data)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_kills_while_they_are_joined(relay, report):
     """Every acknowledged part is in the object; of what the dead have left beside it the hourly sweep takes care."""
     seed = random.randrange(1 << 32)

@@ -37,7 +37,7 @@ SECONDS = 4
 # The states that CI checks; `scripts/nightly` checks more.
 STATES = {"acknowledged": 14, "completed": 5, "none": 3}
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 # Every state compares the same content again.
 content = functools.lru_cache(256)(contents.content)

@@ -385,7 +385,7 @@ def test_a_stop_keeps_received_bytes(make_server, origin):
     assert int(resource.requests[1]["range"].removeprefix("bytes=").rstrip("-")) >= MIB
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_pull_that_takes_longer_than_an_upload_lives(make_server, origin):
     server = make_server(environment=SETTINGS | {"SLUICE_UPLOADS_EXPIRE_AFTER": "6s"}).start()
     api = API(server.url, server.admin_key)

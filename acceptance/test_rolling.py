@@ -13,7 +13,7 @@ from harness.server import BINARY
 HERE = Path(__file__).resolve().parent
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_three_restarts(tmp_path, report):
     result = tmp_path / "result.json"
     environment = os.environ | {"SLUICE_BINARY": str(BINARY), "PYTHONPATH": str(HERE)}

@@ -16,7 +16,7 @@ from soak.watch import Sample
 HERE = Path(__file__).resolve().parent
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_half_a_minute(tmp_path, report):
     result = tmp_path / "soak.json"
     options = ["--minutes", "0.5", "--json", result, "--directory", tmp_path]

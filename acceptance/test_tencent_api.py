@@ -99,9 +99,8 @@ def test_the_upload_sdk_for_servers(gateway, pair, sdk, tmp_path, size):
         assert found["MetaData"]["Md5"] == hashlib.md5(video).hexdigest()
 
 
-def test_a_gigabyte_by_the_upload_sdk_for_servers(gateway, pair, tmp_path, quick):
-    if quick:
-        pytest.skip("without --quick")
+@pytest.mark.nightly
+def test_a_gigabyte_by_the_upload_sdk_for_servers(gateway, pair, tmp_path):
     block, number = content(MIB, 3), 1024
     with open(tmp_path / "film.mp4", "wb") as file:
         for _ in range(number):

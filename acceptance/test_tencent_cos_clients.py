@@ -127,7 +127,7 @@ def test_python_aborts_and_begins_again(gateway):
     assert stored(gateway, key) == sha256(b"abc")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_python_uploads_a_gibibyte(gateways, tmp_path):
     """In parts of 1 MiB, as many as the SDK makes by itself. The file has a number in each, and holes."""
     server = gateways("disk")

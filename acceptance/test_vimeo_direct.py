@@ -1226,7 +1226,7 @@ def test_a_transfer_survives_kill_9(gateway, client, cloud, keeps_partial):
     assert counted(gateway, "sluice_vimeo_transfers_total", outcome="sent") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_large_file_is_sent_in_pieces(gateway, client, cloud, tmp_path):
     """The stand-in finds fault with a PATCH of more than 256 MiB."""
     size = (256 << 20) + 1
@@ -1279,7 +1279,7 @@ def test_nodes_share_the_transfers(nodes, cloud):
         assert Client(node).statuses().keys() == set(uris)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_node_takes_over_what_another_has_left(nodes, cloud):
     first, second = nodes.nodes
     second.stop()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CloudCalls
 
-@Suite("Responses of Alibaba Cloud's OpenAPI")
+@Suite("Responses of Alibaba Cloud's OpenAPI", .timeLimit(.minutes(10)))
 struct AliyunDocumentTests {
     private func json(_ document: AliyunDocument) -> String { String(decoding: document.json, as: UTF8.self) }
 

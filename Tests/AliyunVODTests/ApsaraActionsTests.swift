@@ -9,7 +9,7 @@ import UploadCore
 @testable import AliyunVOD
 @testable import VODKit
 
-@Suite("Actions of ApsaraVideo VOD")
+@Suite("Actions of ApsaraVideo VOD", .timeLimit(.minutes(10)))
 struct ApsaraActionsTests {
     private let unknown = String(repeating: "0", count: 32)
 

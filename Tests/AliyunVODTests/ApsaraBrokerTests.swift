@@ -10,7 +10,7 @@ import UploadCore
 @testable import AliyunVOD
 @testable import VODKit
 
-@Suite("Calls of ApsaraVideo VOD that the cloud performs")
+@Suite("Calls of ApsaraVideo VOD that the cloud performs", .timeLimit(.minutes(10)))
 struct ApsaraBrokerTests {
     /// A cloud that gives each media an id, and says yes to everything.
     private final class Cloud: Sendable {

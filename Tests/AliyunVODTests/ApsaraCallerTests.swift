@@ -15,7 +15,7 @@ import UploadCore
 @testable import AliyunVOD
 @testable import VODKit
 
-@Suite("Callers of ApsaraVideo VOD")
+@Suite("Callers of ApsaraVideo VOD", .timeLimit(.minutes(10)))
 struct ApsaraCallerTests {
     private static let application = ApsaraBench.application
 

@@ -11,7 +11,7 @@ import UploadCore
 @testable import AliyunVOD
 @testable import VODKit
 
-@Suite("Events of ApsaraVideo VOD")
+@Suite("Events of ApsaraVideo VOD", .timeLimit(.minutes(10)))
 struct ApsaraEventsTests {
     private let day = ApsaraBench.day
     private let application = ApsaraBench.application

@@ -21,7 +21,7 @@ enum Finder: CaseIterable, Sendable {
     }
 }
 
-@Suite("Media of ApsaraVideo VOD")
+@Suite("Media of ApsaraVideo VOD", .timeLimit(.minutes(10)))
 struct ApsaraLibraryTests {
     private let day = ApsaraBench.day
     /// Seconds for which an object can be stored after its media began.

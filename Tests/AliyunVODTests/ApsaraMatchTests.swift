@@ -7,7 +7,7 @@ import UploadCore
 @testable import AliyunVOD
 @testable import VODKit
 
-@Suite("Filters of SearchMedia")
+@Suite("Filters of SearchMedia", .timeLimit(.minutes(10)))
 struct ApsaraMatchTests {
     private func match(_ text: String) throws -> ApsaraMatch { try ApsaraMatch(text) }
 
@@ -216,7 +216,7 @@ struct ApsaraMatchTests {
     }
 }
 
-@Suite("SearchMedia")
+@Suite("SearchMedia", .timeLimit(.minutes(10)))
 struct ApsaraSearchTests {
     /// A bench with media of which each began a minute after the one before; the ids in their order.
     private func bench(_ count: Int, _ change: (Int, inout ApsaraNewUpload) -> Void = { _, _ in }) async throws -> (

@@ -5,7 +5,7 @@ import Testing
 
 @testable import AliyunVOD
 
-@Suite("Parameters of calls of ApsaraVideo VOD")
+@Suite("Parameters of calls of ApsaraVideo VOD", .timeLimit(.minutes(10)))
 struct ApsaraParametersTests {
     private func parameters(_ values: [(String, String)]) throws -> ApsaraParameters {
         try ApsaraParameters(values.map { (name: $0.0, value: $0.1) })

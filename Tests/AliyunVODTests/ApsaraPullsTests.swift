@@ -7,7 +7,7 @@ import UploadCore
 @testable import AliyunVOD
 @testable import VODKit
 
-@Suite("Media of ApsaraVideo VOD that is pulled")
+@Suite("Media of ApsaraVideo VOD that is pulled", .timeLimit(.minutes(10)))
 struct ApsaraPullsTests {
     private let day = ApsaraBench.day
     private let url = "https://origin.example/v.mp4?token=x"

@@ -7,7 +7,7 @@ import UploadCore
 @testable import VODKit
 
 /// Each test lets one piece of work overtake another one between each two of its calls.
-@Suite("Media of ApsaraVideo VOD to which two things happen at once")
+@Suite("Media of ApsaraVideo VOD to which two things happen at once", .timeLimit(.minutes(10)))
 struct ApsaraRacesTests {
     private typealias Work = @Sendable (ApsaraBench, ApsaraMedia) async throws -> Void
 

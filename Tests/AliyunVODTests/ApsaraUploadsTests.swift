@@ -10,7 +10,7 @@ import UploadCore
 @testable import AliyunVOD
 @testable import VODKit
 
-@Suite("Uploads to ApsaraVideo VOD")
+@Suite("Uploads to ApsaraVideo VOD", .timeLimit(.minutes(10)))
 struct ApsaraUploadsTests {
     private let day = ApsaraBench.day
 

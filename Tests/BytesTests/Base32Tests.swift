@@ -2,7 +2,7 @@ import Testing
 
 @testable import Bytes
 
-@Suite("Base32")
+@Suite("Base32", .timeLimit(.minutes(10)))
 struct Base32Tests {
     /// The vectors of RFC 4648 §10, without padding.
     @Test(

@@ -2,7 +2,7 @@ import Bytes
 import Foundation
 import Testing
 
-@Suite("Calendar")
+@Suite("Calendar", .timeLimit(.minutes(10)))
 struct CivilCalendarTests {
     @Test("days match Foundation's calendar in both directions")
     func days() throws {

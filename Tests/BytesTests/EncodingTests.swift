@@ -2,7 +2,7 @@ import Bytes
 import Foundation
 import Testing
 
-@Suite("base64 and hexadecimal")
+@Suite("base64 and hexadecimal", .timeLimit(.minutes(10)))
 struct EncodingTests {
     @Test(
         "the vectors of RFC 4648 §10 encode and decode",

@@ -1,7 +1,7 @@
 import Bytes
 import Testing
 
-@Suite("limits of JSON")
+@Suite("limits of JSON", .timeLimit(.minutes(10)))
 struct JSONLimitsTests {
     private static func limits(depth: Int = 3, members: Int = 3, elements: Int = 3) -> JSONLimits {
         var limits = JSONLimits()

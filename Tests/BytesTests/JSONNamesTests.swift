@@ -2,7 +2,7 @@ import Testing
 
 @testable import Bytes
 
-@Suite("Names in JSON")
+@Suite("Names in JSON", .timeLimit(.minutes(10)))
 struct JSONNamesTests {
     @Test("repeated names in nested objects are found, each object separately")
     func deep() {

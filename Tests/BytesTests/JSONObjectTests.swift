@@ -2,7 +2,7 @@ import Bytes
 import Foundation
 import Testing
 
-@Suite("JSON objects written by hand")
+@Suite("JSON objects written by hand", .timeLimit(.minutes(10)))
 struct JSONObjectTests {
     private static let texts = ["", "plain", "\"\\/\n\r\t\u{0}\u{1F}", "日本 \u{1F600}", "\u{7F}", ",\":{}"]
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Bytes
 
-@Suite("Strict JSON")
+@Suite("Strict JSON", .timeLimit(.minutes(10)))
 struct JSONSyntaxTests {
     @Test(
         "valid JSON is accepted",

@@ -10,7 +10,7 @@ import UploadCore
 
 @testable import Callbacks
 
-@Suite("Sending callbacks")
+@Suite("Sending callbacks", .timeLimit(.minutes(10)))
 struct CallbackClientTests {
     /// An app on its own port with a fixed response.
     private final class App: RequestHandler, ServerObserver {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Callbacks
 
-@Suite("Allowed hosts of callbacks")
+@Suite("Allowed hosts of callbacks", .timeLimit(.minutes(10)))
 struct CallbackHostTests {
     @Test(
         "a host covers URLs of its name and port",

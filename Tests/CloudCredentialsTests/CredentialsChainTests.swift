@@ -5,7 +5,7 @@ import Testing
 
 @testable import CloudCredentials
 
-@Suite("The order of the places for credentials")
+@Suite("The order of the places for credentials", .timeLimit(.minutes(10)))
 struct CredentialsChainTests {
     private func chain(_ variables: [String: String], home: String) -> CredentialsChain {
         CredentialsChain(

@@ -7,7 +7,7 @@ import Testing
 @testable import CloudCredentials
 
 /// The services of AWS are not available here: HTTP servers replace them, with responses from their documentation.
-@Suite("Places of credentials")
+@Suite("Places of credentials", .timeLimit(.minutes(10)))
 struct PlacesTests {
     private let end = Date(timeIntervalSince1970: 1_900_000_000)
 

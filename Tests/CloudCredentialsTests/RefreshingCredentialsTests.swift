@@ -9,7 +9,7 @@ import Testing
 /// The agent of a container is not available here: an HTTP server replaces it.
 ///
 /// Time is that of a manual clock.
-@Suite("Refreshing credentials")
+@Suite("Refreshing credentials", .timeLimit(.minutes(10)))
 struct RefreshingCredentialsTests {
     /// The response of the agent: credentials named by their number, valid for `lifetime` seconds; or a failure.
     private final class Agent: Sendable {

@@ -5,7 +5,7 @@ import Testing
 @testable import Clouds
 import Signing
 
-@Suite("Multipart uploads in real stores")
+@Suite("Multipart uploads in real stores", .timeLimit(.minutes(10)))
 struct CloudMultipartUploadTests {
     private func begin(_ server: TestServer) async throws(CloudFailure) -> String {
         try await CloudMultipartUpload.begin(

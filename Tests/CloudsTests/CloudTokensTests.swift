@@ -11,7 +11,7 @@ import UploadCore
 @testable import Clouds
 
 /// The token services cannot run here: a local HTTP server plays them, with the responses from their documentation.
-@Suite("Token services")
+@Suite("Token services", .timeLimit(.minutes(10)))
 struct CloudTokensTests {
     /// The received request in the form that a verifier takes.
     private func signed(_ call: TestServer.Call, payload: SigV4Payload) throws -> SigningRequest {

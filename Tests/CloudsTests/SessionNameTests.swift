@@ -2,7 +2,7 @@ import Testing
 
 @testable import Clouds
 
-@Suite("Names of sessions")
+@Suite("Names of sessions", .timeLimit(.minutes(10)))
 struct SessionNameTests {
     private func name(_ subject: String) -> String {
         CloudTokenRequest(subject: subject, policy: "", lifetime: 0)

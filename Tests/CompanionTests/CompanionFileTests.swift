@@ -4,7 +4,7 @@ import Testing
 
 @testable import Companion
 
-@Suite("files of Uppy")
+@Suite("files of Uppy", .timeLimit(.minutes(10)))
 struct CompanionFileTests {
     private func key(_ filename: String?, subject: String? = nil) throws -> String {
         try CompanionFile(filename: filename, type: nil, metadata: [:]).key(for: subject, id: "id")

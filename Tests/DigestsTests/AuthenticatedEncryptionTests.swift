@@ -3,7 +3,7 @@ import Testing
 
 @testable import Digests
 
-@Suite("Authenticated encryption")
+@Suite("Authenticated encryption", .timeLimit(.minutes(10)))
 struct AuthenticatedEncryptionTests {
     struct Vector: Sendable {
         let key: String

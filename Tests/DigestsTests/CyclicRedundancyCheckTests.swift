@@ -3,7 +3,7 @@ import Testing
 
 @testable import Digests
 
-@Suite("Cyclic redundancy checks")
+@Suite("Cyclic redundancy checks", .timeLimit(.minutes(10)))
 struct CyclicRedundancyCheckTests {
     struct Vector: Sendable, CustomTestStringConvertible {
         let testDescription: String

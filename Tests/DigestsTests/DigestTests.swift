@@ -4,7 +4,7 @@ import Testing
 
 @testable import Digests
 
-@Suite("Digests")
+@Suite("Digests", .timeLimit(.minutes(10)))
 struct DigestTests {
     /// RFC 1321 §A.5, FIPS 180-4 (the examples of NIST's "Secure Hashing" pages).
     static let published: [(algorithm: DigestAlgorithm, text: String, digest: String)] = [

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Digests
 
-@Suite("HMAC")
+@Suite("HMAC", .timeLimit(.minutes(10)))
 struct HMACTests {
     struct Vector: Sendable, CustomTestStringConvertible {
         let algorithm: DigestAlgorithm

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Digests
 
-@Suite("Key derivation")
+@Suite("Key derivation", .timeLimit(.minutes(10)))
 struct KeyDerivationTests {
     /// RFC 5869 §A.1 to §A.3: input, salt, info, output.
     static let published: [(secret: String, salt: String, info: String, key: String)] = [

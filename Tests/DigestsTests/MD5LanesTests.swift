@@ -3,7 +3,7 @@ import Testing
 
 @testable import Digests
 
-@Suite("MD5s of messages that arrive at the same time")
+@Suite("MD5s of messages that arrive at the same time", .timeLimit(.minutes(10)))
 struct MD5LanesTests {
     /// A generator whose numbers depend only on the seed.
     private struct Numbers {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Digests
 
-@Suite("Public keys")
+@Suite("Public keys", .timeLimit(.minutes(10)))
 struct PublicKeyTests {
     /// RFC 8037, appendix A.2 and A.4.
     private static let edwards = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"

@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import DiskStorage
 
-@Suite("The data directory")
+@Suite("The data directory", .timeLimit(.minutes(10)))
 struct DataDirectoryTests {
     /// The result of `open` as soon as the lock is free.
     ///

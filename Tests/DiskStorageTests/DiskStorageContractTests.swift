@@ -5,7 +5,7 @@ import UploadCore
 
 @testable import DiskStorage
 
-@Suite("Disk storage meets the contract of blob storages")
+@Suite("Disk storage meets the contract of blob storages", .timeLimit(.minutes(10)))
 struct DiskStorageContractTests {
     @Test("with every durability", arguments: BlobStorageContract.all, Durability.allCases)
     func contract(_ contract: Contract<any BlobStorage>, durability: Durability) async throws {

@@ -9,7 +9,7 @@ import UploadCore
 
 @testable import DiskStorage
 
-@Suite("Disk storage")
+@Suite("Disk storage", .timeLimit(.minutes(10)))
 struct DiskStorageTests {
     @Test("blobs are for this user only")
     func mode() async throws {

@@ -10,7 +10,7 @@ import UploadCore
 
 @testable import DiskStorage
 
-@Suite("What of a blob survives a power cut")
+@Suite("What of a blob survives a power cut", .timeLimit(.minutes(10)))
 struct DurableRecordTests {
     private let bench: DiskBench
     private var io: BlockingIO { .onCallingThread }

@@ -8,7 +8,11 @@ import UploadCore
 
 @Suite(
     "A full disk",
-    .enabled(if: SmallFileSystem.isAvailable, "this process may not mount a file system (it needs to be the superuser)")
+    .enabled(
+        if: SmallFileSystem.isAvailable,
+        "this process may not mount a file system (it needs to be the superuser)"
+    ),
+    .timeLimit(.minutes(10))
 )
 struct FullDiskTests {
     /// A storage on a file system of 1 MiB; half of it is taken by a file that can be removed.

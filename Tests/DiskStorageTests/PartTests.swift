@@ -8,7 +8,7 @@ import UploadCore
 
 @testable import DiskStorage
 
-@Suite("Parts on disk")
+@Suite("Parts on disk", .timeLimit(.minutes(10)))
 struct PartTests {
     private let bench: DiskBench
 

@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import DiskStorage
 
-@Suite("The mark and the orphans of a disk storage")
+@Suite("The mark and the orphans of a disk storage", .timeLimit(.minutes(10)))
 struct StoreTests {
     private let day = Date(timeIntervalSince1970: 1_750_000_000)
 

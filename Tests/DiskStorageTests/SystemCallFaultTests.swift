@@ -10,7 +10,7 @@ import UploadCore
 @testable import DiskStorage
 
 /// Each test runs its work once to count the system calls, and then once for each call and each fault.
-@Suite("Faults of system calls of the storage")
+@Suite("Faults of system calls of the storage", .timeLimit(.minutes(10)))
 struct SystemCallFaultTests {
     private static let bytes = BlobStorageContract.pattern(400_000)
 

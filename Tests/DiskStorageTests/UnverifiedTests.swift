@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import DiskStorage
 
-@Suite("Unverified bytes")
+@Suite("Unverified bytes", .timeLimit(.minutes(10)))
 struct UnverifiedTests {
     /// Leaves a blob as a crash during an append with a digest does.
     private func crashed(_ bench: DiskBench, marker: String) async throws -> UploadID {

@@ -8,7 +8,7 @@ import UploadCore
 
 @testable import DiskStorage
 
-@Suite("Whole blobs and shared syncs of directories")
+@Suite("Whole blobs and shared syncs of directories", .timeLimit(.minutes(10)))
 struct WholeTests {
     /// A storage with counted calls; its directory lives as long.
     private struct Bench {

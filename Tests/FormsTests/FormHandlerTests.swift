@@ -5,7 +5,7 @@ import SluiceTesting
 import Testing
 import UploadCore
 
-@Suite("Files from a form")
+@Suite("Files from a form", .timeLimit(.minutes(10)))
 struct FormHandlerTests {
     typealias Bench = FormBench
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import GatewayKit
 
-@Suite("What modules serve on one listener")
+@Suite("What modules serve on one listener", .timeLimit(.minutes(10)))
 struct ClaimTableTests {
     private struct Module: GatewayModule {
         var name: String

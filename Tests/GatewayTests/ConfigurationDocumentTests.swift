@@ -3,7 +3,7 @@ import Gateway
 import SettingsKit
 import Testing
 
-@Suite("docs/configuration.md")
+@Suite("docs/configuration.md", .timeLimit(.minutes(10)))
 struct ConfigurationDocumentTests {
     @Test("it holds the table of settings as the program prints it")
     func inStep() throws {

@@ -5,7 +5,7 @@ import SettingsKit
 import Testing
 import Transport
 
-@Suite("Configuration: files and secrets")
+@Suite("Configuration: files and secrets", .timeLimit(.minutes(10)))
 struct ConfigurationFileTests {
     private func problems(_ yaml: String) throws -> [SettingsProblem] {
         let scratch = try ConfigurationScratch()

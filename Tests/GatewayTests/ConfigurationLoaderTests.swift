@@ -4,7 +4,7 @@ import GatewayKit
 import SettingsKit
 import Testing
 
-@Suite("Configuration: sources and precedence")
+@Suite("Configuration: sources and precedence", .timeLimit(.minutes(10)))
 struct ConfigurationLoaderTests {
     /// The problems of a configuration that must be refused.
     static func problems(

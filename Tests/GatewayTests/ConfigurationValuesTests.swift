@@ -8,7 +8,7 @@ import Telemetry
 import Testing
 import Transport
 
-@Suite("Configuration: values")
+@Suite("Configuration: values", .timeLimit(.minutes(10)))
 struct ConfigurationValuesTests {
     private func settings(_ name: String, _ value: String) -> Settings? {
         try? GatewaySettings.catalog.load(environment: [name: value]).values

@@ -10,7 +10,7 @@ import UploadCore
 @testable import Administration
 @testable import Stores
 
-@Suite("first start")
+@Suite("first start", .timeLimit(.minutes(10)))
 struct FirstStartTests {
     private let now = Date(timeIntervalSince1970: 1_800_000_000)
 

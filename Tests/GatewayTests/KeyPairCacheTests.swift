@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import ObjectGateway
 
-@Suite("Key pairs of the object endpoint are looked up once a second")
+@Suite("Key pairs of the object endpoint are looked up once a second", .timeLimit(.minutes(10)))
 struct KeyPairCacheTests {
     private let clock = ManualClock()
     private let state: FaultyState

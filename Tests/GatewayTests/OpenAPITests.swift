@@ -9,7 +9,7 @@ import SluiceTesting
 import Testing
 import Yams
 
-@Suite("openapi.yaml")
+@Suite("openapi.yaml", .timeLimit(.minutes(10)))
 struct OpenAPITests {
     private static let methods: Set = ["get", "head", "post", "put", "patch", "delete", "options"]
 

@@ -2,7 +2,7 @@ import HTTPClient
 import Testing
 import Transport
 
-@Suite("address policy")
+@Suite("address policy", .timeLimit(.minutes(10)))
 struct AddressPolicyTests {
     private func address(_ text: String) throws -> IPAddress { try #require(IPAddress(text)) }
 

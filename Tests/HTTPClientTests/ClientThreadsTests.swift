@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// The threads of a client: which of them runs a transfer, and limits of all of them together.
-@Suite("HTTP client: threads")
+@Suite("HTTP client: threads", .timeLimit(.minutes(10)))
 struct ClientThreadsTests {
     private func client(threads: Int, transfers: Int = 256, kept: Int = 32) -> HTTPClient {
         HTTPClient(

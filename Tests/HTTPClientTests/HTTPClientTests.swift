@@ -7,7 +7,7 @@ import Testing
 import Transport
 
 /// Against a real server on a port of its own.
-@Suite("HTTP client")
+@Suite("HTTP client", .timeLimit(.minutes(10)))
 struct HTTPClientTests {
     private let client = HTTPClient(userAgent: "test/1", maximumThreads: 4, addresses: .any)
 

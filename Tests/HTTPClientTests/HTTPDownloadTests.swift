@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// Content that is pulled while it arrives.
-@Suite("HTTP downloads")
+@Suite("HTTP downloads", .timeLimit(.minutes(10)))
 struct HTTPDownloadTests {
     private let client = HTTPClient(userAgent: "test", maximumThreads: 4, addresses: .any)
 

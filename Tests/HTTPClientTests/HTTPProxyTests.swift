@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 import Transport
 
-@Suite("HTTP proxy")
+@Suite("HTTP proxy", .timeLimit(.minutes(10)))
 struct HTTPProxyTests {
     private func request(_ url: String) -> HTTPClientRequest {
         HTTPClientRequest(url: url, timeout: .seconds(300), connectTimeout: .seconds(300))

@@ -6,7 +6,7 @@ import Testing
 import Transport
 
 /// Streamed content.
-@Suite("HTTP uploads")
+@Suite("HTTP uploads", .timeLimit(.minutes(10)))
 struct HTTPUploadTests {
     private let client = HTTPClient(userAgent: "test", maximumThreads: 4, addresses: .any)
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTPServer
 
-@Suite("Disk blocks that are set aside")
+@Suite("Disk blocks that are set aside", .timeLimit(.minutes(10)))
 struct BlockReservationTests {
     @Test("as many as have come are set aside, from the first MiB to 32, never more than are left")
     func doubles() {

@@ -8,7 +8,7 @@ import SystemIO
 import Testing
 import Transport
 
-@Suite("contents of requests")
+@Suite("contents of requests", .timeLimit(.minutes(10)))
 struct BodyTests {
     /// Transfers contents into a file and records the outcome.
     private func sink(_ file: ScratchFile, limit: Int64 = .max) throws -> TestServer {

@@ -9,7 +9,7 @@ import Testing
 @testable import Transport
 
 /// What a fast upload asks of the kernel besides moving its bytes.
-@Suite("Fast uploads into a file")
+@Suite("Fast uploads into a file", .timeLimit(.minutes(10)))
 struct BulkPathTests {
     private struct Handler: RequestHandler {
         let file: OpenFile

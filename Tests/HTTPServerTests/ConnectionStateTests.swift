@@ -8,7 +8,7 @@ import Transport
 @testable import HTTPServer
 
 /// The life of a connection, event by event; times are plain numbers.
-@Suite struct ConnectionStateTests {
+@Suite(.timeLimit(.minutes(10))) struct ConnectionStateTests {
     private static let limits = ConnectionState.Limits(
         head: 1000,
         idle: 5000,

@@ -7,7 +7,7 @@ import Transport
 @testable import HTTPServer
 
 /// The content of a request, event by event; times are plain numbers.
-@Suite struct ContentStateTests {
+@Suite(.timeLimit(.minutes(10))) struct ContentStateTests {
     private func state(
         _ framing: BodyFraming,
         expectsContinue: Bool = false,

@@ -5,7 +5,7 @@ import SluiceTesting
 import Synchronization
 import Testing
 
-@Suite("Responses without an end")
+@Suite("Responses without an end", .timeLimit(.minutes(10)))
 struct EndlessResponseTests {
     /// Counts events and lets tests wait for them.
     private final class Bell: Sendable {

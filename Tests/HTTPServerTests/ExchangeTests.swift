@@ -8,7 +8,7 @@ import SystemIO
 import Testing
 import Transport
 
-@Suite("requests and responses over a socket")
+@Suite("requests and responses over a socket", .timeLimit(.minutes(10)))
 struct ExchangeTests {
     @Test("a connection serves one request after the other")
     func keepAlive() async throws {

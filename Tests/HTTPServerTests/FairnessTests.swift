@@ -11,7 +11,7 @@ import Testing
 @testable import Transport
 
 /// One loop, one connection that always has more to read, and another one.
-@Suite("Fairness between connections")
+@Suite("Fairness between connections", .timeLimit(.minutes(10)))
 struct FairnessTests {
     struct Flood: Sendable, CustomTestStringConvertible {
         let name: String

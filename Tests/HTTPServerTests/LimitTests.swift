@@ -8,7 +8,7 @@ import SystemIO
 import Testing
 import Transport
 
-@Suite("limits, timeouts and ambiguous requests")
+@Suite("limits, timeouts and ambiguous requests", .timeLimit(.minutes(10)))
 struct LimitTests {
     @Test(
         "an ambiguous or malformed head is refused with its status, and the connection ends",

@@ -11,7 +11,7 @@ import Testing
 @testable import Transport
 
 /// An exchange over a real socket with a fault at each of its system calls.
-@Suite("Faults of system calls of the server")
+@Suite("Faults of system calls of the server", .timeLimit(.minutes(10)))
 struct SystemCallFaultTests {
     private static let upload = pattern(200_000)
     private static let download = pattern(300_000, seed: 2)

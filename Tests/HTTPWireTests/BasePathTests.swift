@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTPWire
 
-@Suite("base path")
+@Suite("base path", .timeLimit(.minutes(10)))
 struct BasePathTests {
     @Test(
         "it has segments of unreserved characters",

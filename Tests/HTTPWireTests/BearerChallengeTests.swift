@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-@Suite("challenges of the scheme Bearer")
+@Suite("challenges of the scheme Bearer", .timeLimit(.minutes(10)))
 struct BearerChallengeTests {
     @Test("a description has only the characters of RFC 6750")
     func description() {

@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-@Suite("Byte ranges")
+@Suite("Byte ranges", .timeLimit(.minutes(10)))
 struct ByteRangesTests {
     @Test(
         "a range of 10 bytes is selected (RFC 9110 §14.1.2)",

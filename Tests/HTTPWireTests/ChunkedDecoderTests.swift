@@ -2,7 +2,7 @@ import SluiceTesting
 import HTTPWire
 import Testing
 
-@Suite("Chunked transfer coding")
+@Suite("Chunked transfer coding", .timeLimit(.minutes(10)))
 struct ChunkedDecoderTests {
     /// The result of decoding a whole body.
     enum Outcome: Equatable {

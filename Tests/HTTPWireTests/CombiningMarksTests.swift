@@ -2,7 +2,7 @@ import HTTPWire
 import Testing
 
 /// A combining mark and the delimiter before it form one `Character`, but the syntax is defined on bytes.
-@Suite("Delimiters before combining marks")
+@Suite("Delimiters before combining marks", .timeLimit(.minutes(10)))
 struct CombiningMarksTests {
     private static let mark = "\u{301}"
 

@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-@Suite("Encoded words")
+@Suite("Encoded words", .timeLimit(.minutes(10)))
 struct EncodedWordsTests {
     @Test(
         "text is encoded in ASCII (RFC 2047 §4.2)",

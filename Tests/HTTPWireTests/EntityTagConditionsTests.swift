@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-@Suite("Conditional requests")
+@Suite("Conditional requests", .timeLimit(.minutes(10)))
 struct EntityTagConditionsTests {
     /// Sun, 06 Nov 1994 08:49:37 GMT.
     private static let modified: Int64 = 784_111_777

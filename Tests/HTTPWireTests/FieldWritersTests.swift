@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-@Suite("Content-Disposition, Authorization, Forwarded and response heads")
+@Suite("Content-Disposition, Authorization, Forwarded and response heads", .timeLimit(.minutes(10)))
 struct FieldWritersTests {
     @Test(
         "a file name is safe in Content-Disposition (RFC 6266, RFC 8187)",

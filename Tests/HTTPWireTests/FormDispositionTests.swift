@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-@Suite("Content-Disposition of a part of a form")
+@Suite("Content-Disposition of a part of a form", .timeLimit(.minutes(10)))
 struct FormDispositionTests {
     @Test(
         "names are decoded as clients write them",

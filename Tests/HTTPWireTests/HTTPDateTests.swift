@@ -3,7 +3,7 @@ import Foundation
 import HTTPWire
 import Testing
 
-@Suite("Dates")
+@Suite("Dates", .timeLimit(.minutes(10)))
 struct HTTPDateTests {
     @Test(
         "a date is written as IMF-fixdate (RFC 9110 §5.6.7)",

@@ -1,7 +1,8 @@
 import HTTPWire
+import SluiceTesting
 import Testing
 
-@Suite("Heads of clients that state lengths in their own way")
+@Suite("Heads of clients that state lengths in their own way", .timeLimit(.minutes(10)))
 struct LenientHeadTests {
     private static func outcome(_ fields: String, at path: String, allowing lenient: String?) -> HeadOutcome {
         HeadOutcome.of(

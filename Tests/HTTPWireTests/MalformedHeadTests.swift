@@ -1,4 +1,5 @@
 import HTTPWire
+import SluiceTesting
 import Testing
 
 /// A head that must be refused, and why.
@@ -35,7 +36,7 @@ struct MalformedHead: Sendable, CustomTestStringConvertible {
     var testDescription: String { "\(rule): \(head.debugDescription)" }
 }
 
-@Suite("Malformed request heads")
+@Suite("Malformed request heads", .timeLimit(.minutes(10)))
 struct MalformedHeadTests {
     @Test("a malformed head is refused with its status", arguments: lines + requestLines + targets + hosts)
     func refuses(example: MalformedHead) {

@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-@Suite("Media types and Accept")
+@Suite("Media types and Accept", .timeLimit(.minutes(10)))
 struct MediaTypeTests {
     @Test("type, subtype and parameters are parsed (RFC 9110 §8.3.1)")
     func parses() throws {

@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-@Suite("Multipart content")
+@Suite("Multipart content", .timeLimit(.minutes(10)))
 struct MultipartParserTests {
     struct Part: Equatable, CustomStringConvertible {
         var head: HTTPFields

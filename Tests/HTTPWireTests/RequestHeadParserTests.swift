@@ -2,7 +2,7 @@ import SluiceTesting
 import HTTPWire
 import Testing
 
-@Suite("Request heads")
+@Suite("Request heads", .timeLimit(.minutes(10)))
 struct RequestHeadParserTests {
     @Test("a head is parsed into method, target, version and fields")
     func takesApart() throws {

@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-@Suite("Request targets and queries")
+@Suite("Request targets and queries", .timeLimit(.minutes(10)))
 struct RequestTargetTests {
     struct Example: Sendable {
         var target: String

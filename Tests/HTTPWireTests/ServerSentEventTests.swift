@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-@Suite("Server-sent events")
+@Suite("Server-sent events", .timeLimit(.minutes(10)))
 struct ServerSentEventTests {
     private func text(_ event: ServerSentEvent) -> String { String(decoding: event.bytes, as: UTF8.self) }
 

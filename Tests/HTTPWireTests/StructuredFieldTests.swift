@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-@Suite("Structured fields")
+@Suite("Structured fields", .timeLimit(.minutes(10)))
 struct StructuredFieldTests {
     @Test(
         "items are parsed",
@@ -55,7 +55,7 @@ struct StructuredFieldTests {
     }
 }
 
-@Suite("File names in Content-Disposition")
+@Suite("File names in Content-Disposition", .timeLimit(.minutes(10)))
 struct ContentDispositionReadingTests {
     @Test(
         "the file name of a field is decoded",

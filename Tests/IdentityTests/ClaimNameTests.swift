@@ -3,7 +3,7 @@ import Testing
 
 @testable import Identity
 
-@Suite("Names of claims")
+@Suite("Names of claims", .timeLimit(.minutes(10)))
 struct ClaimNameTests {
     private let claims: [String: JSONValue] = [
         "sub": .string("anna"), "a.b": .integer(7), "flag": .bool(true), "half": .number(0.5), "none": .null,

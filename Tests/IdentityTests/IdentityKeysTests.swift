@@ -12,7 +12,7 @@ import Transport
 
 @testable import Identity
 
-@Suite("Keys of an identity provider")
+@Suite("Keys of an identity provider", .timeLimit(.minutes(10)))
 struct IdentityKeysTests {
     /// A provider on 127.0.0.1, whose keys a test changes.
     private final class Provider: RequestHandler, ServerObserver {

@@ -4,7 +4,7 @@ import UploadCore
 
 @testable import Identity
 
-@Suite("Issuers of tokens in the settings")
+@Suite("Issuers of tokens in the settings", .timeLimit(.minutes(10)))
 struct UserIssuerReaderTests {
     private func read(_ text: String) throws -> UserIssuerList { try #require(UserIssuerReader.list(in: text)) }
 

@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import LiveEvents
 
-@Suite("Event feed")
+@Suite("Event feed", .timeLimit(.minutes(10)))
 struct EventFeedTests {
     private let state = InMemoryState()
     private let services: UploadServices

@@ -2,7 +2,7 @@ import CoreMetrics
 import MetricsKit
 import Testing
 
-@Suite("Metrics registry")
+@Suite("Metrics registry", .timeLimit(.minutes(10)))
 struct MetricsRegistryTests {
     private func value(_ sample: String, in metrics: MetricsRegistry) -> String? {
         metrics.text().split(separator: "\n").first { $0.hasPrefix(sample + " ") }

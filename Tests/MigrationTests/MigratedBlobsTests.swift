@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import Migration
 
-@Suite("Migrated blobs")
+@Suite("Migrated blobs", .timeLimit(.minutes(10)))
 struct MigratedBlobsTests {
     private let ids = (0..<3).map { UploadID.generate(at: Date(timeIntervalSince1970: Double($0))) }
 

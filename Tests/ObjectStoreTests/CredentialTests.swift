@@ -7,7 +7,7 @@ import UploadCore
 
 @testable import ObjectGrants
 
-@Suite("Session credentials")
+@Suite("Session credentials", .timeLimit(.minutes(10)))
 struct CredentialTests {
     private let issuer = CredentialIssuer(master: master(1))
 

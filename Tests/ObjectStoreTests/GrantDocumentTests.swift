@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import ObjectGrants
 
-@Suite("Grants as policies for the real clouds")
+@Suite("Grants as policies for the real clouds", .timeLimit(.minutes(10)))
 struct GrantDocumentTests {
     private func document(_ grant: ObjectGrant, _ vendor: Vendor) throws -> String {
         try grant.sessionPolicy(for: vendor, region: "ap-chongqing")

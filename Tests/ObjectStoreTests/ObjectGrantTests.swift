@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import ObjectGrants
 
-@Suite("Object grants")
+@Suite("Object grants", .timeLimit(.minutes(10)))
 struct ObjectGrantTests {
     @Test("a grant for a prefix allows its actions below it, and no other bucket")
     func prefix() {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ObjectGrants
 
-@Suite("Session policies")
+@Suite("Session policies", .timeLimit(.minutes(10)))
 struct PolicyTests {
     private func policy(_ json: String, _ vendor: Vendor) throws -> SessionPolicy {
         try SessionPolicy(json, vendor: vendor)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import ObjectGrants
 
-@Suite("Form policies")
+@Suite("Form policies", .timeLimit(.minutes(10)))
 struct PostPolicyTests {
     private func policy(_ json: String, _ vendor: Vendor = .aws) throws(PostPolicyProblem) -> PostPolicy {
         try PostPolicy(base64: Base64.encode(json.utf8), vendor: vendor)

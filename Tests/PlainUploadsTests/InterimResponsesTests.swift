@@ -7,7 +7,7 @@ import Transport
 
 @testable import PlainUploads
 
-@Suite("Interim responses and proxies")
+@Suite("Interim responses and proxies", .timeLimit(.minutes(10)))
 struct InterimResponsesTests {
     private func reaches(
         _ policy: UploadSettings.InterimResponses,

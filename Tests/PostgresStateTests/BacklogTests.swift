@@ -7,7 +7,11 @@ import UploadCore
 @testable import PostgresState
 
 /// Events without sequence numbers, and changes of accounts outside of their rows.
-@Suite("Backlog of PostgreSQL state", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
+@Suite(
+    "Backlog of PostgreSQL state",
+    .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"),
+    .timeLimit(.minutes(10))
+)
 struct BacklogTests {
     /// Waits until `condition` holds; fails after many attempts.
     private func wait(until condition: () async throws -> Bool) async throws {

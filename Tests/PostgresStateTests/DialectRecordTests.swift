@@ -6,7 +6,11 @@ import UploadCore
 
 @testable import PostgresState
 
-@Suite("Records of dialects in PostgreSQL state", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
+@Suite(
+    "Records of dialects in PostgreSQL state",
+    .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"),
+    .timeLimit(.minutes(10))
+)
 struct DialectRecordTests {
     private let start = Date(timeIntervalSince1970: 1_750_000_000)
 

@@ -9,7 +9,8 @@ import UploadCore
 
 @Suite(
     "Events that nothing wants in PostgreSQL",
-    .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)")
+    .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"),
+    .timeLimit(.minutes(10))
 )
 struct EventRecordingTests {
     private let week: TimeInterval = 7 * 24 * 3600

@@ -6,7 +6,11 @@ import UploadCore
 
 @testable import PostgresState
 
-@Suite("Import into PostgreSQL", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
+@Suite(
+    "Import into PostgreSQL",
+    .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"),
+    .timeLimit(.minutes(10))
+)
 struct ImportTests {
     /// Rows with values that are hard to encode.
     private func rows(of table: StoredTable, _ count: Int) -> [[StoredField]] {

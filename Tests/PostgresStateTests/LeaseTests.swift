@@ -7,7 +7,11 @@ import Testing
 @testable import PostgresState
 @testable import UploadCore
 
-@Suite("Leases among nodes", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
+@Suite(
+    "Leases among nodes",
+    .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"),
+    .timeLimit(.minutes(10))
+)
 struct LeaseTests {
     /// Nodes that share a database and a storage.
     private struct Cluster {

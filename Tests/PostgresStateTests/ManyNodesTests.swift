@@ -15,7 +15,7 @@ import Webhooks
 @testable import PostgresState
 
 /// Nodes that share a database, each with its own connections, services and clock.
-@Suite("Many nodes", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
+@Suite("Many nodes", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"), .timeLimit(.minutes(10)))
 struct ManyNodesTests {
     /// The parts of one process.
     private struct Node {

@@ -6,7 +6,11 @@ import UploadCore
 
 @testable import PostgresState
 
-@Suite("Objects in PostgreSQL state", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
+@Suite(
+    "Objects in PostgreSQL state",
+    .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"),
+    .timeLimit(.minutes(10))
+)
 struct ObjectTests {
     private let start = Date(timeIntervalSince1970: 1_750_000_000)
     private let name = ObjectName(bucket: "b", key: "k")

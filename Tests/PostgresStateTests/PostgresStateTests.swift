@@ -7,7 +7,11 @@ import UploadCore
 
 @testable import PostgresState
 
-@Suite("PostgreSQL state", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
+@Suite(
+    "PostgreSQL state",
+    .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"),
+    .timeLimit(.minutes(10))
+)
 struct PostgresStateTests {
     private let start = Date(timeIntervalSince1970: 1_750_000_000)
 

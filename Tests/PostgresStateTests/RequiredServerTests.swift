@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("The PostgreSQL server that the contract needs")
+@Suite("The PostgreSQL server that the contract needs", .timeLimit(.minutes(10)))
 struct RequiredServerTests {
     @Test("a missing PostgreSQL is reported, and fails where SLUICE_TEST_REQUIRE is set")
     func isThere() {

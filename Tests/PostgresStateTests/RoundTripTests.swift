@@ -5,7 +5,11 @@ import UploadCore
 
 @testable import PostgresState
 
-@Suite("Round trips to PostgreSQL", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
+@Suite(
+    "Round trips to PostgreSQL",
+    .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"),
+    .timeLimit(.minutes(10))
+)
 struct RoundTripTests {
     /// - Parameters:
     ///   - state: With one connection.

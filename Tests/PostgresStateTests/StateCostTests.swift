@@ -7,7 +7,11 @@ import UploadCore
 
 @testable import PostgresState
 
-@Suite("Costs of PostgreSQL state", .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"))
+@Suite(
+    "Costs of PostgreSQL state",
+    .enabled(if: PostgresServer.isAvailable, "\(PostgresServer.missing)"),
+    .timeLimit(.minutes(10))
+)
 struct StateCostTests {
     /// Counters of the server; they do not depend on the machine or its load.
     private struct Cost {

@@ -9,7 +9,7 @@ import UploadCore
 
 @testable import Pulls
 
-@Suite("HTTP origins")
+@Suite("HTTP origins", .timeLimit(.minutes(10)))
 struct HTTPOriginTests {
     @Test(
         "Content-Range",

@@ -2,7 +2,7 @@ import Testing
 
 @testable import RESTKit
 
-@Suite("URL of the object endpoint")
+@Suite("URL of the object endpoint", .timeLimit(.minutes(10)))
 struct ObjectURLTests {
     @Test(
         "it has scheme and host, without the default port",

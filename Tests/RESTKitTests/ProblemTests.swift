@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import RESTKit
 
-@Suite("problem documents")
+@Suite("problem documents", .timeLimit(.minutes(10)))
 struct ProblemTests {
     @Test("a problem has the members of RFC 9457 and the stable code")
     func document() throws {

@@ -13,7 +13,7 @@ private final class NoBody: RequestBody {
     func next(maximum: Int) async throws(SourceFailure) -> [UInt8]? { nil }
 }
 
-@Suite("public URL")
+@Suite("public URL", .timeLimit(.minutes(10)))
 struct PublicURLTests {
     private func request(_ fields: HTTPFields) -> Request {
         let target = RequestTarget(rawPath: "/files", rawQuery: nil, authority: nil, segments: ["files"])

@@ -2,7 +2,7 @@ import RESTKit
 import HTTPWire
 import Testing
 
-@Suite("router")
+@Suite("router", .timeLimit(.minutes(10)))
 struct RouterTests {
     private let router = Router(
         [

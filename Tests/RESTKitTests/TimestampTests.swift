@@ -3,7 +3,7 @@ import Testing
 
 @testable import RESTKit
 
-@Suite("Times in requests")
+@Suite("Times in requests", .timeLimit(.minutes(10)))
 struct TimestampTests {
     @Test(
         "a time of RFC 3339 is read with its offset, to the millisecond",

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ResumableHTTP
 
-@Suite("Interop versions")
+@Suite("Interop versions", .timeLimit(.minutes(10)))
 struct InteropVersionTests {
     @Test("versions 3 to 8 are supported", arguments: 3...8)
     func known(number: Int) {

@@ -3,7 +3,7 @@ import ResumableHTTP
 import Testing
 import UploadCore
 
-@Suite("Handler of Resumable Uploads")
+@Suite("Handler of Resumable Uploads", .timeLimit(.minutes(10)))
 struct ResumableHTTPHandlerTests {
     private static let versions: [Int?] = [3, 4, 5, 6, 7, 8, nil]
 

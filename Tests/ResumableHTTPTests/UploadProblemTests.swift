@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import ResumableHTTP
 
-@Suite("Error table of Resumable Uploads")
+@Suite("Error table of Resumable Uploads", .timeLimit(.minutes(10)))
 struct UploadProblemTests {
     /// Status, and whether the connection ends.
     private static func expected(_ code: UploadError.Code) -> (Int, closes: Bool) {

@@ -9,7 +9,7 @@ import UploadCore
 
 @testable import S3Storage
 
-@Suite("Keys that apps choose, and memory, with a delayed store")
+@Suite("Keys that apps choose, and memory, with a delayed store", .timeLimit(.minutes(10)))
 struct ChosenKeyTests {
     private let now = Date(timeIntervalSince1970: 1_750_000_000)
 

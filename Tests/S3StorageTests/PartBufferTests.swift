@@ -9,7 +9,7 @@ import Transport
 
 @testable import S3Storage
 
-@Suite("Buffered bytes of parts")
+@Suite("Buffered bytes of parts", .timeLimit(.minutes(10)))
 struct PartBufferTests {
     private static func read(_ buffer: PartBuffer, at offset: Int64, _ count: Int) -> ([UInt8], HTTPContentRead) {
         var bytes = [UInt8](repeating: 0, count: count)
@@ -217,7 +217,7 @@ struct PartBufferTests {
     }
 }
 
-@Suite("The memory pool of all uploads")
+@Suite("The memory pool of all uploads", .timeLimit(.minutes(10)))
 struct MemoryPoolTests {
     @Test("a waiter behind one that times out is served at once")
     func servedAfterOneGaveUp() async {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import S3Storage
 
-@Suite("MD5s of parts")
+@Suite("MD5s of parts", .timeLimit(.minutes(10)))
 struct PartHashesTests {
     /// A part whose bytes from `inMemory` on are in a file.
     private static func part(_ bytes: [UInt8], inMemory: Int, _ spool: Spool) async throws -> PartBuffer {

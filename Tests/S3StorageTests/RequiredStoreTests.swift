@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("The store that the contract needs")
+@Suite("The store that the contract needs", .timeLimit(.minutes(10)))
 struct RequiredStoreTests {
     @Test("a missing store is reported, and fails where SLUICE_TEST_REQUIRE is set")
     func isThere() {

@@ -4,7 +4,11 @@ import UploadCore
 
 @testable import S3Storage
 
-@Suite("S3Storage keeps the contract of BlobStorage", .enabled(if: RealStore.isThere, "\(RealStore.missing)"))
+@Suite(
+    "S3Storage keeps the contract of BlobStorage",
+    .enabled(if: RealStore.isThere, "\(RealStore.missing)"),
+    .timeLimit(.minutes(10))
+)
 struct S3ContractTests {
     @Test(arguments: BlobStorageContract.all)
     func contract(_ contract: Contract<any BlobStorage>) async throws {

@@ -5,7 +5,7 @@ import XMLText
 
 @testable import S3Storage
 
-@Suite("Keys of objects and sizes of parts")
+@Suite("Keys of objects and sizes of parts", .timeLimit(.minutes(10)))
 struct S3SettingsTests {
     private static func blob(_ change: (inout NewBlob) -> Void = { _ in }) throws -> NewBlob {
         let id = try #require(UploadID("01jy0000000000000000000000"))

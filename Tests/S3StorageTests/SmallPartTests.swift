@@ -7,7 +7,7 @@ import UploadCore
 
 @testable import S3Storage
 
-@Suite("Parts that are too small for the store")
+@Suite("Parts that are too small for the store", .timeLimit(.minutes(10)))
 struct SmallPartTests {
     private static let small = SmallPart(name: "part-00", md5: [UInt8](repeating: 7, count: 16)).location
 
@@ -49,7 +49,7 @@ struct SmallPartTests {
     }
 }
 
-@Suite("Small parts in a store", .enabled(if: RealStore.isThere, "\(RealStore.missing)"))
+@Suite("Small parts in a store", .enabled(if: RealStore.isThere, "\(RealStore.missing)"), .timeLimit(.minutes(10)))
 struct StoredSmallPartTests {
     private let records = InMemoryBlobRecords()
     private let id = UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000))

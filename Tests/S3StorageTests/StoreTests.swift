@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import S3Storage
 
-@Suite("The mark of a store, and objects without records")
+@Suite("The mark of a store, and objects without records", .timeLimit(.minutes(10)))
 struct StoreTests {
     private let written = Date(timeIntervalSince1970: 1_749_945_600)
 

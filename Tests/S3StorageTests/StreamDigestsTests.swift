@@ -8,7 +8,7 @@ import UploadCore
 
 @testable import S3Storage
 
-@Suite("Digests of content while it arrives")
+@Suite("Digests of content while it arrives", .timeLimit(.minutes(10)))
 struct StreamDigestsTests {
     @Test("all digests of pieces of any size are those of the whole")
     func pieces() async {

@@ -9,7 +9,7 @@ import UploadCore
 
 @testable import SQLiteState
 
-@Suite("Records of dialects in SQLite state")
+@Suite("Records of dialects in SQLite state", .timeLimit(.minutes(10)))
 struct DialectRecordTests {
     private let start = Date(timeIntervalSince1970: 1_750_000_000)
 

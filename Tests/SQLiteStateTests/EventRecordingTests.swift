@@ -8,7 +8,7 @@ import UploadCore
 
 @testable import SQLiteState
 
-@Suite("Events that nothing wants")
+@Suite("Events that nothing wants", .timeLimit(.minutes(10)))
 struct EventRecordingTests {
     private let start = Date(timeIntervalSince1970: 1_750_000_000)
     private let week: TimeInterval = 7 * 24 * 3600

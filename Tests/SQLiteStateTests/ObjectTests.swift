@@ -9,7 +9,7 @@ import UploadCore
 
 @testable import SQLiteState
 
-@Suite("Objects in SQLite state")
+@Suite("Objects in SQLite state", .timeLimit(.minutes(10)))
 struct ObjectTests {
     private let start = Date(timeIntervalSince1970: 1_750_000_000)
 

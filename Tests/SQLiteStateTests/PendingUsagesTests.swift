@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import SQLiteState
 
-@Suite("Usage of accounts in shared transactions")
+@Suite("Usage of accounts in shared transactions", .timeLimit(.minutes(10)))
 struct PendingUsagesTests {
     private static let account = Account(.subject, "anna")
     private static let other = Account(.key, "k")

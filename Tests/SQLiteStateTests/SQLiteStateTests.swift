@@ -9,7 +9,7 @@ import UploadCore
 
 @testable import SQLiteState
 
-@Suite("SQLite state")
+@Suite("SQLite state", .timeLimit(.minutes(10)))
 struct SQLiteStateTests {
     private let start = Date(timeIntervalSince1970: 1_750_000_000)
 

@@ -11,7 +11,7 @@ import UploadCore
 
 @testable import SQLiteState
 
-@Suite("Costs of SQLite state")
+@Suite("Costs of SQLite state", .timeLimit(.minutes(10)))
 struct StateCostTests {
     /// Number of instructions of SQLite's virtual machine in all statements of a state.
     ///

@@ -8,7 +8,7 @@ import UploadCore
 
 @testable import SQLiteState
 
-@Suite("Tables of the state, as they are copied")
+@Suite("Tables of the state, as they are copied", .timeLimit(.minutes(10)))
 struct StoredTableTests {
     /// Otherwise a migration would omit what a later version has added.
     @Test("all tables of the database are listed, with all columns and the same keys")

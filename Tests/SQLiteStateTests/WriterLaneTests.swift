@@ -8,7 +8,7 @@ import UploadCore
 
 @testable import SQLiteState
 
-@Suite("Writer lane")
+@Suite("Writer lane", .timeLimit(.minutes(10)))
 struct WriterLaneTests {
     /// Counts commits; rollbacks are no commits.
     fileprivate final class CommitCounter: TransactionObserver, Sendable {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("Master secret, sealed tokens and signed links")
+@Suite("Master secret, sealed tokens and signed links", .timeLimit(.minutes(10)))
 struct SecretsTests {
     let master: MasterSecret
 

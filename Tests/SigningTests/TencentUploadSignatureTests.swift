@@ -4,7 +4,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("Tencent upload signature")
+@Suite("Tencent upload signature", .timeLimit(.minutes(10)))
 struct TencentUploadSignatureTests {
     typealias Signature = TencentUploadSignature
 

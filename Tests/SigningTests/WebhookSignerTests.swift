@@ -1,7 +1,7 @@
 import Signing
 import Testing
 
-@Suite("Standard Webhooks")
+@Suite("Standard Webhooks", .timeLimit(.minutes(10)))
 struct WebhookSignerTests {
     /// Computed with the reference library for Python, standardwebhooks 1.1.0.
     @Test("a message is signed as the reference library signs it")

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Telemetry
 
-@Suite("log lines that clients cause")
+@Suite("log lines that clients cause", .timeLimit(.minutes(10)))
 struct LogBrakeTests {
     @Test("one line passes per interval, and the next counts the others")
     func brake() {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Telemetry
 
-@Suite("the log")
+@Suite("the log", .timeLimit(.minutes(10)))
 struct LogSinkTests {
     /// A pipe and all its output, once it is read.
     private final class Pipe: Sendable {

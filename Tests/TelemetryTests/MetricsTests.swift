@@ -8,7 +8,7 @@ import UploadCore
 @testable import Telemetry
 @testable import HTTPServer
 
-@Suite("Metrics of requests, uploads and the process")
+@Suite("Metrics of requests, uploads and the process", .timeLimit(.minutes(10)))
 struct MetricsTests {
     private let metrics = MetricsRegistry()
 

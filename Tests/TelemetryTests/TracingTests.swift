@@ -5,7 +5,7 @@ import Tracing
 
 @testable import Telemetry
 
-@Suite("Traces")
+@Suite("Traces", .timeLimit(.minutes(10)))
 struct TracingTests {
     private static let trace = "0af7651916cd43dd8448eb211c80319c"
     private static let span = "b7ad6b7169203331"

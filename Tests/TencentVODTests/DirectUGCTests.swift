@@ -4,7 +4,7 @@ import Testing
 
 @testable import TencentVOD
 
-@Suite("Calls that direct mode forwards")
+@Suite("Calls that direct mode forwards", .timeLimit(.minutes(10)))
 struct DirectUGCTests {
     @Test(
         "metrics have a bounded number of codes, whatever the cloud answers",

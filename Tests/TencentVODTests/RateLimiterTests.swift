@@ -4,7 +4,7 @@ import Testing
 @testable import TencentVOD
 @testable import VODKit
 
-@Suite("Rate limiter")
+@Suite("Rate limiter", .timeLimit(.minutes(10)))
 struct RateLimiterTests {
     private let start = Date(timeIntervalSince1970: 1_750_000_000)
 

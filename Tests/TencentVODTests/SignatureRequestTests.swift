@@ -4,7 +4,7 @@ import Testing
 
 @testable import TencentVOD
 
-@Suite("Signature request")
+@Suite("Signature request", .timeLimit(.minutes(10)))
 struct SignatureRequestTests {
     func read(_ json: String) throws(InvalidSignatureRequest) -> SignatureRequest {
         try SignatureRequest(json: Array(json.utf8))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import TencentVOD
 
-@Suite("Tencent signature issuer")
+@Suite("Tencent signature issuer", .timeLimit(.minutes(10)))
 struct TencentSignatureIssuerTests {
     static let credentials = TencentCredentials(
         secretID: "AKIDUfLUEUigQiXqm7CVSspKJnuaiIKtxqAv",

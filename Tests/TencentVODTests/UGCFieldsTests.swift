@@ -3,7 +3,7 @@ import Testing
 
 @testable import TencentVOD
 
-@Suite("Members of calls of Tencent VOD's SDKs")
+@Suite("Members of calls of Tencent VOD's SDKs", .timeLimit(.minutes(10)))
 struct UGCFieldsTests {
     private func file(_ json: String, _ prefix: String = "video") throws -> VODNewFile? {
         try VODNewFile(UGCFields(json: Array(json.utf8)), prefix)

@@ -7,7 +7,7 @@ import UploadCore
 @testable import TencentVOD
 @testable import VODKit
 
-@Suite("Events of VOD applications")
+@Suite("Events of VOD applications", .timeLimit(.minutes(10)))
 struct VODEventsTests {
     private let day: TimeInterval = 86_400
     private let application = VODPlace(TencentSettings()).appID

@@ -6,7 +6,7 @@ import UploadCore
 @testable import TencentVOD
 @testable import VODKit
 
-@Suite("Media of VOD applications")
+@Suite("Media of VOD applications", .timeLimit(.minutes(10)))
 struct VODLibraryTests {
     private let day: TimeInterval = 86_400
     private static let removal = "tencent removal"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TencentVOD
 
-@Suite("Parameters of calls of Tencent VOD's API")
+@Suite("Parameters of calls of Tencent VOD's API", .timeLimit(.minutes(10)))
 struct VODParametersTests {
     private func json(_ text: String) throws -> VODParameters { try VODParameters(json: Array(text.utf8)) }
 

@@ -12,7 +12,7 @@ import UploadCore
 
 private let day: TimeInterval = 86_400
 
-@Suite("Media that is pulled")
+@Suite("Media that is pulled", .timeLimit(.minutes(10)))
 struct VODPullsTests {
     /// A bench whose pulls never fetch anything: the tests store the bytes.
     private struct Bench {

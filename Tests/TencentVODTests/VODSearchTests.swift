@@ -7,7 +7,7 @@ import UploadCore
 @testable import TencentVOD
 @testable import VODKit
 
-@Suite("Searches for VOD media")
+@Suite("Searches for VOD media", .timeLimit(.minutes(10)))
 struct VODSearchTests {
     private let day: TimeInterval = 86_400
 

@@ -7,7 +7,7 @@ import UploadCore
 
 @testable import TencentVOD
 
-@Suite("Signers of VOD signatures and calls")
+@Suite("Signers of VOD signatures and calls", .timeLimit(.minutes(10)))
 struct VODSignerTests {
     private static let sub: Int64 = 1_500_000_001
     private let pair = TencentCredentials(secretID: "AKIDkey", secretKey: "secret")

@@ -8,7 +8,7 @@ import UploadCore
 
 @testable import TencentVOD
 
-@Suite("Sessions of VOD clients")
+@Suite("Sessions of VOD clients", .timeLimit(.minutes(10)))
 struct VODUploadsTests {
     private let day: TimeInterval = 86_400
 

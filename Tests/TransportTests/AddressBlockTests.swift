@@ -1,7 +1,7 @@
 import Testing
 import Transport
 
-@Suite("What limits count as one client")
+@Suite("What limits count as one client", .timeLimit(.minutes(10)))
 struct AddressBlockTests {
     @Test(
         "the same client",

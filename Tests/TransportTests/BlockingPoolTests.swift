@@ -3,7 +3,7 @@ import SystemIO
 import Synchronization
 import Testing
 
-@Suite("Blocking pool")
+@Suite("Blocking pool", .timeLimit(.minutes(10)))
 struct BlockingPoolTests {
     /// Lets jobs go on when as many have arrived as are expected.
     private final class Barrier: Sendable {

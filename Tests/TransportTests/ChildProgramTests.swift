@@ -3,7 +3,7 @@ import SluiceTesting
 import SystemIO
 import Testing
 
-@Suite("Child programs", .serialized)
+@Suite("Child programs", .serialized, .timeLimit(.minutes(10)))
 struct ChildProgramTests {
     private let folder: TemporaryDirectory
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Transport
 
-@Suite("sockets and notices of a service manager")
+@Suite("sockets and notices of a service manager", .timeLimit(.minutes(10)))
 struct InheritedSocketsTests {
     private static func sockets(_ names: String?, count: String = "2", process: Int32 = 7) -> InheritedSockets {
         var environment = ["LISTEN_PID": "7", "LISTEN_FDS": count]

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Transport
 
-@Suite("accepting connections")
+@Suite("accepting connections", .timeLimit(.minutes(10)))
 struct ListenerTests {
     /// The errors that accept(2) lists, and one that it does not list.
     private static let errors = [

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Transport
 
-@Suite("headers of the PROXY protocol")
+@Suite("headers of the PROXY protocol", .timeLimit(.minutes(10)))
 struct ProxyHeaderTests {
     private static let signature: [UInt8] = Array("\r\n\r\n\0\r\nQUIT\n".utf8)
 

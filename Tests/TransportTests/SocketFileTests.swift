@@ -4,7 +4,7 @@ import Testing
 
 @testable import Transport
 
-@Suite("Unix sockets")
+@Suite("Unix sockets", .timeLimit(.minutes(10)))
 struct SocketFileTests {
     private static func withFolder(_ body: (String) async throws -> Void) async throws {
         let folder = FileManager.default.temporaryDirectory.path + "/sluice-\(UUID().uuidString.prefix(8))"

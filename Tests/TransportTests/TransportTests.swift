@@ -4,7 +4,7 @@ import SystemIO
 import Testing
 import Transport
 
-@Suite("event loop and blocking pool")
+@Suite("event loop and blocking pool", .timeLimit(.minutes(10)))
 struct TransportTests {
     private actor Confined {
         nonisolated let loop: EventLoop

@@ -1,7 +1,7 @@
 import HTTPWire
 import Testing
 
-@Suite("CORS policy")
+@Suite("CORS policy", .timeLimit(.minutes(10)))
 struct CORSPolicyTests {
     private static func head(_ method: HTTPMethod, _ fields: HTTPFields) -> RequestHead {
         RequestHead(

@@ -6,7 +6,7 @@ import Testing
 import Tus
 import UploadCore
 
-@Suite("Interrupted bodies")
+@Suite("Interrupted bodies", .timeLimit(.minutes(10)))
 struct TusBreakingOffTests {
     @Test("HEAD ends a stalled PATCH and returns the offset after its bytes")
     func headTakesOver() async throws {

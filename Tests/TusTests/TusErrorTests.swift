@@ -7,7 +7,7 @@ import UploadCore
 
 @testable import Tus
 
-@Suite("Error table")
+@Suite("Error table", .timeLimit(.minutes(10)))
 struct TusErrorTests {
     /// The response to a PATCH for each error: status, code, and whether the connection ends.
     private static func expected(_ code: UploadError.Code) -> (Int, String, closes: Bool) {

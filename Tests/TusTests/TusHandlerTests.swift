@@ -6,7 +6,7 @@ import Testing
 import Tus
 import UploadCore
 
-@Suite("Handler")
+@Suite("Handler", .timeLimit(.minutes(10)))
 struct TusHandlerTests {
     private static let upload: HTTPFields = ["Content-Type": "application/offset+octet-stream"]
 

@@ -5,7 +5,7 @@ import Testing
 import Tus
 import UploadCore
 
-@Suite("Storage that fails")
+@Suite("Storage that fails", .timeLimit(.minutes(10)))
 struct TusStorageFaultTests {
     private static let full = UploadError(.storageFull, "The storage is full.")
     private static let broken = UploadError(.storageFailure, "The storage failed.")

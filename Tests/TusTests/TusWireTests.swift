@@ -6,7 +6,7 @@ import Testing
 import Tus
 import UploadCore
 
-@Suite("Golden wire files")
+@Suite("Golden wire files", .timeLimit(.minutes(10)))
 struct TusWireTests {
     @Test("the responses match the golden file", arguments: WireFile.names)
     func responses(name: String) async throws {

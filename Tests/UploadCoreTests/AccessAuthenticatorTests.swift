@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Authenticator")
+@Suite("Authenticator", .timeLimit(.minutes(10)))
 struct AccessAuthenticatorTests {
     let state = FaultyState(InMemoryState())
     let clock = AccessClock()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Upload URLs, upload tokens, API keys and media links")
+@Suite("Upload URLs, upload tokens, API keys and media links", .timeLimit(.minutes(10)))
 struct AccessTokenTests {
     let master: MasterSecret
     let other: MasterSecret

@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Admission before anything is sent")
+@Suite("Admission before anything is sent", .timeLimit(.minutes(10)))
 struct AdmissionTests {
     @Test("what would be refused at creation is refused, and nothing is reserved")
     func admission() async throws {

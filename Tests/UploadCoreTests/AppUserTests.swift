@@ -6,7 +6,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("App users with tokens of an issuer")
+@Suite("App users with tokens of an issuer", .timeLimit(.minutes(10)))
 struct AppUserTests {
     /// Verifies tokens that a test names, and counts how often.
     private final class Tokens: AppUserTokens {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Content signatures")
+@Suite("Content signatures", .timeLimit(.minutes(10)))
 struct ContentSignatureTests {
     private static let files: [(String, [UInt8])] = [
         ("image/png", [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]), ("image/jpeg", [0xFF, 0xD8, 0xFF, 0xE0]),

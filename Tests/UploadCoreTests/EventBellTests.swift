@@ -1,7 +1,7 @@
 import Testing
 import UploadCore
 
-@Suite("Event bell")
+@Suite("Event bell", .timeLimit(.minutes(10)))
 struct EventBellTests {
     @Test("a ring wakes waiting tasks, and later waits return at once", .timeLimit(.minutes(10)))
     func rings() async {

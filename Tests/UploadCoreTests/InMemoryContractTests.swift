@@ -2,7 +2,7 @@ import SluiceTesting
 import Testing
 import UploadCore
 
-@Suite("The in-memory fakes meet the contracts of their ports")
+@Suite("The in-memory fakes meet the contracts of their ports", .timeLimit(.minutes(10)))
 struct InMemoryContractTests {
     @Test("in-memory state", arguments: StateStoreContract.all)
     func state(_ contract: Contract<any StateStore>) async throws {

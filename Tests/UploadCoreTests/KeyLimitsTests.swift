@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Limits of API keys")
+@Suite("Limits of API keys", .timeLimit(.minutes(10)))
 struct KeyLimitsTests {
     @Test("empty limits limit nothing")
     func none() {

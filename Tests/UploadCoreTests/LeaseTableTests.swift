@@ -6,7 +6,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Leases")
+@Suite("Leases", .timeLimit(.minutes(10)))
 struct LeaseTableTests {
     let id = UploadID.generate(at: Date(timeIntervalSince1970: 1_750_000_000))
 

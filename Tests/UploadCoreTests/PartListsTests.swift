@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import UploadCore
 
-@Suite("Lists of part sizes and numbers")
+@Suite("Lists of part sizes and numbers", .timeLimit(.minutes(10)))
 struct PartListsTests {
     private func stored(_ value: some Encodable) throws -> String {
         String(decoding: try JSONEncoder().encode(value), as: UTF8.self)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Sources whose first bytes were pulled")
+@Suite("Sources whose first bytes were pulled", .timeLimit(.minutes(10)))
 struct PrefixedSourceTests {
     private let temporary: TemporaryDirectory
     private let calls = ScriptedCalls()

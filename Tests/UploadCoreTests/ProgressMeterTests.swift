@@ -2,7 +2,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Progress meter")
+@Suite("Progress meter", .timeLimit(.minutes(10)))
 struct ProgressMeterTests {
     private let start = ContinuousClock.now
 

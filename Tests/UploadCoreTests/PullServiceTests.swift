@@ -7,7 +7,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Pulling")
+@Suite("Pulling", .timeLimit(.minutes(10)))
 struct PullServiceTests {
     private static let bytes = [UInt8](1...100)
 

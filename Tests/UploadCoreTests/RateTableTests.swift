@@ -1,7 +1,7 @@
 import Testing
 import UploadCore
 
-@Suite("Tables of clients and their rates")
+@Suite("Tables of clients and their rates", .timeLimit(.minutes(10)))
 struct RateTableTests {
     private static let second: UInt64 = 1_000_000_000
     private static let start: UInt64 = 1_000 * second

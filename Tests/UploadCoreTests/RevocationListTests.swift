@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Revocations")
+@Suite("Revocations", .timeLimit(.minutes(10)))
 struct RevocationListTests {
     let state = FaultyState(InMemoryState())
     let clock = AccessClock()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Pairs of state and storage")
+@Suite("Pairs of state and storage", .timeLimit(.minutes(10)))
 struct StoreBindingTests {
     private let clock = ManualClock()
     private let state: InMemoryState

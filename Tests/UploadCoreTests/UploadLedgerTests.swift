@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("The ledger of stored bytes and bytes in flight")
+@Suite("The ledger of stored bytes and bytes in flight", .timeLimit(.minutes(10)))
 struct UploadLedgerTests {
     private let clock = ManualClock()
     private let state: FaultyState

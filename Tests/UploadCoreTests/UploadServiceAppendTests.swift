@@ -6,7 +6,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Appending")
+@Suite("Appending", .timeLimit(.minutes(10)))
 struct UploadServiceAppendTests {
     @Test("bytes are appended until the upload is complete")
     func append() async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Concatenation")
+@Suite("Concatenation", .timeLimit(.minutes(10)))
 struct UploadServiceConcatenationTests {
     private static let first = [UInt8](1...6)
     private static let second = [UInt8](101...104)

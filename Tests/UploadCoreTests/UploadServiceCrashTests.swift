@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Crashes")
+@Suite("Crashes", .timeLimit(.minutes(10)))
 struct UploadServiceCrashTests {
     private static let bytes = [UInt8](1...10)
 

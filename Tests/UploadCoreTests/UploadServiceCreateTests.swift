@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Creating uploads")
+@Suite("Creating uploads", .timeLimit(.minutes(10)))
 struct UploadServiceCreateTests {
     @Test("a new upload has the properties from the client and the grant")
     func create() async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Decisions about uploads that change concurrently")
+@Suite("Decisions about uploads that change concurrently", .timeLimit(.minutes(10)))
 struct UploadServiceDecisionTests {
     private let bench = ServiceBench()
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Digests of whole uploads")
+@Suite("Digests of whole uploads", .timeLimit(.minutes(10)))
 struct UploadServiceDigestTests {
     private static let bytes: [UInt8] = [1, 2, 3, 4, 5]
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Discarding uploads")
+@Suite("Discarding uploads", .timeLimit(.minutes(10)))
 struct UploadServiceDiscardTests {
     @Test("the record and the bytes are removed")
     func ends() async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Ends, lists and sweeps")
+@Suite("Ends, lists and sweeps", .timeLimit(.minutes(10)))
 struct UploadServiceEndTests {
     @Test("a terminated upload and its bytes are gone", arguments: [[1, 2], [1, 2, 3, 4, 5]] as [[UInt8]])
     func terminate(bytes: [UInt8]) async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Finishing uploads")
+@Suite("Finishing uploads", .timeLimit(.minutes(10)))
 struct UploadServiceFinishTests {
     private func create(_ bench: ServiceBench, length: Int64? = nil) async throws -> UploadID {
         let new = NewUpload(dialect: "http", length: length, completesWhenFull: false)

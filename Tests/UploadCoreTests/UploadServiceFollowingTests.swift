@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Metadata, names and events of uploads")
+@Suite("Metadata, names and events of uploads", .timeLimit(.minutes(10)))
 struct UploadServiceFollowingTests {
     private func kinds(_ bench: ServiceBench) async throws -> [EventRecord.Kind] {
         try await bench.services.events.events(EventQuery(after: 0)).map(\.kind)

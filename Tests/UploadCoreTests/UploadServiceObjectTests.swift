@@ -98,7 +98,7 @@ extension ServiceBench {
     }
 }
 
-@Suite("Objects")
+@Suite("Objects", .timeLimit(.minutes(10)))
 struct UploadServiceObjectTests {
     private let bench = ServiceBench()
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Records with an unknown outcome")
+@Suite("Records with an unknown outcome", .timeLimit(.minutes(10)))
 struct UploadServiceOutcomeTests {
     private let bench = ServiceBench()
     private let lost = UploadError(.unavailable, "The connection is lost.")

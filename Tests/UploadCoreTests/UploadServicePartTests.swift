@@ -6,7 +6,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Uploads in parts")
+@Suite("Uploads in parts", .timeLimit(.minutes(10)))
 struct UploadServicePartTests {
     private let bench = ServiceBench()
 

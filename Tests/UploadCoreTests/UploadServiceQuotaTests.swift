@@ -7,7 +7,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Quotas and hooks of uploads")
+@Suite("Quotas and hooks of uploads", .timeLimit(.minutes(10)))
 struct UploadServiceQuotaTests {
     private func bench(_ change: (inout Policy) -> Void) -> ServiceBench {
         var policy = Policy()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Room for parts, and extreme numbers from clients")
+@Suite("Room for parts, and extreme numbers from clients", .timeLimit(.minutes(10)))
 struct UploadServiceRoomTests {
     private let bench = ServiceBench()
     private let bytes = [UInt8](repeating: 1, count: 100)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Storages that take long to finish an upload, or fail to remove one")
+@Suite("Storages that take long to finish an upload, or fail to remove one", .timeLimit(.minutes(10)))
 struct UploadServiceSlowStorageTests {
     private static let finishing = UploadError(.finishing, "Not yet.")
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Taking over")
+@Suite("Taking over", .timeLimit(.minutes(10)))
 struct UploadServiceTakeOverTests {
     /// Runs `body` while the writer of an upload has sent five bytes and stalls.
     private func whileStalled(

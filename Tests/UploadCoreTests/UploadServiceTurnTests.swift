@@ -20,7 +20,7 @@ private final class SlowSource: ByteSource {
     }
 }
 
-@Suite("Concurrent writers of one upload")
+@Suite("Concurrent writers of one upload", .timeLimit(.minutes(10)))
 struct UploadServiceTurnTests {
     private static let long = UploadLimits(
         maximumBytes: 1000,

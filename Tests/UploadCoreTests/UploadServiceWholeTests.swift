@@ -7,7 +7,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Uploads that bring their whole content")
+@Suite("Uploads that bring their whole content", .timeLimit(.minutes(10)))
 struct UploadServiceWholeTests {
     private let bench = ServiceBench()
     private let bytes = BlobStorageContract.pattern(700)

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import UploadCore
 
-@Suite("Upload")
+@Suite("Upload", .timeLimit(.minutes(10)))
 struct UploadTests {
     @Test("a change of a copy does not reach the original, and makes them unequal")
     func copies() {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import UploadCore
 
-@Suite("Small parts that are stored whole")
+@Suite("Small parts that are stored whole", .timeLimit(.minutes(10)))
 struct WholePartTests {
     private let bench = ServiceBench(limits: UploadLimits(maximumBytes: 1 << 30, lifetime: 3600))
     private let bytes = BlobStorageContract.pattern(1000)

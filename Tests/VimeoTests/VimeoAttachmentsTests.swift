@@ -8,7 +8,7 @@ import UploadCore
 @testable import VODKit
 @testable import Vimeo
 
-@Suite("Other files, pictures and text tracks of Vimeo's videos")
+@Suite("Other files, pictures and text tracks of Vimeo's videos", .timeLimit(.minutes(10)))
 struct VimeoAttachmentsTests {
     private static let bytes: [UInt8] = Array(0..<10)
 

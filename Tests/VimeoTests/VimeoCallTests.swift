@@ -5,7 +5,7 @@ import Testing
 
 @testable import Vimeo
 
-@Suite("Calls of Vimeo's API as clients write them")
+@Suite("Calls of Vimeo's API as clients write them", .timeLimit(.minutes(10)))
 struct VimeoCallTests {
     private static func body(_ text: String, _ type: String? = "application/json") throws -> VimeoBody {
         try VimeoBody(Array(text.utf8), type: type)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Vimeo
 
-@Suite("Content-Range as clients of Vimeo write it")
+@Suite("Content-Range as clients of Vimeo write it", .timeLimit(.minutes(10)))
 struct VimeoContentRangeTests {
     /// What matters of a range.
     private enum Meaning: Equatable {

@@ -7,7 +7,7 @@ import UploadCore
 @testable import VODKit
 @testable import Vimeo
 
-@Suite("Uploads of Vimeo's videos")
+@Suite("Uploads of Vimeo's videos", .timeLimit(.minutes(10)))
 struct VimeoUploadsTests {
     private static let bytes: [UInt8] = Array(0..<10)
 

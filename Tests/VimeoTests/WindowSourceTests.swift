@@ -4,7 +4,7 @@ import Testing
 
 @testable import Vimeo
 
-@Suite("Part of a source")
+@Suite("Part of a source", .timeLimit(.minutes(10)))
 struct WindowSourceTests {
     private static let bytes: [UInt8] = Array(0..<100)
 

@@ -5,7 +5,7 @@ import UploadCore
 @testable import Webhooks
 
 /// Members and types are those of tusd 2, plus `Subject` (https://tus.github.io/tusd/advanced-topics/hooks/, package `hooks`).
-@Suite("Payloads of hooks")
+@Suite("Payloads of hooks", .timeLimit(.minutes(10)))
 struct HookPayloadTests {
     private let id: UploadID
     private let part: UploadID
@@ -95,7 +95,7 @@ struct HookPayloadTests {
     }
 }
 
-@Suite("Responses of hooks")
+@Suite("Responses of hooks", .timeLimit(.minutes(10)))
 struct HookReplyTests {
     private func reply(_ text: String) throws(HookFailure) -> HookReply { try HookReply(content: Array(text.utf8)) }
 

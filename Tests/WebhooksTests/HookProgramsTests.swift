@@ -5,7 +5,7 @@ import Testing
 
 @testable import Webhooks
 
-@Suite("Programs of hooks")
+@Suite("Programs of hooks", .timeLimit(.minutes(10)))
 struct HookProgramsTests {
     private let folder: TemporaryDirectory
 

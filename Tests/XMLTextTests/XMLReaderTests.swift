@@ -3,7 +3,7 @@ import Testing
 
 @testable import XMLText
 
-@Suite("Small XML documents")
+@Suite("Small XML documents", .timeLimit(.minutes(10)))
 struct XMLReaderTests {
     private func failure(_ text: String, _ limits: XMLReader.Limits = .init()) -> XMLReader.Failure? {
         failure(Array(text.utf8), limits)

@@ -2,11 +2,16 @@
 
 internal import Signing
 
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+internal import SluiceTesting
+#endif
+
 private let made: Set<String> = [
     "accesskeyid", "signaturemethod", "signatureversion", "signaturenonce", "timestamp", "securitytoken", "signature",
 ]
 
-func fuzzOne(_ bytes: [UInt8]) {
+func fuzzAcs(_ bytes: [UInt8]) {
     let given = FuzzedRequest(bytes).request
     expectRefusal { () throws(RequestSignatureFailure) in
         let claim = try ACS3Signature.claim(given, at: now)

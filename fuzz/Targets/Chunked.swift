@@ -3,7 +3,12 @@
 
 internal import HTTPWire
 
-func fuzzOne(_ bytes: [UInt8]) {
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+internal import SluiceTesting
+#endif
+
+func fuzzChunked(_ bytes: [UInt8]) {
     var generator = SeededGenerator(for: bytes)
     let whole = decode(bytes, cuts: [], take: .max)
     let cuts = generator.cuts(4, in: bytes.count)

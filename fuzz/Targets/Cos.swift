@@ -3,11 +3,16 @@
 internal import Bytes
 internal import Signing
 
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+internal import SluiceTesting
+#endif
+
 private let verifier = COSVerifier()
 private let signer = COSSigner(credentials: credentials)
 private let window = COSWindow(start: now, end: now + 60)
 
-func fuzzOne(_ bytes: [UInt8]) {
+func fuzzCos(_ bytes: [UInt8]) {
     let given = FuzzedRequest(bytes).request
     expectRefusal { () throws(RequestSignatureFailure) in
         let claim = try verifier.claim(given, at: now)

@@ -10,7 +10,7 @@ private let checks: [@Sendable (String) -> Void] = [
     checkDisposition, checkCORS, checkWriting,
 ]
 
-func fuzzOne(_ bytes: [UInt8]) {
+func fuzzFields(_ bytes: [UInt8]) {
     guard let first = bytes.first else { return }
     checks[Int(first) % checks.count](text(bytes.dropFirst()))
 }

@@ -3,7 +3,12 @@
 
 internal import HTTPWire
 
-func fuzzOne(_ bytes: [UInt8]) {
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+internal import SluiceTesting
+#endif
+
+func fuzzHead(_ bytes: [UInt8]) {
     var generator = SeededGenerator(for: bytes)
     check(bytes, limits: HeadLimits(), &generator)
     if generator.oneIn(2) {

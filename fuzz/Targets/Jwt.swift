@@ -22,7 +22,7 @@ private let modulus =
     + "74pTW5R5itj28D6utwm2-nsAGple0sjQkcZrJybTiG5RDPisv_5oZXCA2f26e47lXHCS6wuUYFhZTNbLebCviSCkq7_KngmX116kMPSvjkKupwZiyP"
     + "v5v0jaXPNXUeP-BE2j802j22_anSHEO-oM3FhuTx2YdhBOtq8tjWAZu7RNfCmCoiNHkQIik4k_fO-MudXtELgw6fLwCI9JyC1KJqGnUfz6jeMw5bCQ"
 
-func fuzzOne(_ bytes: [UInt8]) {
+func fuzzJwt(_ bytes: [UInt8]) {
     check(text(bytes))
     // The parts in lines, as they are before they are encoded.
     let lines = bytes.split(separator: UInt8(ascii: "\n"), maxSplits: 2, omittingEmptySubsequences: false)
@@ -45,7 +45,7 @@ private func check(_ given: String) {
     _ = rules.areMeant(by: token)
     guard let keys else { return expect(false, "the keys are not read") }
     do throws(IdentityTokenRules.Failure) {
-        _ = try rules.identity(in: token, keys: keys.keys(for: token), at: now)
+        _ = try rules.identity(in: token, keys: keys.keys(for: token), at: tokenTime)
     } catch {
         return expectEqual(error, .invalid("is not signed with a key of its issuer"), "refused")
     }
@@ -53,4 +53,4 @@ private func check(_ given: String) {
 }
 
 /// 2026-01-02T03:04:05Z.
-private let now: Int64 = 1_767_323_045
+private let tokenTime: Int64 = 1_767_323_045

@@ -2,7 +2,12 @@
 
 internal import HTTPWire
 
-func fuzzOne(_ bytes: [UInt8]) {
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+internal import SluiceTesting
+#endif
+
+func fuzzMultipart(_ bytes: [UInt8]) {
     var generator = SeededGenerator(for: bytes)
     let whole = parse(bytes, cuts: [], take: .max)
     let cuts = generator.cuts(4, in: bytes.count)

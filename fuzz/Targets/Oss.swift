@@ -3,6 +3,11 @@
 internal import HTTPWire
 internal import Signing
 
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+internal import SluiceTesting
+#endif
+
 private let verifier = OSSVerifier(region: nil) { HTTPDate.parse($0) }
 private let resource = OSSResource(bucket: "bucket", key: "key")
 private let signers = [
@@ -11,7 +16,7 @@ private let signers = [
 ]
 private let made: Set<String> = ["date", "ossaccesskeyid", "signature", "expires", "security-token"]
 
-func fuzzOne(_ bytes: [UInt8]) {
+func fuzzOss(_ bytes: [UInt8]) {
     let given = FuzzedRequest(bytes).request
     expectRefusal { () throws(RequestSignatureFailure) in
         let claim = try verifier.claim(given, at: now)

@@ -5,11 +5,17 @@ internal import Bytes
 internal import Foundation
 internal import Signing
 
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+@testable internal import ObjectGrants
+internal import UploadCore
+#endif
+
 private let accesses = ObjectAction.allCases.map {
     ObjectAccess($0, bucket: "bucket-1250000000", key: "a/b", contentLength: 5, contentType: "text/plain")
 }
 
-func fuzzOne(_ bytes: [UInt8]) {
+func fuzzPolicy(_ bytes: [UInt8]) {
     let json = text(bytes)
     for vendor in Vendor.allCases {
         checkSession(json, vendor)

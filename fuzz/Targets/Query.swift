@@ -4,7 +4,12 @@
 internal import Bytes
 internal import HTTPWire
 
-func fuzzOne(_ bytes: [UInt8]) {
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+internal import SluiceTesting
+#endif
+
+func fuzzQuery(_ bytes: [UInt8]) {
     checkPercent(bytes)
     checkQuery(text(bytes))
     checkHexadecimal(bytes)

@@ -3,6 +3,11 @@
 internal import HTTPWire
 internal import Signing
 
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+internal import SluiceTesting
+#endif
+
 /// 2026-01-02T03:04:05Z, at which everything is signed and checked.
 let now: Int64 = 1_767_323_045
 

@@ -2,12 +2,17 @@
 
 internal import Signing
 
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+internal import SluiceTesting
+#endif
+
 private let verifier = SigV4Verifier(region: "us-east-1")
 private let general = SigV4Verifier(region: nil, service: "sts", rules: .general)
 private let signer = SigV4Signer(credentials: credentials, region: "us-east-1")
 private let made: Set<String> = ["date"]
 
-func fuzzOne(_ bytes: [UInt8]) {
+func fuzzSigv4(_ bytes: [UInt8]) {
     let given = FuzzedRequest(bytes).request
     for verifier in [verifier, general] {
         expectRefusal { () throws(RequestSignatureFailure) in

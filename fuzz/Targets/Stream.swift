@@ -3,7 +3,12 @@
 
 internal import HTTPWire
 
-func fuzzOne(_ bytes: [UInt8]) {
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+internal import SluiceTesting
+#endif
+
+func fuzzStream(_ bytes: [UInt8]) {
     var generator = SeededGenerator(for: bytes)
     let whole = receive(bytes, cuts: [])
     let cuts = generator.cuts(5, in: bytes.count)

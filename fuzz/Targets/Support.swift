@@ -1,13 +1,22 @@
 internal import Glibc
 
-/// Entry point of libFuzzer; every target has its own `fuzzOne`.
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+internal import SluiceTesting
+#endif
+
+#if FUZZING
+/// Entry point of libFuzzer; `fuzz/run` writes the `fuzzOne` of each target.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     fuzzOne([UInt8](UnsafeBufferPointer(start: start, count: count)))
     return 0
 }
+#else
+internal import Testing
+#endif
 
-/// Ends the run, so that libFuzzer keeps the input, unless `condition` holds.
+/// Unless `condition` holds: ends the run, so that libFuzzer keeps the input, or fails the unit test.
 func expect(
     _ condition: Bool,
     _ message: @autoclosure () -> String,
@@ -15,10 +24,14 @@ func expect(
     file: StaticString = #fileID
 ) {
     if condition { return }
+    #if !FUZZING
+    Issue.record("\(file):\(line): \(message())")
+    #else
     // The text of a precondition is not in an optimised build.
     let text = Array("\(file):\(line): \(message())\n".utf8)
     _ = text.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
     abort()
+    #endif
 }
 
 /// As `expect`, of two values that must be equal.

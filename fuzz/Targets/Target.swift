@@ -2,7 +2,12 @@
 
 internal import HTTPWire
 
-func fuzzOne(_ bytes: [UInt8]) {
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+internal import SluiceTesting
+#endif
+
+func fuzzTarget(_ bytes: [UInt8]) {
     let given = text(bytes)
     for method in [HTTPMethod.get, .options] {
         let target: RequestTarget?

@@ -3,10 +3,15 @@
 internal import Bytes
 internal import Signing
 
+#if !FUZZING
+// Compiled together with the target when it fuzzes.
+internal import SluiceTesting
+#endif
+
 private let verifier = TC3Verifier(service: nil)
 private let signer = TC3Signer(credentials: credentials, service: "sts")
 
-func fuzzOne(_ bytes: [UInt8]) {
+func fuzzTc3(_ bytes: [UInt8]) {
     let given = FuzzedRequest(bytes).request
     expectRefusal { () throws(RequestSignatureFailure) in
         let claim = try verifier.claim(given, at: now)

@@ -3,7 +3,7 @@
 internal import Bytes
 internal import XMLText
 
-func fuzzOne(_ bytes: [UInt8]) {
+func fuzzXml(_ bytes: [UInt8]) {
     if let root = XMLNode.parse(bytes) {
         var count = 0
         check(root, depth: 1, &count)

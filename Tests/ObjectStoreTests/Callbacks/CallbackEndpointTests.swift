@@ -8,7 +8,7 @@ import UploadCore
 
 @testable import ObjectStore
 
-@Suite("Callbacks for OSS clients")
+@Suite("Callbacks for OSS clients", .timeLimit(.minutes(10)))
 struct CallbackEndpointTests {
     /// Base64 of a callback.
     private static func callback(_ url: String = "http://a.example/", _ body: String = "k=${object}") throws -> String {

@@ -9,7 +9,7 @@ import UploadCore
 
 @testable import ObjectStore
 
-@Suite("Callbacks in OSS forms")
+@Suite("Callbacks in OSS forms", .timeLimit(.minutes(10)))
 struct CallbackFormTests {
     private static let object = ObjectName(bucket: "bucket-1", key: "a/f")
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ObjectStore
 
-@Suite("Callback templates")
+@Suite("Callback templates", .timeLimit(.minutes(10)))
 struct CallbackTemplateTests {
     private static let values: [CallbackVariable: CallbackValue] = [
         .bucket: .text("media-1"), .object: .text("a b/ü&=\"x\\.mp4"), .size: .number(5), .mimeType: .text("video/mp4"),

@@ -4,7 +4,7 @@ import Testing
 @testable import ObjectStore
 
 /// The files are the smallest that encoders of these formats produce.
-@Suite("Image headers")
+@Suite("Image headers", .timeLimit(.minutes(10)))
 struct ImageHeaderTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let testDescription: String

@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import ObjectStore
 
-@Suite("Lifecycle rules are applied")
+@Suite("Lifecycle rules are applied", .timeLimit(.minutes(10)))
 struct BucketLifecycleTests {
     private static let day: TimeInterval = 86_400
 

@@ -8,7 +8,7 @@ import UploadCore
 
 @testable import ObjectGrants
 
-@Suite("The authorised size is enforced")
+@Suite("The authorised size is enforced", .timeLimit(.minutes(10)))
 struct ContentLengthTests {
     private static let coding = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 

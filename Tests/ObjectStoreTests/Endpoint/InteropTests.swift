@@ -11,7 +11,7 @@ import UploadCore
 @testable import ObjectStore
 
 /// Requests as real clients send them.
-@Suite("What clients of S3, OSS and COS expect")
+@Suite("What clients of S3, OSS and COS expect", .timeLimit(.minutes(10)))
 struct InteropTests {
     private static let hello = Array("hello".utf8)
     private static let tag = "5d41402abc4b2a76b9719d911017c592"

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ObjectStore
 
-@Suite("Pages of listings")
+@Suite("Pages of listings", .timeLimit(.minutes(10)))
 struct ListingTests {
     /// The items of a store, and how many were fetched.
     private final class Store {

@@ -9,7 +9,7 @@ import UploadCore
 
 @testable import ObjectStore
 
-@Suite("Digests of multipart objects")
+@Suite("Digests of multipart objects", .timeLimit(.minutes(10)))
 struct MultipartDigestTests {
     private static func part(_ bytes: [UInt8], _ number: Int, _ algorithm: ObjectChecksum.Algorithm?) -> PartRecord {
         let digests = ObjectDigests(algorithm)

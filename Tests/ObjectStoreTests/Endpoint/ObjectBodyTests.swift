@@ -9,7 +9,7 @@ import UploadCore
 
 @testable import ObjectStore
 
-@Suite("Request content")
+@Suite("Request content", .timeLimit(.minutes(10)))
 struct ObjectBodyTests {
     private let content = Array("123456789".utf8)
 

@@ -5,7 +5,7 @@ import UploadCore
 
 @testable import Presigning
 
-@Suite("URLs and forms for real stores")
+@Suite("URLs and forms for real stores", .timeLimit(.minutes(10)))
 struct DirectPresigningTests {
     private let grant = Grant(id: "grant-1", subject: nil, expiresAt: noon.addingTimeInterval(60))
     private let name = ObjectName(bucket: "media-1250000000", key: "a b/1")

@@ -8,7 +8,7 @@ import UploadCore
 @testable import ObjectStore
 @testable import Presigning
 
-@Suite("presigned URLs and forms")
+@Suite("presigned URLs and forms", .timeLimit(.minutes(10)))
 struct PresigningTests {
     private static let upload = "01jd3v0m5xq4n8e2r7t9w6y1zk"
     private static let operations: [PresignedOperation] = [

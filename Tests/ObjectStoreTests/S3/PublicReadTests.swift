@@ -9,7 +9,7 @@ import UploadCore
 @testable import ObjectGrants
 @testable import ObjectStore
 
-@Suite("Objects that anyone can read")
+@Suite("Objects that anyone can read", .timeLimit(.minutes(10)))
 struct PublicReadTests {
     static func rule(_ text: String) throws -> PublicRead.Rule { try #require(PublicRead.Rule(text)) }
 

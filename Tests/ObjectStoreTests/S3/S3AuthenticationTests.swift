@@ -9,7 +9,7 @@ import UploadCore
 @testable import ObjectGrants
 @testable import ObjectStore
 
-@Suite("Authentication of S3 requests")
+@Suite("Authentication of S3 requests", .timeLimit(.minutes(10)))
 struct S3AuthenticationTests {
     private let endpoint = EndpointHosts(hosts: ["s3.example.org"])
     private let issuer = CredentialIssuer(master: master(1))

@@ -9,7 +9,7 @@ import UploadCore
 @testable import ObjectGrants
 
 /// Unauthorised requests are refused with the code that S3 clients know, and change nothing.
-@Suite("What is denied at the endpoint of S3")
+@Suite("What is denied at the endpoint of S3", .timeLimit(.minutes(10)))
 struct S3DenialTests {
     /// One row: who asks for what, and what the response is.
     struct Row: Sendable, CustomTestStringConvertible {

@@ -7,7 +7,7 @@ import XMLText
 
 @testable import ObjectStore
 
-@Suite("Documents in S3 requests")
+@Suite("Documents in S3 requests", .timeLimit(.minutes(10)))
 struct S3DocumentTests {
     private func completion(_ parts: String) throws(ObjectError) -> [CompletedPart] {
         try CompletedPart.list(document: Array("<CompleteMultipartUpload>\(parts)</CompleteMultipartUpload>".utf8))
@@ -257,7 +257,7 @@ struct S3DocumentTests {
     }
 }
 
-@Suite("Cross-origin rules of buckets")
+@Suite("Cross-origin rules of buckets", .timeLimit(.minutes(10)))
 struct BucketCORSTests {
     private func cors(_ rules: String) throws(ObjectError) -> BucketCORS {
         try BucketCORS(document: Array("<CORSConfiguration>\(rules)</CORSConfiguration>".utf8))

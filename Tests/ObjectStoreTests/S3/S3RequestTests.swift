@@ -6,7 +6,7 @@ import UploadCore
 
 @testable import ObjectStore
 
-@Suite("Decoding of S3 requests")
+@Suite("Decoding of S3 requests", .timeLimit(.minutes(10)))
 struct S3RequestTests {
     private static let endpoint = EndpointHosts(hosts: ["s3.example.org", "s3-alias.example.org"])
 

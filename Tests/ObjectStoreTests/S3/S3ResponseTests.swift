@@ -8,7 +8,7 @@ import XMLText
 
 @testable import ObjectStore
 
-@Suite("Documents in S3 responses")
+@Suite("Documents in S3 responses", .timeLimit(.minutes(10)))
 struct S3ResponseTests {
     private let owner = ObjectOwner(id: "o&1", name: "sluice")
     private let name = ObjectName(bucket: "bucket-1", key: "a&<b> ü\r")
@@ -209,7 +209,7 @@ struct S3ResponseTests {
     }
 }
 
-@Suite("Error responses of S3")
+@Suite("Error responses of S3", .timeLimit(.minutes(10)))
 struct S3ErrorTests {
     @Test("the response has code, message, resource and request")
     func document() throws {

@@ -9,7 +9,7 @@ import UploadCore
 @testable import ObjectGrants
 @testable import ObjectStore
 
-@Suite("S3 requests signed by botocore")
+@Suite("S3 requests signed by botocore", .timeLimit(.minutes(10)))
 struct S3VectorTests {
     @Test("there are vectors for each way to sign, and for each operation")
     func count() {

@@ -10,7 +10,7 @@ import XMLText
 @testable import TokenServices
 
 /// AssumeRoleWithWebIdentity, with a verifier that knows some words instead of tokens.
-@Suite("Calls with a token of an identity provider")
+@Suite("Calls with a token of an identity provider", .timeLimit(.minutes(10)))
 struct IdentityCallTests {
     private struct Verifier: WebIdentityVerifier {
         func identity(

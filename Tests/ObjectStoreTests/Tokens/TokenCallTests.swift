@@ -9,7 +9,7 @@ import UploadCore
 @testable import ObjectGrants
 @testable import TokenServices
 
-@Suite("Requests to the token services")
+@Suite("Requests to the token services", .timeLimit(.minutes(10)))
 struct TokenCallTests {
     private static let schemes: [TokenMessage.Scheme] = [.aws, .rpcQuery, .rpcForm, .acs3, .tc3, .tc1]
 

@@ -6,7 +6,7 @@ import UploadCore
 @testable import TokenServices
 
 /// What must not mint is refused with the code that clients of the vendor know, and mints nothing.
-@Suite("What is denied by the vendors' token services")
+@Suite("What is denied by the vendors' token services", .timeLimit(.minutes(10)))
 struct TokenDenialTests {
     /// One row: a call, and what the response is.
     struct Row: Sendable, CustomTestStringConvertible {

@@ -9,7 +9,7 @@ import XMLText
 @testable import ObjectGrants
 @testable import TokenServices
 
-@Suite("Security token services")
+@Suite("Security token services", .timeLimit(.minutes(10)))
 struct TokenServiceTests {
     private typealias Parameters = [(name: String, value: String)]
 

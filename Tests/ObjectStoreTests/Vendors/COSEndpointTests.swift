@@ -8,7 +8,7 @@ import UploadCore
 
 @testable import ObjectStore
 
-@Suite("The endpoint for COS clients")
+@Suite("The endpoint for COS clients", .timeLimit(.minutes(10)))
 struct COSEndpointTests {
     private static let hello = (tag: "\"5d41402abc4b2a76b9719d911017c592\"", crc64: "11177612005948864433")
 

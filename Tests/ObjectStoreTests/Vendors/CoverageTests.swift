@@ -9,7 +9,7 @@ import UploadCore
 @testable import ObjectStore
 
 /// A holder of a signed request must not be able to derive another one from it.
-@Suite("Anything a signature does not cover has no effect")
+@Suite("Anything a signature does not cover has no effect", .timeLimit(.minutes(10)))
 struct CoverageTests {
     /// Something that is added to a request after it was signed.
     struct Addition: Sendable, CustomTestStringConvertible {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ObjectStore
 
-@Suite("Header fields with a vendor's prefix")
+@Suite("Header fields with a vendor's prefix", .timeLimit(.minutes(10)))
 struct FieldTableTests {
     private func code(_ vendor: Vendor, _ name: String, _ value: String = "1") throws -> ObjectErrorCode? {
         var fields = HTTPFields()

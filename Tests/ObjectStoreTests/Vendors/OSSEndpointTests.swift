@@ -9,7 +9,7 @@ import UploadCore
 
 @testable import ObjectStore
 
-@Suite("The endpoint for OSS clients")
+@Suite("The endpoint for OSS clients", .timeLimit(.minutes(10)))
 struct OSSEndpointTests {
     /// MD5, also in Base64, and CRC-64 of `hello`.
     private static let hello = (

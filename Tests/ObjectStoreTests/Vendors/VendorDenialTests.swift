@@ -9,7 +9,7 @@ import UploadCore
 @testable import ObjectGrants
 
 /// Unauthorised requests are refused with the code that the vendor's clients know, and change nothing.
-@Suite("What is denied at the endpoints of OSS and COS")
+@Suite("What is denied at the endpoints of OSS and COS", .timeLimit(.minutes(10)))
 struct VendorDenialTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let what: String

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("SigV4 chunks")
+@Suite("SigV4 chunks", .timeLimit(.minutes(10)))
 struct SigV4ChunkTests {
     /// The content of the documentation's examples: 65 KiB of "a", in chunks of 64 KiB.
     static let pieces = [[UInt8](repeating: 0x61, count: 65536), [UInt8](repeating: 0x61, count: 1024)]

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("SigV4 signatures of requests")
+@Suite("SigV4 signatures of requests", .timeLimit(.minutes(10)))
 struct SigV4SignerTests {
     @Test("all vectors are present")
     func count() {
@@ -160,7 +160,7 @@ struct SigV4SignerTests {
     }
 }
 
-@Suite("SigV4 keys")
+@Suite("SigV4 keys", .timeLimit(.minutes(10)))
 struct SigV4KeysTests {
     let scope = SigV4Scope(day: "20150830", region: "us-east-1", service: "iam")
 

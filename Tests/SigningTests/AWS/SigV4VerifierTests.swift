@@ -2,7 +2,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("SigV4 verification")
+@Suite("SigV4 verification", .timeLimit(.minutes(10)))
 struct SigV4VerifierTests {
     let header: SigV4Vector
     let query: SigV4Vector

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("ACS3-HMAC-SHA256")
+@Suite("ACS3-HMAC-SHA256", .timeLimit(.minutes(10)))
 struct ACS3SignatureTests {
     /// 2026-01-02 03:04:05 UTC.
     static let now: Int64 = 1_767_323_045

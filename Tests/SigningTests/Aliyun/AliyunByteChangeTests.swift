@@ -7,7 +7,7 @@ import Testing
 /// Vectors of Alibaba Cloud's SDKs for Python and of its documentation.
 ///
 /// Tests/Fixtures/requests/make.py writes them with aliyun-python-sdk-core 2.16.1 and alibabacloud-tea-openapi 0.4.6.
-@Suite("Each byte of a request to the OpenAPI of Alibaba Cloud is signed")
+@Suite("Each byte of a request to the OpenAPI of Alibaba Cloud is signed", .timeLimit(.minutes(10)))
 struct AliyunByteChangeTests {
     static let rpc = RequestVector.aliyunHard.filter { $0.scheme == "rpc" }
     static let acs3 = RequestVector.aliyunHard.filter { $0.scheme == "acs3" }

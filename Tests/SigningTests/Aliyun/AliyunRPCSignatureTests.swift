@@ -14,7 +14,7 @@ struct KnownRPCSignature: Sendable {
     let signature: String
 }
 
-@Suite("RPC signatures of Alibaba Cloud")
+@Suite("RPC signatures of Alibaba Cloud", .timeLimit(.minutes(10)))
 struct AliyunRPCSignatureTests {
     /// 2026-01-02 03:04:05 UTC.
     static let now: Int64 = 1_767_323_045

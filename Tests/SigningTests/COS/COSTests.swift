@@ -5,7 +5,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("COS signatures")
+@Suite("COS signatures", .timeLimit(.minutes(10)))
 struct COSTests {
     static let credentials = SigningCredentials(
         accessKeyID: "AKIDUfLUEUigQiXqm7CVSspKJnuaiIKtxqAv",
@@ -322,7 +322,7 @@ struct COSTests {
     }
 }
 
-@Suite("Forms for COS")
+@Suite("Forms for COS", .timeLimit(.minutes(10)))
 struct COSFormTests {
     /// The example of "POST Object" in the COS documentation.
     private static let fields = [

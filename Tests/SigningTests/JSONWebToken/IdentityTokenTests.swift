@@ -3,7 +3,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("Identity tokens")
+@Suite("Identity tokens", .timeLimit(.minutes(10)))
 struct IdentityTokenTests {
     private static let now: Int64 = 1_800_000_000
     private let rules = IdentityTokenRules(issuer: "https://login.example", audiences: ["app", "web"])

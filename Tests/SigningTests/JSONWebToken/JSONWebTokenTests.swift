@@ -4,7 +4,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("JSON Web Tokens and keys")
+@Suite("JSON Web Tokens and keys", .timeLimit(.minutes(10)))
 struct JSONWebTokenTests {
     /// RFC 7515, appendix A.2 and A.3: tokens with the same claims, and their keys.
     private static let claims =

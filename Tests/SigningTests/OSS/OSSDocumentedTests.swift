@@ -5,7 +5,7 @@ import Testing
 @testable import Signing
 
 /// Signatures from the documentation or from clients, each with its source.
-@Suite("Known OSS signatures")
+@Suite("Known OSS signatures", .timeLimit(.minutes(10)))
 struct OSSDocumentedTests {
     static let bucket = "outin-0123456789abcdef0123456789abcdef"
     static let resource = OSSResource(bucket: bucket, key: "sv/日本 a+b~/1.mp4")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("OSS verification")
+@Suite("OSS verification", .timeLimit(.minutes(10)))
 struct OSSVerifierTests {
     typealias Known = OSSDocumentedTests
 

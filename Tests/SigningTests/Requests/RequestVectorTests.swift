@@ -3,7 +3,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("Requests signed by the vendors' SDKs")
+@Suite("Requests signed by the vendors' SDKs", .timeLimit(.minutes(10)))
 struct RequestVectorTests {
     @Test("there are vectors for each scheme")
     func count() {

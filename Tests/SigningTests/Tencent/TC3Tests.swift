@@ -4,7 +4,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("TC3-HMAC-SHA256")
+@Suite("TC3-HMAC-SHA256", .timeLimit(.minutes(10)))
 struct TC3Tests {
     static let now: Int64 = 1_571_215_095
     static let credentials = SigningCredentials(

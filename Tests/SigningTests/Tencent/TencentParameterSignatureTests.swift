@@ -3,7 +3,7 @@ import Testing
 
 @testable import Signing
 
-@Suite("Parameter signatures of Tencent Cloud's API")
+@Suite("Parameter signatures of Tencent Cloud's API", .timeLimit(.minutes(10)))
 struct TencentParameterSignatureTests {
     static let now: Int64 = 1_571_215_095
     static let credentials = SigningCredentials(

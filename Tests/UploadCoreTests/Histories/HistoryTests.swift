@@ -246,7 +246,7 @@ extension ServiceCall {
 /// Random histories of twenty operations by five clients.
 ///
 /// `SLUICE_HISTORIES` sets their number, and `SLUICE_SEED` the first seed.
-@Suite("Histories of concurrent operations")
+@Suite("Histories of concurrent operations", .timeLimit(.minutes(10)))
 struct HistoryTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let count = environment["SLUICE_HISTORIES"].flatMap { Int($0) } ?? 500

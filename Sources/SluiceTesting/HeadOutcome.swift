@@ -1,22 +1,22 @@
-import HTTPWire
+package import HTTPWire
 
 /// The result of parsing, in a form that can be compared.
-enum HeadOutcome: Equatable, CustomStringConvertible {
+package enum HeadOutcome: Equatable, CustomStringConvertible {
     case parsed(Summary)
     case failed(HeadFailure)
     case incomplete
 
-    struct Summary: Equatable {
-        var method: String
-        var target: RequestTarget
-        var version: HTTPVersion
-        var fields: HTTPFields
-        var framing: BodyFraming
-        var consumed: Int
-        var keepsAlive: Bool
-        var expectsContinue: Bool
+    package struct Summary: Equatable {
+        package var method: String
+        package var target: RequestTarget
+        package var version: HTTPVersion
+        package var fields: HTTPFields
+        package var framing: BodyFraming
+        package var consumed: Int
+        package var keepsAlive: Bool
+        package var expectsContinue: Bool
 
-        init(_ parsed: ParsedHead) {
+        package init(_ parsed: ParsedHead) {
             method = parsed.head.method.rawValue
             target = parsed.head.target
             version = parsed.head.version
@@ -28,7 +28,7 @@ enum HeadOutcome: Equatable, CustomStringConvertible {
         }
     }
 
-    var description: String {
+    package var description: String {
         switch self {
         case .parsed(let summary): "parsed \(summary.method) \(summary.target.rawPath), \(summary.consumed) bytes"
         case .failed(let failure): "\(failure.status.code) \(failure.reason)"
@@ -36,12 +36,12 @@ enum HeadOutcome: Equatable, CustomStringConvertible {
         }
     }
 
-    var status: Int? {
+    package var status: Int? {
         if case .failed(let failure) = self { failure.status.code } else { nil }
     }
 
     /// Parses `bytes`, passing ever longer prefixes that end at `cuts`.
-    static func of(_ bytes: [UInt8], cuts: [Int] = [], limits: HeadLimits = HeadLimits()) -> HeadOutcome {
+    package static func of(_ bytes: [UInt8], cuts: [Int] = [], limits: HeadLimits = HeadLimits()) -> HeadOutcome {
         var parser = RequestHeadParser(limits: limits)
         for cut in cuts + [bytes.count] {
             do {
@@ -53,13 +53,7 @@ enum HeadOutcome: Equatable, CustomStringConvertible {
         return .incomplete
     }
 
-    static func of(_ text: String, cuts: [Int] = [], limits: HeadLimits = HeadLimits()) -> HeadOutcome {
+    package static func of(_ text: String, cuts: [Int] = [], limits: HeadLimits = HeadLimits()) -> HeadOutcome {
         of(Array(text.utf8), cuts: cuts, limits: limits)
     }
-}
-
-/// Parses a head that must be complete and valid.
-func parseHead(_ text: String, limits: HeadLimits = HeadLimits()) throws -> ParsedHead? {
-    var parser = RequestHeadParser(limits: limits)
-    return try parser.parse(Array(text.utf8).span)
 }

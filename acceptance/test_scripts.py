@@ -1,0 +1,401 @@
+"""The scripts of the gate: they test exactly what they should, and fail exactly when they should."""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FAIR = ROOT / "scripts/fair"
+
+
+def load(name):
+    """A script as a module."""
+    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "scripts" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+    try:
+        loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = before
+    return module
+
+
+# The work tree that lasts
+
+PROBE = """#!/usr/bin/env bash
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+. "$root/scripts/lasting.sh"
+pass_revision "$@"
+in_lasting_tree WHAT scripts/probe "${arguments[@]}"
+printf 'arguments %s\\n' "${remaining[*]}"
+cd "$root"
+find . -type f ! -path './.git/*' ! -path './.build/*' ! -path './.venv/*' | sort
+cat product.txt
+mkdir -p .build .venv
+[ ! -e .build/kept ] || echo 'the build folder is kept'
+: >.build/kept
+: >.venv/kept
+: >left-behind.txt
+[ ! -e fail ] || exit 7
+"""
+SWIFT = """#!/bin/sh
+case $1 in
+--version) echo 'Swift version 6.3.1 (a fake)' ;;
+*) echo "target of $(cat "$(dirname "$0")/compiler")" ;;
+esac
+"""
+
+
+class Checkout:
+    """A small project with the scripts that are tested."""
+
+    def __init__(self, folder, what="commit"):
+        self.path, self.tree, self.bin = folder / "checkout", folder / "cache/check", folder / "bin"
+        (self.path / "scripts").mkdir(parents=True)
+        self.bin.mkdir()
+        (self.bin / "swift").write_text(SWIFT)
+        (self.bin / "swift").chmod(0o755)
+        (self.bin / "compiler").write_text("one\n")
+        for name in ("common.sh", "lasting.sh"):
+            shutil.copy(ROOT / "scripts" / name, self.path / "scripts")
+        (self.path / "scripts/probe").write_text(PROBE.replace("WHAT", what))
+        (self.path / "product.txt").write_text("first\n")
+        (self.path / "old.txt").write_text("old\n")
+        (self.path / ".gitignore").write_text(".build/\n.venv/\nignored.txt\n")
+        self.git("init", "-q")
+        self.commit()
+
+    def git(self, *arguments):
+        names = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
+        done = subprocess.run(["git", *names, *arguments], cwd=self.path, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def commit(self):
+        self.git("add", "--all")
+        self.git("commit", "-qm", "a commit")
+
+    def environment(self):
+        return os.environ | {"SLUICE_CHECK_DIR": str(self.tree), "SWIFT": str(self.bin / "swift")}
+
+    def run(self, *arguments, status=0):
+        done = subprocess.run(
+            ["bash", self.path / "scripts/probe", *arguments],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    return Checkout(tmp_path)
+
+
+def test_a_run_tests_exactly_the_commit(checkout):
+    first = checkout.run("--some", "option")
+    assert "./old.txt" in first and "first\n" in first and "arguments --some option" in first
+    assert str(checkout.tree) in first
+    assert not (checkout.path / "left-behind.txt").exists()
+
+    (checkout.path / "product.txt").write_text("second\n")
+    (checkout.path / "old.txt").unlink()
+    (checkout.path / "new.txt").write_text("new\n")
+    uncommitted = checkout.run()
+    assert "not, and are left out" in uncommitted and "?? new.txt" in uncommitted
+    assert "./new.txt" not in uncommitted and "./old.txt" in uncommitted and "first\n" in uncommitted
+    # What the run before left there is not tested.
+    assert "./left-behind.txt" not in uncommitted
+
+    checkout.commit()
+    committed = checkout.run()
+    assert "left out" not in committed
+    assert "./new.txt" in committed and "./old.txt" not in committed and "second\n" in committed
+
+    # An older commit brings the older files back.
+    checkout.git("checkout", "-q", "HEAD~1")
+    assert "./old.txt" in checkout.run()
+
+
+def test_a_run_of_the_files_as_they_are_needs_no_commit(tmp_path):
+    checkout = Checkout(tmp_path, "files")
+    head, status = checkout.git("rev-parse", "HEAD"), checkout.git("status", "--porcelain")
+    (checkout.path / "product.txt").write_text("second\n")
+    (checkout.path / "old.txt").unlink()
+    (checkout.path / "new.txt").write_text("new\n")
+    (checkout.path / "ignored.txt").write_text("ignored\n")
+    shown = checkout.run()
+    assert "./new.txt" in shown and "./old.txt" not in shown and "second\n" in shown and "ignored.txt" not in shown
+    # The checkout and its index are as before.
+    assert checkout.git("rev-parse", "HEAD") == head
+    assert status == "" and checkout.git("status", "--porcelain").split("\n") == [
+        "D old.txt",
+        " M product.txt",
+        "?? new.txt",
+    ]
+
+
+def test_only_what_changed_gets_a_new_time(checkout):
+    checkout.run()
+    before = {name: (checkout.tree / name).stat().st_mtime_ns for name in ("old.txt", "product.txt")}
+    (checkout.path / "product.txt").write_text("second\n")
+    checkout.commit()
+    assert "the build folder is kept" in checkout.run()
+    assert (checkout.tree / "old.txt").stat().st_mtime_ns == before["old.txt"]
+    assert (checkout.tree / "product.txt").stat().st_mtime_ns > before["product.txt"]
+
+
+def test_another_compiler_or_clean_begins_anew(checkout):
+    checkout.run()
+    (checkout.bin / "compiler").write_text("another\n")
+    assert "is kept" not in checkout.run()
+    assert (checkout.tree / ".venv/kept").exists()
+    assert "is kept" in checkout.run()
+    shown = checkout.run("--clean")
+    assert "is kept" not in shown and "arguments \n" in shown
+
+
+def test_a_folder_of_somebody_else_is_not_touched(checkout):
+    checkout.tree.mkdir(parents=True)
+    (checkout.tree / "thesis.txt").write_text("years of work\n")
+    checkout.run(status=1)
+    assert (checkout.tree / "thesis.txt").exists()
+
+
+def test_a_run_in_the_checkout_itself(checkout):
+    assert "left-behind" not in checkout.run("--here")
+    assert (checkout.path / "left-behind.txt").exists() and not checkout.tree.exists()
+
+
+def test_the_status_of_the_script_is_that_of_the_run(checkout):
+    (checkout.path / "fail").write_text("")
+    checkout.commit()
+    checkout.run(status=7)
+
+
+def test_runs_wait_for_each_other(checkout):
+    (checkout.path / "scripts/probe").write_text(
+        PROBE.replace("WHAT", "commit")
+        + 'echo begin >>"$SLUICE_LOG"\n'
+        + 'while [ ! -s "$SLUICE_GATE" ]; do sleep 0.05; done\n'
+        + 'echo end >>"$SLUICE_LOG"\n'
+    )
+    checkout.commit()
+    log, gate = checkout.path.parent / "log", checkout.path.parent / "gate"
+    gate.touch()
+    environment = checkout.environment() | {"SLUICE_LOG": str(log), "SLUICE_GATE": str(gate)}
+    command = ["bash", checkout.path / "scripts/probe"]
+    first = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    while not log.exists():
+        assert first.poll() is None
+    second = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert "waiting for the run" in second.stdout.readline()
+    gate.write_text("open\n")
+    assert first.wait(30) == 0
+    second.communicate(timeout=30)
+    assert second.returncode == 0
+    assert log.read_text().split() == ["begin", "end", "begin", "end"]
+
+
+def test_a_run_that_is_ended_does_not_pass_and_frees_the_work_tree(checkout):
+    (checkout.path / "scripts/probe").write_text(
+        PROBE.replace("WHAT", "commit") + "echo started; while :; do sleep 0.1; done\n"
+    )
+    checkout.commit()
+    process = subprocess.Popen(
+        ["bash", checkout.path / "scripts/probe"], env=checkout.environment(), stdout=subprocess.PIPE, text=True
+    )
+    while "started" not in process.stdout.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) != 0
+    (checkout.path / "scripts/probe").write_text(PROBE.replace("WHAT", "commit"))
+    checkout.commit()
+    assert "waiting" not in checkout.run()
+
+
+# Failures by chance
+
+SWIFT_TESTS = """#!/usr/bin/env python3
+import json, os, re, sys, time
+arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+tests = json.loads(os.environ["TESTS"])
+pattern = re.compile(arguments.get("--filter", ""))
+status = 0
+with open(arguments["--event-stream-output-path"], "a", buffering=1) as stream:
+    def event(kind, test, **more):
+        messages = [{"symbol": "fail", "text": "It broke."}]
+        payload = {"kind": kind, "testID": f"{test}/File.swift:3:4", "messages": messages} | more
+        print(json.dumps({"kind": "event", "payload": payload}), file=stream)
+    for test, failures in tests.items():
+        if not pattern.search(f"{test}/File.swift:3:4"):
+            continue
+        event("testStarted", test)
+        counter = os.path.join(os.environ["COUNTS"], re.sub(r"\\W", "_", test))
+        runs = int(open(counter).read()) if os.path.exists(counter) else 0
+        open(counter, "w").write(str(runs + 1))
+        if failures == "hang":
+            while True:
+                time.sleep(60)
+        if failures == "crash":
+            os.abort()
+        if runs < failures:
+            event("issueRecorded", test, issue={"isKnown": False})
+            status = 1
+        event("testEnded", test)
+sys.exit(status)
+"""
+
+
+def fair_swift(tmp_path, tests, *options):
+    """Runs invented tests, of which each fails so many times."""
+    command, counts, flaky = tmp_path / "tests", tmp_path / "counts", tmp_path / "flaky.txt"
+    if not command.exists():
+        command.write_text(SWIFT_TESTS)
+        command.chmod(0o755)
+        counts.mkdir()
+    done = subprocess.run(
+        [FAIR, "--flaky", flaky, *options, "swift", command, "--", "--filter", "."],
+        env=os.environ | {"TESTS": json.dumps(tests), "COUNTS": str(counts)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    runs = {test: int((counts / test.translate(str.maketrans("./()", "____"))).read_text()) for test in tests}
+    return done.returncode, done.stdout, flaky.read_text() if flaky.exists() else "", runs
+
+
+def test_tests_that_pass(tmp_path):
+    status, shown, flaky, runs = fair_swift(tmp_path, {"A.B/c()": 0, "A.B/d()": 0})
+    assert (status, shown, flaky) == (0, "", "")
+    assert runs == {"A.B/c()": 1, "A.B/d()": 1}
+
+
+def test_a_flaky_test_is_named(tmp_path):
+    status, shown, flaky, runs = fair_swift(tmp_path, {"A.B/c()": 1, "A.B/cd()": 0})
+    assert status == 0
+    assert flaky == "FLAKY: A.B/c(): It broke.\n"
+    assert "scripts/test --only swift --filter 'A\\.B/c\\(\\)'" in shown
+    # Alone.
+    assert runs == {"A.B/c()": 2, "A.B/cd()": 1}
+
+
+def test_a_test_that_fails_twice_fails_the_stage(tmp_path):
+    status, shown, flaky, _ = fair_swift(tmp_path, {"A.B/c()": 2, "A.B/d()": 0})
+    assert status == 1 and flaky == ""
+    assert "FAILED twice: A.B/c()" in shown
+
+
+def test_more_than_three_flaky_tests_fail_the_run(tmp_path):
+    status, _, _, runs = fair_swift(tmp_path, {f"A.B/c{number}()": 1 for number in range(4)})
+    assert status == 1 and set(runs.values()) == {1}
+
+
+def test_flaky_tests_of_all_stages_count(tmp_path):
+    (tmp_path / "flaky.txt").write_text("FLAKY: one: x\nFLAKY: two: x\n")
+    assert fair_swift(tmp_path, {"A.B/c()": 1})[0] == 0
+    assert fair_swift(tmp_path, {"A.B/d()": 1})[0] == 3
+
+
+def test_a_crash_names_the_tests_that_ran(tmp_path):
+    status, shown, _, _ = fair_swift(tmp_path, {"A.B/c()": 0, "A.B/d()": "crash"})
+    assert status not in (0, 1)
+    assert "A.B/d()" in shown and "A.B/c()" not in shown
+
+
+def test_a_stage_that_stands_still_says_why(tmp_path):
+    status, shown, _, _ = fair_swift(tmp_path, {"A.B/c()": 0, "A.B/d()": "hang"}, "--still", "2")
+    assert status == 4
+    assert "nothing moves" in shown and "A.B/d()" in shown and "A.B/c()" not in shown
+
+
+PYTEST = """
+import pathlib, pytest
+@pytest.mark.parametrize("value", ["a/b", "c[d]"])
+def test_once(value):
+    path = pathlib.Path(__file__).with_name("ran-" + value.replace("/", "-"))
+    if not path.exists():
+        path.touch()
+        assert value == "first time"
+def test_good():
+    pass
+"""
+
+
+def test_a_flaky_acceptance_test_is_named(tmp_path):
+    (tmp_path / "test_some.py").write_text(PYTEST)
+    (tmp_path / "conftest.py").write_text(f"import sys\nsys.path.insert(0, {str(ROOT / 'acceptance')!r})\n")
+    flaky = tmp_path / "flaky.txt"
+    base = [sys.executable, "-m", "pytest", "-c", ROOT / "acceptance/pytest.ini", "--rootdir", tmp_path]
+    # The hooks of acceptance/conftest.py, for a folder that is not below it.
+    plugin = ["-p", "conftest_of_acceptance"]
+    (tmp_path / "conftest_of_acceptance.py").write_text(
+        f"exec(compile(open({str(ROOT / 'acceptance/conftest.py')!r}).read(), 'conftest', 'exec'))\n"
+    )
+    done = subprocess.run(
+        [FAIR, "--flaky", flaky, "pytest", *base, *plugin, "--", tmp_path],
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT / 'acceptance'}"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    names = [line.split(": ")[1] for line in flaky.read_text().splitlines()]
+    assert names == [f"{tmp_path}/test_some.py::test_once[{value}]" for value in ("a/b", "c[d]")]
+    assert "scripts/test --only acceptance" in done.stdout
+
+
+# What a change touches
+
+
+def test_every_target_has_a_row_and_every_test_is_in_one():
+    affected = load("affected")
+    known = affected.targets()
+    assert {name for name, (_, _, is_test) in known.items() if not is_test} == set(affected.ACCEPTANCE)
+    rows = {name for row in [*affected.ACCEPTANCE.values(), *affected.OTHER.values()] for name in row.split()}
+    files = {path.stem.removeprefix("test_") for path in (ROOT / "acceptance").glob("test_*.py")}
+    assert rows == files
+
+
+def test_a_change_is_tested_by_what_is_above_it():
+    affected = load("affected")
+    known = affected.targets()
+    modules, names, parts = affected.affected(["Sources/Dialects/Forms/FormHandler.swift"], known)
+    assert "FormsTests" in modules and "PlainUploadsTests" in modules and "TransportTests" not in modules
+    assert names == ["browser", "forms"] and parts == ["tests"]
+    modules, names, parts = affected.affected(["Sources/Transport/Channel.swift"], known)
+    assert {"TransportTests", "HTTPServerTests", "GatewayTests"} <= set(modules) and "BytesTests" not in modules
+    assert "sanitizers" in parts
+    assert affected.affected(["Sources/FormsExtra.swift", "LICENSE"], known) == ([], [], [])
+    assert len(affected.affected(["Package.swift"], known)[0]) == sum(is_test for _, _, is_test in known.values())
+
+
+def test_documents_are_checked(tmp_path, monkeypatch):
+    checks = load("check-documents")
+    monkeypatch.setattr(checks, "ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A `first` heading\n[a](page.md#a-first-heading) [b](#no-heading) [c](missing.md)\n```\n[d](e.md)\n```\n"
+    )
+    assert list(checks.broken_links(page)) == [
+        "page.md: #no-heading: there is no such heading",
+        "page.md: missing.md leads to nothing",
+    ]
+    (tmp_path / "bad.yaml").write_text("a: [1\n")
+    assert len(list(checks.broken_yaml(tmp_path / "bad.yaml"))) == 1
+    tests = tmp_path / "Some.swift"
+    tests.write_text('@Suite("x")\nstruct One {\n    @Test func a() {}\n}\n')
+    assert len(list(checks.unlimited_suites(tests))) == 1
+    tests.write_text('@Suite("x", .timeLimit(.minutes(10)))\nstruct One {\n    @Test func a() {}\n}\n')
+    assert not list(checks.unlimited_suites(tests))
