@@ -155,17 +155,28 @@ package final class ScriptedSource: ByteSource, Sendable {
         }
     }
 
+    /// A test that throws cancels what it has begun and waits for it: then the source ends, so that the test fails and
+    /// does not hang.
     private func stall() async {
-        await withCheckedContinuation { puller in
-            let (mustWait, watchers) = contents.withLock { contents in
-                let mustWait = contents.interruption == nil && !contents.isReleased
-                if mustWait { contents.puller = puller }
-                contents.hasStalled = true
-                defer { contents.watchers = [] }
-                return (mustWait, contents.watchers)
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { puller in
+                let (mustWait, watchers) = contents.withLock { contents in
+                    let mustWait = contents.interruption == nil && !contents.isReleased
+                    if mustWait { contents.puller = puller }
+                    contents.hasStalled = true
+                    defer { contents.watchers = [] }
+                    return (mustWait, contents.watchers)
+                }
+                for watcher in watchers { watcher.resume() }
+                if !mustWait { puller.resume() }
             }
-            for watcher in watchers { watcher.resume() }
-            if !mustWait { puller.resume() }
+        } onCancel: {
+            let puller = contents.withLock { contents in
+                if contents.interruption == nil { contents.interruption = .disconnected }
+                defer { contents.puller = nil }
+                return contents.puller
+            }
+            puller?.resume()
         }
     }
 }
