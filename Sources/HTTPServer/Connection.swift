@@ -136,7 +136,6 @@ actor Connection {
         while let next = performAtOnce(action, channel) {
             switch next {
             case .serve(let head): action = await serve(head, channel, output)
-            case .drainContent(let limit): action = state.drained(isWhole: await body?.drain(limit: limit) ?? true)
             case .refuse(let refusal): action = state.refused(isSent: await refuse(refusal, output))
             default: return
             }
@@ -150,7 +149,7 @@ actor Connection {
         var action = first
         while true {
             switch action {
-            case .serve, .drainContent, .refuse: return action
+            case .serve, .refuse: return action
             case .readProxyHeader: action = readProxyHeader(channel)
             case .shakeHands: action = shakeHands(channel)
             case .parse:
@@ -232,6 +231,7 @@ actor Connection {
         let id = server.nextRequestID()
         let body = ConnectionBody(parsed, channel: channel, input: input, output: output, server: server)
         self.body = body
+        await body.continueToNothing()
         let response: Response
         if case .tooLarge(let limit) = body.failure {
             response = ServerErrors.response(413, detail: "the content exceeds \(limit) bytes", requestID: id)
@@ -240,10 +240,17 @@ actor Connection {
         }
         // An interrupted body leaves the channel interrupted. The rest of the body must still be discarded.
         channel.clearInterruption()
+        let received = body.received
+        let isLast = !parsed.keepsAlive || response.closesConnection
+        let endsByClosing = PreparedResponse.endsByClosing(response, to: parsed.head)
+        if state.drainsContent(isLast: isLast, endsByClosing: endsByClosing, body.facts) {
+            await body.drain(until: MonotonicClock.deadline(after: server.timeouts.drain))
+            channel.clearInterruption()
+        }
         let keepsAlive = state.willRespond(
-            isLast: !parsed.keepsAlive || response.closesConnection,
-            endsByClosing: PreparedResponse.endsByClosing(response, to: parsed.head),
-            body.facts
+            isLast: isLast,
+            endsByClosing: endsByClosing,
+            contentIsEnded: body.isEnded
         )
         let before = output.sent
         let prepared = PreparedResponse(
@@ -262,7 +269,7 @@ actor Connection {
                 method: parsed.head.method,
                 status: response.status,
                 trace: response.trace,
-                bytesReceived: body.received,
+                bytesReceived: received,
                 bytesSent: output.sent - before,
                 duration: .nanoseconds(MonotonicClock.now - started),
                 peerAddress: peer.host,
@@ -270,7 +277,7 @@ actor Connection {
                 refusal: nil
             )
         )
-        return state.responded(isWhole: isWhole, contentIsEnded: body.isEnded)
+        return state.responded(isWhole: isWhole)
     }
 
     private func request(

@@ -115,6 +115,11 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
     /// Nanoseconds; clients send a small content at once, though often not in the segment with the head.
     private static let moment: Nanoseconds = 50_000_000
 
+    /// Sends `100 Continue` if no content follows it; if that fails, so does the response.
+    func continueToNothing() async {
+        if state.waitsForNothing { try? await sendContinue() }
+    }
+
     private func sendContinue() async throws(SourceFailure) {
         guard state.takeContinue() else { return }
         do throws(SinkFailure) {
@@ -286,21 +291,11 @@ final class ConnectionBody: RequestBody, @unchecked Sendable {
         return code
     }
 
-    // MARK: After the response
+    // MARK: Before the response
 
-    /// Reads and discards the rest of the content if it has at most `limit` bytes.
-    ///
-    /// - Returns: Whether the content is at its end, so that the next request can follow.
-    func drain(limit: Int64) async -> Bool {
-        var left = limit
-        while left > 0 {
-            do throws(SourceFailure) {
-                guard let piece = try await next(maximum: Int(min(left, 65_536))) else { return true }
-                left -= Int64(piece.count)
-            } catch {
-                return false
-            }
-        }
-        return isEnded
+    /// Reads and discards the rest of the content, which is then at its end or has failed.
+    func drain(until end: Nanoseconds) async {
+        state.endWaits(at: end)
+        while (try? await next(maximum: 65_536)) != nil {}
     }
 }

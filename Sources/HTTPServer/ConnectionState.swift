@@ -15,7 +15,7 @@ struct ConnectionState {
         var write: Nanoseconds
         /// After a last response that the client may still be sending content for; the second without a byte.
         var linger, lingerIdle: Nanoseconds
-        /// Unread content up to this size in bytes is discarded to keep the connection.
+        /// Unread content up to this size in bytes is discarded to keep the connection, if it is there in time.
         var drainBytes: Int64
     }
 
@@ -38,8 +38,6 @@ struct ConnectionState {
         case takeTurns
         /// Consume the bytes of the head, and call `willRespond` and `responded`.
         case serve(ParsedHead)
-        /// Report to `drained` whether at most `limit` bytes were left.
-        case drainContent(limit: Int64)
         /// Send an error, and report to `refused`.
         case refuse(Refusal)
         /// Tell the peer that nothing more will be sent, and call `lingers`.
@@ -85,6 +83,7 @@ struct ConnectionState {
 
     /// What happens after a response.
     private enum Fate {
+        /// All content was read: the next byte begins the next request.
         case keep
         case close
         /// The client still sends content that is not needed: closing now would lose the response (RFC 9112 §9.6).
@@ -250,47 +249,45 @@ struct ConnectionState {
 
     // MARK: One request
 
+    /// Whether the rest of the content should be read before the response, which then can keep the connection.
+    ///
+    /// Not after it: the next request of a client that announced more than it sent would be taken for content.
+    ///
+    /// - Parameters:
+    ///   - isLast: As for `willRespond`.
+    ///   - endsByClosing: As for `willRespond`.
+    ///   - content: The content of the request.
+    /// - Returns: `false` if the connection ends anyway, or the content is too long.
+    func drainsContent(isLast: Bool, endsByClosing: Bool, _ content: Content) -> Bool {
+        !isLast && !endsByClosing && !isStopping && !content.isEnded && !content.hasFailed
+            && !content.isAwaitingContinue && (content.remaining ?? .max) <= limits.drainBytes
+    }
+
     /// The response is ready.
     ///
     /// - Parameters:
     ///   - isLast: The client or the response asks to close the connection.
     ///   - endsByClosing: Only the end of the connection marks the end of the response (RFC 9112 §6.3).
-    ///   - content: The content of the request.
+    ///   - contentIsEnded: Whether all content of the request was read.
     /// - Returns: Whether the response says that the connection stays open.
-    mutating func willRespond(isLast: Bool, endsByClosing: Bool, _ content: Content) -> Bool {
-        let mustClose = isLast || isStopping || endsByClosing
-        let fate: Fate
-        if content.isEnded {
-            fate = mustClose ? .close : .keep
-        } else if mustClose || content.hasFailed || content.isAwaitingContinue {
-            fate = .linger
-        } else {
-            fate = (content.remaining ?? .max) <= limits.drainBytes ? .keep : .linger
-        }
+    mutating func willRespond(isLast: Bool, endsByClosing: Bool, contentIsEnded: Bool) -> Bool {
+        let fate: Fate = !contentIsEnded ? .linger : isLast || isStopping || endsByClosing ? .close : .keep
         phase = .responding(fate)
         return fate == .keep
     }
 
     /// The response was sent.
     ///
-    /// - Parameters:
-    ///   - isWhole: Whether all of it was sent.
-    ///   - contentIsEnded: Whether all content of the request was read meanwhile.
+    /// - Parameter isWhole: Whether all of it was sent.
     /// - Returns: The next action.
-    mutating func responded(isWhole: Bool, contentIsEnded: Bool) -> Action {
+    mutating func responded(isWhole: Bool) -> Action {
         guard isWhole, case .responding(let fate) = phase else { return .end }
         switch fate {
-        case .keep: return contentIsEnded ? nextRequest() : .drainContent(limit: limits.drainBytes)
+        case .keep: return nextRequest()
         case .close: return .end
         case .linger: return .shutDownWriting
         }
     }
-
-    /// The rest of the content was discarded.
-    ///
-    /// - Parameter isWhole: Whether the content is at its end.
-    /// - Returns: The next action.
-    mutating func drained(isWhole: Bool) -> Action { isWhole ? nextRequest() : .end }
 
     /// The head was refused.
     ///

@@ -25,7 +25,7 @@ struct ContentState {
         case failed(SourceFailure)
     }
 
-    private let limits: Limits
+    private var limits: Limits
     private var framing: Framing
     private var decoder = ChunkedDecoder()
     private var owesContinue: Bool
@@ -66,7 +66,7 @@ struct ContentState {
         case .length(let length): framing = .length(length)
         case .chunked: framing = .chunked
         }
-        owesContinue = expectsContinue && framing != .ended
+        owesContinue = expectsContinue
     }
 
     var remaining: Int64? {
@@ -92,7 +92,10 @@ struct ContentState {
     var failure: SourceFailure? { if case .failed(let failure) = framing { failure } else { nil } }
 
     /// The client may be waiting for a response before it sends content, so the next bytes may or may not be content.
-    var isAwaitingContinue: Bool { owesContinue }
+    var isAwaitingContinue: Bool { owesContinue && !isEnded }
+
+    /// Whether the client waits although no content can follow, so that nothing is gained by a refusal without a 100.
+    var waitsForNothing: Bool { owesContinue && isEnded }
 
     /// Whether to send `100 Continue` now: once, at the first demand for content.
     mutating func takeContinue() -> Bool {
@@ -219,6 +222,9 @@ struct ContentState {
     static let minimumRemainingToCollect: Int64 = 1 << 20
     /// How long bytes are collected.
     static let collectingTime: Nanoseconds = 20_000_000
+
+    /// Content that has not arrived by then fails.
+    mutating func endWaits(at deadline: Nanoseconds) { limits.deadline = min(limits.deadline, deadline) }
 
     /// When a wait for one more byte, or for room to write, ends.
     func waitEnd(since now: Nanoseconds) -> Nanoseconds {

@@ -42,8 +42,12 @@ package struct ServerConfiguration: Sendable {
     /// How long a stopping server lets running requests finish before it cuts off their content.
     package var shutdownGrace: Duration = .seconds(20)
 
-    /// Unread request content is drained up to this size in bytes, to keep the connection.
+    /// Unread request content up to this size in bytes is read before the response, to keep the connection.
+    ///
+    /// If it is larger, or does not arrive within `drainTimeout`, the connection is closed after the response.
     package var drainBytes: Int64 = 65_536
+    /// How long a response waits for unread request content; kept with a tolerance of 0.1 seconds.
+    package var drainTimeout: Duration = .milliseconds(100)
     /// After a response that was sent before the request's content ended, remaining content is read and discarded for
     /// at most this long.
     ///

@@ -45,7 +45,7 @@ final class ServerContext: Sendable {
     /// The timeouts of the configuration in nanoseconds, converted once: dividing a `Duration` takes longer than
     /// reading the clock.
     struct Timeouts: Sendable {
-        let head, idle, body, total, write: Nanoseconds
+        let head, idle, body, total, write, drain: Nanoseconds
 
         init(_ configuration: ServerConfiguration) {
             head = MonotonicClock.span(configuration.headTimeout)
@@ -53,6 +53,7 @@ final class ServerContext: Sendable {
             body = MonotonicClock.span(configuration.bodyTimeout)
             total = MonotonicClock.span(configuration.totalTimeout)
             write = MonotonicClock.span(configuration.writeTimeout)
+            drain = MonotonicClock.span(configuration.drainTimeout)
         }
     }
 

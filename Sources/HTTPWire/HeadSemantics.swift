@@ -50,18 +50,14 @@ struct HeadSemantics: Sendable {
         if version == .http1_1, expectation == .other {
             throw HeadFailure(417, "expectation other than 100-continue")  // RFC 9110 §10.1.1
         }
-        let hasContent =
-            switch framing {
-            case .none, .length(0): false
-            case .length, .chunked: true
-            }
         return Meaning(
             framing: framing,
             // RFC 9112 §9.3; §6.3 for a request with both ways to say a length.
             keepsAlive: !saysClose && (version == .http1_1 || saysKeepAlive)
                 && (codings == .none || contentLength == nil),
-            // RFC 9110 §10.1.1: ignored in HTTP/1.0 and for requests without content.
-            expectsContinue: version == .http1_1 && expectation == .continue && hasContent
+            // RFC 9110 §10.1.1: ignored in HTTP/1.0 and for requests without content. Clients that announce an empty one (botocore) wait
+            // for the 100, too.
+            expectsContinue: version == .http1_1 && expectation == .continue && framing != .none
         )
     }
 

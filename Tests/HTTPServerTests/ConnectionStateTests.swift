@@ -47,8 +47,8 @@ import Transport
         #expect(received("") == "fill(room: 4096)")
         #expect(name(state.filled(.moved(9), now: 20)) == "parse")
         #expect(received(Self.request) == "serve PUT")
-        #expect(state.willRespond(isLast: false, endsByClosing: false, Self.ended) == true)
-        #expect(name(state.responded(isWhole: true, contentIsEnded: true)) == "parse")
+        #expect(state.willRespond(isLast: false, endsByClosing: false, contentIsEnded: true) == true)
+        #expect(name(state.responded(isWhole: true)) == "parse")
         #expect(received(Self.request) == "serve PUT", "pipelined")
     }
 
@@ -93,8 +93,8 @@ import Transport
     mutating func turns() {
         for number in 1...100 {
             _ = received(Self.request)
-            _ = state.willRespond(isLast: false, endsByClosing: false, Self.ended)
-            let next = name(state.responded(isWhole: true, contentIsEnded: true))
+            _ = state.willRespond(isLast: false, endsByClosing: false, contentIsEnded: true)
+            let next = name(state.responded(isWhole: true))
             #expect(next == (number % 32 == 0 ? "takeTurns" : "parse"))
         }
     }
@@ -104,9 +104,15 @@ import Transport
         var isLast = false
         var endsByClosing = false
         var isStopping = false
+        /// Whether the rest of the content is read first.
+        var drains = false
+        /// Whether it arrives.
+        var arrives = false
         var keeps: Bool
         var next: String
-        var testDescription: String { "\(content), last \(isLast), stops \(isStopping) → \(next)" }
+        var testDescription: String {
+            "\(content), last \(isLast), stops \(isStopping), arrives \(arrives) → \(next)"
+        }
     }
 
     private static func open(_ remaining: Int64?, failed: Bool = false, awaiting: Bool = false)
@@ -120,7 +126,8 @@ import Transport
         Ending(content: ended, isLast: true, keeps: false, next: "end"),
         Ending(content: ended, isStopping: true, keeps: false, next: "end"),
         Ending(content: ended, endsByClosing: true, keeps: false, next: "end"),
-        Ending(content: open(100), keeps: true, next: "drainContent(limit: 100)"),
+        Ending(content: open(100), drains: true, arrives: true, keeps: true, next: "parse"),
+        Ending(content: open(100), drains: true, keeps: false, next: "shutDownWriting"),
         Ending(content: open(101), keeps: false, next: "shutDownWriting"),
         Ending(content: open(nil), keeps: false, next: "shutDownWriting"),
         Ending(content: open(5, failed: true), keeps: false, next: "shutDownWriting"),
@@ -134,12 +141,21 @@ import Transport
     mutating func fates(ending: Ending) {
         _ = received(Self.request)
         if ending.isStopping { #expect(state.stop() == false) }
-        let keeps = state.willRespond(isLast: ending.isLast, endsByClosing: ending.endsByClosing, ending.content)
+        let drains = state.drainsContent(
+            isLast: ending.isLast,
+            endsByClosing: ending.endsByClosing,
+            ending.content
+        )
+        #expect(drains == ending.drains)
+        let keeps = state.willRespond(
+            isLast: ending.isLast,
+            endsByClosing: ending.endsByClosing,
+            contentIsEnded: ending.content.isEnded || ending.arrives
+        )
         #expect(keeps == ending.keeps)
         var broken = self
-        #expect(name(broken.state.responded(isWhole: false, contentIsEnded: true)) == "end")
-        #expect(name(state.responded(isWhole: true, contentIsEnded: ending.content.isEnded)) == ending.next)
-        #expect(name(state.drained(isWhole: false)) == "end")
+        #expect(name(broken.state.responded(isWhole: false)) == "end")
+        #expect(name(state.responded(isWhole: true)) == ending.next)
     }
 
     // MARK: TLS
@@ -239,10 +255,8 @@ import Transport
         case .fill: return state.filled(result, now: now)
         case .waitReadable, .waitWritable, .park: return state.waited(waited, now: now)
         case .serve:
-            let content = [Self.ended, Self.open(7), Self.open(nil)].randomElement(using: &chance) ?? Self.ended
-            _ = state.willRespond(isLast: false, endsByClosing: false, content)
-            return state.responded(isWhole: true, contentIsEnded: content.isEnded)
-        case .drainContent: return state.drained(isWhole: .random(using: &chance))
+            _ = state.willRespond(isLast: false, endsByClosing: false, contentIsEnded: .random(using: &chance))
+            return state.responded(isWhole: true)
         case .refuse: return state.refused(isSent: .random(using: &chance))
         case .shutDownWriting, .takeTurnsLingering: return state.lingers(now: now)
         case .discard: return state.discarded(result, now: now)
@@ -259,9 +273,8 @@ import Transport
         case .fill: return state.filled(.wouldBlockReading, now: now)
         case .waitReadable, .waitWritable, .park: return state.waited(.failure(.timedOut), now: now)
         case .serve:
-            _ = state.willRespond(isLast: false, endsByClosing: false, Self.ended)
-            return state.responded(isWhole: true, contentIsEnded: true)
-        case .drainContent: return state.drained(isWhole: false)
+            _ = state.willRespond(isLast: false, endsByClosing: false, contentIsEnded: true)
+            return state.responded(isWhole: true)
         case .refuse: return state.refused(isSent: true)
         case .shutDownWriting, .takeTurnsLingering: return state.lingers(now: now)
         case .discard: return state.discarded(.wouldBlockReading, now: now)

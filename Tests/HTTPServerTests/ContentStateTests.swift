@@ -32,11 +32,19 @@ import Transport
         #expect(state.isEnded && state.remaining == 0 && state.received == 10 && !state.isOpen)
     }
 
-    @Test("no content is at its end, and nobody waits for 100 Continue", arguments: [BodyFraming.none, .length(0)])
+    @Test("no content is at its end", arguments: [BodyFraming.none, .length(0)])
     func empty(framing: BodyFraming) {
-        var state = state(framing, expectsContinue: true)
-        #expect(state.isEnded)
+        let state = state(framing)
+        #expect(state.isEnded && !state.isAwaitingContinue && !state.waitsForNothing)
+    }
+
+    @Test("before announced empty content 100 Continue is owed once, and no content is waited for")
+    func emptyAfterContinue() {
+        var state = state(.length(0), expectsContinue: true)
+        #expect(state.isEnded && state.waitsForNothing)
         #expect(!state.isAwaitingContinue)
+        #expect(state.takeContinue() == true)
+        #expect(!state.waitsForNothing)
         #expect(state.takeContinue() == false)
     }
 

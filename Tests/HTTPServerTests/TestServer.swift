@@ -80,6 +80,7 @@ extension ServerConfiguration {
         configuration.bodyTimeout = .seconds(300)
         configuration.writeTimeout = .seconds(300)
         configuration.shutdownGrace = .seconds(300)
+        configuration.drainTimeout = .seconds(300)
         configuration.lingerTimeout = .seconds(300)
         configuration.lingerIdleTimeout = .seconds(300)
         return configuration

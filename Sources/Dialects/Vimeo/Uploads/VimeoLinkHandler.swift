@@ -20,13 +20,6 @@ struct VimeoLinkHandler: RequestHandler {
     let report: @Sendable (_ call: String, _ error: any Error) -> Void
 
     func respond(to request: Request) async -> Response {
-        var response = await answer(request)
-        // What was announced and does not come would be taken from the next request.
-        if request.body.remaining.map({ $0 > 0 }) ?? false { response.closesConnection = true }
-        return response
-    }
-
-    private func answer(_ request: Request) async -> Response {
         let segments = request.head.target.segments
         if segments.count == 3, segments[1] == "files" { return await respondByTus(request, segments[2]) }
         if let response = cors.preflight(request.head, methods: [.put, .post, .options]) { return response }
