@@ -123,7 +123,9 @@ def quick(request):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """One server for all tests of a file; it must end well after them."""
-    with Server(tmp_path_factory.mktemp("server") / "data") as running:
+    # Clients of tests have no proxy, and mostly no TLS.
+    environment = {"SLUICE_UPLOADS_INTERIM_RESPONSES": "always"}
+    with Server(tmp_path_factory.mktemp("server") / "data", environment=environment) as running:
         yield running
 
 

@@ -5,14 +5,17 @@ from types import SimpleNamespace
 import pytest
 
 from harness.api import API, path_of, upload_id
+from harness.daemon import Daemon, free_port
 from harness.data import KIB, MIB, content
 from harness.draft import VERSIONS, Client, assert_media
 from harness.nginx import Nginx
+from harness.tools import tool
 from harness.wire import Wire, until
 
 FOR = "proxy_set_header X-Forwarded-For $remote_addr;"
 # How the gateway may learn of a proxy: what the proxy says, and what the operator has set.
 PROXIES = {
+    "nothing": ("", {}),
     "X-Forwarded-For": (FOR, {}),
     "X-Real-IP": ("proxy_set_header X-Real-IP $remote_addr;", {}),
     "Via": ('proxy_set_header Via "1.1 front";', {}),
@@ -100,12 +103,56 @@ def test_an_interrupted_creation_leaves_nothing(front):
     assert_media(front.api, client.append(url, 700 * KIB, data[700 * KIB :], True), data)
 
 
-def test_clients_without_a_proxy_get_interim_responses(front):
-    """From the same gateway."""
-    client = Client(front.server, 8)
-    interim, reply = client.create(content(MIB, 5), True)
-    assert interim[0].status == 104 and upload_id(interim[0]["Location"])
-    assert reply.status == 201
+@pytest.mark.parametrize("scheme", ["https", "http"])
+def test_clients_get_interim_responses_by_tls_that_ends_here(make_server, certificate, scheme):
+    server = make_server(environment=certificate.settings if scheme == "https" else {}).start()
+    with Wire(server.address, context=certificate.context() if scheme == "https" else None) as wire:
+        key = ("Authorization", f"Bearer {server.admin_key}")
+        fields = [key, ("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", "?1")]
+        wire.request("POST", "/files", fields, content(MIB, 5))
+        first = wire.reply("POST", skip_interim=False)
+        if scheme == "https":
+            assert first.status == 104 and upload_id(first["Location"])
+            first = wire.reply("POST", skip_interim=False)
+        assert first.status == 201
+
+
+HAPROXY = """
+global
+    maxconn 100
+defaults
+    mode http
+    timeout connect 10s
+    timeout client 120s
+    timeout server 120s
+frontend web
+    bind 127.0.0.1:{port}
+    default_backend nginx
+backend nginx
+    http-reuse always
+    server one 127.0.0.1:{nginx} maxconn 1
+"""
+
+
+def test_clients_that_share_a_connection_of_a_proxy(make_front, tmp_path):
+    """A 104 that nginx takes for a final response would be followed by the response to another client's request."""
+    front = make_front("", {})
+    port = free_port()
+    configuration = tmp_path / "haproxy.cfg"
+    configuration.write_text(HAPROXY.format(port=port, nginx=front.address[1]))
+    haproxy = Daemon("haproxy", [tool("haproxy", "haproxy"), "-db", "-f", configuration], log=tmp_path / "haproxy.log")
+    haproxy.start().wait_for_port(port)
+    try:
+        shared = SimpleNamespace(address=("127.0.0.1", port), admin_key=front.admin_key)
+        for number in range(3):
+            data = content(MIB, number)
+            interim, reply = Client(shared, 8).create(data, True)
+            assert interim == []
+            assert_media(front.api, reply, data)
+            with Wire(shared.address) as other:
+                assert other.exchange("GET", "/healthz").status == 200
+    finally:
+        haproxy.stop()
 
 
 def test_always(make_server):

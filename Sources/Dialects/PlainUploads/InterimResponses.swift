@@ -6,7 +6,7 @@ internal import RESTKit
 ///
 /// A proxy has to forward them (RFC 9110 §15.2), but some do not: nginx takes one for the final response of unknown
 /// length, and everything after it for its content. Its client may then see no response until the upstream connection
-/// closes, and none to its next request.
+/// closes, and none to its next request. If other proxies share that connection, the next request can be another client's.
 struct InterimResponses: Sendable {
     let policy: UploadSettings.InterimResponses
     let publicURL: PublicURL
@@ -17,18 +17,17 @@ struct InterimResponses: Sendable {
         switch policy {
         case .always: return true
         case .never: return false
-        case .direct: return !isRelayed(request)
+        // Without TLS, a proxy that adds no field cannot be told from a client.
+        case .direct: return request.isEncrypted && !isRelayed(request)
         }
     }
 
-    /// Whether there is a proxy, as far as that can be detected.
+    /// Whether the request comes from a proxy that uses TLS, too, and says so.
     ///
     /// Any client can send these fields; one that is not a proxy merely gets no interim responses.
     private func isRelayed(_ request: Request) -> Bool {
-        if publicURL.trusts(request.peerAddress) { return true }
-        // TLS is terminated elsewhere.
-        if !request.isEncrypted, publicURL.configured?.hasPrefix("https:") == true { return true }
-        return Self.fieldsOfProxies.contains { request.head.fields.contains($0) }
+        publicURL.trusts(request.peerAddress)
+            || Self.fieldsOfProxies.contains { request.head.fields.contains($0) }
     }
 
     /// RFC 9110 §7.6.3, RFC 7239, RFC 8586, and common non-standard fields.

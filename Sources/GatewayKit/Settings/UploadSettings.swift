@@ -64,7 +64,7 @@ package struct UploadSettings: SettingsSection {
             "uploads.interimResponses",
             \.interimResponses,
             .choice,
-            "Which clients get interim responses (104), which not every proxy passes on: direct ones, all, or none."
+            "Which clients get interim responses (104), which not every proxy passes on: those whose TLS ends here and that no proxy names, all, or none."
         ),
         setting(
             "uploads.revokeWithKey",
