@@ -154,6 +154,12 @@ VIDEOS = [
     ({"upload": {"approach": "post", "redirect_url": "//x.example"}}, "upload.redirect_url", 2256),
     # A browser is sent there: it must not become another header field.
     ({"upload": {"approach": "post", "redirect_url": "https://x.example/\r\nX-A: b"}}, "upload.redirect_url", 2256),
+    ({"upload": {"approach": "post", "redirect_url": "https://x.example/\rb"}}, "upload.redirect_url", 2256),
+    ({"upload": {"approach": "post", "redirect_url": "https://x.example/\nb"}}, "upload.redirect_url", 2256),
+    ({"upload": {"approach": "post", "redirect_url": "https://x.example/a b"}}, "upload.redirect_url", 2256),
+    ({"upload": {"approach": "post", "redirect_url": "https://x.example/\tb"}}, "upload.redirect_url", 2256),
+    ({"upload": {"approach": "post", "redirect_url": "https://x.example/\u0000"}}, "upload.redirect_url", 2256),
+    ({"upload": {"approach": "post", "redirect_url": " https://x.example/"}}, "upload.redirect_url", 2256),
     ({"upload": UPLOAD | {"mime_type": 7}}, "upload.mime_type", 2204),
     ({"upload": {"approach": "pull"}}, "upload.link", 2204),
     ({"upload": {"approach": "pull", "link": 7}}, "upload.link", 2204),

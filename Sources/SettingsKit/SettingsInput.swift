@@ -26,7 +26,10 @@ struct SettingsInput {
             while let last = text.last, last.isNewline { text.removeLast() }
             add(setting, text, from: .secretFile(path: path, namedBy: source))
         case .failure(let failure):
-            add(SettingsProblem(key: setting.key, source: source, value: path, message: failure.reason))
+            // Perhaps it is the secret, which was given in place of its file.
+            let isPath = path.hasPrefix("/") || path.hasPrefix(".")
+            let value = isPath ? path : SettingsProblem.redacted
+            add(SettingsProblem(key: setting.key, source: source, value: value, message: failure.reason))
         }
     }
 

@@ -171,6 +171,47 @@ struct ConfigurationFileTests {
         #expect(short.first?.description.contains(path) == true)
     }
 
+    @Test("no setting prints the user, the password or the query of a URL that it refuses")
+    func urlsWithSecrets() throws {
+        let urls = [
+            "https://user:hunter2@app.example.com/hooks", "https://hunter2@app.example.com",
+            "https://user:hun/ter2@app.example.com", "https:/user:hunter2@app.example.com",
+            "https://user:hunter2@", "user:hunter2@app.example.com", "https://user:hunter2@app.example.com, https://b",
+            "https:// app.example.com/hooks?token=hunter2", "https://user:p@hunter2@app.example.com",
+        ]
+        for setting in GatewaySettings.catalog.settings {
+            for url in urls {
+                let problems: SettingsProblems
+                do throws(SettingsProblems) {
+                    _ = try GatewaySettings.catalog.load(environment: [setting.environmentName: url])
+                    continue
+                } catch {
+                    problems = error
+                }
+                let text = problems.description
+                #expect(!text.contains("hunter2") && !text.contains("ter2"), "\(setting.key) = \(url): \(text)")
+            }
+        }
+    }
+
+    @Test("a secret on the command line is refused without repeating it", arguments: ["--", "-", ""])
+    func secretFlags(dashes: String) throws {
+        for setting in GatewaySettings.catalog.settings where setting.isSecret {
+            let flag = dashes + setting.flag.dropFirst(2).replacing("-file", with: "")
+            for arguments in [[flag, "hunter2"], [flag + "=hunter2"], [flag, "hunter2", "more"]] {
+                let problems = #expect(throws: SettingsProblems.self) {
+                    try GatewaySettings.catalog.parse(arguments + ["--log-level", "info"])
+                }
+                #expect(problems?.problems.count == 1, "\(arguments)")
+                #expect(problems?.description.contains("hunter2") == false, "\(arguments)")
+            }
+            let problems = #expect(throws: SettingsProblems.self) {
+                try GatewaySettings.catalog.load(arguments: [setting.flag: "hunter2"])
+            }
+            #expect(problems?.description.contains("hunter2") == false, "\(setting.flag)")
+        }
+    }
+
     @Test("broken YAML is reported without quoting the file")
     func brokenFileIsNotQuoted() throws {
         for yaml in [
